@@ -62,7 +62,8 @@ def test_what_may_be_is_taken_as_it_is() -> None:
         (replace(POSSIBLE, stalls=(("memory", 7.0),)), "waited 7 for memory, which is 0 to 1"),
         (replace(POSSIBLE, stalls=(("memory", 0.1),) * 2), "names a reason why warps waited twice"),
         (replace(POSSIBLE, stalls=(("memory", 0.6), ("math", 0.6))), "longer than they were there"),
-        (replace(POSSIBLE, l2_hits=1.2), "l2_hits is 1.2, which is 0 to 1.05"),
+        (replace(POSSIBLE, l2_hits=12.0), "l2_hits is 12, which is 0 to 10"),
+        (replace(POSSIBLE, l2_hits=float("nan")), "l2_hits is nan, which is 0 to 10"),
         (replace(POSSIBLE, threads_per_instruction=64.0), "which is 0 to 33.6"),
         (replace(POSSIBLE, shared_wavefronts=10.0, shared_conflicts=20.0), "more conflicts"),
     ],
@@ -72,6 +73,18 @@ def test_numbers_that_no_launch_has_are_no_counters(counters: Counters, words: s
     assert found.counters is None
     says(found.why_not, "its host counted what cannot be", words)
     assert not found.lasting
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("l2_hits", 1), ("occupancy", 1), ("local_sectors", 1), ("sm_active", 1), ("load_bytes_per_sector", 32)],
+)
+def test_what_is_more_than_a_whole_is_left_out_and_the_rest_kept(name: str, whole: int) -> None:
+    """Its parts come from different replays of a launch; the rest is what this machine would keep."""
+    found = checked(m.Counted(replace(POSSIBLE, **{name: 1.79 * whole}), left_out=("dram__bytes_read.sum",)))
+    assert found == m.Counted(replace(POSSIBLE, **{name: None}), left_out=("dram__bytes_read.sum",))
+    near = replace(POSSIBLE, **{name: 1.04 * whole})
+    assert checked(m.Counted(near)).counters == near
 
 
 def test_its_words_are_bounded_and_on_one_line() -> None:

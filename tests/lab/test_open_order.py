@@ -192,22 +192,50 @@ def test_device_and_host_judge_alike(name: str, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_look_at_a_timed_launch_finds_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    judges, case = judges_of(name, monkeypatch), a_case()
+    judges_of(name, monkeypatch)  # which says how many rows are asked for
+    scenario = SCENARIOS[name]
+    reasons = looked_at(scenario)
+    for candidate, (_, status) in scenario.candidates.items():
+        if candidate != "inexact":  # errors are not compared in a look
+            reason = reasons[candidate]
+            assert (candidate, reason is None) == (candidate, status is RIGHT), reason
+
+
+def may_fail(problem: Problem) -> Problem:
+    return replace(problem, accuracy=replace(problem.accuracy, baseline_may_fail=True))
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "the original may fail"])
+@pytest.mark.parametrize("name", ["any", "keys", "own", "any, no reference"])
+def test_a_look_at_what_is_too_large_for_the_reference_is_held_to_the_original(
+    name: str, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As such a case is when it is checked, whatever may fail: nothing is right because nobody was asked."""
+    monkeypatch.setattr(references, "UNREFERRED_ABOVE", 10)
+    scenario = SCENARIOS[name]
+    if fails and scenario.problem.accuracy.reference is not None:
+        scenario = replace(scenario, problem=may_fail(scenario.problem))
+    found = looked_at(scenario)
+    for candidate, (_, status) in scenario.candidates.items():
+        if candidate != "inexact":
+            assert (candidate, found[candidate] is None) == (candidate, status is RIGHT), found[candidate]
+
+
+def looked_at(scenario: OpenScenario) -> dict[str, str | None]:
+    """Why what each candidate leaves is wrong, given what the original does."""
+    kernels = {which: kernel for which, (kernel, _) in scenario.candidates.items()}
+    judges, case = Judges(scenario.problem, {"original": scenario.original, **kernels}), a_case()
     plan = judges.plan(case)
     memory = draw_inputs(plan, draw_of(judges.problem, case))["x"]
-    kind = plan.buffer("out").type
     look = WholeLook(judges.problem, judges.references, case, plan)
 
     def left(kernel: Kernel) -> dict[str, Array]:
-        out = np.zeros((24, 32), dtype=kind)
+        out = np.zeros((24, 32), dtype=plan.buffer("out").type)
         kernel(_Held(out), _Held(memory), 24, 32)
         return {"out": out}
 
-    given = left(SCENARIOS[name].original)
-    for candidate, (kernel, status) in SCENARIOS[name].candidates.items():
-        if candidate != "inexact":  # errors are not compared in a look
-            reason = look.wrong(left(kernel), given)
-            assert (candidate, reason is None) == (candidate, status is RIGHT), reason
+    given = left(scenario.original)
+    return {which: look.wrong(left(kernel), given) for which, kernel in kernels.items()}
 
 
 @dataclass(frozen=True)

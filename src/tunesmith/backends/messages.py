@@ -12,6 +12,9 @@ from tunesmith.problem.slots import SlotPlace
 from tunesmith.profiles.counters import Counters
 from tunesmith.run.protection import Protection
 
+MOST_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
+BLOB = 1 << 30  # bytes of a look that travel in one piece; what is larger takes several
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -363,14 +366,21 @@ class Piece:
 
 @dataclass(frozen=True)
 class TimedLook:
-    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, in one blob. A
-    device that judges for itself sends them only where it cannot tell, and then the original's outputs."""
+    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, one after the
+    other. A device that judges for itself sends them only where it cannot tell, and then the original's
+    outputs."""
 
     place: SlotPlace  # that it read
     wrote: int  # the slot of what it wrote
     pieces: tuple[Piece, ...] = ()
     originals: tuple[Piece, ...] = ()
     partial: bool = False  # there is more that it cannot tell: pieces that are right clear nobody
+
+    @property
+    def blobs(self) -> int:
+        """In how many they travel; one also where there are none."""
+        nbytes = sum(piece.nbytes for piece in (*self.pieces, *self.originals))
+        return max(1, -(-nbytes // BLOB))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """What reads hardware counters: on this machine, or on the host of the device, by a worker that runs no
-kernel itself. What a host says is data: it is bounded, and numbers that no launch has are no counters."""
+kernel itself. What a host says is data: it is bounded, and what no profiler prints is no counter."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 from tunesmith.backends.messages import Counted, CountLaunches, Failed, Reply
 from tunesmith.backends.port import BackendKind, Counting, NoCounting
@@ -15,7 +16,7 @@ from tunesmith.lab.fork_server import worker_command
 from tunesmith.lab.process import WorkerTimedOut
 from tunesmith.lab.tool_runs import BESIDE_SECONDS, NO_ANSWER, Spawn, ask
 from tunesmith.lab.worker import PROFILED
-from tunesmith.profiles.counters import Counters
+from tunesmith.profiles.counters import ALL, Counters
 from tunesmith.run.config import secrets
 from tunesmith.run.protection import REQUIRED
 from tunesmith.text import one_line, redacted
@@ -25,18 +26,24 @@ LONGEST_WHY = 600
 MOST_LEFT_OUT = 200
 LONGEST_METRIC = 200
 MOST_SHARE = 10.0  # peaks are at another clock than the launch
-ALL = 1.05  # of a whole, with what counters differ in that are read one after the other
 MOST_RATIO = 1e4
 MOST_SUM = 1e18
 _SUMS = ("dram_read", "dram_written", "shared_wavefronts", "shared_conflicts")
 _RATIOS = ("eligible_warps", "load_sectors", "store_sectors")
-_OF_32 = ("threads_per_instruction", "load_bytes_per_sector", "store_bytes_per_sector")
-_OF_A_WHOLE = ("occupancy", "sm_active", "l2_hits", "local_sectors")
+# Their parts may come from different replays of a launch: more than a whole is printed, and means nothing.
+_WHOLES = {
+    "occupancy": 1,
+    "sm_active": 1,
+    "l2_hits": 1,
+    "local_sectors": 1,
+    "load_bytes_per_sector": 32,
+    "store_bytes_per_sector": 32,
+}
 _MOST = {
     **dict.fromkeys(_SUMS, MOST_SUM),
     **dict.fromkeys(_RATIOS, MOST_RATIO),
-    **dict.fromkeys(_OF_32, 32 * ALL),
-    **dict.fromkeys(_OF_A_WHOLE, ALL),
+    **{name: MOST_SHARE * whole for name, whole in _WHOLES.items()},
+    "threads_per_instruction": 32 * ALL,
 }
 
 
@@ -97,11 +104,19 @@ def checked(reply: Reply) -> Counted:
     if fault := impossible(reply.counters):
         return Counted(None, f"its host counted what cannot be: {fault}")
     left_out = tuple(_foreign(name, LONGEST_METRIC) for name in reply.left_out[:MOST_LEFT_OUT])
-    return Counted(reply.counters, "", left_out)
+    return Counted(without_excess(reply.counters), "", left_out)
+
+
+def without_excess(counters: Counters) -> Counters:
+    """Without what is more than a whole. That says nothing of the others."""
+    excess: dict[str, Any] = {
+        name: None for name, whole in _WHOLES.items() if (getattr(counters, name) or 0.0) > ALL * whole
+    }
+    return replace(counters, **excess)
 
 
 def impossible(counters: Counters) -> str:
-    """The first number that no launch has, with what it may be at most; empty: there is none."""
+    """The first number that no profiler prints, with what it may be at most; empty: there is none."""
     for own in fields(counters):
         value = getattr(counters, own.name)
         if own.name == "stalls":

@@ -4,9 +4,9 @@ that the original gave elsewhere, and where the two differ against the reference
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from tunesmith.problem.slots import SlotPlace, after_slot, slot_items
 
 GARBLED = Verdict(Status.CRASHED, "the worker garbled what it saw")
 MOST_AT_ONCE = 1 << 26  # bytes of an output
+MOST_SLOTS = 1 << 32
+MOST_APART = 1 << 20
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
 Array = NDArray[Any]
@@ -66,8 +68,9 @@ class LookJudge:
         """A look at which the original itself fails judges nobody, but somebody must."""
         assert race.original is not None
         found: list[Verdict | Failing] = []
-        for look, blob in zip(run.timed.looks, run.blobs, strict=True):
-            verdict = self._judge(plan, race.original, race.draw, look, blob)
+        blobs = iter(run.blobs)
+        for look in run.timed.looks:
+            verdict = self._judge(plan, race.original, race.draw, look, *islice(blobs, look.blobs))
             found.append(verdict)
             if isinstance(verdict, Verdict) and not verdict.ok:
                 return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")
@@ -80,14 +83,12 @@ class LookJudge:
         return RIGHT
 
     def _judge(
-        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, blob: bytes
+        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, *blobs: bytes
     ) -> Verdict | Failing:
         pieces = (*look.pieces, *look.originals)
-        ends = list(accumulate(piece.nbytes for piece in pieces))
-        if (ends[-1] if ends else 0) != len(blob):
+        if not _may_be(plan, look) or sum(piece.nbytes for piece in pieces) != sum(map(len, blobs)):
             return GARBLED
-        view = memoryview(blob)  # gigabytes, perhaps
-        sent = [(piece, view[end - piece.nbytes : end]) for piece, end in zip(pieces, ends, strict=True)]
+        sent = list(_out_of(blobs, pieces))
         seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
         if harm := self._harm(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)
@@ -158,16 +159,13 @@ class LookJudge:
     def _wrong(self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, others: Array) -> str | None:
         """`others`: the same items as the original has them."""
         accuracy = self._problem.accuracy
-        doubtful = np.arange(items.places.size)
-        reason: str | None = "only the reference can tell"
-        if not accuracy.baseline_may_fail:
-            reason = _placed(judge_against_original(items.buffer, items.values, others), b, items.places)
-            if reason is None or accuracy.reference is None:
-                return reason
-            doubtful = unlike_original(items.buffer, items.values, others)
-        if accuracy.reference is None or not doubtful.size:
+        reason = _placed(judge_against_original(items.buffer, items.values, others), b, items.places)
+        may_fail = accuracy.baseline_may_fail
+        if accuracy.reference is None or (reason is None and not may_fail):
             return reason
-        return self._by_reference(case, plan, b, items, doubtful, reason)
+        every = np.arange(items.places.size)
+        doubtful = every if may_fail else unlike_original(items.buffer, items.values, others)
+        return self._by_reference(case, plan, b, items, doubtful, reason) if doubtful.size else reason
 
     def _by_reference(
         self,
@@ -178,7 +176,8 @@ class LookJudge:
         doubtful: NDArray[np.intp],
         reason: str | None,
     ) -> str | None:
-        """Where a candidate and the original differ, both may be right: only the reference can tell."""
+        """Where a candidate and the original differ, both may be right: only the reference can tell.
+        `reason`: why it is wrong by the original, which is the measure where the reference has no answer."""
         row_size = max(1, b.count // max(1, b.shape[0] if b.shape else 1))
         rows = np.unique(items.places[doubtful] // row_size)
         # Where the reference answers for all rows this has no effect.
@@ -197,6 +196,41 @@ class LookJudge:
             places = number * row_size + places % row_size
         found = judge(_flat(b, doubtful.size), items.values[doubtful], expected[places], None)
         return _placed(found, b, items.places[doubtful])
+
+
+def _out_of(blobs: Iterable[bytes], pieces: Iterable[Piece]) -> Iterator[Seen]:
+    """The pieces, out of blobs that follow each other: gigabytes, perhaps, that are not copied but where a
+    piece goes on in the next."""
+    coming, rest = iter(blobs), memoryview(b"")
+    for piece in pieces:
+        parts = [rest[: piece.nbytes]]
+        rest = rest[piece.nbytes :]
+        while (missing := piece.nbytes - sum(map(len, parts))) > 0:
+            rest = memoryview(next(coming))
+            parts.append(rest[:missing])
+            rest = rest[missing:]
+        full = [part for part in parts if len(part)]
+        yield piece, full[0] if len(full) == 1 else memoryview(b"".join(full))
+
+
+def _may_be(plan: Plan, look: TimedLook) -> bool:
+    """Whether it is of slots, and of the plan's arrays or what follows them: any worker may have sent it."""
+    slots, apart = (look.place.slot, look.wrote), look.place.apart
+    if not (0 <= min(slots) <= max(slots) < MOST_SLOTS and 0 < apart <= MOST_APART):
+        return False
+    buffers = {b.name: b for b in plan.buffers}
+    pieces = (*look.pieces, *look.originals)
+    return all(piece.name in buffers and _is_piece(piece, buffers[piece.name]) for piece in pieces)
+
+
+def _is_piece(piece: Piece, b: BufferPlan) -> bool:
+    """Of what does not lie in memory element by element only all can be judged."""
+    if piece.start >= b.nbytes:
+        return piece.nbytes >= 0
+    if b.role != "input" and not (b.in_c_order and b.packed == 1):
+        return (piece.start, piece.nbytes) == (0, b.nbytes)
+    inside = 0 <= piece.start < piece.start + piece.nbytes <= b.nbytes
+    return inside and piece.start % b.itemsize == piece.nbytes % b.itemsize == 0
 
 
 def _placed(reason: str | None, b: BufferPlan, places: NDArray[np.intp]) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tunesmith.backends import messages
 from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
 from tunesmith.lab import memory as guards
@@ -42,11 +43,26 @@ def choose_pieces(
     """Where to look at an array: all of it up to `nbytes`, else its ends and `count` places drawn at random.
     What does not lie in memory element by element is taken whole, and what cannot be judged in parts."""
     whole = Piece(b.name, 0, b.nbytes)
-    if is_whole or not b.in_c_order or b.packed > 1 or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
+    if is_whole or not guards.is_divisible(b) or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
         return (whole,)
     last = (b.nbytes - PIECE) // b.itemsize
     starts = {0, last, *(chance.randint(0, last) for _ in range(count))}
     return tuple(Piece(b.name, start * b.itemsize, PIECE) for start in sorted(starts))
+
+
+def as_blobs(data: Sequence[bytes]) -> list[bytes]:
+    """One after the other, cut where a blob is full; one that is empty where there is nothing."""
+    blobs: list[bytes] = []
+    parts: list[memoryview] = []
+    room = messages.BLOB
+    for part in data:
+        rest = memoryview(part)
+        while len(rest) > room:
+            blobs.append(b"".join([*parts, rest[:room]]))
+            parts, rest, room = [], rest[room:], messages.BLOB
+        parts.append(rest)
+        room -= len(rest)
+    return [*blobs, b"".join(parts)]
 
 
 @dataclass
@@ -55,6 +71,7 @@ class _Taken:
     place: SlotPlace
     pieces: list[Piece] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
+    partial: bool = False
 
 
 @dataclass
@@ -131,13 +148,21 @@ class Watch:
         for taken in self._taken:
             look, data = self._evidence(taken)
             looks.append(look)
-            blobs.append(b"".join(data))
+            blobs += as_blobs(data)
         self._taken.clear()
         return tuple(looks), blobs
 
+    def drop(self) -> None:
+        """What has been seen of chains that do not count; inputs are as they were before."""
+        for taken in self._taken:
+            if self.session.inspector is not None:  # elsewhere they are already
+                self._undo(taken)
+        self._taken.clear()
+
     def _evidence(self, taken: _Taken) -> tuple[TimedLook, list[bytes]]:
         if self.session.inspector is None:
-            return TimedLook(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
+            look = TimedLook(taken.place, taken.at[1], tuple(taken.pieces), partial=taken.partial)
+            return look, taken.data
         look, data = self._judge(taken, self.session.inspector)
         look, data = _with_pieces(look, data, self._changed_swaps(taken))
         self._undo(taken)
@@ -149,7 +174,10 @@ class Watch:
         count = MANY_PIECES if self.request.policy.whole and b.role != "input" else PIECES
         gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
         is_whole = b.name in judged_whole(self.plan)
-        for piece in (*choose_pieces(b, whole, count, self.chance, is_whole), gap):
+        pieces = choose_pieces(b, whole, count, self.chance, is_whole)
+        if b.role != "input" and (is_whole or not guards.is_divisible(b)) and not self._sends_whole:
+            taken.partial, pieces = True, ()
+        for piece in (*pieces, gap):
             place = slot * self.arenas.stride(b) + piece.start
             taken.pieces.append(piece)
             taken.data.append(self.session.read(self.laid_out[b.name].memory, place, piece.nbytes))
@@ -186,10 +214,11 @@ class Watch:
             unlike = [n for n in outputs if n in together or (n in unlike and n not in whole)]
         for name in unlike:
             b = outputs[name][1]
-            found = [Piece(name, 0, b.nbytes)]
-            if name not in whole:
+            if name in whole:
+                found, is_all = self._wholly(b)
+            else:
                 found, is_all = self._unlike(inspector, b, seen[name], pointers[name])
-                partial = partial or not is_all
+            partial = partial or not is_all
             pieces += found
             data += [self.scratch.read(seen[name].part(piece.start, piece.nbytes)) for piece in found]
         data += [self.scratch.read(pointers[p.name].part(p.start, p.nbytes)) for p in pieces]
@@ -201,8 +230,8 @@ class Watch:
     ) -> tuple[list[Piece], bool]:
         """Where the host must tell, and whether that is all; of codes it counts how many differ, in all of
         them."""
-        if not (b.in_c_order and b.packed == 1 and b.extent == b.count and b.compare != "codes"):
-            return [Piece(b.name, 0, b.nbytes)], True
+        if not (guards.is_divisible(b) and b.extent == b.count and b.compare != "codes"):
+            return self._wholly(b)
         size = b.itemsize
         spans, is_all = unlike_spans(inspector, b, seen, own)
         if not is_all and self.request.sends_all:
@@ -210,6 +239,15 @@ class Watch:
             spans = [(first, min(first + part, b.count)) for first in range(0, b.count, part)]
             is_all = True
         return [Piece(b.name, first * size, (end - first) * size) for first, end in spans], is_all
+
+    def _wholly(self, b: BufferPlan) -> tuple[list[Piece], bool]:
+        """All of it or, where the looks of one request together would send too much, nothing yet."""
+        return ([Piece(b.name, 0, b.nbytes)], True) if self._sends_whole else ([], False)
+
+    @property
+    def _sends_whole(self) -> bool:
+        most = self.request.policy.looks * guards.bytes_of_look(self.plan)
+        return self.request.sends_all or most <= messages.MOST_SENT
 
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""

@@ -7,9 +7,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
+from tunesmith.lab.believing import Believer
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
@@ -74,7 +76,6 @@ LAYOUT_RATE = 500e6  # at which a device that fills its memory by itself lays ou
 INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
 LONG_ROTATION = 16.0  # caches, where a kernel may ask one to keep data: all but a sixteenth is cold
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
-MOST_SENT = 1 << 31  # bytes that looks of one request send, but for one look
 OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
 OUT_OF_NOISY_RACE = 3.0
 
@@ -223,6 +224,8 @@ class TrialTimer:
         self._best: dict[str, float] = {}  # seconds by workload, of all candidates timed by themselves
         self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
         self._took: dict[str, float] = {}  # seconds of the original's first timing, all its inputs made anew
+        layout_seconds = partial(_layout_seconds, self._device)
+        self._believer = Believer(self._runner, self._looks, layout_seconds, DATA_RATE)
 
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
@@ -301,11 +304,12 @@ class TrialTimer:
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         race, deadline = self._race([own, item], policy, own, fresh), self._deadline(item, policy, 2)
-        run = self._believed(item, race, self._runner.time(race, deadline), deadline, fresh is not None)
-        if isinstance(run, Verdict):
-            return Result(item.workload.name, run.status, detail=run.detail)
-        ours, theirs = run.timed.samples[1], run.timed.samples[0]
-        timing = Timing(ours, theirs, discarded=run.timed.discarded, clocks=run.timed.clocks)
+        run = self._runner.time(race, deadline)
+        timed = self._believer.believed(item.workload, item.plan, race, run, deadline, fresh is not None)
+        if isinstance(timed, Verdict):
+            return Result(item.workload.name, timed.status, detail=timed.detail)
+        theirs, ours = timed.samples
+        timing = Timing(ours, theirs, discarded=timed.discarded, clocks=timed.clocks)
         return self._result(item.workload, timing, self._key(item, policy))
 
     def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:
@@ -323,47 +327,14 @@ class TrialTimer:
             layout = _layout_seconds(self._device, 0)
             timed = self._runner.time_all(races, together(deadlines, layout))
         for number, (item, race) in enumerate(zip(items, races, strict=True)):
-            one: RaceRun | Verdict
-            one = timed[number] if isinstance(timed, list) else self._runner.time(race, deadlines[number])
-            one = self._believed(item, race, one, deadlines[number], is_last=False)
+            deadline, workload = deadlines[number], item.workload
+            run = timed[number] if isinstance(timed, list) else self._runner.time(race, deadline)
+            one = self._believer.believed(workload, item.plan, race, run, deadline, is_last=False)
             if isinstance(one, Verdict):
-                yield Result(item.workload.name, one.status, detail=one.detail)
+                yield Result(workload.name, one.status, detail=one.detail)
             else:
-                timing = Timing(one.timed.samples[0], discarded=one.timed.discarded)
-                yield self._result(item.workload, timing, self._key(item, self._policies.short))
-
-    def _believed(
-        self, item: Ready, race: Race, run: RaceRun | Verdict, deadline: float, is_last: bool
-    ) -> RaceRun | Verdict:
-        """A time whose outputs are right. Where they are not, another kernel may have spoilt the data that
-        all share: it is laid out anew, and only what is wrong again is guilty."""
-        if isinstance(run, Verdict) or race.original is None:
-            return run
-        found = self._judged(item, race, run, deadline)
-        if is_last or not isinstance(found, Verdict):
-            return found
-        self._runner.restart()
-        race = replace(race, policy=replace(race.policy, looks=race.policy.min_rounds, give_up=None))
-        deadline += _layout_seconds(self._device, item.plan.nbytes)
-        again = self._runner.time(race, deadline)
-        return again if isinstance(again, Verdict) else self._judged(item, race, again, deadline)
-
-    def _judged(self, item: Ready, race: Race, run: RaceRun, deadline: float) -> RaceRun | Verdict:
-        """Where looks have sent the first places alone that are unlike the original, and these are right, as
-        many looks again send all: what they saw elsewhere nobody knows."""
-        verdict = self._looks.judge(item.workload, item.plan, race, run)
-        left = race.policy.looks if any(look.partial for look in run.timed.looks) else 0
-        nbytes = 2 * sum(b.nbytes for b in item.plan.compared())  # of a look: the original's beside its own
-        while verdict.ok and left > 0:
-            looks = min(left, max(1, MOST_SENT // nbytes))
-            policy = replace(race.policy, looks=looks, give_up=None)
-            whole = replace(race, sends_all=True, policy=policy)
-            answer = self._runner.time(whole, deadline + looks * nbytes / DATA_RATE)
-            if isinstance(answer, Verdict):
-                return answer
-            run, left = answer, left - looks
-            verdict = self._looks.judge(item.workload, item.plan, whole, run)
-        return run if verdict.ok else verdict
+                timing = Timing(one.samples[0], discarded=one.discarded)
+                yield self._result(workload, timing, self._key(item, self._policies.short))
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
@@ -373,7 +344,7 @@ class TrialTimer:
     def _deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
         usual = self._usual(item.workload)
         own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
-        return own + self._making(item.workload)
+        return own + self._making(item.workload) + self._believer.sending_seconds(item.plan, policy)
 
     def _making(self, workload: Workload) -> float:
         """What the user's function may take to make the inputs, for a worker that has none yet."""

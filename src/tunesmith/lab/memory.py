@@ -111,6 +111,16 @@ def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) 
     return "; ".join(hits)
 
 
+def is_divisible(b: BufferPlan) -> bool:
+    """Whether parts of its memory are parts of it."""
+    return b.in_c_order and b.packed == 1
+
+
+def bytes_of_look(plan: Plan) -> int:
+    """That sends all: the original's outputs beside its own."""
+    return 2 * sum(b.nbytes for b in plan.compared())
+
+
 def as_array(buffer: BufferPlan, data: bytes | memoryview) -> Array:
     return logical(np.frombuffer(data, dtype=element_type(buffer.type).memory), buffer)
 

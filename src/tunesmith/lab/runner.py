@@ -60,7 +60,7 @@ class Race:
 
 @dataclass(frozen=True)
 class RaceRun:
-    """Times, and what looks at the last contender's outputs saw, in their order."""
+    """Times, and what looks at the last contender's outputs saw: in their order, of each what it takes."""
 
     timed: m.Timed
     blobs: tuple[bytes, ...]
@@ -159,7 +159,7 @@ class Runner:
         if len(all_timed.timed) != len(races):
             return NOT_ASKED
         for race, one in zip(races, all_timed.timed, strict=True):
-            count = len(one.looks)
+            count = sum(look.blobs for look in one.looks)
             sensible = self._sensible(RaceRun(one, blobs[:count]), race)
             blobs = blobs[count:]
             if isinstance(sensible, Verdict):
@@ -180,7 +180,7 @@ class Runner:
         if min(samples) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
         unseen = race.original and not timed.looks and max(counts) >= race.policy.min_rounds
-        if len(run.blobs) != len(timed.looks) or unseen:
+        if len(run.blobs) != sum(look.blobs for look in timed.looks) or unseen:
             return NOT_ASKED
         self.busy += timed.busy
         return run

@@ -59,34 +59,38 @@ class Stopwatch:
     def time(
         self, request: TimeRuns, executables: Sequence[Executable], original: Executable | None = None
     ) -> tuple[Timed, list[bytes]]:
-        """All contenders in alternation, each sample seen before the next is taken."""
+        """All contenders in alternation, each sample seen before the next is taken. Any round may be one in
+        which somebody looks, also the last."""
         policy = request.policy
         runners, _ = self._line_up(request, executables, original)
-        watched = set(CHANCE.sample(range(policy.min_rounds), min(policy.looks, policy.min_rounds)))
+        watch, most = runners[-1].watch, self._affordable(runners, policy)
+        watched = set(CHANCE.sample(range(most), min(policy.looks, most))) if watch is not None else set()
+        least = max(policy.min_rounds, max(watched, default=0) + 1)
         samples: list[list[float]] = [[] for _ in runners]
         looks: list[TimedLook] = []
         blobs: list[bytes] = []
         discarded = rounds = 0
         start = time.perf_counter()
-        while rounds < policy.rounds:
+        while rounds < most:
             order = range(len(runners)) if rounds % 2 == 0 else range(len(runners) - 1, -1, -1)
             look = rounds in watched
             taken = {i: self._sample(runners[i], runners[i].length, look)() for i in order}
-            if runners[-1].watch is not None and look:
-                seen, data = runners[-1].watch.settle()
-                looks += seen
-                blobs += data
             if self._session.throttled() and discarded < policy.rounds:
                 discarded += 1
+                if watch is not None:
+                    watch.drop()  # who looks, looks at a round that counts, and once
                 continue
+            if watch is not None and look:
+                seen, data = watch.settle()
+                looks += seen
+                blobs += data
             rounds += 1
             for i, seconds in taken.items():
                 samples[i].append(seconds)
             if any(contestant.hopeless for contestant in runners):
                 break
-            if rounds >= policy.min_rounds and self._spent(start) > policy.max_seconds:
+            if rounds >= least and self._spent(start) > policy.max_seconds:
                 break
-        watch = runners[-1].watch
         if watch is not None and policy.whole and self._session.inspector is not None:
             changed, blobs_of_changed = watch.inputs_changed()
             looks += changed
@@ -98,6 +102,9 @@ class Stopwatch:
     def _spent(self, start: float) -> float:
         """A simulated device spends no time: how busy the host is must not decide how often it is sampled."""
         return 0.0 if self._device.kind == "simulated" else time.perf_counter() - start
+
+    def _affordable(self, contestants: Sequence[_Contestant], policy: TimingPolicy) -> int:
+        return policy.rounds if self._device.kind == "simulated" else _rounds(contestants, policy)
 
     def time_each(
         self, requests: Sequence[tuple[TimeRuns, Executable, Executable | None]]
@@ -114,7 +121,7 @@ class Stopwatch:
             return self._one_by_one(requests)  # there is not room for all at once
         queued: list[list[Callable[[], float]]] = []
         for (request, _, _), ((contestant,), _) in zip(requests, lined_up, strict=True):
-            rounds = 0 if contestant.hopeless else _rounds(contestant, request.policy)
+            rounds = 0 if contestant.hopeless else _rounds([contestant], request.policy)
             watched = CHANCE.randrange(rounds) if rounds else -1
             queued.append([self._sample(contestant, contestant.length, n == watched) for n in range(rounds)])
         samples = [
@@ -290,9 +297,10 @@ def _length(contestant: _Contestant, policy: TimingPolicy) -> int:
     return slots // -(-slots // min(length, slots))  # parts of one size, that together go all the way round
 
 
-def _rounds(contestant: _Contestant, policy: TimingPolicy) -> int:
+def _rounds(contestants: Sequence[_Contestant], policy: TimingPolicy) -> int:
     """As many as the policy wants, fewer where they would take too long, by the one launch seen so far."""
-    affordable = int(policy.max_seconds / max(contestant.once * contestant.length, 1e-9))
+    once = sum(contestant.once * contestant.length for contestant in contestants)
+    affordable = int(policy.max_seconds / max(once, 1e-9))
     return max(policy.min_rounds, min(policy.rounds, affordable))
 
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 Stall = Literal["memory", "shared", "barrier", "queue", "math", "branch", "dependency", "other"]
 
+ALL = 1.05  # of a whole, with what counters differ in that are read one after the other
+
 
 @dataclass(frozen=True)
 class Counters:

@@ -141,6 +141,16 @@ def test_shares_are_made_of_what_is_counted() -> None:
     assert sum(share for _, share in counters.stalls) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("printed", "hits"), [("64", 0.64), ("100.4", 1.0), ("171", None), ("179.2", None)])
+def test_a_hit_rate_whose_parts_were_counted_in_different_replays_is_none(
+    printed: str, hits: float | None
+) -> None:
+    """Nsight Compute prints more than 100 % for small kernels and uneven blocks."""
+    counters = counters_of(read_rows(csv_of({SHARES["l2_hits"]: printed, SHARES["dram"]: "40"})))
+    assert counters.l2_hits == (None if hits is None else pytest.approx(hits))
+    assert counters.dram == pytest.approx(0.4)
+
+
 @pytest.mark.parametrize("text", ["", PREFACE, '"ID","Kernel Name"\n"x', '"ID"\n"0"\n', "\0\0\n" * 9])
 def test_words_without_a_launch_have_no_rows(text: str) -> None:
     assert read_rows(text) == []

@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
 from tunesmith.backends.tool_process import answer_of, run_under, signal_name, text_of
-from tunesmith.profiles.counters import Counters, Stall
+from tunesmith.profiles.counters import ALL, Counters, Stall
 from tunesmith.text import plain
 
 DURATION = "gpu__time_duration.sum"  # tells the longest of an operator's kernels; never a timing
@@ -158,6 +158,7 @@ def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
         return sum(known) if known else None
 
     fields: dict[str, float | None] = {n: own[metric] / 100 for n, metric in SHARES.items() if metric in own}
+    fields["l2_hits"] = _part_of_all(fields.get("l2_hits"))
     fields |= {name: own.get(metric) for name, metric in RATIOS.items()}
     fields |= {name: total(metrics) for name, metrics in SUMS.items()}
     for name, metric in BYTES.items():
@@ -170,6 +171,12 @@ def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
     if busy is not None and whole:
         fields["sm_active"] = min(1.0, busy / whole)
     return Counters(**fields, stalls=_stalls(own))
+
+
+def _part_of_all(share: float | None) -> float | None:
+    """Hits and what was asked for are counted in different replays, so that 170 % may be printed, and mean
+    nothing."""
+    return None if share is None or share > ALL else min(1.0, share)
 
 
 def _stalls(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
