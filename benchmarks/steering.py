@@ -15,7 +15,6 @@ import argparse
 import datetime
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -25,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.one_thread import one_thread
 from benchmarks.replayed import (
     MemoryJournal,
     NoTexts,
@@ -152,8 +152,6 @@ def main(arguments: list[str] | None = None) -> int:
         for steer in (False, True)
         if (job := Job(folder, search, seed, steer, misled)).key not in done
     ]
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
         for number, future in enumerate(as_completed([pool.submit(work, job) for job in jobs]), 1):
             rows.append(future.result())
@@ -176,4 +174,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    one_thread()
     sys.exit(main())

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -20,6 +19,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.one_thread import one_thread
 from benchmarks.search.compare import spaces
 from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness
@@ -57,8 +57,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     found = spaces(given.folder)
     jobs = [(given.folder, name, seed, given.evals) for seed in range(given.seeds) for name in found]
     curves: dict[str, list[list[float]]] = {name: [] for name in found}
@@ -75,4 +73,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    one_thread()
     sys.exit(main())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from benchmarks.one_thread import one_thread
 from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
 from benchmarks.search.recorded import Recorded, read_all
 from tunesmith.run.budget import pace
@@ -40,7 +40,7 @@ CHOICES = {
     "local-6": Choices(local_every=6),
     "no-exchanges": Choices(exchanges_from=None),
     "opening-12": Choices(opening=12),
-    "level-0.3": Choices(level=0.3),
+    "power-2": Choices(power=2),
 }
 
 
@@ -158,8 +158,6 @@ def main(arguments: list[str] | None = None) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
     unmixed(given.out, given.arms, commit)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
         seeds = range(given.first_seed, given.first_seed + given.seeds)
         left = missing(given.folder, given.out, given.arms, seeds, given.until_best)
@@ -175,4 +173,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    one_thread()
     sys.exit(main())

@@ -25,7 +25,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
-import os
 import sys
 import tempfile
 import time
@@ -40,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.fold import a_problem, events
+from benchmarks.one_thread import one_thread
 from benchmarks.search.compare import EVALS, here
 from benchmarks.search.figures import BUDGETS
 from benchmarks.search.recorded import Recorded, nearness, read_all
@@ -379,8 +379,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"an event takes {1e3 * event_seconds():.2f} ms here\n")
         print("\n".join(rows(given.folder, read_lines(given.out))))
         return 0
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     done = {key_of(line) for line in read_lines(given.out)}
     wanted = [
         Wanted(given.folder, space, seed, devices, given.cores * devices, given.evals)
@@ -398,4 +396,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    one_thread()
     sys.exit(main())

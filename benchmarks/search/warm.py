@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.one_thread import one_thread
 from benchmarks.search import compare
 from benchmarks.search.compare import here, spaces, traces, unmixed
 from benchmarks.search.our_arm import prior_of, trace
@@ -146,8 +146,6 @@ def main(arguments: list[str] | None = None) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
     unmixed(given.out, ["default", "warm"], commit)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     own = (given.folder, given.out, given.seeds, given.into)
     with ProcessPoolExecutor(given.jobs) as pool:
         run_all(pool, cold_jobs(*own), given.out / "default.jsonl", commit)
@@ -164,4 +162,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    one_thread()
     sys.exit(main())

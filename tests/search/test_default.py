@@ -152,11 +152,13 @@ def gated(count: int, priors: tuple[Prior, ...], seed: int) -> SearchView:
 
 @pytest.mark.long
 def test_an_earlier_run_helps_behind_a_gate_too() -> None:
-    def after(priors: tuple[Prior, ...]) -> float:
+    def after(evals: int, priors: tuple[Prior, ...]) -> float:
         views = (gated(20, priors, seed) for seed in range(0, 8000, 1000))
-        return float(np.mean([best(drive(Default(), view, rough, 4, width=1)) for view in views]))
+        return float(np.mean([best(drive(Default(), view, rough, evals, width=1)) for view in views]))
 
-    assert after((prior("helpful", cost=rough),)) > after(()) + 0.5
+    helpful = (prior("helpful", cost=rough),)
+    assert after(2, helpful) > after(2, ()) + 0.5
+    assert after(4, helpful) > 4.1, "one in 440 is better"
 
 
 def test_what_followed_is_said_and_only_picks_of_the_search_are_counted() -> None:

@@ -8,10 +8,10 @@ from tunesmith.space.gaussian_process import (
     JITTER,
     Encoding,
     Hyperparameters,
-    Pairs,
     Posterior,
     Trend,
     covariance,
+    distances,
     fit,
     loss,
     usual,
@@ -44,14 +44,10 @@ def settings(seed: int = 0) -> Hyperparameters:
 def direct(a: np.ndarray, b: np.ndarray, made: Hyperparameters) -> float:
     """The kernel between two configurations, term by term."""
     x, y = ENCODING.features(a[None])[0], ENCODING.features(b[None])[0]
-    squares = ((x - y) / made.lengths[ENCODING.groups]) ** 2
-
-    def shape(square: float) -> float:
-        root = np.sqrt(3 * square)
-        return float((1 + root) * np.exp(-root))
-
-    alone = [shape(squares[ENCODING.columns(o)].sum() * len(SIZES) / 4) for o in range(len(SIZES))]
-    return made.whole * shape(squares.sum()) + made.alone * float(np.mean(alone))
+    groups = range(len(ENCODING.owners))
+    apart = np.array([np.linalg.norm((x - y)[ENCODING.groups == g]) / made.lengths[g] for g in groups])
+    alone = [np.exp(-apart[ENCODING.owners == o].sum() * np.sqrt(len(SIZES)) / 2) for o in range(len(SIZES))]
+    return made.whole * float(np.exp(-apart.sum())) + made.alone * float(np.mean(alone))
 
 
 def test_the_kernel_is_the_sum_of_the_whole_and_the_parameters_alone() -> None:
@@ -62,11 +58,11 @@ def test_the_kernel_is_the_sum_of_the_whole_and_the_parameters_alone() -> None:
 
 def test_the_gradient_is_that_of_the_loss() -> None:
     known, targets = rows(20, 3), np.random.default_rng(4).normal(size=(20, 2))
-    pairs = Pairs(ENCODING, known)
+    apart = distances(ENCODING, known)
     logs = settings(5).logs
-    _, gradient = loss(ENCODING, logs, pairs, targets)
+    _, gradient = loss(ENCODING, logs, apart, targets)
     for i, step in enumerate(np.eye(len(logs)) * 1e-5):
-        up, down = (loss(ENCODING, logs + sign * step, pairs, targets)[0] for sign in (1, -1))
+        up, down = (loss(ENCODING, logs + sign * step, apart, targets)[0] for sign in (1, -1))
         assert gradient[i] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-4)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tunesmith.run.ports import Proposal, SearchView, Tried
 from tunesmith.search.models import (
     DRAWN,
-    LEVEL,
+    POWER,
     Foretold,
     ImprovementModel,
     Numbers,
@@ -53,7 +53,7 @@ class Choices:
     """What a benchmark may vary; see benchmarks/search."""
 
     opening: int = 8  # configurations far apart before a model is asked
-    level: float = LEVEL  # the quantile of the scores below which they all count the same
+    power: float = POWER  # of a speed beside the best, which a model is made of
     local_every: int | None = None  # so many picks, one is among the neighbours of the best alone; None: none
     exchanges_from: int | None = 25  # outcomes on, exchanges with the best are candidates; None: never
 
@@ -213,7 +213,7 @@ class _Asking:
         return np.union1d(near, self.field.among(exchanges(self.view.space, leader), self.seen))
 
     def _model(self, follows: bool, used: Numbers, numbers: Numbers) -> ImprovementModel:
-        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)
+        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.power)
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
         trend = self._static_trend([self.tried[i].config for i in used], numbers)

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from tunesmith.run.ports import Prior
-from tunesmith.search.models import LISTED, Numbers, targets
+from tunesmith.search.models import LEAST, LISTED, Numbers
 from tunesmith.space import gaussian_process as gp
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.gaussian_process import Positions, Vector
@@ -130,13 +130,22 @@ def _model(space: Space, prior: Prior) -> _EarlierModel | None:
         order = np.concatenate([order[: ROWS // 2], others])
     positions = np.array(rows, dtype=np.uint32)[order]
     encoding = gp.Encoding.of(space)
-    made = targets(np.array(scores)[order][:, None])
+    levelled = _levelled(np.array(scores)[order])
+    middle, deviation = levelled.mean(), max(float(levelled.std()), LEAST)
+    values = (levelled - middle)[:, None] / deviation
     part = rng.permutation(len(order))[:FITTED]
-    settings = gp.fit(encoding, positions[part], made.values[part])
+    settings = gp.fit(encoding, positions[part], values[part])
     kernel = gp.covariance(encoding, settings, positions, positions)
     kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
-    weights = np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0]
+    weights = np.linalg.solve(kernel, values[:, 0]) * deviation
     return _EarlierModel(encoding, settings, positions, weights)
+
+
+def _levelled(scores: Vector) -> Vector:
+    """What failed, and the slower half, counts as the middle one: how slow it was there says nothing here."""
+    floor = float(np.nanmedian(scores))
+    levelled: Vector = np.maximum(np.nan_to_num(scores, nan=floor), floor)
+    return levelled
 
 
 @lru_cache(maxsize=4)

@@ -131,8 +131,8 @@ def _without(numbers: Numbers, seen: set[int]) -> Numbers:
     return numbers[~np.isin(numbers, list(seen))] if seen else numbers
 
 
-LEVEL = 0.5  # below this quantile differences are of no interest: how slow the slow ones are misleads a model
-LEAST = 0.02  # of a deviation, in log units: smaller ones are noise
+POWER = 3  # of a speed, beside the best: how slow the slow ones are, and why, misleads a model
+LEAST = 0.02  # of a deviation, in log units near the best: smaller ones are noise
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Targets:
     """A column for each function; 0 is its mean and 1 its deviation."""
 
     values: Matrix
-    scales: Vector  # the deviations in log units
+    scales: Vector  # the deviations, in log units near the best
 
     @property
     def best(self) -> Vector:
@@ -148,17 +148,17 @@ class Targets:
         return best
 
 
-def targets(scores: Matrix, level: float = LEVEL) -> Targets:
-    """Of scores by configuration and function, NaN where it failed: as good as the middle one, and no better,
-    so that a model stays away from failures without being bent by them."""
+def targets(scores: Matrix, power: float = POWER) -> Targets:
+    """Of scores by configuration and function, NaN where it failed: speed beside the best, to a power. What
+    failed counts as the slowest that worked, so that a model stays away from it without being bent by it."""
     columns: list[Vector] = []
     scales: list[float] = []
     for column in scores.T:
-        right = column[~np.isnan(column)]
-        floor = float(np.quantile(right, level)) if len(right) else 0.0
-        levelled = np.where(np.isnan(column), floor, np.maximum(column, floor))
-        scales.append(max(float(levelled.std()), LEAST))
-        columns.append((levelled - levelled.mean()) / scales[-1])
+        worked = column[~np.isnan(column)]
+        floor, best = (worked.min(), worked.max()) if len(worked) else (0.0, 0.0)
+        speeds = np.exp(power * (np.nan_to_num(column, nan=floor) - best))
+        scales.append(max(float(speeds.std()) / power, LEAST))
+        columns.append((speeds - speeds.mean()) / (power * scales[-1]))
     return Targets(np.stack(columns, axis=1), np.array(scales))
 
 
@@ -196,6 +196,11 @@ class Foretold:
     known: Vector
     candidates: Vector
 
+    def speeds(self, power: float) -> tuple[Vector, Vector]:
+        """As targets are: beside the best, to a power."""
+        best = max(self.known.max(), self.candidates.max())
+        return np.exp(power * (self.known - best)), np.exp(power * (self.candidates - best))
+
 
 @dataclass(frozen=True)
 class Outcomes:
@@ -204,14 +209,14 @@ class Outcomes:
     space: Space
     known: gp.Positions
     scores: Matrix
-    level: float
+    power: float
 
     @property
     def settings(self) -> gp.Hyperparameters:
         """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
         count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
         part = most_telling(self.scores[:count, 0], FITTED)
-        values, known = targets(self.scores[part], self.level).values, self.known[part]
+        values, known = targets(self.scores[part], self.power).values, self.known[part]
         return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
 
     def model(
@@ -219,11 +224,12 @@ class Outcomes:
     ) -> ImprovementModel:
         """What is foretold is part of the trend: of the expected weight, give or take what our own outcomes
         say."""
-        made = targets(self.scores, self.level)
+        made = targets(self.scores, self.power)
         unexplained, expected = made.values, np.zeros((len(candidates), 1))
         if foretold is not None:
-            middle = foretold.known.mean()
-            there, here = ((each - middle) / made.scales[0] for each in (foretold.known, foretold.candidates))
+            there, here = foretold.speeds(self.power)
+            middle = there.mean()
+            there, here = ((speeds - middle) / (self.power * made.scales[0]) for speeds in (there, here))
             unexplained, expected = made.values - TRUST * there[:, None], TRUST * here[:, None]
             own = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
             trend = own if trend is None else own.beside(trend)

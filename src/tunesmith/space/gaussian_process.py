@@ -100,8 +100,10 @@ def _spread(numbers: NDArray[np.generic]) -> Matrix:
 
 Vector = NDArray[np.float64]
 
-LENGTH = 0.7  # of a main feature that spans 1, in a space of 4 parameters; grows as the root of their number
-MINOR_LENGTH = 3.0
+# Of a main feature that spans 1, in a space of 4 parameters; grows as the root of their number. Long: a step
+# has about the effect that it has elsewhere, unless outcomes say otherwise.
+LENGTH = 5.6
+MINOR_LENGTH = 24.0
 NOISE = 0.05  # standard deviation, of targets with deviation 1
 ALONE = 0.5  # standard deviation of what the parameters do alone, beside 1 for the whole
 SPREADS = (1.0, 0.7, 0.5, 1.0)  # of the priors: logarithms of lengths, noise, the whole, alone
@@ -144,78 +146,63 @@ def usual(encoding: Encoding) -> Hyperparameters:
     return Hyperparameters(np.log([*lengths, NOISE, 1.0, ALONE]))
 
 
-def matern(squares: Matrix) -> tuple[Matrix, Matrix]:
-    """Matérn 3/2 of squared distances, and its derivative by them."""
-    root = np.sqrt(3 * squares)
-    decay = np.exp(-root)
-    return (1 + root) * decay, -1.5 * decay
-
-
-def _matern_of(squares: Matrix) -> Matrix:
-    """The same without the derivative, in its argument's place: most of the time of an answer goes here."""
-    squares *= 3
-    root = np.sqrt(squares, out=squares)
-    decay = np.exp(-root)
-    root += 1
-    root *= decay
-    return root
-
-
 def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: Positions) -> Matrix:
-    """The kernel between configurations, given by their positions."""
-    scales = 1 / settings.lengths[encoding.groups]
-    total = _matern_of(_squares(encoding.features(a) * scales, encoding.features(b) * scales))
-    total *= settings.whole
-    share = settings.alone / len(encoding.params)
-    rows: list[Matrix] = []
+    """The kernel between configurations, given by their positions: of the whole, which falls off with the sum
+    of what parameters differ by, and of what each of them does alone."""
+    reach, share = _reach(encoding), settings.alone / len(encoding.params)
+    away, alone = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+    steps: list[Matrix] = []
+    own: list[Matrix] = []
     columns: list[Matrix] = []
     for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
-        own, here, there = scales[encoding.columns(owner)], a[:, param], b[:, param]
+        here, there = a[:, param], b[:, param]
         if len(table) <= FEW:  # compare the values; one product for all parameters looks the pairs up
-            values = table * own
-            rows.append((share * _matern_of(_squares(values, values) * _alone_scale(encoding)))[here])
+            apart = _apart(encoding, settings, owner, table, table)
+            steps.append(apart[here])
+            own.append(np.exp(-reach * apart)[here])
             columns.append(np.eye(len(table))[there])
         else:
-            squares = _squares(table[here] * own, table[there] * own)
-            total += share * _matern_of(squares * _alone_scale(encoding))
-    if rows:
-        total += np.concatenate(rows, axis=1) @ np.concatenate(columns, axis=1).T
+            apart = _apart(encoding, settings, owner, table[here], table[there])
+            away += apart
+            alone += np.exp(-reach * apart)
+    if columns:
+        which = np.concatenate(columns, axis=1).T
+        away += np.concatenate(steps, axis=1) @ which
+        alone += np.concatenate(own, axis=1) @ which
+    total: Matrix = settings.whole * np.exp(-away) + share * alone
     return total
 
 
-class Pairs:
-    """Squared distances by group of features: between outcomes, and between the values of each parameter."""
-
-    def __init__(self, encoding: Encoding, positions: Positions) -> None:
-        features = encoding.features(positions)
-        parts = [features[:, encoding.groups == group] for group in range(len(encoding.owners))]
-        self.outcomes = np.stack([_squares(part, part).ravel() for part in parts])
-        self.values: list[tuple[NDArray[np.int64], Matrix, Matrix]] = []
-        for owner, param in enumerate(encoding.params):
-            # A parameter has few values: what it does alone is compared by these.
-            first, which = np.unique(positions[:, param], return_index=True, return_inverse=True)[1:]
-            own = np.flatnonzero(encoding.owners == owner)
-            squares = np.stack([_squares(parts[group][first], parts[group][first]) for group in own])
-            self.values.append((own, squares, np.eye(len(first))[which]))
+def _apart(encoding: Encoding, settings: Hyperparameters, owner: int, a: Matrix, b: Matrix) -> Matrix:
+    """How far apart values of one parameter are, in lengths, by their features."""
+    groups = encoding.groups[encoding.columns(owner)]
+    total = np.zeros((len(a), len(b)))
+    for group in np.flatnonzero(encoding.owners == owner):
+        total += _distances(a[:, groups == group], b[:, groups == group]) / settings.lengths[group]
+    return total
 
 
-def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tuple[float, Vector]:
+def distances(encoding: Encoding, positions: Positions) -> Matrix:
+    """Between each two of these: a row for each group of features."""
+    features = encoding.features(positions)
+    parts = [features[:, encoding.groups == group] for group in range(len(encoding.owners))]
+    return np.stack([_distances(part, part).ravel() for part in parts])
+
+
+def loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tuple[float, Vector]:
     """Minus the log posterior of the hyperparameters, and its gradient.
 
-    `targets` has a column for each function that shares the kernel, and these count as one, on average.
+    `apart` are the `distances`. `targets` has a column for each function that shares the kernel, and these
+    count as one, on average.
     """
     settings = Hyperparameters(logs)
     count, functions = targets.shape
-    scales = settings.lengths**-2
-    whole, whole_slope = matern((scales @ pairs.outcomes).reshape(count, count))
-    share = settings.alone / len(encoding.params)
-    kernel = settings.whole * whole
-    slopes: list[Matrix] = []
-    for own, squares, which in pairs.values:
-        alone, slope = matern(np.tensordot(scales[own], squares, 1) * _alone_scale(encoding))
-        slopes.append(slope)
-        kernel += share * (which @ alone @ which.T)
-    all_alone = kernel - settings.whole * whole
+    reach, share = _reach(encoding), settings.alone / len(encoding.params)
+    by_group = apart / settings.lengths[:, None]
+    by_owner = np.stack([by_group[encoding.owners == o].sum(axis=0) for o in range(len(encoding.params))])
+    whole = settings.whole * np.exp(-by_group.sum(axis=0))
+    alone = share * np.exp(-reach * by_owner)
+    kernel = (whole + alone.sum(axis=0)).reshape(count, count)
     kernel.flat[:: count + 1] += settings.noise + JITTER
     factor = np.linalg.cholesky(kernel)
     half = np.linalg.inv(factor)
@@ -225,25 +212,21 @@ def loss(encoding: Encoding, logs: Vector, pairs: Pairs, targets: Matrix) -> tup
     value = np.sum(targets * weights) / (2 * functions) + np.log(np.diag(factor)).sum() + off @ off / 2
 
     outer = (inverse - weights @ weights.T / functions) / 2  # the derivative by each entry of the kernel
-    by_scale = pairs.outcomes @ (settings.whole * outer * whole_slope).ravel()
-    for (own, squares, which), slope in zip(pairs.values, slopes, strict=True):
-        through = share * _alone_scale(encoding) * slope * (which.T @ outer @ which)
-        by_scale[own] += np.sum(squares * through, axis=(1, 2))
+    by_length = (by_group * (whole + reach * alone[encoding.owners])) @ outer.ravel()
     by_noise = 2 * settings.noise * np.trace(outer)
-    by_whole = 2 * settings.whole * np.sum(outer * whole)
-    by_alone = 2 * np.sum(outer * all_alone)
-    gradient = np.array([*(-2 * scales * by_scale), by_noise, by_whole, by_alone]) + off / _spreads(encoding)
+    by_whole, by_alone = 2 * whole @ outer.ravel(), 2 * alone.sum(axis=0) @ outer.ravel()
+    gradient = np.array([*by_length, by_noise, by_whole, by_alone]) + off / _spreads(encoding)
     return float(value), gradient
 
 
 def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Hyperparameters:
     """The most likely hyperparameters, or close to them."""
-    pairs = Pairs(encoding, positions)
+    apart = distances(encoding, positions)
     logs = usual(encoding).logs
     best, best_logs = np.inf, logs
     reach, last = np.full(len(logs), 0.2), np.zeros(len(logs))
     for _ in range(steps):
-        value, gradient = loss(encoding, logs, pairs, targets)
+        value, gradient = loss(encoding, logs, apart, targets)
         if value < best:
             best, best_logs = value, logs
         agreement = np.sign(gradient * last)
@@ -338,6 +321,11 @@ def _squares(a: Matrix, b: Matrix) -> Matrix:
     return np.maximum(squares, 0.0, out=squares)
 
 
+def _distances(a: Matrix, b: Matrix) -> Matrix:
+    distances: Matrix = np.abs(a - b.T) if a.shape[1] == 1 else np.sqrt(_squares(a, b))
+    return distances
+
+
 def _inverse_of_lower(factor: NDArray[np.floating]) -> Matrix:
     """Of a lower triangular matrix: by halves, which leaves most of the work to products."""
     inverse: Matrix
@@ -352,9 +340,9 @@ def _inverse_of_lower(factor: NDArray[np.floating]) -> Matrix:
     return inverse
 
 
-def _alone_scale(encoding: Encoding) -> float:
+def _reach(encoding: Encoding) -> float:
     """Undoes the growth of lengths with the number of parameters, for one parameter alone."""
-    return len(encoding.params) / 4
+    return float(np.sqrt(len(encoding.params)) / 2)
 
 
 def _spreads(encoding: Encoding) -> Vector:
