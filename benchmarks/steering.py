@@ -24,7 +24,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.one_thread import one_thread
+from threadpoolctl import threadpool_limits
+
 from benchmarks.replayed import (
     MemoryJournal,
     NoTexts,
@@ -152,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
         for steer in (False, True)
         if (job := Job(folder, search, seed, steer, misled)).key not in done
     ]
-    with ProcessPoolExecutor(given.jobs) as pool:
+    with ProcessPoolExecutor(given.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         for number, future in enumerate(as_completed([pool.submit(work, job) for job in jobs]), 1):
             rows.append(future.result())
             with kept.open("a", encoding="utf-8") as file:
@@ -174,5 +175,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    one_thread()
     sys.exit(main())

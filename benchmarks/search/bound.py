@@ -18,8 +18,8 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from benchmarks.one_thread import one_thread
 from benchmarks.search.compare import spaces
 from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness
@@ -61,7 +61,10 @@ def main(arguments: list[str] | None = None) -> int:
     jobs = [(given.folder, name, seed, given.evals) for seed in range(given.seeds) for name in found]
     curves: dict[str, list[list[float]]] = {name: [] for name in found}
     budgets = [budget for budget in BUDGETS if budget <= given.evals]
-    with ProcessPoolExecutor(given.jobs) as pool, (given.out / "bound.jsonl").open("w") as file:
+    with (
+        ProcessPoolExecutor(given.jobs, initializer=threadpool_limits, initargs=(1,)) as pool,
+        (given.out / "bound.jsonl").open("w") as file,
+    ):
         for name, seed, asked in pool.map(work, jobs):
             file.write(json.dumps({"space": name, "seed": seed, "asked": asked}) + "\n")
             near = nearness(found[name], asked, given.evals)
@@ -73,5 +76,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    one_thread()
     sys.exit(main())

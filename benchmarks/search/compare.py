@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from benchmarks.one_thread import one_thread
+from threadpoolctl import threadpool_limits
+
 from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
 from benchmarks.search.recorded import Recorded, read_all
 from tunesmith.run.budget import pace
@@ -158,7 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
     unmixed(given.out, given.arms, commit)
-    with ProcessPoolExecutor(given.jobs) as pool:
+    with ProcessPoolExecutor(given.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         seeds = range(given.first_seed, given.first_seed + given.seeds)
         left = missing(given.folder, given.out, given.arms, seeds, given.until_best)
         running = [pool.submit(work, job) for job in left]
@@ -173,5 +174,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    one_thread()
     sys.exit(main())

@@ -37,9 +37,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from benchmarks.fold import a_problem, events
-from benchmarks.one_thread import one_thread
 from benchmarks.search.compare import EVALS, here
 from benchmarks.search.figures import BUDGETS
 from benchmarks.search.recorded import Recorded, nearness, read_all
@@ -386,7 +386,7 @@ def main(arguments: list[str] | None = None) -> int:
         for devices in sorted(given.devices, reverse=True)
         for space in spaces(given.folder)
     ]
-    with ProcessPoolExecutor(given.jobs) as pool:
+    with ProcessPoolExecutor(given.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         running = [pool.submit(simulate, each) for each in wanted if each.key not in done]
         for count, future in enumerate(as_completed(running), start=1):
             with (given.out / FILE).open("a") as file:
@@ -396,5 +396,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    one_thread()
     sys.exit(main())

@@ -21,7 +21,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.one_thread import one_thread
+from threadpoolctl import threadpool_limits
+
 from benchmarks.search import compare
 from benchmarks.search.compare import here, spaces, traces, unmixed
 from benchmarks.search.our_arm import prior_of, trace
@@ -147,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
     commit = here()
     unmixed(given.out, ["default", "warm"], commit)
     own = (given.folder, given.out, given.seeds, given.into)
-    with ProcessPoolExecutor(given.jobs) as pool:
+    with ProcessPoolExecutor(given.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         run_all(pool, cold_jobs(*own), given.out / "default.jsonl", commit)
         run_all(pool, warm_jobs(*own), given.out / "warm.jsonl", commit)
     if given.into:
@@ -162,5 +163,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    one_thread()
     sys.exit(main())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import tunesmith
 from tests.api.problems import built, template
@@ -69,7 +70,28 @@ class TestImport:
         assert named | given | {"notes", "library_url"} == {f.name for f in fields(RunConfig)}
 
 
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
 class TestRun:
+    def test_while_it_searches_linear_algebra_has_one_thread(self, tmp_path: Path) -> None:
+        seen: list[set[int]] = []
+        with threadpool_limits(2):
+            before = blas_threads()
+            tunesmith.tune(
+                built(),
+                template=template(tmp_path),
+                budget=3,
+                listener=lambda _: seen.append(blas_threads()),
+                out=tmp_path / "run",
+                cache_dir=str(tmp_path / "cache"),
+                library=False,
+                builders=1,
+            )
+            assert blas_threads() == before != {1}
+        assert {1} in seen
+
     def test_result_is_what_json_says(self, run: Ran) -> None:
         done, _ = run
         assert done.result.version == RESULT_VERSION

@@ -421,6 +421,9 @@ class ActiveRun:
             loop = Loop(*about, self.talk, self.journal, self.listener, False, self.inbox, False)
             if settings.steer:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
+            from threadpoolctl import threadpool_limits  # which only what is loaded by now heeds
+
+            opened.enter_context(threadpool_limits(1))  # idle threads spin, beside what builds and measures
             return loop.run()
 
     def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:
