@@ -36,7 +36,6 @@ EVALS = 200
 
 # What the default might have been; leave_one_out.py says how it would have been chosen.
 CHOICES = {
-    "before": Choices(local_every=3, exchanges_from=None),  # the default up to 2026-11-17
     "local-3": Choices(local_every=3),
     "local-6": Choices(local_every=6),
     "no-exchanges": Choices(exchanges_from=None),

@@ -1,8 +1,9 @@
-"""Prints the tables of docs/searching.md: our default, what it was before, and Optuna's TPE, from one run.
+"""Prints the tables of docs/benchmarks/searcher.md: our default, what it was before, and Optuna's TPE.
 
     python -m benchmarks.search.compare FOLDER --out RESULTS --seeds 40 --until-best \\
-        --arms default choice-before optuna-tpe choice-...
-    python -m benchmarks.search.side_by_side FOLDER --out RESULTS
+        --arms default optuna-tpe choice-...
+    python -m benchmarks.search.compare FOLDER --out BEFORE --seeds 40 --until-best --arms default    # then
+    python -m benchmarks.search.side_by_side FOLDER --out RESULTS --before BEFORE
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from benchmarks.search.leave_one_out import leave_one_out
 from benchmarks.search.render import left_out
 
 GOALS = {25: 0.88, 50: 0.94, 100: 0.98, 200: 0.995}
-ARMS = {"default": "default", "choice-before": "before", "optuna-tpe": "Optuna's TPE"}
+ARMS = {"default": "default", "before": "before", "optuna-tpe": "Optuna's TPE"}
 
 
 def together(made: dict[str, Curves]) -> list[str]:
@@ -47,10 +48,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
     parser.add_argument("--out", type=Path, required=True, help="what compare.py wrote")
+    parser.add_argument(
+        "--before", type=Path, required=True, help="what it wrote of the default at another commit"
+    )
     given = parser.parse_args(arguments)
     found = spaces(given.folder)
-    runs = {arm: curves(found, given.out, arm) for arm in ARMS}
-    made = {arm: each for arm, each in runs.items() if each is not None}
+    runs = {arm: curves(found, given.out, arm) for arm in ("default", "optuna-tpe")}
+    runs["before"] = curves(found, given.before, "default")
+    made = {arm: each for arm in ARMS if (each := runs[arm]) is not None}
     if len(made) < len(ARMS) or len({(each.spaces, each.seeds) for each in made.values()}) > 1:
         told = ", ".join(
             f"{arm}: {each.seeds} seeds of {len(each.spaces)} spaces" for arm, each in made.items()

@@ -32,6 +32,7 @@ from tunesmith.search.default import Default
 EVALS = 50
 COLD_EVALS = compare.EVALS
 EARLIER_SEEDS = 40
+SHORT = f"default-{EVALS}"  # runs from nothing with which nobody begins; compare.py would take them for whole
 # Between these the settings of search/earlier.py were chosen.
 CHOSEN_ON = frozenset(
     {
@@ -64,8 +65,12 @@ class ColdJob:
     space: str
     seed: int
 
+    @property
+    def is_short(self) -> bool:
+        return self.seed >= EARLIER_SEEDS
+
     def trace(self) -> Trace:
-        evals = COLD_EVALS if self.seed < EARLIER_SEEDS else EVALS  # of these nobody begins from
+        evals = EVALS if self.is_short else COLD_EVALS
         return trace(Default(), spaces(self.folder)[self.space], self.seed, evals)
 
     @property
@@ -100,6 +105,10 @@ def pairs(found: dict[str, Recorded], into: str = "") -> list[Pair]:
     ]
 
 
+def cold_traces(out: Path) -> dict[tuple[str, int], Trace]:
+    return traces(out, SHORT) | traces(out, "default")
+
+
 def warm_traces(out: Path) -> dict[tuple[Pair, int], Trace]:
     path = out / "warm.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
@@ -109,7 +118,7 @@ def warm_traces(out: Path) -> dict[tuple[Pair, int], Trace]:
 
 def cold_jobs(folder: Path, out: Path, seeds: int, into: str = "") -> list[ColdJob]:
     """The runs from nothing that there are not yet."""
-    done, wanted = traces(out, "default"), pairs(spaces(folder), into)
+    done, wanted = cold_traces(out), pairs(spaces(folder), into)
     names = [(pair.target, seed) for seed in range(seeds) for pair in wanted]
     names += [(pair.source, seed) for seed in range(min(seeds, EARLIER_SEEDS)) for pair in wanted]
     return [ColdJob(folder, *name) for name in dict.fromkeys(names) if name not in done]
@@ -146,10 +155,12 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
-    unmixed(given.out, ["default", "warm"], commit)
+    unmixed(given.out, ["default", SHORT, "warm"], commit)
     own = (given.folder, given.out, given.seeds, given.into)
     with ProcessPoolExecutor(given.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
-        run_all(pool, cold_jobs(*own), given.out / "default.jsonl", commit)
+        cold = cold_jobs(*own)
+        run_all(pool, [job for job in cold if not job.is_short], given.out / "default.jsonl", commit)
+        run_all(pool, [job for job in cold if job.is_short], given.out / f"{SHORT}.jsonl", commit)
         run_all(pool, warm_jobs(*own), given.out / "warm.jsonl", commit)
     if given.into:
         from benchmarks.search.warm_page import rows

@@ -10,10 +10,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.search.compare import spaces, traces
+from benchmarks.search.compare import spaces
 from benchmarks.search.figures import interval, short, table
 from benchmarks.search.recorded import Recorded, nearness
-from benchmarks.search.warm import CHOSEN_ON, COLD_EVALS, EARLIER_SEEDS, EVALS, Pair, pairs, warm_traces
+from benchmarks.search.warm import (
+    CHOSEN_ON,
+    COLD_EVALS,
+    EARLIER_SEEDS,
+    EVALS,
+    Pair,
+    cold_traces,
+    pairs,
+    warm_traces,
+)
 
 BUDGETS = (8, 25, 50)
 GAIN = 0.04  # wanted of the mean over all pairs, at 25
@@ -39,7 +48,7 @@ class Warmed:
 
 def warmed(found: dict[str, Recorded], out: Path, seeds: int, into: str = "") -> list[Warmed]:
     """Over the seeds that every pair has."""
-    cold, warm = traces(out, "default"), warm_traces(out)
+    cold, warm = cold_traces(out), warm_traces(out)
     every = pairs(found, into)
     common = [
         seed
