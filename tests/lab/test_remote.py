@@ -166,7 +166,7 @@ def test_a_stall_is_nobodys_deadline(reach: Reach, tmp_path: Path) -> None:
     [
         ("print('Welcome to gpu1', flush=True); idle()", "nonsense: not a packet: b'Welcome to gpu1"),
         ("sys.exit('tunesmith: not found')", "exit status 1; tunesmith: not found"),
-        ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 3), and this is"),
+        ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 4), and this is"),
         ("greet(protocol=7); idle()", "protocol 7"),
         ("send(said(PacketKind.HELLO, Hello('lab', __version__))); idle()", "sends back what"),
         ("send(Packet(PacketKind.NEED)); idle()", "NEED before a greeting"),

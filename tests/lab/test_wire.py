@@ -77,7 +77,7 @@ def test_no_garbage_is_anything_but_refused() -> None:
 
 def test_greetings_must_agree() -> None:
     assert wire.disagreement(LAB, Hello("host", "1.2.3")) == ""
-    assert "Tunesmith 1.2.4 (protocol 3)" in wire.disagreement(LAB, Hello("host", "1.2.4"))
+    assert "Tunesmith 1.2.4 (protocol 4)" in wire.disagreement(LAB, Hello("host", "1.2.4"))
     assert "protocol 9" in wire.disagreement(LAB, Hello("host", "1.2.3", protocol=9))
     assert "sends back" in wire.disagreement(LAB, LAB)
     with pytest.raises(Malformed, match="before a greeting"):

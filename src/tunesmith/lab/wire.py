@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from tunesmith.problem.codec import Malformed, decode, encode, make_ready
 
-PROTOCOL = 3
+PROTOCOL = 4
 MAX_BODY = 1 << 18  # bytes of one packet, so that no channel holds up the others for long
 WINDOW = 1 << 22  # bytes of a channel that may be under way, each way
 MAX_CHANNEL = 1 << 31

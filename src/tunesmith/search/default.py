@@ -178,7 +178,7 @@ class _Asking:
         worth = {side: model.improvements() for side, model in models.items()}
         for each in worth.values():
             each[pending] = -np.inf
-        gain = SOON * float(worth[False].max()) if False in models else None
+        gain = SOON * models[False].most(worth[False] > -np.inf) if False in models else None
         if n == 1:
             return [int(numbers[self._best_place(self.turn, worth[follows[0]], near[follows[0]])])], gain
         kept = _shortlist(n, worth, near)

@@ -168,21 +168,40 @@ REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
 
 @dataclass(frozen=True)
 class ImprovementModel:
-    """Asked how much each candidate may add."""
+    """Asked how much each candidate may add, as a logarithm: far below the best some still may add more."""
 
     posterior: gp.Posterior
     made: Targets
     weights: Vector
+    surprise: Vector  # by function: how much less sure than it says the model is of what it foretells
 
     def improvements(self, joint: gp.JointPosterior | None = None) -> Vector:
-        """In log units, summed over the functions by weight: the general configuration counts 1, and each
-        workload, which may get one of its own, its share. Of all candidates, or of a few of them."""
-        posterior = self.posterior if joint is None else joint
-        deviations = posterior.deviations[:, None]
+        """Of all candidates, or of a few of them."""
+        return self._expected(self.posterior if joint is None else joint, np.ones(len(self.surprise)))
+
+    def most(self, among: NDArray[np.bool_]) -> float:
+        """The largest of these candidates, in log units, where the model is no surer than it may be."""
+        return float(np.exp(self._expected(self.posterior, self.surprise)[among].max(initial=-np.inf)))
+
+    def _expected(self, posterior: gp.Posterior | gp.JointPosterior, surprise: Vector) -> Vector:
+        """Logarithms of what is expected in log units, summed over the functions by weight: the general
+        configuration counts 1, and each workload, which may get one of its own, its share."""
+        deviations = posterior.deviations[:, None] * surprise
         ahead = (posterior.means - self.made.best) / deviations
-        expected = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
-        total: Vector = expected @ (self.weights * self.made.scales)
+        with np.errstate(divide="ignore"):  # a workload may have no weight
+            expected = _log_improvement(ahead) + np.log(deviations * self.weights * self.made.scales)
+        most = expected.max(axis=1)
+        total: Vector = most + np.log(np.exp(expected - most[:, None]).sum(axis=1))
         return total
+
+
+def surprise(errors: Matrix, scores: Matrix) -> Vector:
+    """By function: how far off outcomes that worked are from what the others foretell, beside what that is
+    sure of; 1 at least. Where one is far ahead a model of all others is sure that there is no other."""
+    worked = ~np.isnan(scores)
+    squares = np.sum(np.where(worked, errors, 0.0) ** 2, axis=0) / np.maximum(worked.sum(axis=0), 1)
+    factors: Vector = np.sqrt(np.maximum(squares, 1.0))
+    return factors
 
 
 TRUST = 0.8  # the weight expected of what is foretold,
@@ -236,7 +255,7 @@ class Outcomes:
         encoding = gp.Encoding.of(self.space)
         posterior = gp.Posterior(encoding, self.settings, self.known, unexplained, candidates, trend)
         posterior.means += expected
-        return ImprovementModel(posterior, made, weights)
+        return ImprovementModel(posterior, made, weights, surprise(posterior.errors, self.scores))
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:
@@ -263,6 +282,23 @@ def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> gp.Hype
 
 def _with_constant(column: Vector) -> Matrix:
     return np.stack([np.ones(len(column)), column], axis=1)
+
+
+FAR = -3.0  # below which the difference of two small numbers has no digits left
+FRACTIONS = 40
+
+
+def _log_improvement(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of what a normal variable is expected to be above zero, where its mean is z and its
+    deviation 1. Right far below zero too: where nothing is likely to improve, something is likeliest to."""
+    near, far = np.maximum(z, FAR), np.minimum(z, FAR)
+    close = np.log(near * _below(near) + np.exp(-(near**2) / 2) / np.sqrt(2 * np.pi))
+    x, rest = -far, np.zeros(z.shape)
+    for k in range(FRACTIONS, 0, -1):  # 1 / (x + rest) is Mills' ratio, a continued fraction
+        rest = k / (x + rest)
+    distant = -(x**2) / 2 - np.log(2 * np.pi) / 2 + np.log(rest / (x + rest))
+    result: NDArray[np.float64] = np.where(z > FAR, close, distant)
+    return result
 
 
 def _below(z: Vector) -> Vector:

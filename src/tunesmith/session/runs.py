@@ -32,6 +32,7 @@ from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFold
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
+from tunesmith.session.one_thread import one_thread
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
@@ -421,9 +422,7 @@ class ActiveRun:
             loop = Loop(*about, self.talk, self.journal, self.listener, False, self.inbox, False)
             if settings.steer:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
-            from threadpoolctl import threadpool_limits  # which only what is loaded by now heeds
-
-            opened.enter_context(threadpool_limits(1))  # idle threads spin, beside what builds and measures
+            opened.enter_context(one_thread())
             return loop.run()
 
     def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:

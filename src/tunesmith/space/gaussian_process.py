@@ -267,6 +267,9 @@ class Posterior:
         half = _inverse_of_lower(np.linalg.cholesky(kernel))
         across = covariance(encoding, settings, candidates, known)
         self._white = (across + self._trend.candidates @ self._trend.known.T) @ half.T
+        pulls = half.T @ (half @ targets)
+        # How far off outcomes are from what all others foretell of each, in deviations of that.
+        self.errors = pulls / np.sqrt(np.sum(half**2, axis=0))[:, None]
         self.means = self._white @ (half @ targets)
         before = settings.variance + np.sum(self._trend.candidates**2, axis=1)
         self.variances = before - np.sum(self._white**2, axis=1)
