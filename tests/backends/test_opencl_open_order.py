@@ -152,7 +152,8 @@ LAUNCH = '[launch]\ngrid = ["ceildiv(rows, BLOCK)"]\nblock = ["BLOCK"]'
 
 
 class TestTies:
-    @pytest.mark.parametrize("reference", [pytest.param(LARGEST_REFERENCE, marks=pytest.mark.long), None])
+    @pytest.mark.parametrize("reference", [LARGEST_REFERENCE, None])
+    @pytest.mark.long
     def test_another_of_equal_keys_is_right_and_nothing_else(self, reference: str | None) -> None:
         asked = largest("", "", reference)
         own = declared(f"{BLOCK}\nAWAY = [0]", LAUNCH, bad=4)

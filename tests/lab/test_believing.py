@@ -16,10 +16,9 @@ from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, PythonBackend, PythonSession, then
 from tests.lab.test_looks import ELSEWHERE, OFF, POLICY, TOO_MUCH
-from tunesmith.backends import messages
 from tunesmith.backends.messages import Timed, TimingPolicy
 from tunesmith.backends.port import LaunchCall
-from tunesmith.lab import believing, device_compare, measuring
+from tunesmith.lab import believing, device_compare, measuring, memory
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Ready, TrialTimer
@@ -113,7 +112,7 @@ def test_what_is_wrong_now_and_then_is_looked_at_as_often_as_ever(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is unlike the original in its first stretch always, and right there; elsewhere it is often wrong."""
-    monkeypatch.setattr(messages, "MOST_SENT", most)
+    monkeypatch.setattr(memory, "MOST_SENT", most)
     chance = random.Random(5)
 
     def often_wrong(out: Argument, x: Argument, *rest: Argument) -> None:
@@ -147,7 +146,7 @@ ONE_A_REQUEST = 1 << 12  # bytes: of a look here
 
 def test_the_time_of_looks_over_several_requests_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that counts launches knows which request is the last: to be fast there alone is no use."""
-    monkeypatch.setattr(messages, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(memory, "MOST_SENT", ONE_A_REQUEST)
     each, fast = 2 + FEW_LOOKS.rounds, [False]
 
     def candidate(out: Argument, x: Argument, *rest: Argument) -> None:
@@ -174,7 +173,7 @@ def test_one_that_is_wrong_in_most_launches_of_some_requests_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """To be fast in half of what counts it must be: then no look sees it once in a hundred thousand times."""
-    monkeypatch.setattr(messages, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(memory, "MOST_SENT", ONE_A_REQUEST)
     each = 2 + MANY_LOOKS.rounds
     often = counting_launches(lambda number: number >= each and number % each >= 7)
     assert raced(then(TWICE, OFF), often, MANY_LOOKS, monkeypatch, fresh=7)[0] is Status.WRONG
@@ -205,7 +204,7 @@ def test_requests_are_one_measurement() -> None:
 
 
 def test_what_a_request_has_sent_is_gone_before_the_next_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(memory, "MOST_SENT", ONE_A_REQUEST)
     kept, time = list[weakref.ref[RaceRun]](), Runner.time
 
     def asked(runner: Runner, race: Race, deadline: float) -> RaceRun | Verdict:
@@ -268,7 +267,7 @@ def test_what_must_be_sent_whole_is_asked_for_as_often_as_a_request_can_hold(
     take = Runner.time
     monkeypatch.setattr(Runner, "time", lambda *a: some.append(take(*a)) or some[-1])
     for most, requests in ((4 * ONE_A_REQUEST, 1), (ONE_A_REQUEST, 3)):
-        monkeypatch.setattr(messages, "MOST_SENT", most)
+        monkeypatch.setattr(memory, "MOST_SENT", most)
         some.clear()
         result, races = raced_with(TWICE, candidate, few, monkeypatch, 7, scale_problem(*ANY_ORDER))
         assert result.status is status, result.detail

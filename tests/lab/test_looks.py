@@ -12,10 +12,9 @@ from tests.lab.kept_scenarios import TIGHT, TWICE, accuracy, add
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, PythonSession, then
-from tunesmith.backends import messages
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
 from tunesmith.backends.port import LaunchFailed
-from tunesmith.lab import device_compare, look_judge, looks, references
+from tunesmith.lab import device_compare, look_judge, looks, memory, references
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun
@@ -218,20 +217,20 @@ def test_one_who_says_there_is_more_when_all_was_asked_for_is_not_believed(
 @pytest.mark.parametrize("blob", [1, 7, 64, 100, 3071, 3072, 3073, 1 << 20])
 def test_a_look_travels_in_as_many_blobs_as_it_takes(blob: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there is no output that is too large for one, whose right kernel would speak nonsense."""
-    monkeypatch.setattr(messages, "BLOB", blob)
+    monkeypatch.setattr(memory, "BLOB", blob)
     pieces = pieces_of(("out", 0, 3072), ("x", 0, 64), ("out", 3072, 64), ("x", 8, 1000))
     data = [bytes((n + piece.nbytes) % 251 for n in range(piece.nbytes)) for piece in pieces]
     blobs = looks.as_blobs(data)
     assert max(map(len, blobs)) <= blob
-    assert len(blobs) == TimedLook(SlotPlace(0, 256), 0, pieces[:3], pieces[3:]).blobs
+    assert len(blobs) == memory.blobs_of(TimedLook(SlotPlace(0, 256), 0, pieces[:3], pieces[3:]))
     assert [(p, bytes(seen)) for p, seen in look_judge._out_of(blobs, pieces)] == list(
         zip(pieces, data, strict=True)
     )
-    assert len(looks.as_blobs([])) == TimedLook(SlotPlace(0, 256), 0).blobs == 1
+    assert len(looks.as_blobs([])) == memory.blobs_of(TimedLook(SlotPlace(0, 256), 0)) == 1
 
 
 def test_they_are_put_together_again_where_they_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "BLOB", 100)
+    monkeypatch.setattr(memory, "BLOB", 100)
     run, verdict = look(TWICE, then(TWICE, OFF))
     assert [len(blob) for blob in run.blobs] == [100, 28]
     assert verdict.status is Status.WRONG
@@ -242,7 +241,7 @@ def test_they_are_put_together_again_where_they_are_judged(monkeypatch: pytest.M
 
 
 def test_each_of_several_timed_at_once_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "BLOB", 100)
+    monkeypatch.setattr(memory, "BLOB", 100)
     judges = Judges(scale_problem(), {"original": TWICE, "off": then(TWICE, OFF)})
     plan, draw, own = judges.plan(a_case()), Draw("normal", 1), judges.code("original")
     names = ("off", "original", "off")

@@ -12,9 +12,6 @@ from tunesmith.problem.slots import SlotPlace
 from tunesmith.profiles.counters import Counters
 from tunesmith.run.protection import Protection
 
-MOST_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
-BLOB = 1 << 30  # bytes of a look that travel in one piece; what is larger takes several
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -375,12 +372,6 @@ class TimedLook:
     pieces: tuple[Piece, ...] = ()
     originals: tuple[Piece, ...] = ()
     partial: bool = False  # there is more that it cannot tell: pieces that are right clear nobody
-
-    @property
-    def blobs(self) -> int:
-        """In how many they travel; one also where there are none."""
-        nbytes = sum(piece.nbytes for piece in (*self.pieces, *self.originals))
-        return max(1, -(-nbytes // BLOB))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from tunesmith.backends import messages
 from tunesmith.backends.messages import Timed, TimingPolicy
+from tunesmith.lab import memory
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict, bytes_of_look, is_divisible
 from tunesmith.lab.runner import Race, RaceRun, Runner
@@ -56,7 +56,7 @@ class Believer:
             b for b in plan.compared() if b.name in whole or b.compare == "codes" or not is_divisible(b)
         ]
         nbytes = 2 * policy.looks * sum(b.nbytes for b in travels)
-        return min(nbytes, messages.MOST_SENT) / self._rate
+        return min(nbytes, memory.MOST_SENT) / self._rate
 
     def _judged(
         self, workload: Workload, plan: Plan, race: Race, run: RaceRun, deadline: float
@@ -93,7 +93,7 @@ class Believer:
 def spread(looks: int, nbytes: int) -> list[int]:
     """How many looks each request has, where one sends so many bytes. As even as can be: the times of a
     request in which fewer look count as much."""
-    most = max(1, messages.MOST_SENT // max(1, nbytes))
+    most = max(1, memory.MOST_SENT // max(1, nbytes))
     requests = -(-looks // most)
     return [looks * (n + 1) // requests - looks * n // requests for n in range(requests)]
 

@@ -70,7 +70,7 @@ class LookJudge:
         found: list[Verdict | Failing] = []
         blobs = iter(run.blobs)
         for look in run.timed.looks:
-            verdict = self._judge(plan, race.original, race.draw, look, *islice(blobs, look.blobs))
+            verdict = self._judge(plan, race.original, race.draw, look, *islice(blobs, guards.blobs_of(look)))
             found.append(verdict)
             if isinstance(verdict, Verdict) and not verdict.ok:
                 return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tunesmith.backends import messages
 from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
 from tunesmith.lab import memory as guards
@@ -54,12 +53,12 @@ def as_blobs(data: Sequence[bytes]) -> list[bytes]:
     """One after the other, cut where a blob is full; one that is empty where there is nothing."""
     blobs: list[bytes] = []
     parts: list[memoryview] = []
-    room = messages.BLOB
+    room = guards.BLOB
     for part in data:
         rest = memoryview(part)
         while len(rest) > room:
             blobs.append(b"".join([*parts, rest[:room]]))
-            parts, rest, room = [], rest[room:], messages.BLOB
+            parts, rest, room = [], rest[room:], guards.BLOB
         parts.append(rest)
         room -= len(rest)
     return [*blobs, b"".join(parts)]
@@ -247,7 +246,7 @@ class Watch:
     @property
     def _sends_whole(self) -> bool:
         most = self.request.policy.looks * guards.bytes_of_look(self.plan)
-        return self.request.sends_all or most <= messages.MOST_SENT
+        return self.request.sends_all or most <= guards.MOST_SENT
 
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""

@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tunesmith.backends import port
+from tunesmith.backends.messages import TimedLook
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import ErrorStats, rms, rms_limit
 from tunesmith.problem.draws import logical, packed
@@ -23,6 +24,8 @@ from tunesmith.problem.problem import element_type
 from tunesmith.text import counted, cut, seed_of
 
 GUARD = 1 << 16  # bytes on either side
+MOST_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
+BLOB = 1 << 30  # bytes of a look that travel in one piece; what is larger takes several
 # What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
 # bytes is a quiet NaN, so that stray reads show as well.
 PATTERN = bytes((0xE7, 0xFF, 0xF5, 0xFF))
@@ -109,6 +112,12 @@ def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) 
             distance = int(items[0]) * itemsize + is_before
             hits.append(f"{counted(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
     return "; ".join(hits)
+
+
+def blobs_of(look: TimedLook) -> int:
+    """In how many it travels; one also where there is nothing."""
+    nbytes = sum(piece.nbytes for piece in (*look.pieces, *look.originals))
+    return max(1, -(-nbytes // BLOB))
 
 
 def is_divisible(b: BufferPlan) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tunesmith.backends import messages as m
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.builders import BuiltCode
-from tunesmith.lab.memory import Verdict
+from tunesmith.lab.memory import Verdict, blobs_of
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.lab.references import USER_CODE_HINT
 from tunesmith.problem.device import Device
@@ -159,7 +159,7 @@ class Runner:
         if len(all_timed.timed) != len(races):
             return NOT_ASKED
         for race, one in zip(races, all_timed.timed, strict=True):
-            count = sum(look.blobs for look in one.looks)
+            count = sum(blobs_of(look) for look in one.looks)
             sensible = self._sensible(RaceRun(one, blobs[:count]), race)
             blobs = blobs[count:]
             if isinstance(sensible, Verdict):
@@ -180,7 +180,7 @@ class Runner:
         if min(samples) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
         unseen = race.original and not timed.looks and max(counts) >= race.policy.min_rounds
-        if len(run.blobs) != sum(look.blobs for look in timed.looks) or unseen:
+        if len(run.blobs) != sum(blobs_of(look) for look in timed.looks) or unseen:
             return NOT_ASKED
         self.busy += timed.busy
         return run

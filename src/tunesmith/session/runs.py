@@ -32,11 +32,10 @@ from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFold
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
-from tunesmith.session.one_thread import one_thread
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
-from tunesmith.session.workplace import HERE, WorkerSource, Workplace
+from tunesmith.session.workplace import HERE, WorkerSource, Workplace, one_thread
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
@@ -389,7 +388,6 @@ class ActiveRun:
             cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
             if cache is not None:
                 opened.callback(cache.close)
-            ceilings = use_cache or settings.ceilings
             host = None
             if sanitizing.is_watched_twice(self.device):
                 from tunesmith.session.host_watch import watch_for  # which only GPUs need
@@ -400,8 +398,8 @@ class ActiveRun:
             compiler, salt = state.compiler.partition(" ")[0], state.started.salt if state.started else 0
             own_lab = LabSettings(settings.seed, self._builder_count(), compiler, salt)
             known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
-            note = self.listener.note
-            stored = CeilingsCache(Path(self.config.cache_dir), note) if ceilings else None
+            note, folder = self.listener.note, Path(self.config.cache_dir)
+            stored = CeilingsCache(folder, note) if use_cache or settings.ceilings else None
             options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": self.store}
             options |= {"beside": host, "counters": settings.profile == "counters"}
             options["extra"] = state.extended.cases if state.extended else ()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tunesmith import backends
 from tunesmith.lab.fork_server import start_in_folder, worker_command
@@ -198,3 +199,28 @@ def temporary_scratch() -> Iterator[Path]:
         temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
     with temporary as name:
         yield Path(name)
+
+
+_THREADS_LOCK = Lock()
+_thread_limits: Any = None
+_runs_inside = 0
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """While a run searches: idle threads of linear algebra spin beside what builds and measures. For what is
+    loaded by now. It is one setting of the process: with the end of the last run the threads come back."""
+    global _thread_limits, _runs_inside
+    from threadpoolctl import threadpool_limits  # which few commands need
+
+    with _THREADS_LOCK:
+        _runs_inside += 1
+        if _runs_inside == 1:
+            _thread_limits = threadpool_limits(1)
+    try:
+        yield
+    finally:
+        with _THREADS_LOCK:
+            _runs_inside -= 1
+            if _runs_inside == 0:
+                _thread_limits.restore_original_limits()

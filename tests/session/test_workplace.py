@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tunesmith.session.one_thread import one_thread
+from tunesmith.session.workplace import one_thread
 
 
 def threads() -> int:
