@@ -47,7 +47,8 @@ def own_host(folder: Path) -> list[str]:
     """A host here that shares no folder with us."""
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     sources = str(Path(tunesmith.__file__).parents[1])
-    paths = os.pathsep.join([sources, *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = os.pathsep.join([sources, *map(os.path.abspath, given)])  # the host works in another folder
     own = {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": paths}
     for name in ("LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "LIBRARY_PATH", "CUDA_HOME"):
         own |= {name: os.environ[name]} if name in os.environ else {}
