@@ -17,7 +17,8 @@ as a run asks for them. Each device takes the next trial as soon as it is free, 
 
 A recording's `cost_s` is compiling, verifying and timing together. Here the device has as many launches of
 the kernel as the recording's costs grow by (32 and one to verify at most), and the rest is the build. Where
-a recording has no costs, each configuration takes as long to build as in another one of the same kernel.
+a recording has no costs, each configuration takes as long to build as in another one of the same kernel, and
+as many launches as our laboratory makes of one so slow: few of one that is out of the race (`LOOKED_AT`).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from benchmarks.fold import a_problem, events
 from benchmarks.search.compare import EVALS, here
 from benchmarks.search.figures import BUDGETS
 from benchmarks.search.recorded import Recorded, nearness, read_all
+from tunesmith.lab.measuring import OUT_OF_RACE
 from tunesmith.run.budget import pace
 from tunesmith.run.events import Settings
 from tunesmith.run.loop import CHOICE
@@ -56,6 +58,7 @@ from tunesmith.space.params import Config
 
 FILE = "scaling.jsonl"
 LAUNCHES = 33  # of a kernel at most: 32 are timed, one is verified
+LOOKED_AT = 4  # of one that is out of the race: one is verified, one loads it, one is probed, one timed
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 WIDTH = Settings().width
 
@@ -84,10 +87,12 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each configuration on a builder and on a device; what fails is on the device for nothing."""
+    """Seconds of each configuration on a builder, on a device, and there where it is out of the race. What
+    fails is on the device for nothing."""
 
     build: NDArray[np.float64]
     trial: NDArray[np.float64]
+    behind: NDArray[np.float64]
 
 
 @dataclass
@@ -115,10 +120,10 @@ def times_of(recorded: Recorded, others: list[Recorded]) -> Times:
     seconds = np.nan_to_num(recorded.times, nan=0.0) / 1e3
     if recorded.costs is not None:
         trial = np.minimum(launches(recorded, recorded.costs) * seconds, 0.95 * recorded.costs)
-        return Times(recorded.costs - trial, trial)
+        return Times(recorded.costs - trial, trial, trial)
     like = next(o for o in others if o.kernel == recorded.kernel and o.costs is not None)
     assert np.array_equal(like.rows, recorded.rows), "recordings of one kernel have the same configurations"
-    return Times(times_of(like, others).build, LAUNCHES * seconds)
+    return Times(times_of(like, others).build, LAUNCHES * seconds, LOOKED_AT * seconds)
 
 
 What = Literal["built", "measured"]
@@ -151,6 +156,7 @@ class Simulation:
         self._pool: dict[int, None] = {}
         self._flying: dict[int, None] = {}
         self._tried: list[Tried] = []
+        self._best = np.inf  # milliseconds of the kernel
         self.found = Simulated()
 
     def run(self) -> Simulated:
@@ -178,6 +184,7 @@ class Simulation:
             self.found.ended.append(self._now)
             self.found.asked.append(number)
             self._tried.append(Tried(self._config(number), self._recorded.scores[number]))
+            self._best = np.fmin(self._best, self._recorded.times[number])
 
     def _ask_trials(self, least: int) -> bool:
         """At the pace of a run, which has nothing to choose from as long as too little is built."""
@@ -233,7 +240,9 @@ class Simulation:
     def _trial(self, number: int) -> float:
         """Seconds on a device; those behind a failure are what a new worker takes."""
         failed = self._recorded.scores[number] is None
-        on_device = self._costs.request + float(self._times.trial[number])
+        is_behind = self._recorded.times[number] > OUT_OF_RACE * self._best
+        on_device = self._costs.request
+        on_device += float((self._times.behind if is_behind else self._times.trial)[number])
         on_device += 0.0 if self._cluster.builders else float(self._times.build[number])
         on_device += self._costs.replaced if failed else 0.0
         self.found.measuring += on_device

@@ -15,11 +15,13 @@ from benchmarks.search.our_arm import steady, trace
 from benchmarks.search.parallel import table
 from benchmarks.search.recorded import Recorded, nearness, read, read_all
 from benchmarks.search.render import commit_of
-from benchmarks.search.scaling import LAUNCHES, Cluster, Costs, Simulated, Simulation, times_of
+from benchmarks.search.scaling import LAUNCHES, LOOKED_AT, Cluster, Costs, Simulated, Simulation, times_of
 from benchmarks.search.warm import Pair, warm_traces
 from benchmarks.search.warm import main as warm_main
 from tunesmith.run.ports import Proposal, SearchView
 from tunesmith.search.simple import Random
+from tunesmith.space.params import Param
+from tunesmith.space.space import Space
 
 
 def write(folder: Path, name: str) -> None:
@@ -168,6 +170,42 @@ def test_recordings_without_costs_take_the_builds_of_another(tmp_path: Path) -> 
     modelled = times_of(second, [known, second])
     assert np.array_equal(modelled.build, times_of(known, [known]).build)
     assert np.allclose(modelled.trial, LAUNCHES * np.nan_to_num(second.times) / 1e3)
+
+
+def test_what_is_out_of_the_race_is_launched_a_few_times() -> None:
+    """Where costs were recorded, they are what was recorded."""
+    one, two = Param("A", (0, 1)), Param("B", (0,))
+    rows, times = np.array([[0, 0], [1, 0]]), np.array([1000.0, 1500.0])
+    without = Recorded("scale-A", Space((one, two)), rows, times)
+    known = replace(without, name="scale-B", costs=np.array([40.0, 60.0]))
+    costs = Costs(request=0.0, replaced=0.0, event=0.0)
+    for recorded, slow in ((without, LOOKED_AT * 1.5), (known, LAUNCHES * 1.5)):
+        found = times_of(recorded, [known])
+        seconds = float(found.build.sum()) + LAUNCHES * 1.0
+        for first, total in (([0, 1], seconds + slow), ([1, 0], seconds + LAUNCHES * 1.5)):
+            simulation = Simulation(
+                InTurn(first), recorded, found, Cluster(1, 0), costs, 2, 0, clock=lambda: 0.0, pace=steady_one
+            )
+            ended = simulation.run()
+            assert ended.asked == first
+            assert ended.measuring == pytest.approx(total)
+
+
+def steady_one(_known: int, _devices: int, _width: int) -> tuple[int, int]:
+    return 1, 0
+
+
+class InTurn:
+    """Asks for these, one after the other."""
+
+    name = "in turn"
+
+    def __init__(self, numbers: list[int]) -> None:
+        self._numbers = numbers
+
+    def ask(self, view: SearchView, n: int) -> Proposal:
+        begun = len(view.tried) + len(view.in_flight)
+        return Proposal(tuple(view.configs[number] for number in self._numbers[begun : begun + n]))
 
 
 def test_parallel_figures_stand_beside_one_at_a_time(tmp_path: Path) -> None:

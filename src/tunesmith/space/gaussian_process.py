@@ -150,26 +150,28 @@ def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: P
     """The kernel between configurations, given by their positions: of the whole, which falls off with the sum
     of what parameters differ by, and of what each of them does alone."""
     reach, share = _reach(encoding), settings.alone / len(encoding.params)
-    away, alone = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
-    steps: list[Matrix] = []
-    own: list[Matrix] = []
-    columns: list[Matrix] = []
+    columns, steps, own = [np.zeros((len(a), 0))], [np.zeros((0, len(b)))], [np.zeros((0, len(b)))]
+    others: list[Matrix] = []
     for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
         here, there = a[:, param], b[:, param]
         if len(table) <= FEW:  # compare the values; one product for all parameters looks the pairs up
-            apart = _apart(encoding, settings, owner, table, table)
-            steps.append(apart[here])
-            own.append(np.exp(-reach * apart)[here])
-            columns.append(np.eye(len(table))[there])
+            apart = _apart(encoding, settings, owner, table, table)[:, there]
+            columns.append(np.eye(len(table))[here])
+            steps.append(apart)
+            own.append(np.exp(-reach * apart))
         else:
-            apart = _apart(encoding, settings, owner, table[here], table[there])
-            away += apart
-            alone += np.exp(-reach * apart)
-    if columns:
-        which = np.concatenate(columns, axis=1).T
-        away += np.concatenate(steps, axis=1) @ which
-        alone += np.concatenate(own, axis=1) @ which
-    total: Matrix = settings.whole * np.exp(-away) + share * alone
+            others.append(_apart(encoding, settings, owner, table[here], table[there]))
+    # Few arrays of this size, and in place: each is made of new pages, which take longer than the sums.
+    which = np.concatenate(columns, axis=1)
+    total: Matrix = which @ np.concatenate(steps)
+    alone: Matrix = which @ np.concatenate(own)
+    for apart in others:
+        total += apart
+        alone += np.exp(-reach * apart)
+    np.exp(np.negative(total, out=total), out=total)
+    total *= settings.whole
+    alone *= share
+    total += alone
     return total
 
 
@@ -243,6 +245,12 @@ class Trend:
     known: Matrix
     candidates: Matrix
 
+    @staticmethod
+    def add_to(kernel: Matrix, some: Matrix, others: Matrix) -> None:
+        """What these have in common by the trend."""
+        if some.shape[1]:
+            kernel += some @ others.T
+
     def beside(self, other: Trend) -> Trend:
         sides = ((self.known, other.known), (self.candidates, other.candidates))
         return Trend(*(np.concatenate(each, axis=1) for each in sides))
@@ -262,17 +270,19 @@ class Posterior:
     ) -> None:
         self._encoding, self._settings, self._candidates = encoding, settings, candidates
         self._trend = trend or Trend(np.zeros((len(known), 0)), np.zeros((len(candidates), 0)))
-        kernel = covariance(encoding, settings, known, known) + self._trend.known @ self._trend.known.T
+        kernel = covariance(encoding, settings, known, known)
+        self._trend.add_to(kernel, self._trend.known, self._trend.known)
         kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
         half = _inverse_of_lower(np.linalg.cholesky(kernel))
         across = covariance(encoding, settings, candidates, known)
-        self._white = (across + self._trend.candidates @ self._trend.known.T) @ half.T
+        self._trend.add_to(across, self._trend.candidates, self._trend.known)
+        self._white = across @ half.T
         pulls = half.T @ (half @ targets)
         # How far off outcomes are from what all others foretell of each, in deviations of that.
         self.errors = pulls / np.sqrt(np.sum(half**2, axis=0))[:, None]
         self.means = self._white @ (half @ targets)
         before = settings.variance + np.sum(self._trend.candidates**2, axis=1)
-        self.variances = before - np.sum(self._white**2, axis=1)
+        self.variances = before - np.einsum("ij,ij->i", self._white, self._white)
 
     @property
     def deviations(self) -> Vector:
@@ -286,7 +296,7 @@ class Posterior:
         kernel.flat[:: len(kernel) + 1] = np.maximum(np.diag(kernel), 1e-10) + self._settings.noise + JITTER
         columns = shared @ _inverse_of_lower(np.linalg.cholesky(kernel)).T
         self._white = np.concatenate([self._white, columns], axis=1)
-        self.variances = self.variances - np.sum(columns**2, axis=1)
+        self.variances = self.variances - np.einsum("ij,ij->i", columns, columns)
 
     def joint(self, kept: NDArray[np.int64]) -> JointPosterior:
         """Of these candidates alone."""
@@ -296,7 +306,7 @@ class Posterior:
         """What they have in common beyond what is known."""
         here, there = self._candidates[some], self._candidates[others]
         shared = covariance(self._encoding, self._settings, here, there)
-        shared += self._trend.candidates[some] @ self._trend.candidates[others].T
+        self._trend.add_to(shared, self._trend.candidates[some], self._trend.candidates[others])
         shared -= self._white[some] @ self._white[others].T
         return shared
 
