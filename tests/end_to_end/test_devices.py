@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,50 @@ def test_a_host_that_begins_to_speak_nonsense_is_refused_before_the_run_begins(t
     assert ended.code == 5, ended.err
     assert "worker 'second' was lost" in ended.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.long
+def test_a_run_goes_on_without_a_device_that_is_not_there_any_more(tmp_path: Path) -> None:
+    """Whoever had it: here the first. A run that begins, and a check, want all of them."""
+    made = {name: command(tmp_path, name) for name in ("first", "second")}
+    file = hosts(tmp_path, wait=20, **made)
+    run = start(tmp_path, *tune(tmp_path, "run", "--workers", file))
+    wait_for_events(tmp_path / "run", 10, run)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert f"go on with: tunesmith resume run --workers {file}" in err
+    checked = tunesmith_afresh(
+        tmp_path, "check", tmp_path / "problem", "--backend", "fake", "--workers", file
+    )
+    assert checked.code == 0, checked.err
+    assert "a run measures on first (vm) 0, second (vm) 1".replace("vm", socket.gethostname()) in checked.out
+    file.write_text(file.read_text().replace('device = "0"', 'device = "99"'))
+    for began in (["check", tmp_path / "problem", "--backend", "fake"], tune(tmp_path, "other")):
+        refused = tunesmith_afresh(tmp_path, *began, "--workers", file)
+        assert refused.code == 5, refused.err
+        assert "device '99' matches no device" in refused.err
+    ended = tunesmith_afresh(tmp_path, "resume", "run", "--workers", file)
+    assert ended.code == 0, ended.err
+    assert "worker 'first': device '99' matches no device" in ended.err
+    assert "the run does without it" in ended.err
+    assert [len(e["devices"]) for e in of_kind(tmp_path / "run", "Enlisted")] == [2, 1]
+    assert tunesmith_afresh(tmp_path, *tune(tmp_path, "one")).code == 0
+    assert winner(tmp_path / "run") == winner(tmp_path / "one")
+
+
+@pytest.mark.long
+def test_a_host_that_only_builds_and_refuses_everything_costs_no_configuration(tmp_path: Path) -> None:
+    """Its compiler may not be there at all: whoever has a device is believed."""
+    refusing = hosts_elsewhere.refusing(tmp_path / "builder")
+    builder = hosts(tmp_path, builder=refusing).read_text()
+    file = hosts(tmp_path, first=command(tmp_path, "first"))
+    file.write_text(f"{builder}measures = false\n{file.read_text()}")
+    ended = tunesmith_afresh(tmp_path, *tune(tmp_path, "run", "--workers", file))
+    assert ended.code == 0, ended.err
+    assert "worker 'builder' refuses what builds elsewhere" in ended.err
+    assert tunesmith_afresh(tmp_path, *tune(tmp_path, "one")).code == 0
+    assert winner(tmp_path / "run") == winner(tmp_path / "one")
 
 
 @pytest.mark.long

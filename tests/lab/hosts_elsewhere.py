@@ -11,16 +11,24 @@ import tunesmith
 SOURCES = Path(tunesmith.__file__).parents[1]
 
 
-def command(folder: Path, *arguments: str) -> list[str]:
+def command(folder: Path, *arguments: str, modules: Path | None = None) -> list[str]:
     """Python with another current folder, another folder for temporary files, and no variable of ours."""
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
-    own = {"PATH": os.defpath, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(SOURCES)}
+    paths = os.pathsep.join(str(path) for path in (modules, SOURCES) if path is not None)
+    own = {"PATH": os.defpath, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": paths}
     pairs = [f"{name}={value}" for name, value in own.items()]
     return ["env", "-i", "-C", str(folder), *pairs, sys.executable, *arguments]
 
 
 def real(folder: Path) -> list[str]:
     return command(folder, "-m", "tunesmith", "worker")
+
+
+def refusing(folder: Path) -> list[str]:
+    """A real one, whose fake compiler refuses everything: all Python there begins with this."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sitecustomize.py").write_text(REFUSING)
+    return command(folder, "-m", "tunesmith", "worker", modules=folder)
 
 
 def scripted(folder: Path, text: str) -> list[str]:
@@ -51,4 +59,14 @@ def packets():
     while data := os.read(0, 1 << 16):
         yield from reader.feed(data)
 
+"""
+
+REFUSING = """
+from tunesmith.backends import fake
+from tunesmith.backends.port import BuildFailed
+
+def build(*_unit):
+    raise BuildFailed("no such compiler")
+
+fake.FakeBackend.build = build
 """

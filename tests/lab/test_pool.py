@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -12,9 +12,10 @@ import pytest
 
 from tests.samples import DEVICE, config
 from tunesmith.errors import DeviceMissing
-from tunesmith.lab.builders import Builders
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.pool import BuildHost, DeviceLab, LabPool, SpreadBuilders
+from tunesmith.lab.pool import REFUSALS, BuildHost, DeviceLab, LabPool, SpreadBuilders
+from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Enlisted, LeftOut
 from tunesmith.run.outcome import Outcome, Purpose, Result, Trial
@@ -53,9 +54,9 @@ def trial(number: int, purpose: Purpose = "search") -> Trial:
 def pool() -> Iterator[Callable[..., LabPool]]:
     made: list[LabPool] = []
 
-    def make(*labs: StubLab) -> LabPool:
+    def make(*labs: StubLab, lost: Sequence[LeftOut] = ()) -> LabPool:
         builders: Any = StubLab("builders")
-        made.append(LabPool(labs, builders))  # type: ignore[arg-type]
+        made.append(LabPool(labs, builders, lost))  # type: ignore[arg-type]
         return made[-1]
 
     yield make
@@ -167,6 +168,17 @@ def test_an_original_that_was_asked_of_nobody_is_measured_by_another(pool: Make)
     assert {(one.trial.id, one.device) for one in found} == {(0, "b"), (1, "b"), (2, "b")}
 
 
+def test_what_one_that_could_not_be_had_is_asked_goes_with_it(pool: Make) -> None:
+    """It is in force by the journal, which has a question for it."""
+    own = pool(StubLab("a"), lost=[LeftOut("b", "gone", lost=True)])
+    own.submit(trial(1, "sentinel"), "b")
+    assert own.collect() is None
+    assert own.changed() == LeftOut("b", "gone", lost=True)
+    own.leave_out("b")
+    own.submit(trial(2))
+    assert [o.trial.id for o in collected(own, 1)] == [2]
+
+
 def test_where_the_last_is_left_out_the_one_lost_before_is_missed(pool: Make) -> None:
     """It was lost after we had decided who is better left out."""
     own = pool(StubLab("a"), StubLab("b", lost))
@@ -244,38 +256,45 @@ def test_two_workers_of_one_card_take_turns() -> None:
     assert faults == []
 
 
+UNIT: Any = None
+CODE = BuiltCode(UNIT, b"", "", Resources(), 0.0)
+
+
 class TestBuildsAnywhere:
     @pytest.fixture
     def built(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Which hosts built, one entry for each build; a gone one is missing."""
         by: list[str] = []
 
-        def build(self: Builders, _unit: object, _made: object, _overlapping: object = ()) -> Verdict:
-            worker: Any = self._take()
-            try:
-                if worker.host in gone:
-                    raise DeviceMissing("gone")
-                by.append(worker.host)
-                return Verdict(Status.OK, "")
-            finally:
-                self._idle.put(worker)
+        def asked(_self: Builders, worker: Any, unit: object) -> Verdict | BuiltCode:
+            if worker.host in gone:
+                raise DeviceMissing("gone")
+            by.append(worker.host)
+            is_refused = worker.host in self.refusing or unit in self.refusing
+            return Verdict(Status.BUILD_FAILED, f"{worker.host}: no") if is_refused else CODE
 
         gone = self.gone = set[str]()
-        monkeypatch.setattr(Builders, "_build", build)
+        self.refusing: set[object] = set()
+        self.said: list[str] = []
+        monkeypatch.setattr(Builders, "_asked", asked)
         return by
 
-    def builders(self, **counts: int) -> SpreadBuilders:
+    def builders(self, only_build: tuple[str, ...] = (), **counts: int) -> SpreadBuilders:
         class Worker:
             def __init__(self, host: str) -> None:
                 self.host = host
 
             def kill(self) -> None: ...
 
+            def close(self) -> None: ...
+
         def host(name: str, count: int) -> BuildHost:
             spawn: Any = lambda: Worker(name)  # noqa: E731
-            return BuildHost(spawn, lambda: "gone" if name in self.gone else "", count)
+            gone = lambda: "gone" if name in self.gone else ""  # noqa: E731
+            return BuildHost(spawn, gone, count, name, name not in only_build)
 
-        return SpreadBuilders([host(name, count) for name, count in counts.items()], DEVICE)
+        hosts = [host(name, count) for name, count in counts.items()]
+        return SpreadBuilders(hosts, DEVICE, say=self.said.append)
 
     def test_each_host_has_as_many_workers_as_it_may(self, built: list[str]) -> None:
         own = self.builders(here=1, there=2)
@@ -287,15 +306,40 @@ class TestBuildsAnywhere:
         own = self.builders(here=1, there=1)
         unit: Any = None
         for _ in range(3):
-            own._build(unit, ())
+            own._made(unit)
         self.gone.add("there")
         built.clear()
         for _ in range(4):
-            assert own._build(unit, ()).ok  # type: ignore[union-attr]
+            assert own._made(unit) is CODE
         assert set(built) == {"here"}
         self.gone.add("here")
         with pytest.raises(DeviceMissing):
-            own._build(unit, ())
+            own._made(unit)
+        own.close()
+
+    def test_what_one_that_only_builds_refuses_is_built_where_a_device_is(self, built: list[str]) -> None:
+        """A few times; then it builds no more, and that is said."""
+        own = self.builders(("there",), there=1, here=1)
+        unit: Any = None
+        self.refusing.add("there")
+        for _ in range(20):
+            assert own._made(unit) is CODE
+        assert built.count("there") == REFUSALS
+        assert self.said == ["worker 'there' refuses what builds elsewhere (there: no); it builds no more"]
+        own.close()
+
+    def test_what_all_refuse_is_refused_and_held_against_nobody(self, built: list[str]) -> None:
+        own = self.builders(("there",), there=1, here=1)
+        unit: Any = "bad"
+        self.refusing.add("bad")
+        found = [own._made(unit) for _ in range(20)]
+        assert {one.detail for one in found if isinstance(one, Verdict)} == {"here: no"}
+        assert built.count("there") > REFUSALS
+        assert self.said == []
+        self.gone.add("here")
+        refused = own._made(unit)
+        assert isinstance(refused, Verdict)
+        assert refused.detail == "there: no", "there is nobody else to ask"
         own.close()
 
     def test_a_host_that_fails_without_being_gone_is_not_tried_for_ever(
@@ -309,9 +353,9 @@ class TestBuildsAnywhere:
             assert len(tries) < 9, "it does not end"
             raise DeviceMissing("no")
 
-        monkeypatch.setattr(Builders, "_build", fail)
+        monkeypatch.setattr(Builders, "_asked", fail)
         unit: Any = None
         with pytest.raises(DeviceMissing):
-            own._build(unit, ())
+            own._made(unit)
         assert len(tries) == 2
         own.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -10,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.run.test_library import NoTexts
 from tests.run.test_loop import BEST, Climber, FakeLab, Run, delivered
 from tests.run.test_steered_loop import ANSWERED, diagnosed
-from tests.samples import config, finalist, outcome, state_of
+from tests.samples import DEVICE, a_problem, a_template, config, finalist, outcome, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run import devices
+from tunesmith.run.candidates import Templates
 from tunesmith.run.events import (
     Asked,
     AskedOf,
@@ -28,6 +31,7 @@ from tunesmith.run.events import (
     Steered,
     Verified,
 )
+from tunesmith.run.library import timings_of
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.scores import Yardstick, best_tried, noise
@@ -237,6 +241,22 @@ def test_speedups_are_over_the_original_on_the_same_device() -> None:
     assert yardstick.seconds("small", 2, "a") == pytest.approx(1.04)
     assert yardstick.seconds("small", 2, "b") == pytest.approx(0.97)
     assert yardstick.speedups(state.outcomes[-1]) == pytest.approx({"small": 1 / 0.52, "wide": 1 / 0.52})
+
+
+def test_what_is_stored_for_others_is_by_the_original_on_the_same_device() -> None:
+    at = {"small": 0.5, "wide": 0.5}
+    state = state_of(
+        Enlisted(("a", "b")),
+        Measured(at_pace(outcome(0, None, {"small": 1.0, "wide": 1.0}, "sentinel"), "a", 1.0)),
+        Measured(at_pace(outcome(1, None, {"small": 1.0, "wide": 1.0}, "sentinel"), "b", 0.9)),
+        at_pace(outcome(2, config(64), at), "a", 1.0),
+        at_pace(outcome(3, config(128), at), "b", 0.9),
+    )
+    problem = a_problem()
+    timings, _ = timings_of(problem, state, Templates(problem, DEVICE, a_template(problem), NoTexts()))
+    assert [one.original for each in timings for one in each.at] == pytest.approx([1.0, 1.0, 0.9, 0.9])
+    gains = [math.log(one.original / one.seconds) for each in timings for one in each.at]  # type: ignore[operator]
+    assert gains == pytest.approx([each.score for each in timings for _ in each.at])
 
 
 def test_a_device_that_has_not_timed_the_original_at_a_workload_is_as_slow_there_as_elsewhere() -> None:

@@ -22,6 +22,7 @@ from tests.thoroughness import examples
 from tunesmith.errors import BadInput
 from tunesmith.problem.plan import Status
 from tunesmith.run.chain import FIRST
+from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Message, Reply, Request, Usage
 from tunesmith.run.events import (
     Admitted,
@@ -586,5 +587,8 @@ def test_who_does_not_wait_goes_on_without_waiting(tmp_path: Path, monkeypatch: 
             action()
         assert caught.value.hint == f"free some room on that disk, then: {folder.go_on}"
     assert folder.go_on == f"tunesmith resume {tmp_path / 'run'} --no-wait"
+    folder.elsewhere = RunConfig(workers="our hosts.toml").elsewhere
+    assert folder.go_on == f"tunesmith resume {tmp_path / 'run'} --no-wait --workers 'our hosts.toml'"
+    assert (RunConfig(ray="auto").elsewhere, RunConfig().elsewhere) == (" --ray auto", "")
     journal.close()
     folder.unlock()

@@ -199,6 +199,10 @@ class TestDevice:
         assert choose_device(here, "another").id == "1"
         with pytest.raises(DeviceMissing, match="matches no device"):
             choose_device(here, "sm_90")
+        assert choose_device(here, "fake:1").id == "1"
+        for several in ("0-1", "fake:0,1", "0,0"):
+            with pytest.raises(BadInput, match=f"--device {several} names several devices"):
+                choose_device(here, several)
 
     def test_by_its_architecture(self) -> None:
         old = replace(GPU, id="1", limits=replace(GPU.limits, capability=80))

@@ -134,11 +134,60 @@ def test_a_processor_is_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_compiler_builds_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     found = posts(monkeypatch, [There("a", "0"), There("b", "1", known=(("nvrtc", "12.4"),))])
-    several.refuse_other_compilers(found, "")
+    several.without_other_compilers(found, "")
     with pytest.raises(
         DeviceMissing, match=r"builds with nvrtc 13\.0; where b \(box\) 1 is there is: nvrtc 12\.4"
     ):
-        several.refuse_other_compilers(found, "nvrtc 13.0")
+        several.without_other_compilers(found, "nvrtc 13.0")
+
+
+def test_one_that_only_builds_does_so_with_the_runs_compiler_or_not_at_all() -> None:
+    class Gone(There):
+        def compilers(self, _spec: str) -> tuple[tuple[str, str], ...]:
+            raise DeviceMissing("it does not say\nwhy")
+
+    own = There("a")
+    same, other, gone = There("b"), There("c", known=(("nvrtc", "12.4"),)), Gone("d")
+    for one in (same, other, gone):
+        object.__setattr__(one, "measures", False)
+    said: list[str] = []
+    place, sources = Workplace("fake", Path()), (same, other, gone, own)
+    assert several.able_to_build(sources, place, "nvrtc 13.0", said.append) == (same, own)
+    assert said == [
+        "worker 'c' does not build: the run does so with nvrtc 13.0, and it has nvrtc 12.4",
+        "worker 'd' does not build: the run does so with nvrtc 13.0, and it does not say",
+    ]
+    assert several.able_to_build(sources, place, "", said.append) == sources, "found out while building"
+
+
+def test_a_run_that_goes_on_does_without_devices_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that begins does not: it may be a slip of the pen."""
+    place, said = Workplace("fake", Path()), list[str]()
+    sources = (There("a", "9"), There("b", "0-1,7"), There("c", known=(("nvrtc", "12.4"),)), There("d"))
+    state = state_of(Enlisted(("a (box) 9", "b (box) 0", "b (box) 1", "b (box) 7", "c (box) 0", "d (box) 0")))
+
+    def listed(at: Workplace) -> Devices:
+        if at.source.name == "d":
+            raise DeviceMissing("the driver did not answer")
+        return Devices(FOUR)
+
+    monkeypatch.setattr(machine, "ask_devices", listed)
+    left = several.still_there(RunConfig(), sources, place, state, said.append)
+    assert [source.name for source in left] == ["b", "c"]
+    assert [words.partition(":")[0] for words in said] == ["worker 'a'", "worker 'd'"]
+    said.clear()
+    found = several.posts_for(RunConfig(), left, place, "nvrtc 13.0", state, said.append)
+    assert [post.name for post in found] == ["b (box) 0", "b (box) 1"]
+    assert len(said) == 2
+    assert said[0].startswith("worker 'b': device '7' matches no device")
+    assert said[1].startswith("the run builds with nvrtc 13.0; where c (box) ")
+    assert all(words.endswith("; the run does without it") for words in said)
+    for some in (sources[:1], sources[3:]):
+        assert several.still_there(RunConfig(), some, place, state, said.append) == some
+        with pytest.raises(DeviceMissing):
+            several.posts_for(RunConfig(), some, place, "", state, said.append)
+    with pytest.raises(DeviceMissing, match="worker 'b': device '7' matches no device"):
+        several.posts_for(RunConfig(), sources[1:2], place, "")
 
 
 def test_each_machine_builds_with_the_cores_that_its_devices_leave(monkeypatch: pytest.MonkeyPatch) -> None:

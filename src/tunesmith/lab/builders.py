@@ -120,7 +120,16 @@ class Builders:
             # On a CPU a kernel is native code in a process of the host: what was judged is what is compiled.
             text = found if self._device.kind == "cpu" else unit.source
             unit = replace(unit, source=text, vetted=digest_of(text))
+        return self._made(unit)
+
+    def _made(self, unit: m.Unit) -> BuiltCode | Verdict:
         worker = self._take()
+        try:
+            return self._asked(worker, unit)
+        finally:
+            self._idle.put(worker)
+
+    def _asked(self, worker: WorkerProcess, unit: m.Unit) -> BuiltCode | Verdict:
         start = time.perf_counter()
         try:
             reply, blobs = worker.request(m.Build(unit, self._device), deadline=BUILD_SECONDS)
@@ -128,11 +137,10 @@ class Builders:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_SLOW} {BUILD_SECONDS:.0f} s")
         except (WorkerDied, OSError, ValueError) as error:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: {error}")
-        finally:
-            self._idle.put(worker)
         if isinstance(reply, m.Failed):
             return Verdict(Status.BUILD_FAILED, reply.message)
-        assert isinstance(reply, m.Built)
+        if not isinstance(reply, m.Built) or len(blobs) != 1:
+            return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: it answered something else")
         return BuiltCode(unit, blobs[0], reply.code_digest, reply.resources, time.perf_counter() - start)
 
     def _take(self) -> WorkerProcess:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOMENT = 0.5  # seconds between two looks whether there is still somebody to wait for
+REFUSALS = 3  # of what builds where a device is: a machine that only builds is left out
 
 
 class DeviceLab(LocalLab):
@@ -76,29 +77,53 @@ class BuildHost:
     spawn: Callable[[], WorkerProcess]
     gone: Callable[[], str]  # why it will not come back; empty: it is there, or may be again
     count: int
+    name: str = ""
+    measures: bool = True  # it has a device of the run: what its compiler refuses is refused
 
 
 class SpreadBuilders(Builders):
-    """Builders on several hosts. What one was building when it was lost for good, another builds."""
+    """Builders on several hosts. What one was building when it was lost for good, another builds. What one
+    that only builds refuses is built again where a device is: its compiler may not be the run's. One that
+    refuses more than a few kernels that build there builds no more."""
 
-    def __init__(self, hosts: Sequence[BuildHost], device: Device, *, compiler: str = "") -> None:
-        self._hosts = hosts
+    def __init__(
+        self,
+        hosts: Sequence[BuildHost],
+        device: Device,
+        *,
+        compiler: str = "",
+        say: Callable[[str], None] = lambda _words: None,
+    ) -> None:
+        self._hosts, self._say = hosts, say
         self._next = itertools.cycle(
             [h for n in range(max(h.count for h in hosts)) for h in hosts if n < h.count]
         )
         self._next_lock = threading.Lock()
         self._host_of: dict[WorkerProcess, BuildHost] = {}
+        self._refused: Counter[BuildHost] = Counter()  # what others built
+        self._judges = threading.Semaphore(max(1, sum(h.count for h in hosts if h.measures)))
+        self._idle_judges: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
+        self._all_judges: list[WorkerProcess] = []
         super().__init__(self._spawn_next, device, sum(h.count for h in hosts), compiler=compiler)
+
+    def close(self) -> None:
+        self._closed = True
+        for worker in list(self._all_judges):
+            worker.close()
+        super().close()
+
+    def _is_out(self, host: BuildHost) -> bool:
+        return bool(host.gone()) or self._refused[host] >= REFUSALS
 
     def _spawn_next(self) -> WorkerProcess:
         with self._next_lock:  # every thread that builds asks
-            host = next(h for h in self._next if not h.gone() or not self._live_hosts())
+            host = next(h for h in self._next if not self._is_out(h) or not self._live_hosts())
         worker = host.spawn()
         self._host_of[worker] = host
         return worker
 
     def _live_hosts(self) -> list[BuildHost]:
-        return [host for host in self._hosts if not host.gone()]
+        return [host for host in self._hosts if not self._is_out(host)]
 
     def _take(self) -> WorkerProcess:
         while not self._closed:
@@ -107,28 +132,57 @@ class SpreadBuilders(Builders):
             except queue.Empty:
                 # Those of a host that is gone are not made up for by the others: they have their own count.
                 room = sum(host.count for host in self._live_hosts())
-                live = [w for w in self._workers if not self._host_of[w].gone()]
+                live = [w for w in self._workers if not self._is_out(self._host_of[w])]
                 if len(live) < room or not room:
                     return super()._take()
                 try:
                     worker = self._idle.get(timeout=MOMENT)
                 except queue.Empty:
                     continue
-            if not self._host_of[worker].gone() or not self._live_hosts():
+            if not self._is_out(self._host_of[worker]) or not self._live_hosts():
                 return worker
         return super()._take()
 
-    def _build(
-        self, unit: Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
-    ) -> BuiltCode | Verdict:
+    def _made(self, unit: Unit) -> BuiltCode | Verdict:
         tries = len(self._hosts)
         while True:
             try:
-                return super()._build(unit, made_from, overlapping)
+                worker = self._take()
+                try:
+                    found = self._asked(worker, unit)
+                finally:
+                    self._idle.put(worker)
+                host = self._host_of[worker]
+                if isinstance(found, BuiltCode) or host.measures or self._closed:
+                    return found
+                return self._judged(host, found, unit)
             except DeviceMissing:
                 tries -= 1
                 if self._closed or not tries or not self._live_hosts():
                     raise
+
+    def _judged(self, host: BuildHost, refusal: Verdict, unit: Unit) -> BuiltCode | Verdict:
+        """What a machine with a device makes of a unit that one without refused."""
+        measuring = [own for own in self._hosts if own.measures and not own.gone()]
+        if not measuring:
+            return refusal
+        with self._judges:
+            try:
+                worker = self._idle_judges.get_nowait()
+            except queue.Empty:
+                with self._next_lock:
+                    worker = measuring[len(self._all_judges) % len(measuring)].spawn()
+                    self._all_judges.append(worker)
+            found = self._asked(worker, unit)
+            self._idle_judges.put(worker)  # unless its machine is lost
+        if isinstance(found, BuiltCode):
+            with self._next_lock:
+                self._refused[host] += 1
+                is_enough = self._refused[host] == REFUSALS
+            if is_enough:
+                why = first_line(refusal.detail)
+                self._say(f"worker {host.name!r} refuses what builds elsewhere ({why}); it builds no more")
+        return found
 
 
 class LabPool:
@@ -170,7 +224,8 @@ class LabPool:
     def submit(self, trial: Trial, device: str = "") -> None:
         self._any.start_builds(trial)
         with self._changed:
-            (self._bound[device] if device else self._waiting).append(trial)
+            # One whose lab could not be had is not left out yet: what it is asked goes with it.
+            (self._bound.setdefault(device, deque()) if device else self._waiting).append(trial)
             self._were_bound |= {trial.id} if device else set()
             self._changed.notify_all()
             if not self._threads:

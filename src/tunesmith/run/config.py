@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import site
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -82,6 +83,12 @@ class RunConfig:
     @property
     def cache_file(self) -> Path:
         return Path(self.cache_dir) / "results.sqlite"
+
+    @property
+    def elsewhere(self) -> str:
+        """The options that say where workers are, as they are typed."""
+        given = {"--workers": self.workers, "--ray": self.ray}
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in given.items() if value)
 
 
 _LEAST = {

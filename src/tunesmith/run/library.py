@@ -25,6 +25,7 @@ from tunesmith.run.ports import Tried
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import score_at
+from tunesmith.run.scores import Yardstick
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
 from tunesmith.text import digest_of, redacted
@@ -393,7 +394,7 @@ def timings_of(
 ) -> tuple[list[TimedConfig], dict[str, str]]:
     """Of every configuration that was tried the last word on each workload; and the templates' texts by
     digest. What has no parameters tells no search anything."""
-    baseline = {r.workload: r for r in (state.baseline.outcome.results if state.baseline else ())}
+    yardstick = Yardstick(state)
     measured: dict[Config, dict[str, WorkloadTime]] = {}
     for outcome in state.outcomes:
         if outcome.trial.config is None:
@@ -401,8 +402,8 @@ def timings_of(
         own = measured.setdefault(outcome.trial.config, {})
         for r in outcome.results:
             before = r.timing.paired if r.timing else ()
-            first = baseline[r.workload].timing if r.workload in baseline else None
-            original = median(before) if before else first.seconds if first else None
+            around = (r.workload, outcome.trial.id, outcome.device)  # on that device
+            original = median(before) if before else yardstick.seconds(*around)
             seconds = r.timing.seconds if r.timing else None
             own[r.workload] = WorkloadTime(r.workload, str(r.status), seconds, original)
     digests: dict[str, str] = {}

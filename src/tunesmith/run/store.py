@@ -64,14 +64,14 @@ class RunFolder:
     `wait`: whether who works in it waits for replies, and should when going on."""
 
     def __init__(self, path: Path, wait: bool = True) -> None:
-        self.path = path
-        self.wait = wait
+        self.path, self.wait = path, wait
+        self.elsewhere = ""  # options that say where its workers are
         self._lock: int | None = None
 
     @property
     def go_on(self) -> str:
         """What to type."""
-        return resume_command(self.path, self.wait)
+        return resume_command(self.path, self.wait) + self.elsewhere
 
     @staticmethod
     def create(path: Path, wait: bool = True) -> RunFolder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,7 @@ from tunesmith.session import machine, standing_in
 from tunesmith.session.host_watch import watch_for
 from tunesmith.session.problems import LoadedProblem, load_template, read_text
 from tunesmith.session.strategies import casting
-from tunesmith.session.workplace import Workplace
+from tunesmith.session.workplace import WorkerSource, Workplace
 
 
 def examine() -> list[DoctorFinding]:
@@ -127,7 +128,8 @@ def check(
     template = load_template(template_path, problem, files) if template_path is not None else None
     language = problem.kernel.language
     spec = standing_in.backend_of(language, config)
-    with machine.workers_of(config, listener.say) as (source, *_), machine.temporary_scratch() as scratch:
+    with machine.workers_of(config, listener.say) as sources, machine.temporary_scratch() as scratch:
+        source = sources[0]
         place = Workplace(spec, scratch, config.sandbox, source)
         here = machine.look(place)
         wanted = machine.first_device(config.device or source.device, spec)
@@ -141,6 +143,8 @@ def check(
             compiler, built = "", f"{problem.name} was not built ({error.message})"
             if config.device is not None or not device.absent:
                 raise
+        if not device.absent and (config.workers or config.ray or config.device):
+            notes += _seen_several(config, sources, place, compiler, listener)
         missing: DeviceMissing | None = None
         if device.absent:
             missing = DeviceMissing(
@@ -189,6 +193,18 @@ def check(
         return CheckedProblem(
             *known, cases, feasible, notes=notes, own_rules=problem.own_rules, sanitized=tuple(watched)
         )
+
+
+def _seen_several(
+    config: RunConfig, sources: Sequence[WorkerSource], place: Workplace, compiler: str, listener: Listener
+) -> tuple[str, ...]:
+    """Whether a run could have all devices that are meant; nothing where one is."""
+    from tunesmith.session import several  # which few checks need
+
+    posts = several.posts_for(config, sources, place, compiler)
+    several.able_to_build(sources, place, compiler, listener.say)
+    names = ", ".join(post.name for post in posts)
+    return (f"a run measures on {names}; checked on the first",) if posts else ()
 
 
 def _with_lines(error: KernelWrong, lab: LocalLab) -> KernelWrong:

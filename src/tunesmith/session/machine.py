@@ -98,8 +98,11 @@ def protection(place: Workplace) -> Protection:
 
 def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     """One that is here; else, where kernels can be built without one, the description of one that is not."""
+    if len(ids := device_ids(wanted)) > 1:
+        fault = f"--device {wanted} names several devices, and this is done on one"
+        raise BadInput(fault, hint=f"for example: --device {ids[0]}")
     if local.devices:
-        return pick_device(local.devices, wanted)
+        return pick_device(local.devices, first_device(wanted, local.spec))
     absent = backends.absent_device(local.spec, wanted)
     if absent is None:
         raise DeviceMissing(local.trouble, hint=DOCTOR)

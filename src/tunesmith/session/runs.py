@@ -15,11 +15,11 @@ from tunesmith.lab import sanitizing
 from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.lab.serving import BinaryStore
-from tunesmith.problem.codec import decode, encode
+from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
-from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
+from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed, Protected, Settings, Started
@@ -153,14 +153,19 @@ def _begun(
 
 
 def _several(
-    config: RunConfig, sources: Sources, place: Workplace, compiler: str, state: State | None = None
+    config: RunConfig,
+    sources: Sources,
+    place: Workplace,
+    compiler: str,
+    state: State | None = None,
+    say: Callable[[str], None] = lambda _words: None,
 ) -> tuple[Post, ...]:
     """The devices that are meant, where they are several; else nothing."""
     if not (config.workers or config.ray or config.device or (state is not None and state.enlisted)):
         return ()
     from tunesmith.session import several  # which few runs need
 
-    return several.posts_for(config, sources, place, compiler, state)
+    return several.posts_for(config, sources, place, compiler, state, say)
 
 
 def _settings(
@@ -227,6 +232,7 @@ def _execute(
 ) -> Run:
     """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
     again."""
+    folder.elsewhere = config.elsewhere
     for note in config.notes:
         listener.say(f"note: {note}")
     try:
@@ -289,7 +295,7 @@ def _continue(
         for told in going_on(waiting, state):
             state = write_down(told, state, journal, listener)
             inbox.drop(told.id)
-    cast = replace(_cast(folder, started, config, listener), inbox=inbox)
+    cast = replace(casting.of_run(folder, started, config, listener), inbox=inbox)
     if state.open_requests:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:
@@ -298,6 +304,11 @@ def _continue(
     try:
         spec = problems.spec_of(folder, started)
         at = Workplace(spec, scratch, config.sandbox, sources[0])
+        if local is None and len(sources) > 1:
+            from tunesmith.session.several import still_there
+
+            sources = still_there(config, sources, at, state, listener.say)
+            at = replace(at, source=sources[0])
         if local is None:
             local = machine.look(at)
             for note in local.notes:
@@ -317,7 +328,7 @@ def _continue(
             state = write_down(place.attached, state, journal, listener)
         posts = tuple(post.at(at) for post in posts)
         if not (posts or place.missing):
-            posts = _several(config, sources, at, state.compiler, state)
+            posts = _several(config, sources, at, state.compiler, state, listener.say)
         if posts:
             from tunesmith.session.several import enlisted
 
@@ -337,25 +348,6 @@ def _continue(
         journal.close()
         folder.remove_scratch()
     return deliver(folder, templates, state, config)
-
-
-def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: Listener) -> casting.Casting:
-    files, settings = dict(started.files), started.settings
-    named = ((role, f"{problems.PROMPT}{role}") for role in STRATEGIES[settings.strategy].roles)
-    prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
-    entries = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.LIBRARY)]
-    return casting.Casting(
-        settings.models,
-        prompts,
-        folder.path,
-        config.wait,
-        config.reply_seconds,
-        listener.say,
-        listener.note,
-        strategy=settings.strategy,
-        library=decode(entries[0], LibraryTemplate) if entries else None,
-        lessons=folder.get(files[problems.LESSONS]).decode() if problems.LESSONS in files else "",
-    )
 
 
 def _host_tools(state: State, problem: Problem, place: Workplace, talk: Talking) -> Any:
@@ -408,7 +400,7 @@ class ActiveRun:
                 from tunesmith.session.several import make_pool  # which few runs need
 
                 own = (self.config, self.problem, self.posts, own_lab, known, self.sources)
-                lab = make_pool(*own, **options)
+                lab = make_pool(*own, state.compiler, self.listener.say, **options)
             else:
                 options |= {"settings": own_lab, "cache": cache, "known": known}
                 lab = machine.make_lab(self.problem, self.device, self.place, **options)

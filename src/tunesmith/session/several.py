@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,13 +39,22 @@ class Post:
 
 
 def posts_for(
-    config: RunConfig, sources: Sequence[WorkerSource], place: Workplace, compiler: str, state: State | None
+    config: RunConfig,
+    sources: Sequence[WorkerSource],
+    place: Workplace,
+    compiler: str,
+    state: State | None = None,
+    say: Callable[[str], None] = lambda _words: None,
 ) -> tuple[Post, ...]:
-    """The devices that are meant, where they are several; else nothing."""
+    """The devices that are meant, where they are several; else nothing. A run that goes on does without those
+    that cannot be used, and says so; for one that begins, all must be there."""
     if not is_wanted(config, sources, state):
         return ()
-    posts = posts_of(config, sources, place, state)
-    refuse_other_compilers(posts, compiler)
+    missing: list[DeviceMissing] | None = [] if state is not None and state.enlisted is not None else None
+    posts = posts_of(config, sources, place, state, missing)
+    posts = without_other_compilers(posts, compiler, missing)
+    for one in missing or ():
+        say(f"{one.message}; the run does without it")
     return posts
 
 
@@ -57,37 +66,87 @@ def is_wanted(config: RunConfig, sources: Sequence[WorkerSource], state: State |
     return several or bool(state and state.enlisted)
 
 
+def still_there(
+    config: RunConfig,
+    sources: Sequence[WorkerSource],
+    place: Workplace,
+    state: State,
+    say: Callable[[str], None],
+) -> Sequence[WorkerSource]:
+    """For a run that goes on, where another is left: without those whose devices are gone."""
+    found: list[WorkerSource] = []
+    missing: list[DeviceMissing] = []
+    for source in sources:
+        try:
+            if source.measures:
+                posts_of(config, (source,), place, state, [])
+            found.append(source)
+        except DeviceMissing as error:
+            missing.append(error)
+    if not any(source.measures for source in found):
+        return sources
+    for one in missing:
+        say(f"{one.message}; the run does without it")
+    return found
+
+
 def posts_of(
-    config: RunConfig, sources: Sequence[WorkerSource], place: Workplace, state: State | None = None
+    config: RunConfig,
+    sources: Sequence[WorkerSource],
+    place: Workplace,
+    state: State | None = None,
+    missing: list[DeviceMissing] | None = None,
 ) -> tuple[Post, ...]:
-    """Every device that is meant, in the order in which they were named; all are there, and of one kind."""
+    """Every device that is meant, in the order in which they were named, all of one kind. Those that are not
+    there are put into `missing`, as long as one is; without such a list all must be."""
     found: list[Post] = []
     for source in (one for one in sources if one.measures):
         there = replace(place, source=source)
-        listed = machine.ask_devices(there)
-        cards = listed.cards or ("",) * len(listed.devices)
-        for device in _meant(config, source, listed.devices, state):
+        try:
+            listed = machine.ask_devices(there)
+        except DeviceMissing as error:
+            if missing is None:
+                raise
+            missing.append(_at(source, error))
+            continue
+        cards = listed.cards if len(listed.cards) == len(listed.devices) else ("",) * len(listed.devices)
+        for device in _meant(config, source, listed.devices, state, missing):
             own = source.identity(device.id) or f"{device.backend} {device.id}"
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
             found.append(Post(f"{own} ({count + 1})" if count else own, device, there, card))
+    if missing and not found:
+        raise missing[0]
     refuse_other_kinds(found)
     return tuple(found)
 
 
 def _meant(
-    config: RunConfig, source: WorkerSource, devices: Sequence[Device], state: State | None
+    config: RunConfig,
+    source: WorkerSource,
+    devices: Sequence[Device],
+    state: State | None,
+    missing: list[DeviceMissing] | None,
 ) -> list[Device]:
     wanted = config.device or source.device
     ids = machine.device_ids(wanted)
     if not ids and wanted is None and source is HERE and state is not None and state.enlisted is not None:
         here = [name.partition(" (")[0] for name in state.enlisted.devices]  # the run's own, as it names them
         ids = tuple(d.id for name in here for d in devices if name == f"{d.backend} {d.id}")
-    try:
-        return [machine.pick_device(devices, one) for one in ids or (wanted,)]
-    except DeviceMissing as error:
-        where = f"worker {source.name!r}: " if source.name else ""
-        raise DeviceMissing(f"{where}{error.message}", hint=error.hint) from error
+    found: list[Device] = []
+    for one in ids or (wanted,):
+        try:
+            found.append(machine.pick_device(devices, one))
+        except DeviceMissing as error:
+            if missing is None:
+                raise _at(source, error) from error
+            missing.append(_at(source, error))
+    return found
+
+
+def _at(source: WorkerSource, error: DeviceMissing) -> DeviceMissing:
+    where = f"worker {source.name!r}: " if source.name else ""
+    return DeviceMissing(f"{where}{error.message}", hint=error.hint)
 
 
 def refuse_other_kinds(posts: Sequence[Post]) -> None:
@@ -120,13 +179,49 @@ def builders_at(
     return found
 
 
-def refuse_other_compilers(posts: Sequence[Post], compiler: str) -> None:
-    """One compiler builds for all, wherever it runs."""
-    for post in posts if compiler else ():
-        known = post.place.compilers()
-        if tuple(compiler.split(" ", 1)) not in known:
+def without_other_compilers(
+    posts: Sequence[Post], compiler: str, missing: list[DeviceMissing] | None = None
+) -> tuple[Post, ...]:
+    """One compiler builds for all, wherever it runs. `missing` as for `posts_of`."""
+    found: list[Post] = []
+    for post in posts:
+        known = post.place.compilers() if compiler else ()
+        if compiler and _named(compiler) not in known:
             fault = f"the run builds with {compiler}; where {post.name} is there is: {machine.listed(known)}"
-            raise DeviceMissing(fault, hint="install the same there, or leave it out")
+            error = DeviceMissing(fault, hint="install the same there, or leave it out")
+            if missing is None:
+                raise error
+            missing.append(error)
+        else:
+            found.append(post)
+    if missing and not found:
+        raise missing[0]
+    return tuple(found)
+
+
+def able_to_build(
+    sources: Sequence[WorkerSource], place: Workplace, compiler: str, say: Callable[[str], None]
+) -> tuple[WorkerSource, ...]:
+    """Without those that only build and lack the run's compiler; where a backend has but one, who refuses
+    too much is found out while building (`SpreadBuilders`)."""
+    found: list[WorkerSource] = []
+    for source in sources:
+        if compiler and not source.measures:
+            try:
+                known = replace(place, source=source).compilers()
+                fault = f"it has {machine.listed(known)}" if _named(compiler) not in known else ""
+            except DeviceMissing as error:
+                fault = first_line(error.message)
+            if fault:
+                say(f"worker {source.name!r} does not build: the run does so with {compiler}, and {fault}")
+                continue
+        found.append(source)
+    return tuple(found)
+
+
+def _named(compiler: str) -> tuple[str, str]:
+    name, _, version = compiler.partition(" ")
+    return name, version
 
 
 def enlisted(
@@ -135,6 +230,9 @@ def enlisted(
     """As the journal has them, the first of which times finalists; where others measure from here on, that is
     written down."""
     names = tuple(post.name for post in posts)
+    if state.enlisted is not None and set(names).isdisjoint(state.devices):
+        before = ", ".join(state.devices)
+        listener.say(f"note: measured by {before} so far; --workers or --ray, as it was given, goes on there")
     if set(names) != set(state.devices):
         state = write_down(Enlisted(names), state, journal, listener)
     return tuple(sorted(posts, key=lambda post: state.devices.index(post.name))), state
@@ -181,12 +279,15 @@ def make_pool(
     settings: LabSettings,
     known: Sequence[Outcome],
     sources: Sequence[WorkerSource] = (),
+    built_with: str = "",
+    say: Callable[[str], None] = lambda _words: None,
     **options: Any,
 ) -> LabPool:
-    """Of `sources` some may only build."""
-    counts = builders_at(posts, config.builders, sources)
+    """Of `sources` some may only build: those that have the run's compiler."""
+    able = able_to_build(sources, posts[0].place, built_with, say)
+    counts = builders_at(posts, config.builders, able)
     hosts = [_build_host(replace(posts[0].place, source=one), count) for one, count in counts.items()]
-    builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler)
+    builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler, say=say)
     parts = PoolParts(problem, settings, known, builders, options)
     pool = LabPool(*_labs(parts, posts, counts))
     if posts[0].place.source.arrivals is not None:
@@ -221,4 +322,5 @@ def _labs(
 
 
 def _build_host(place: Workplace, count: int) -> BuildHost:
-    return BuildHost(lambda: place.spawn("build"), lambda: place.source.gone, count)
+    source = place.source
+    return BuildHost(lambda: place.spawn("build"), lambda: source.gone, count, source.name, source.measures)

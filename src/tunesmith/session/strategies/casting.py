@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 from tunesmith import backends
 from tunesmith.errors import BadInput, bug_text
 from tunesmith.problem import languages
+from tunesmith.problem.codec import decode
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
 from tunesmith.run.events import Decided
 from tunesmith.run.files import explained
+from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.ports import Catalogue, Declined, Inbox, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
+from tunesmith.session import problems
 from tunesmith.session.strategies.wishes import authors, played
 from tunesmith.session.strategies.wishes import check as check_wishes
 
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
     from tunesmith.problem.problem import Problem
     from tunesmith.problem.template import Template
     from tunesmith.run.candidates import Templates
-    from tunesmith.run.library import LibraryTemplate
-    from tunesmith.run.ports import Author, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
+    from tunesmith.run.events import Started
+    from tunesmith.run.ports import Author, Listener, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
+    from tunesmith.run.store import RunFolder
 
 
 class GivenTemplate:
@@ -226,6 +230,26 @@ class Casting:
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
     lessons: str = ""  # of earlier runs, for whoever plans
     inbox: Inbox | None = None  # what whoever watches asks of the run
+
+
+def of_run(folder: RunFolder, started: Started, config: settings.RunConfig, listener: Listener) -> Casting:
+    """As the run's folder has it."""
+    files, given = dict(started.files), started.settings
+    named = ((role, f"{problems.PROMPT}{role}") for role in STRATEGIES[given.strategy].roles)
+    prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
+    entries = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.LIBRARY)]
+    return Casting(
+        given.models,
+        prompts,
+        folder.path,
+        config.wait,
+        config.reply_seconds,
+        listener.say,
+        listener.note,
+        strategy=given.strategy,
+        library=decode(entries[0], LibraryTemplate) if entries else None,
+        lessons=folder.get(files[problems.LESSONS]).decode() if problems.LESSONS in files else "",
+    )
 
 
 def checked_prompts(
