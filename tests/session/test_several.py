@@ -190,6 +190,12 @@ def test_a_run_that_goes_on_does_without_devices_that_are_gone(monkeypatch: pyte
         several.posts_for(RunConfig(), sources[1:2], place, "")
 
 
+def test_a_host_without_devices_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wanted in (None, "0"):
+        with pytest.raises(DeviceMissing, match="worker 'a': the fake backend sees no device"):
+            posts(monkeypatch, [There("a")], wanted, devices=())
+
+
 def test_each_machine_builds_with_the_cores_that_its_devices_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [There("a", "0-3"), There("b", "0", machine="n", cores=4)]
     found = posts(monkeypatch, sources)

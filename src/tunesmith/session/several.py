@@ -104,9 +104,12 @@ def posts_of(
         there = replace(place, source=source)
         try:
             listed = machine.ask_devices(there)
+            if not listed.devices:
+                fault = f"the {place.spec.partition(':')[0]} backend sees no device"
+                raise DeviceMissing(fault, hint=machine.DOCTOR)
         except DeviceMissing as error:
             if missing is None:
-                raise
+                raise _at(source, error) from error
             missing.append(_at(source, error))
             continue
         cards = listed.cards if len(listed.cards) == len(listed.devices) else ("",) * len(listed.devices)
