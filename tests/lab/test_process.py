@@ -247,6 +247,12 @@ class TestDeath:
         assert isinstance(worker.request(ListDevices(), deadline=LONG)[0], Devices)
         assert worker.generation == 2
 
+    def test_by_a_signal_without_a_name(self, make: Callable[..., WorkerProcess]) -> None:
+        number = signal.SIGRTMIN + 1
+        worker = make(sys.executable, "-c", f"import os; os.kill(os.getpid(), {number})")
+        with pytest.raises(WorkerDied, match=f"killed by signal {number}"):
+            worker.request(ListDevices(), deadline=LONG)
+
     def test_last_words(self, worker: WorkerProcess) -> None:
         says = (
             "print('first')\nfor i in range(100): print(f'line {i}')\nprint('failed: n < 4', file=sys.stderr)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import threading
 import time
@@ -27,7 +26,7 @@ from tunesmith.problem.codec import (
 )
 from tunesmith.run.config import secrets
 from tunesmith.run.files import check_room, explained
-from tunesmith.text import cut, redacted
+from tunesmith.text import cut, end_of_process, redacted
 
 STDERR_BYTES = 1 << 16
 MOMENT = 0.1  # seconds
@@ -282,7 +281,7 @@ class WorkerProcess:
         assert process is not None
         try:
             code = process.wait(timeout=2)
-            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+            how = end_of_process(code)
         except subprocess.TimeoutExpired:
             how = otherwise
         self.kill()
