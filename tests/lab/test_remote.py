@@ -19,6 +19,7 @@ from tunesmith.errors import DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerReplaced
 from tunesmith.lab.remote import RemoteWorkers
 from tunesmith.lab.wire import OpenWorker
+from tunesmith.session.hosts import HostWorkers, WorkerEntry
 
 FAKE = OpenWorker("fake", "device", "auto")
 RECORDING = b'{"params": {"X": [1, 2]}, "configs": [[1], [2]], "time_ms": [1.0, 2.0]}'
@@ -218,6 +219,24 @@ for packet in packets():
 """
     with pytest.raises(WorkerDied, match="killed by signal 1000"):
         reach(hosts.scripted(tmp_path, text)).worker(FAKE).request(m.ListDevices(), deadline=60)
+
+
+def test_a_host_that_answers_something_else_has_no_compilers(tmp_path: Path) -> None:
+    text = """
+from tunesmith.problem.codec import frame_parts
+greet()
+for packet in packets():
+    if packet.kind is PacketKind.OPEN:
+        send(Packet(PacketKind.DATA, packet.channel, b"".join(frame_parts(b'{"type":"Done","value":{}}'))))
+    if packet.kind is PacketKind.KILL:
+        send(said(PacketKind.ENDED, EndedWorker(-9), packet.channel))
+"""
+    host = HostWorkers(WorkerEntry("there", tuple(hosts.scripted(tmp_path, text))), lambda _text: None)
+    try:
+        with pytest.raises(DeviceMissing, match="spoke nonsense: Done in reply to ListCompilers"):
+            host.compilers("fake")
+    finally:
+        host.close()
 
 
 def test_silence_ends_a_connection_and_another_machine_is_not_taken_for_it(
