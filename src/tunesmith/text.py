@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -144,6 +145,17 @@ def sentence(text: str) -> str:
     """What somebody says in words, as good as whole."""
     said = one_line(text, _LONGEST)
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+
+
+def end_of_process(code: int) -> str:
+    """By its exit status, which is negative where a signal ended it. Signals of real time have no name, nor
+    has what a host makes up."""
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
 
 
 def markdown(text: str) -> str:

@@ -107,6 +107,8 @@ def test_hosts_that_are_none_are_refused(tmp_path: Path) -> None:
         ("", "one [[worker]] is needed"),
         ('[[worker]]\nname = "a"\n', "command must be"),
         ('[[worker]]\nname = "a"\ncommand = "x \'y"\n', "command cannot be read"),
+        ('[[worker]]\nname = "a"\ncommand = ["a\\u0000b"]\n', "hosts.toml: command has a NUL"),
+        ('[[worker]]\nname = "a"\ncommand = "x a\\u0000b"\n', "hosts.toml: command has a NUL"),
         ('[[worker]]\nname = "a"\ncommand = "x"\nhost = "b"\n', "known are name, command, device, wait"),
         ('[[worker]]\nname = "a"\ncommand = "x"\nwait = -1\n', "wait must be"),
         ('[[worker]]\nname = "a"\ncommand = "x"\n' * 2, "2 workers are called 'a'"),

@@ -241,7 +241,7 @@ def answering(json: str) -> str:
         (answering(COUNTED % '{"stalls": [["lunch", 0.5]]}'), "spoke nonsense"),
         (answering(COUNTED % '{"dram": 7000}'), "its host counted what cannot be: dram is 7000"),
         (answering('{"type":"Failed","value":{"what":"internal","message":"a bug"}}'), "a bug"),
-        (answering('{"type":"Done","value":{}}'), "it answered with Done"),
+        (answering('{"type":"Done","value":{}}'), "spoke nonsense: Done in reply to CountLaunches"),
     ],
 )
 def test_a_host_that_answers_nonsense_counts_nothing(tmp_path: Path, answer: str, words: str) -> None:

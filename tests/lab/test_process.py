@@ -19,6 +19,7 @@ import pytest
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tests.lab.process_list import gone, running
 from tunesmith.backends.messages import (
+    REQUEST_TYPES,
     Build,
     Devices,
     Done,
@@ -27,9 +28,12 @@ from tunesmith.backends.messages import (
     Failed,
     ListDevices,
     Load,
+    Open,
     Ran,
     Refer,
+    Request,
     RunCase,
+    TellProtection,
     Unit,
 )
 from tunesmith.errors import BadInput, TunesmithError
@@ -52,6 +56,10 @@ FAKE = worker_command("fake", "test")
 DRAW = Draw("normal", 1)
 DEVICE = device_of("fake")
 LONG = 60.0  # for what should not take any time; the machine may be busy
+
+# Without the binary.
+BUILT = b"""{"type":"Built","value":{"code_digest":"d","log":"",
+ "resources":{"registers":1,"shared":0,"spills":0,"private":0}}}"""
 
 # The worker program with another bench in it: what it is sent comes back.
 ECHO = """
@@ -140,7 +148,7 @@ class TestAnswers:
         worker = make(sys.executable, "-c", ECHO, "fake")
         block = os.urandom(1 << 20)
         sent = (block * 200, b"", block[:7])
-        reply, back = worker.request(ListDevices(), sent, deadline=LONG)
+        reply, back = worker.request(Open(DEVICE), sent, deadline=LONG)
         assert reply == Done()
         assert [len(b) for b in back] == [200 << 20, 0, 7]
         assert back == sent
@@ -247,6 +255,12 @@ class TestDeath:
         assert isinstance(worker.request(ListDevices(), deadline=LONG)[0], Devices)
         assert worker.generation == 2
 
+    def test_by_a_signal_without_a_name(self, make: Callable[..., WorkerProcess]) -> None:
+        number = signal.SIGRTMIN + 1
+        worker = make(sys.executable, "-c", f"import os; os.kill(os.getpid(), {number})")
+        with pytest.raises(WorkerDied, match=f"killed by signal {number}"):
+            worker.request(ListDevices(), deadline=LONG)
+
     def test_last_words(self, worker: WorkerProcess) -> None:
         says = (
             "print('first')\nfor i in range(100): print(f'line {i}')\nprint('failed: n < 4', file=sys.stderr)"
@@ -326,6 +340,29 @@ class TestNonsense:
         with pytest.raises(WorkerDied, match="exit status 0"):
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
+
+    @pytest.mark.parametrize(
+        ("request_", "json"),
+        [
+            (TellProtection(), b'{"type":"Failed","value":{"what":"unsupported","message":"no"}}'),
+            (ListDevices(), b'{"type":"Done","value":{}}'),
+            (python("return x"), b'{"type":"OutputCompared","value":{}}'),
+            (Build(Unit("k", "", "fake", (), ()), DEVICE), BUILT),
+        ],
+    )
+    def test_another_reply_than_was_asked_for_is_a_death(
+        self, make: Callable[..., WorkerProcess], request_: Request, json: bytes
+    ) -> None:
+        said = b"".join(frame_parts(json))
+        worker = make(
+            sys.executable, "-c", f"import os, time; os.write(1, {said!r}); time.sleep(0.5); os._exit(0)"
+        )
+        with pytest.raises(WorkerDied):
+            worker.request(request_, deadline=LONG)
+        assert not worker.alive
+
+    def test_what_each_request_is_answered_with_is_known(self) -> None:
+        assert set(process.REPLIES) == set(REQUEST_TYPES.values())
 
     @pytest.mark.long
     def test_of_one_that_lives_on(self, make: Callable[..., WorkerProcess]) -> None:

@@ -19,6 +19,7 @@ from tunesmith.errors import DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerReplaced
 from tunesmith.lab.remote import RemoteWorkers
 from tunesmith.lab.wire import OpenWorker
+from tunesmith.session.hosts import HostWorkers, WorkerEntry
 
 FAKE = OpenWorker("fake", "device", "auto")
 RECORDING = b'{"params": {"X": [1, 2]}, "configs": [[1], [2]], "time_ms": [1.0, 2.0]}'
@@ -166,6 +167,7 @@ def test_a_stall_is_nobodys_deadline(reach: Reach, tmp_path: Path) -> None:
     [
         ("print('Welcome to gpu1', flush=True); idle()", "nonsense: not a packet: b'Welcome to gpu1"),
         ("sys.exit('tunesmith: not found')", "exit status 1; tunesmith: not found"),
+        ("os.kill(os.getpid(), 35)", "killed by signal 35"),
         ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 4), and this is"),
         ("greet(protocol=7); idle()", "protocol 7"),
         ("send(said(PacketKind.HELLO, Hello('lab', __version__))); idle()", "sends back what"),
@@ -204,6 +206,37 @@ def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(
     with pytest.raises(DeviceMissing, match="3 times") as lost:
         worker.request(request, [bytes(1 << 20)], deadline=60)
     assert words in str(lost.value)
+
+
+def test_a_host_that_makes_up_a_signal_is_believed_that_the_worker_ended(
+    reach: Reach, tmp_path: Path
+) -> None:
+    text = """
+greet()
+for packet in packets():
+    if packet.kind == PacketKind.OPEN:
+        send(said(PacketKind.ENDED, EndedWorker(-1000), packet.channel))
+"""
+    with pytest.raises(WorkerDied, match="killed by signal 1000"):
+        reach(hosts.scripted(tmp_path, text)).worker(FAKE).request(m.ListDevices(), deadline=60)
+
+
+def test_a_host_that_answers_something_else_has_no_compilers(tmp_path: Path) -> None:
+    text = """
+from tunesmith.problem.codec import frame_parts
+greet()
+for packet in packets():
+    if packet.kind is PacketKind.OPEN:
+        send(Packet(PacketKind.DATA, packet.channel, b"".join(frame_parts(b'{"type":"Done","value":{}}'))))
+    if packet.kind is PacketKind.KILL:
+        send(said(PacketKind.ENDED, EndedWorker(-9), packet.channel))
+"""
+    host = HostWorkers(WorkerEntry("there", tuple(hosts.scripted(tmp_path, text))), lambda _text: None)
+    try:
+        with pytest.raises(DeviceMissing, match="spoke nonsense: Done in reply to ListCompilers"):
+            host.compilers("fake")
+    finally:
+        host.close()
 
 
 def test_silence_ends_a_connection_and_another_machine_is_not_taken_for_it(

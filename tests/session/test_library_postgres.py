@@ -15,9 +15,13 @@ import pytest
 
 from tests.postgres_server import GUARDED, PASSWORD, STRANGER, Server, networked_server, own_server, server
 from tests.run.test_library import a_record, an_entry, some_timings
-from tests.samples import TEMPLATE
+from tests.run.test_loop import MemoryTexts
+from tests.samples import TEMPLATE, a_problem, state_of
 from tunesmith.errors import BadInput
+from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
+from tunesmith.run.events import Settings
+from tunesmith.run.store import RunFolder
 from tunesmith.session import library as stored
 from tunesmith.session import library_store
 from tunesmith.session.library import open_library
@@ -82,6 +86,67 @@ def test_no_server_is_told_at_once_and_once_to_a_run(tmp_path: Path) -> None:
     assert line.startswith("going on without the library: ")
     assert "geheim7" not in line
     assert "geheim7" not in repr(config)
+
+
+class FakeClock:
+    """In place of `time`: what sleeps loses no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def keep(url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a run's end says. It has three timings."""
+
+    def store(library: SqlLibrary, *_: object) -> stored.StoredRun:
+        return stored.StoredRun("r", 3, library.record(a_record(), some_timings(3), {"d": TEMPLATE}), ())
+
+    monkeypatch.setattr(stored, "store_run", store)
+    problem, texts = a_problem(), MemoryTexts()
+    return stored.keep_run(
+        RunConfig(library_url=url),
+        RunFolder(Path("run")),
+        problem,
+        Templates(problem, None, None, texts),
+        state_of(settings=Settings(library=True)),
+    )
+
+
+def test_a_server_that_is_gone_when_a_run_ends_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    url, clock = f"postgresql://u:geheim7@/d?host={tmp_path}", FakeClock()
+    monkeypatch.setattr(library_store, "time", clock)
+    (said,) = keep(url, monkeypatch)
+    assert said.startswith("not stored: ")
+    assert said.endswith("put it in later: tunesmith library add run")
+    assert library_store.PATIENCE - 2 < clock.now <= library_store.PATIENCE
+    clock.now = 0
+    assert not stored.finding(RunConfig(library_url=url))[0]
+    with pytest.raises(BadInput):
+        open_library(RunConfig(library_url=url)).entries()
+    assert clock.now == 0, "nobody else waits for a server that was never there"
+
+
+def test_a_refusal_by_the_server_is_not_waited_for_when_a_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    psycopg = pytest.importorskip("psycopg")
+
+    def refuse(**_: object) -> None:
+        raise psycopg.OperationalError('connection failed: FATAL:  database "d" does not exist')
+
+    clock = FakeClock()
+    monkeypatch.setattr(library_store, "time", clock)
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    (said,) = keep("postgresql://u@h/d", monkeypatch)
+    assert "does not exist" in said
+    assert clock.now == 0
 
 
 # -- rights -----------------------------------------------------------------------------------------------
@@ -175,6 +240,20 @@ def test_a_server_that_is_killed_in_the_middle_and_comes_back_has_every_row_once
     found = own.timings(a_record().id)
     assert sorted(t.key for t in found) == sorted(t.key for t in some_timings(1000))
     own.close()
+
+
+@long
+def test_a_run_that_ends_while_the_server_starts_again_is_stored(
+    mortal: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = mortal.url(mortal.database())
+    mortal.kill()
+    back = Timer(1.0, mortal.start, [False])
+    back.start()
+    (said,) = keep(url, monkeypatch)
+    back.join()
+    assert said.startswith("3 timings in postgresql://")
+    assert said.endswith("3 of them new")
 
 
 @long

@@ -344,7 +344,7 @@ class TestHowMuchAtOnce:
     def test_builders_and_what_is_built_ahead(
         self, monkeypatch: pytest.MonkeyPatch, kind: str, cores: int, wanted: int, builders: int, ahead: int
     ) -> None:
-        monkeypatch.setattr(workplace.os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(workplace, "usable_cores", lambda: cores)
         device = replace(DEVICE, kind=kind)
         assert machine.builder_count(device, wanted) == builders
         assert machine.builder_count(replace(device, absent=True), wanted) == (wanted or cores)

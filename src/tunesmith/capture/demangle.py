@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+_SYMBOLS = r"\(\)|\[\]|<=>|->\*?|<<=|>>=|<<|>>|\+\+|--|&&|\|\||[-+*/%^&|!=<>]=|[-+*/%^&|~!=<>,]"
+_PIECE = re.compile(rf"""operator(?:(?:{_SYMBOLS})(?: (?=<))?|[ "][^(]*)|::|\w+|.""", re.DOTALL)
+_CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 LONGEST = 16_000  # characters: nobody reads more, and demangling may take time and memory
 
 
@@ -28,6 +32,50 @@ def _demangled(name: str) -> str:
     finally:
         free(found)
     return text.decode(errors="backslashreplace") if status.value == 0 and text else name
+
+
+def function_name(name: str) -> str:
+    """`void a::(anonymous namespace)::k<float, 4>(float*)` is `a::k`: nothing of what it gives back and
+    takes, of templates' arguments and of what has no name."""
+    scopes, word, is_over = list[str](), "", False
+    for piece in _pieces(name.strip()):
+        if piece == "::":
+            scopes, word, is_over = [*scopes, word], "", False
+        elif is_over:
+            pass
+        elif piece == " ":
+            scopes, word = [], ""
+        elif piece == "(":
+            is_over = word != ""  # its arguments; before a name it is a scope without one
+        else:
+            word += piece
+    return "::".join(filter(None, [*scopes, word.rstrip()]))
+
+
+def _pieces(name: str) -> Iterator[str]:
+    """Words and signs; of parentheses with all in them the first, and of other brackets nothing."""
+    at = 0
+    while (found := _PIECE.match(name, at)) is not None:
+        piece, start, at = found[0], at, found.end()
+        if piece in _CLOSING:
+            at = _past_brackets(name, start)
+            # Those of a lambda, or of a number that is still to be put in, are part of a name.
+            piece = name[start:at] if piece == "{" else piece.strip("<[")
+        yield piece
+
+
+def _past_brackets(name: str, at: int) -> int:
+    due: list[str] = []
+    for end in range(at, len(name)):
+        sign = name[end]
+        if sign in _CLOSING:
+            due.append(_CLOSING[sign])
+        elif sign in due and (sign != ">" or due[-1] == ">"):  # within parentheses it compares
+            while due.pop() != sign:
+                pass
+            if not due:
+                return end + 1
+    return len(name)
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import threading
 import time
@@ -14,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from tunesmith.backends import messages as m
 from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
 from tunesmith.errors import DeviceMissing, TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
@@ -27,11 +27,36 @@ from tunesmith.problem.codec import (
 )
 from tunesmith.run.config import secrets
 from tunesmith.run.files import check_room, explained
-from tunesmith.text import cut, redacted
+from tunesmith.run.protection import Protection
+from tunesmith.text import cut, end_of_process, redacted
 
 STDERR_BYTES = 1 << 16
 MOMENT = 0.1  # seconds
 SECONDS_A_BYTE = 1e-6  # for what travels to another machine: a slower network is too slow
+# What each request is answered with; each but the first may also fail.
+REPLIES: Mapping[type[Request], type[Reply]] = {
+    m.TellProtection: Protection,
+    m.ListDevices: m.Devices,
+    m.ListCompilers: m.Compilers,
+    m.Build: m.Built,
+    m.Open: m.Done,
+    m.Load: m.Done,
+    m.LaunchOnce: m.Done,
+    m.RunBare: m.Done,
+    m.RunCase: m.Ran,
+    m.StoreCase: m.Judged,
+    m.CheckCase: m.Judged,
+    m.CheckCases: m.AllJudged,
+    m.JudgeOutputs: m.Judged,
+    m.TimeRuns: m.Timed,
+    m.TimeAll: m.AllTimed,
+    m.CountClusters: m.ClustersHeld,
+    m.Refer: m.Expected,
+    m.CompareOutputs: m.OutputCompared,
+    m.FindTools: m.ToolsFound,
+    m.RunUnder: m.EndedTool,
+    m.CountLaunches: m.Counted,
+}
 LOSSES = 3  # of the way to a worker, in one request, after which it is not tried again
 
 
@@ -100,6 +125,12 @@ def processor_ticks() -> tuple[int, int]:
     except (OSError, ValueError):
         return 0, 0
     return (sum(fields), fields[7]) if len(fields) == 8 else (0, 0)
+
+
+def _answers(request: Request, reply: Reply, blobs: Sequence[bytes]) -> bool:
+    if isinstance(reply, Failed):
+        return not isinstance(request, m.TellProtection)
+    return isinstance(reply, REPLIES[type(request)]) and (bool(blobs) or not isinstance(reply, Built))
 
 
 _making_ready = threading.Lock()
@@ -178,6 +209,9 @@ class WorkerProcess:
         if isinstance(reply, Failed) and reply.what == "internal":
             words = f"a worker failed inside Tunesmith: {reply.message}"
             raise TunesmithError(words, hint="please report it; the run can be resumed")
+        if not _answers(request, reply, frame.blobs):
+            asked, said = type(request).__name__, type(reply).__name__
+            raise WorkerDied(self._post_mortem(f"spoke nonsense: {said} in reply to {asked}"))
         return reply, frame.blobs
 
     @property
@@ -282,7 +316,7 @@ class WorkerProcess:
         assert process is not None
         try:
             code = process.wait(timeout=2)
-            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+            how = end_of_process(code)
         except subprocess.TimeoutExpired:
             how = otherwise
         self.kill()

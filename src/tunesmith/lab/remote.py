@@ -32,7 +32,7 @@ from tunesmith.lab.wire import (
 )
 from tunesmith.problem.codec import Malformed
 from tunesmith.run.config import secrets
-from tunesmith.text import cut, redacted
+from tunesmith.text import cut, end_of_process, redacted
 
 WAIT = 120.0  # seconds for a host to answer, and to come back
 END_SECONDS = 30.0  # in which a worker that is to end has ended
@@ -210,7 +210,7 @@ class Connection:
         how = ""
         try:
             code = self._process.wait(CLOSE_SECONDS)
-            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+            how = end_of_process(code)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -35,7 +35,7 @@ from tunesmith.run.sanitized import (
     merged,
     together,
 )
-from tunesmith.text import cut, plain, redacted
+from tunesmith.text import cut, end_of_process, plain, redacted
 
 if TYPE_CHECKING:
     from tunesmith.lab.tool_runs import Spawn, ToolPlace
@@ -82,15 +82,13 @@ class SanitizerTools:
 
     def _why_not(self, ended: EndedTool) -> str:
         """Why it did not see all launches to their end; empty where it did."""
-        from tunesmith.backends.tool_process import signal_name
-
         name = self.kind.program
         if ended.fault:
             return ended.fault
         if met := self.kind.unable(ended.log):
             return f"{name} cannot judge it: {met}"
         if ended.code < 0:
-            return f"{name} was killed by {signal_name(-ended.code)} before it was through"
+            return f"{name} was {end_of_process(ended.code)} before it was through"
         if ended.reply:
             return f"the kernel does not run under {name}: {redacted(ended.reply, secrets())}"
         if not ended.replies:

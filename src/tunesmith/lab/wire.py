@@ -86,7 +86,7 @@ class Hello:
     host: str = ""  # what the machine calls itself
     machine: str = ""  # a digest that another machine does not have
     protocol: int = PROTOCOL
-    cores: int = 0  # of the machine
+    cores: int = 0  # of the machine, that may be used
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,9 @@ def _entry(table: object, where: str) -> WorkerEntry:
     if not isinstance(command, list) or not command or not all(isinstance(c, str) and c for c in command):
         fault = f"command must be a text or a list of texts, got {table.get('command')!r}"
         raise BadInput(fault, where=where, hint=hint)
+    if any("\0" in word for word in command):
+        fault = f"command has a NUL character, which no program can be given; got {table.get('command')!r}"
+        raise BadInput(fault, where=where, hint=hint)
     if device is not None and not isinstance(device, str):
         raise BadInput(f"device must be a text, got {device!r}", where=where, hint="as for --device")
     wait = table.get("wait", WAIT)

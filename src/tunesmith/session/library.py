@@ -53,20 +53,26 @@ _unusable: dict[str, float] = {}  # libraries that could not be used, and until 
 
 
 def open_library(
-    config: RunConfig, note: Note = lambda _text: None, patience: float = PATIENCE
+    config: RunConfig,
+    note: Note = lambda _text: None,
+    patience: float = PATIENCE,
+    waits_for_server: bool = False,
 ) -> SqlLibrary:
     if config.library_url:
         from tunesmith.session.library_postgres import PostgresDatabase
 
-        return SqlLibrary(PostgresDatabase(config.library_url, patience))
+        return SqlLibrary(PostgresDatabase(config.library_url, patience, waits_for_server))
     return SqlLibrary(SqliteDatabase(Path(config.library_dir), note, patience))
 
 
 @contextlib.contextmanager
 def opened(
-    config: RunConfig, note: Note = lambda _text: None, patience: float = PATIENCE
+    config: RunConfig,
+    note: Note = lambda _text: None,
+    patience: float = PATIENCE,
+    waits_for_server: bool = False,
 ) -> Iterator[SqlLibrary]:
-    library = open_library(config, note, patience)
+    library = open_library(config, note, patience, waits_for_server)
     try:
         yield library
     finally:
@@ -208,7 +214,7 @@ def keep_run(
         return []
     later = f"; put it in later: tunesmith library add {shlex.quote(str(folder.path))}"
     try:
-        with opened(config) as library:
+        with opened(config, waits_for_server=True) as library:
             stored = store_run(library, folder, problem, templates, state)
     except TunesmithError as error:
         return [f"not stored: {error}{later}"]

@@ -52,7 +52,7 @@ class PostgresDatabase:
     has_table = "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = ? AND pg_table_is_visible(oid)"
     is_there = True
 
-    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str, patience: float = PATIENCE, waits_for_server: bool = False) -> None:
         try:
             said = conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
@@ -68,6 +68,8 @@ class PostgresDatabase:
         self.where = shown(said)
         self._said = {**DEADLINES, "application_name": "tunesmith", **said}
         self._patience, self._deadline = patience, max(DEADLINE, 2 * patience)
+        # One that was there may come again; one that never was is waited for where that is asked for.
+        self._waits_for_server, self._was_reached = waits_for_server, False
         self._connection: psycopg.Connection[Row] | None = None
         self._lock = RLock()
 
@@ -82,14 +84,13 @@ class PostgresDatabase:
                     return self._tried(work, mode)
                 except psycopg.Error as error:
                     lost = self._connection is None or self._connection.closed or self._connection.broken
-                    passing = error.sqlstate in TOO_BUSY or (lost and self._was_reached)
+                    is_awaited = self._was_reached or (self._waits_for_server and not _to_mend(error))
+                    passing = error.sqlstate in TOO_BUSY or (lost and is_awaited)
                     if lost:
                         self.close()
                     if not (again and passing):
                         raise self._told(error) from error
         raise AssertionError("the last try returns or raises")
-
-    _was_reached = False  # a server that was there may come again; one that never was is not waited for
 
     def _tried(self, work: Callable[[Statements], T], mode: Mode) -> T:
         if self._connection is None:
@@ -108,19 +109,9 @@ class PostgresDatabase:
 
     def _told(self, error: psycopg.Error) -> BadInput:
         text = one_line(_without(str(error), self._known).removeprefix("connection failed: ")) or "no answer"
-        code, said = error.sqlstate or "", str(error)
-        fault, hint = f"the library cannot be used: {text}", ""
-        if isinstance(error, errors.InsufficientPrivilege) or code == "25006":
-            hint = "ask who owns the database for the right to create, read and write in its schema"
-        elif "password" in said or code == "28P01":
-            hint = "say it by PGPASSFILE, PGPASSWORD or in the URL"
-        elif "pg_hba.conf" in said and ("SSL encryption" in said or "no encryption" not in said):
-            hint = "ask who runs the server to let this role in from this host"
-        elif any(word in said for word in ("SSL", "certificate", "no encryption")):
-            hint = "see sslmode and sslrootcert in the URL"
-        elif "does not exist" in said or code in ("3D000", "28000"):
-            hint = "name a database and a role that are there: createdb NAME, createuser NAME"
-        elif code in TOO_BUSY or not self._was_reached or self._connection is None:
+        fault, hint = f"the library cannot be used: {text}", _to_mend(error)
+        away = error.sqlstate in TOO_BUSY or not self._was_reached or self._connection is None
+        if not hint and away:
             hint = "see that the server runs and can be reached: pg_isready -d URL; then try again"
         return BadInput(fault, where=self.where, hint=hint or "see the log of the server, then try again")
 
@@ -150,6 +141,22 @@ def _ended_after(connection: psycopg.Connection[Row], seconds: float) -> Iterato
         yield
     finally:
         timer.cancel()
+
+
+def _to_mend(error: psycopg.Error) -> str:
+    """What somebody must do before it can work; empty: it may work when it is tried again."""
+    code, said = error.sqlstate or "", str(error)
+    if isinstance(error, errors.InsufficientPrivilege) or code == "25006":
+        return "ask who owns the database for the right to create, read and write in its schema"
+    if "password" in said or code == "28P01":
+        return "say it by PGPASSFILE, PGPASSWORD or in the URL"
+    if "pg_hba.conf" in said and ("SSL encryption" in said or "no encryption" not in said):
+        return "ask who runs the server to let this role in from this host"
+    if any(word in said for word in ("SSL", "certificate", "no encryption")):
+        return "see sslmode and sslrootcert in the URL"
+    if "does not exist" in said or code in ("3D000", "28000"):
+        return "name a database and a role that are there: createdb NAME, createuser NAME"
+    return ""
 
 
 class _PostgresStatements:

@@ -31,7 +31,12 @@ from tunesmith.lab.wire import (
 )
 from tunesmith.problem.codec import Malformed
 from tunesmith.run.protection import MODES
-from tunesmith.session.workplace import machine_digest, temporary_scratch, worker_environment
+from tunesmith.session.workplace import (
+    machine_digest,
+    temporary_scratch,
+    usable_cores,
+    worker_environment,
+)
 
 LAST_WORDS = 1 << 13  # bytes
 LARGEST_FILE = 1 << 32
@@ -260,7 +265,7 @@ def _listen(descriptor: int, printed: bytearray) -> None:
 
 
 def own_hello() -> Hello:
-    return Hello("host", __version__, socket.gethostname(), machine_digest(), cores=os.cpu_count() or 1)
+    return Hello("host", __version__, socket.gethostname(), machine_digest(), cores=usable_cores())
 
 
 def serve() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -69,7 +69,9 @@ class WorkerSource(Protocol):
         ...
 
     @property
-    def cores(self) -> int: ...
+    def cores(self) -> int:
+        """Those that may be used there."""
+        ...
 
     @property
     def gone(self) -> str:
@@ -112,7 +114,7 @@ class ThisMachine:
 
     @property
     def cores(self) -> int:
-        return os.cpu_count() or 1
+        return usable_cores()
 
     def identity(self, device: str) -> str:
         del device
@@ -176,6 +178,38 @@ class Workplace:
     def environment(self) -> dict[str, str]:
         """What workers see, where they are of this machine."""
         return worker_environment(self.spec, self.scratch, self.sandbox)
+
+
+def usable_cores(root: Path = Path("/")) -> int:
+    """Those that this process may use: affinity and control groups may leave it fewer than there are."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([there, *_quotas(root)]))
+
+
+def _quotas(root: Path) -> Iterator[int]:
+    """In cores, of the own control group and of those around it. What cannot be read limits nothing."""
+    mounted = root / "sys/fs/cgroup"
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, own = rest.partition(":")
+        group = PurePosixPath(own.lstrip("/"))
+        for part in (group, *group.parents):
+            if number == "0" and not controllers:  # version 2
+                quota, _, period = _read(mounted / part / "cpu.max").strip().partition(" ")
+            elif "cpu" in controllers.split(","):
+                folder = mounted / "cpu" / part
+                quota, period = (_read(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period"))
+            else:
+                break
+            if quota.isdecimal() and period.isdecimal() and int(period):
+                yield -(-int(quota) // int(period))
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def machine_digest() -> str:

@@ -84,6 +84,7 @@ def test_the_expert_writes_unless_somebody_else_is_named() -> None:
         ('name = "d"', 'name = "d"\ngpus = [0, 0]', ":6", "names one twice"),
         ('name = "d"', 'name = "d"\ngpus = ["$(reboot)"]', ":6", "numbers or names of GPUs"),
         ('name = "d"', 'name = "d"\ngpus = [0]\nworkers = "h"', ":6", "of this machine"),
+        ('name = "d"', 'name = "d"\nworkers = []', ":6", "workers lists nothing"),
         ('name = "d"', 'name = "d"\ngres = "gpu;x"', ":6", "like gpu:h200:1"),
         ('name = "d"', 'name = "d"\n[[device]]\nname = "d"', ":6", "is there twice"),
         ('name = "d"', 'name = "d"\n[tune]\nevals = "many"', ":7", "evals must be a whole number"),

@@ -147,6 +147,36 @@ def test_a_capture_weighs_kernels_by_their_share(tmp_path: Path, monkeypatch: py
     assert "plan.toml:3" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("softmax", "softmax"),
+        ("softmax<{n}, float>", "softmax"),
+        ("scale_{type}", "scale_{type}"),
+        ("_Z5scaleIfEvPT_", "_Z5scaleIfEvPT_"),
+        ("void space::softmax<float, 4>(float*)", "softmax"),
+        ("unsigned int a::b::k(float*, int) const", "k"),
+        ("void (anonymous namespace)::softmax_kernel<float>(float*, int)", "softmax_kernel"),
+        ("(anonymous namespace)::k(int)", "k"),
+        ("void at::(anonymous namespace)::k<4>(at::(anonymous namespace)::X<int>, void (*)(int))", "k"),
+        ("void k<at::(anonymous namespace)::X<(bool)1>, 2>(float*)", "k"),
+        ("void A<(anonymous namespace)::B>::k<(8>4), (1<2)>(int)", "k"),
+        ("void f(int)::{lambda(float)#1}::operator()(float) const", "operator()"),
+        ("void ns::F<int>::operator()<float>(float*) const", "operator()"),
+        ("bool ns::operator< <int>(X<int> const&, X<int> const&)", "operator<"),
+        ("ns::operator<<(X&, int)", "operator<<"),
+        ("ns::X::operator bool() const", "operator bool"),
+        ("void f(int) const::{lambda()#1}::g(k::h)", "g"),
+        ("cooperator(int)", "cooperator"),
+        ("void k<float", "k"),
+        ("", ""),
+        ("(", ""),
+    ],
+)
+def test_the_bare_name_of_a_kernel(name: str, bare: str) -> None:
+    assert planning._bare(name) == bare
+
+
 def test_a_folder_that_is_no_capture_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="this is not a capture") as caught:
         load_plan(write(tmp_path, 'capture = "ops"\n'))

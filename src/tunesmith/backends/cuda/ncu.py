@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
-from tunesmith.backends.tool_process import answer_of, run_under, signal_name, text_of
+from tunesmith.backends.tool_process import answer_of, run_under, text_of
 from tunesmith.profiles.counters import ALL, Counters, Stall
-from tunesmith.text import plain
+from tunesmith.text import end_of_process, plain
 
 DURATION = "gpu__time_duration.sum"  # tells the longest of an operator's kernels; never a timing
 _ELAPSED, _ACTIVE = "avg.pct_of_peak_sustained_elapsed", "avg.pct_of_peak_sustained_active"
@@ -305,7 +305,7 @@ class NcuCounting:
             self._hopeless = ended.fault  # it would take as long again at the next workload
             return ended.fault
         if ended.code < 0:
-            return f"ncu was killed by {signal_name(-ended.code)} before it was through"
+            return f"ncu was {end_of_process(ended.code)} before it was through"
         if ended.reply:
             return f"the kernel could not be launched under ncu: {ended.reply}"
         if unknown:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tunesmith.capture.demangle import function_name
 from tunesmith.capture.records import Capture, CapturedKernel
 from tunesmith.errors import BadInput
 from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
@@ -13,7 +14,6 @@ from tunesmith.session.extract.extraction import Compilers, extract
 from tunesmith.session.extract.finding import find_kernel
 from tunesmith.session.extract.host import HostLaunch, launches_in
 from tunesmith.session.extract.merging import Kept, LaunchDraft, fills_of, identity, merged
-from tunesmith.session.extract.seen import function_name
 from tunesmith.session.extract.slicing import FRAMEWORK, KernelSlice
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.wishes import Extraction, ExtractionWish

@@ -24,18 +24,6 @@ _MOST_WORKLOADS = 8
 _AXIS_NAMES = ("rows", "count_y", "count_z")
 
 
-def function_name(demangled: str) -> str:
-    """`void a::k<float, 4>(float*)` -> "a::k"."""
-    text = demangled.replace("(anonymous namespace)::", "")
-    depth, end = 0, len(text)
-    for at, sign in enumerate(text):
-        if sign in "<(" and depth == 0:
-            end = at
-            break
-    head = text[:end].strip()
-    return head.rsplit(" ", 1)[-1]
-
-
 def instance_of(demangled: str) -> tuple[str, ...]:
     """Its template arguments, as they are written in C++."""
     text = demangled.replace("(anonymous namespace)::", "")

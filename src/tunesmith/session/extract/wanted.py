@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tunesmith.capture.demangle import function_name
 from tunesmith.capture.ranking import KernelKind, kind_of
 from tunesmith.capture.records import Capture, CapturedKernel
 from tunesmith.errors import BadInput
-from tunesmith.session.extract.seen import function_name
 from tunesmith.text import counted, cut, flat
 
 _MOST_NAMES = 6

@@ -134,6 +134,8 @@ def _device(table: Table) -> DeviceEntry | None:
     workers: tuple[str, ...] = ()
     if isinstance(table.data.get("workers"), list):
         workers = table.texts("workers")
+        if not table.data["workers"]:
+            table.fault("workers", "workers lists nothing", "leave it out for devices of this machine")
         if len(set(workers)) < len(workers):
             table.fault("workers", "workers names a file twice", "say how many at once with slots")
     elif (one := table.text("workers")) is not None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tunesmith import backends
+from tunesmith.capture.demangle import function_name
 from tunesmith.capture.folder import read_capture
 from tunesmith.capture.ranking import ranking
 from tunesmith.deliver.comparing import folder_names
@@ -167,7 +168,7 @@ def _captured_shares(folder: Path) -> dict[str, float]:
 
 def _bare(name: str) -> str:
     """`void space::softmax<float, 4>(float*)` is `softmax`."""
-    return name.partition("(")[0].partition("<")[0].rpartition("::")[2].split(" ")[-1].strip()
+    return function_name(name).rpartition("::")[2]
 
 
 # -- devices and authors --------------------------------------------------------------------------------
