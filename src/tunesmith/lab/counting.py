@@ -25,6 +25,7 @@ SECONDS = 150.0  # for what counts there: it gives up by itself before that
 LONGEST_WHY = 600
 MOST_LEFT_OUT = 200
 LONGEST_METRIC = 200
+READ = 16  # times what is kept of a host's words
 MOST_SHARE = 10.0  # peaks are at another clock than the launch
 MOST_RATIO = 1e4
 MOST_SUM = 1e18
@@ -145,4 +146,5 @@ def _within(value: float, most: float) -> bool:
 
 
 def _foreign(text: str, most: int = LONGEST_WHY) -> str:
-    return one_line(redacted(text, secrets()), most) or "no reason given"
+    """Far more is read than is kept, so that no part of a secret is left at the cut."""
+    return one_line(redacted(text[: READ * most], secrets()), most) or "no reason given"
