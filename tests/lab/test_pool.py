@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.samples import DEVICE, config
-from tunesmith.errors import DeviceMissing
+from tunesmith.errors import DeviceMissing, TunesmithError
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.pool import REFUSALS, BuildHost, DeviceLab, LabPool, SpreadBuilders
@@ -269,12 +269,16 @@ class TestBuildsAnywhere:
         def asked(_self: Builders, worker: Any, unit: object) -> Verdict | BuiltCode:
             if worker.host in gone:
                 raise DeviceMissing("gone")
+            if worker.host in self.failing:
+                by.append(worker.host)
+                raise TunesmithError("a worker failed inside Tunesmith: IndexError")
             by.append(worker.host)
             is_refused = worker.host in self.refusing or unit in self.refusing
             return Verdict(Status.BUILD_FAILED, f"{worker.host}: no") if is_refused else CODE
 
         gone = self.gone = set[str]()
         self.refusing: set[object] = set()
+        self.failing: set[str] = set()
         self.said: list[str] = []
         monkeypatch.setattr(Builders, "_asked", asked)
         return by
@@ -326,6 +330,37 @@ class TestBuildsAnywhere:
             assert own._made(unit) is CODE
         assert built.count("there") == REFUSALS
         assert self.said == ["worker 'there' refuses what builds elsewhere (there: no); it builds no more"]
+        own.close()
+
+    def test_one_that_only_builds_and_cannot_be_asked_ends_no_run(self, built: list[str]) -> None:
+        own = self.builders(("there",), there=1, here=1)
+        unit: Any = None
+        self.failing.add("there")
+        for _ in range(20):
+            assert own._made(unit) is CODE
+        assert built.count("there") == REFUSALS
+        own.close()
+        own = self.builders(there=1, here=1)
+        with pytest.raises(TunesmithError):
+            own._made(unit)
+        own.close()
+
+    def test_a_judge_that_is_lost_with_its_machine_costs_no_build(self, built: list[str]) -> None:
+        """Nor does one that was idle when it was lost."""
+        own = self.builders(("there",), there=1, here=2, beyond=2)
+        self.refusing.add("there")
+        judges = [own._judge() for _ in range(4)]
+        assert {one.host for one in judges} == {"here", "beyond"}  # type: ignore[union-attr]
+        for one in judges:
+            own._idle_judges.put(one)  # type: ignore[arg-type]
+        self.gone.add("here")
+        unit: Any = None
+        for _ in range(REFUSALS):
+            assert own._made(unit) is CODE
+        assert built == REFUSALS * ["there", "beyond"]
+        self.gone.add("beyond")
+        refused = own._judged(own._hosts[0], Verdict(Status.BUILD_FAILED, "no"), unit)
+        assert isinstance(refused, Verdict)
         own.close()
 
     def test_what_all_refuse_is_refused_and_held_against_nobody(self, built: list[str]) -> None:

@@ -15,7 +15,7 @@ from tunesmith.backends.messages import Devices
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.problem.device import Device
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Enlisted, LeftOut
+from tunesmith.run.events import Attached, Enlisted, LeftOut
 from tunesmith.session import machine, several
 from tunesmith.session.several import posts_of
 from tunesmith.session.workplace import HERE, WorkerSource, Workplace
@@ -141,23 +141,78 @@ def test_one_compiler_builds_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
         several.without_other_compilers(found, "nvrtc 13.0")
 
 
-def test_one_that_only_builds_does_so_with_the_runs_compiler_or_not_at_all() -> None:
+def only_building(source: There) -> There:
+    object.__setattr__(source, "measures", False)
+    return source
+
+
+def test_one_that_only_builds_does_so_with_the_runs_compiler_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Gone(There):
         def compilers(self, _spec: str) -> tuple[tuple[str, str], ...]:
             raise DeviceMissing("it does not say\nwhy")
 
-    own = There("a")
+    own = There("a", "1,0")
     same, other, gone = There("b"), There("c", known=(("nvrtc", "12.4"),)), Gone("d")
-    for one in (same, other, gone):
-        object.__setattr__(one, "measures", False)
     said: list[str] = []
-    place, sources = Workplace("fake", Path()), (same, other, gone, own)
-    assert several.able_to_build(sources, place, "nvrtc 13.0", said.append) == (same, own)
+    sources: Any = (*map(only_building, (same, other, gone)), own)
+    measuring = posts(monkeypatch, sources)
+    found = several.builder_devices(sources, measuring, "nvrtc 13.0", said.append)
+    assert found == {own: FOUR[1], same: FOUR[1]}
     assert said == [
         "worker 'c' does not build: the run does so with nvrtc 13.0, and it has nvrtc 12.4",
         "worker 'd' does not build: the run does so with nvrtc 13.0, and it does not say",
     ]
-    assert several.able_to_build(sources, place, "", said.append) == sources, "found out while building"
+
+
+def test_where_a_driver_builds_one_that_only_builds_has_a_device_of_the_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Called as it is there: the same number may be another device."""
+    alike, unlike = only_building(There("b")), only_building(There("c"))
+    other = replace(DEVICE, name="another")
+    there = {"a": FOUR, "b": (replace(other, id="0"), replace(DEVICE, id="7")), "c": (other,)}
+    own = There("a", "0")
+    measuring = posts(monkeypatch, (own,))
+    monkeypatch.setattr(machine, "ask_devices", lambda place: Devices(there[place.source.name]))
+    said: list[str] = []
+    sources: Any = (alike, unlike, own)
+    found: Any = several.builder_devices(sources, measuring, "", said.append)
+    assert found == {own: FOUR[0], alike: there["b"][1]}
+    words = f"the run does so with the driver of {DEVICE.name}, and it has no such device"
+    assert said == [f"worker 'c' does not build: {words}"]
+
+
+def test_a_run_that_goes_on_has_the_devices_that_it_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of hosts, where --device said which; and who is gone is named."""
+    source: Any = There("a")
+    posts(monkeypatch, [source])
+    place, said = Workplace("fake", Path()), list[str]()
+    state = state_of(Enlisted(("a (box) 1", "a (box) 3", "a (box) 3 (2)", "a (box) 9")))
+    found = several.posts_for(RunConfig(), [source], place, "", state, said.append)
+    assert [post.name for post in found] == ["a (box) 1", "a (box) 3", "a (box) 3 (2)"]
+    assert said == ["a (box) 9 is not there any more; the run does without it"]
+    said.clear()
+    here = state_of(Enlisted(("fake 2", "fake 8")))
+    found = several.posts_for(RunConfig(), [HERE], place, "", here, said.append)
+    assert [post.name for post in found] == ["fake 2"]
+        "fake 2"
+    ]
+    assert said == ["fake 8 is not there any more; the run does without it"]
+
+
+def test_a_host_with_another_driver_or_compiler_does_not_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    newer, other, same = There("a"), There("b", known=(("nvrtc", "12.4"),)), There("c")
+    there = {"a": tuple(replace(d, driver="999") for d in FOUR), "b": FOUR, "c": FOUR}
+    monkeypatch.setattr(machine, "ask_devices", lambda place: Devices(there[place.source.name]))
+    state = state_of(Enlisted(("a (box) 0", "b (box) 0", "c (box) 0")))
+    state = replace(state, attached=Attached(DEVICE, "nvrtc 13.0", 0))
+    said: list[str] = []
+    place, sources = Workplace("fake", Path()), (newer, other, same)
+    assert several.still_there(RunConfig(), sources, place, state, said.append) == [same]  # type: ignore[arg-type]
+    assert said[0].startswith(f"a (box) 0 is {DEVICE.name} (999), and the run is on {DEVICE.name} (")
+    assert said[1].startswith("the run builds with nvrtc 13.0; where b (box) 0 is there is: nvrtc 12.4")
 
 
 def test_a_run_that_goes_on_does_without_devices_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,8 @@ class Builders:
     def _asked(self, worker: WorkerProcess, unit: m.Unit) -> BuiltCode | Verdict:
         start = time.perf_counter()
         try:
-            reply, blobs = worker.request(m.Build(unit, self._device), deadline=BUILD_SECONDS)
+            build = m.Build(unit, self._device_at(worker))
+            reply, blobs = worker.request(build, deadline=BUILD_SECONDS)
         except WorkerTimedOut:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_SLOW} {BUILD_SECONDS:.0f} s")
         except (WorkerDied, OSError, ValueError) as error:
@@ -142,6 +143,9 @@ class Builders:
         if not isinstance(reply, m.Built) or len(blobs) != 1:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: it answered something else")
         return BuiltCode(unit, blobs[0], reply.code_digest, reply.resources, time.perf_counter() - start)
+
+    def _device_at(self, _worker: WorkerProcess) -> Device:
+        return self._device
 
     def _take(self) -> WorkerProcess:
         try:

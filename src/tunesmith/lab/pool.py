@@ -12,13 +12,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from tunesmith.errors import DeviceMissing
+from tunesmith.errors import DeviceMissing, TunesmithError
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.lab import LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.run.events import Baseline, Enlisted, Extended, LeftOut, Profiled, Served, Surveyed, Verified
 from tunesmith.run.outcome import Outcome, Trial
@@ -79,6 +80,7 @@ class BuildHost:
     count: int
     name: str = ""
     measures: bool = True  # it has a device of the run: what its compiler refuses is refused
+    device: Device | None = None  # as it is called there, where that is not as at home
 
 
 class SpreadBuilders(Builders):
@@ -143,6 +145,9 @@ class SpreadBuilders(Builders):
                 return worker
         return super()._take()
 
+    def _device_at(self, worker: WorkerProcess) -> Device:
+        return self._host_of[worker].device or self._device
+
     def _made(self, unit: Unit) -> BuiltCode | Verdict:
         tries = len(self._hosts)
         while True:
@@ -152,29 +157,41 @@ class SpreadBuilders(Builders):
                     found = self._asked(worker, unit)
                 finally:
                     self._idle.put(worker)
-                host = self._host_of[worker]
-                if isinstance(found, BuiltCode) or host.measures or self._closed:
-                    return found
-                return self._judged(host, found, unit)
             except DeviceMissing:
                 tries -= 1
                 if self._closed or not tries or not self._live_hosts():
                     raise
+                continue
+            host = self._host_of[worker]
+            if isinstance(found, BuiltCode) or host.measures or self._closed:
+                return found
+            return self._judged(host, found, unit)
+
+    def _asked(self, worker: WorkerProcess, unit: Unit) -> BuiltCode | Verdict:
+        """Where there is no device, what cannot be asked is refused too."""
+        try:
+            return super()._asked(worker, unit)
+        except DeviceMissing:
+            raise
+        except TunesmithError as error:
+            if self._host_of[worker].measures:
+                raise
+            return Verdict(Status.BUILD_FAILED, error.message)
 
     def _judged(self, host: BuildHost, refusal: Verdict, unit: Unit) -> BuiltCode | Verdict:
         """What a machine with a device makes of a unit that one without refused."""
-        measuring = [own for own in self._hosts if own.measures and not own.gone()]
-        if not measuring:
-            return refusal
         with self._judges:
-            try:
-                worker = self._idle_judges.get_nowait()
-            except queue.Empty:
-                with self._next_lock:
-                    worker = measuring[len(self._all_judges) % len(measuring)].spawn()
-                    self._all_judges.append(worker)
-            found = self._asked(worker, unit)
-            self._idle_judges.put(worker)  # unless its machine is lost
+            for _ in self._hosts:
+                if (worker := self._judge()) is None:
+                    return refusal
+                try:
+                    found = self._asked(worker, unit)
+                except DeviceMissing:
+                    continue  # it is lost with its machine, and the build is not
+                self._idle_judges.put(worker)
+                break
+            else:
+                return refusal
         if isinstance(found, BuiltCode):
             with self._next_lock:
                 self._refused[host] += 1
@@ -183,6 +200,24 @@ class SpreadBuilders(Builders):
                 why = first_line(refusal.detail)
                 self._say(f"worker {host.name!r} refuses what builds elsewhere ({why}); it builds no more")
         return found
+
+    def _judge(self) -> WorkerProcess | None:
+        """A worker of a machine with a device; None where all of these are lost."""
+        while True:
+            try:
+                worker = self._idle_judges.get_nowait()
+            except queue.Empty:
+                measuring = [own for own in self._hosts if own.measures and not own.gone()]
+                if not measuring or self._closed:
+                    return None
+                with self._next_lock:
+                    host = measuring[len(self._all_judges) % len(measuring)]
+                    worker = host.spawn()
+                    self._host_of[worker] = host
+                    self._all_judges.append(worker)
+                return worker
+            if not self._host_of[worker].gone():
+                return worker
 
 
 class LabPool:

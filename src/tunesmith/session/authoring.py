@@ -202,9 +202,10 @@ def _seen_several(
     from tunesmith.session import several  # which few checks need
 
     posts = several.posts_for(config, sources, place, compiler)
-    several.able_to_build(sources, place, compiler, listener.say)
-    names = ", ".join(post.name for post in posts)
-    return (f"a run measures on {names}; checked on the first",) if posts else ()
+    if not posts:
+        return ()
+    several.builder_devices(sources, posts, compiler, listener.say)
+    return (f"a run measures on {', '.join(post.name for post in posts)}; checked on the first",)
 
 
 def _with_lines(error: KernelWrong, lab: LocalLab) -> KernelWrong:

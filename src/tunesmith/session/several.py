@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ from tunesmith.run.state import State
 from tunesmith.session import machine
 from tunesmith.session.workplace import HERE, WorkerSource, Workplace
 from tunesmith.text import first_line
+
+_NUMBERED = re.compile(r" \([0-9]+\)$")  # of the second and later workers of a device
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,14 @@ def still_there(
     state: State,
     say: Callable[[str], None],
 ) -> Sequence[WorkerSource]:
-    """For a run that goes on, where another is left: without those whose devices are gone."""
+    """For a run that goes on, where another is left: without those whose devices or compiler are gone."""
     found: list[WorkerSource] = []
     missing: list[DeviceMissing] = []
     for source in sources:
         try:
             if source.measures:
-                posts_of(config, (source,), place, state, [])
+                own = posts_of(config, (source,), place, state, [])
+                _refuse_others(state, own)
             found.append(source)
         except DeviceMissing as error:
             missing.append(error)
@@ -88,6 +92,18 @@ def still_there(
     for one in missing:
         say(f"{one.message}; the run does without it")
     return found
+
+
+def _refuse_others(state: State, posts: Sequence[Post]) -> None:
+    """What this run has timed elsewhere it does not compare with another driver or compiler."""
+    wanted, first = state.device, posts[0]
+    if not wanted.absent and wanted.key not in {post.device.key for post in posts}:
+        fault = (
+            f"{first.name} is {first.device.name} ({first.device.driver}), and the run is on {wanted.name}"
+        )
+        raise DeviceMissing(f"{fault} ({wanted.driver})")
+    if state.baseline is not None:
+        without_other_compilers(posts, state.compiler)
 
 
 def posts_of(
@@ -133,9 +149,14 @@ def _meant(
 ) -> list[Device]:
     wanted = config.device or source.device
     ids = machine.device_ids(wanted)
-    if not ids and wanted is None and source is HERE and state is not None and state.enlisted is not None:
-        here = [name.partition(" (")[0] for name in state.enlisted.devices]  # the run's own, as it names them
-        ids = tuple(d.id for name in here for d in devices if name == f"{d.backend} {d.id}")
+    if not ids and wanted is None and state is not None and state.enlisted is not None:
+        there = {source.identity(d.id) or f"{d.backend} {d.id}": d.id for d in devices}
+        prefix = f"{source.name} (" if source is not HERE else f"{devices[0].backend} "
+        had = [_NUMBERED.sub("", name) for name in state.enlisted.devices if name.startswith(prefix)]
+        ids = tuple(there[name] for name in had if name in there)  # the run's own, as it names them
+        gone = (name for name in dict.fromkeys(had) if name not in there)
+        missing = missing if missing is not None else []
+        missing += [DeviceMissing(f"{name} is not there any more") for name in gone]
     found: list[Device] = []
     for one in ids or (wanted,):
         try:
@@ -202,24 +223,32 @@ def without_other_compilers(
     return tuple(found)
 
 
-def able_to_build(
-    sources: Sequence[WorkerSource], place: Workplace, compiler: str, say: Callable[[str], None]
-) -> tuple[WorkerSource, ...]:
-    """Without those that only build and lack the run's compiler; where a backend has but one, who refuses
-    too much is found out while building (`SpreadBuilders`)."""
-    found: list[WorkerSource] = []
-    for source in sources:
-        if compiler and not source.measures:
-            try:
-                known = replace(place, source=source).compilers()
+def builder_devices(
+    sources: Sequence[WorkerSource],
+    posts: Sequence[Post],
+    compiler: str,
+    say: Callable[[str], None],
+) -> dict[WorkerSource, Device]:
+    """Who builds, and for which device there. Of those that only build, whoever has the run's compiler; where
+    a backend has but its driver's, whoever has a device of the kind."""
+    found = {post.place.source: post.device for post in reversed(posts)}
+    for source in (one for one in sources if not one.measures):
+        place = replace(posts[0].place, source=source)
+        try:
+            if compiler:
+                known = place.compilers()
                 fault = f"it has {machine.listed(known)}" if _named(compiler) not in known else ""
-            except DeviceMissing as error:
-                fault = first_line(error.message)
-            if fault:
-                say(f"worker {source.name!r} does not build: the run does so with {compiler}, and {fault}")
-                continue
-        found.append(source)
-    return tuple(found)
+                found |= {} if fault else {source: posts[0].device}
+            else:
+                own = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
+                fault = "" if own else "it has no such device"
+                found |= {source: own[0]} if own else {}
+        except DeviceMissing as error:
+            fault = first_line(error.message)
+        if fault:
+            by = compiler or f"the driver of {posts[0].device.name}"
+            say(f"worker {source.name!r} does not build: the run does so with {by}, and {fault}")
+    return found
 
 
 def _named(compiler: str) -> tuple[str, str]:
@@ -287,9 +316,10 @@ def make_pool(
     **options: Any,
 ) -> LabPool:
     """Of `sources` some may only build: those that have the run's compiler."""
-    able = able_to_build(sources, posts[0].place, built_with, say)
-    counts = builders_at(posts, config.builders, able)
-    hosts = [_build_host(replace(posts[0].place, source=one), count) for one, count in counts.items()]
+    devices = builder_devices(sources, posts, built_with, say)
+    counts = builders_at(posts, config.builders, [one for one in sources if one in devices])
+    places = {one: replace(posts[0].place, source=one) for one in counts}
+    hosts = [_build_host(places[one], count, devices[one]) for one, count in counts.items()]
     builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler, say=say)
     parts = PoolParts(problem, settings, known, builders, options)
     pool = LabPool(*_labs(parts, posts, counts))
@@ -324,6 +354,8 @@ def _labs(
     return made, parts.builders, lost
 
 
-def _build_host(place: Workplace, count: int) -> BuildHost:
+def _build_host(place: Workplace, count: int, device: Device) -> BuildHost:
     source = place.source
-    return BuildHost(lambda: place.spawn("build"), lambda: source.gone, count, source.name, source.measures)
+    return BuildHost(
+        lambda: place.spawn("build"), lambda: source.gone, count, source.name, source.measures, device
+    )
