@@ -197,8 +197,6 @@ def test_a_run_that_goes_on_has_the_devices_that_it_named_once(monkeypatch: pyte
     here = state_of(Enlisted(("fake 2", "fake 8")))
     found = several.posts_for(RunConfig(), [HERE], place, "", here, said.append)
     assert [post.name for post in found] == ["fake 2"]
-        "fake 2"
-    ]
     assert said == ["fake 8 is not there any more; the run does without it"]
 
 
