@@ -11,6 +11,7 @@ import pytest
 from benchmarks.search import side_by_side, warm
 from benchmarks.search.compare import main, traces
 from benchmarks.search.figures import curves
+from benchmarks.search.foretold import ranks
 from benchmarks.search.our_arm import steady, trace
 from benchmarks.search.parallel import table
 from benchmarks.search.recorded import Recorded, nearness, read, read_all
@@ -129,6 +130,16 @@ def test_pairs_that_lead_to_one_space_may_have_more_seeds_than_earlier_runs(
     printed = capsys.readouterr().out
     assert printed.count("| scale: ") == 2
     assert printed.count("→ B") == 2
+
+
+def test_what_is_foretold_of_a_gpu_by_itself_is_right(tmp_path: Path) -> None:
+    write(tmp_path, "scale-A")
+    (recorded,) = read_all(tmp_path)
+    every = list(range(len(recorded.rows)))
+    assert ranks(recorded, recorded, every) == (1, 1, 1.0)
+    slower = [number for number in every if recorded.times[number] > 1.5 * recorded.best]
+    best, first, _ = ranks(recorded, recorded, slower)
+    assert 1 <= first <= best
 
 
 def simulated(recorded: Recorded, devices: int, builders: int, evals: int) -> Simulated:
