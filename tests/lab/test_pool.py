@@ -349,10 +349,11 @@ class TestBuildsAnywhere:
         """Nor does one that was idle when it was lost."""
         own = self.builders(("there",), there=1, here=2, beyond=2)
         self.refusing.add("there")
-        judges = [own._judge() for _ in range(4)]
-        assert {one.host for one in judges} == {"here", "beyond"}  # type: ignore[union-attr]
+        assert own._judge is not None
+        judges: list[Any] = [own._judge._take() for _ in range(4)]
+        assert {one.host for one in judges} == {"here", "beyond"}
         for one in judges:
-            own._idle_judges.put(one)  # type: ignore[arg-type]
+            own._judge._idle.put(one)
         self.gone.add("here")
         unit: Any = None
         for _ in range(REFUSALS):

@@ -103,16 +103,18 @@ class SpreadBuilders(Builders):
         self._next_lock = threading.Lock()
         self._host_of: dict[WorkerProcess, BuildHost] = {}
         self._refused: Counter[BuildHost] = Counter()  # what others built
-        self._judges = threading.Semaphore(max(1, sum(h.count for h in hosts if h.measures)))
-        self._idle_judges: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
-        self._all_judges: list[WorkerProcess] = []
+        measuring = [host for host in hosts if host.measures]
+        is_needed = 0 < len(measuring) < len(hosts)
+        self._judge = SpreadBuilders(measuring, device, compiler=compiler) if is_needed else None
         super().__init__(self._spawn_next, device, sum(h.count for h in hosts), compiler=compiler)
 
     def close(self) -> None:
         self._closed = True
-        for worker in list(self._all_judges):
-            worker.close()
+        if self._judge is not None:
+            self._judge.close()
         super().close()
+        if self._judge is not None:
+            self._judge.close()  # a thread that has ended now may have begun a worker anew
 
     def _is_out(self, host: BuildHost) -> bool:
         return bool(host.gone()) or self._refused[host] >= REFUSALS
@@ -163,9 +165,8 @@ class SpreadBuilders(Builders):
                     raise
                 continue
             host = self._host_of[worker]
-            if isinstance(found, BuiltCode) or host.measures or self._closed:
-                return found
-            return self._judged(host, found, unit)
+            is_last = host.measures or self._judge is None or self._closed
+            return found if is_last or isinstance(found, BuiltCode) else self._judged(host, found, unit)
 
     def _asked(self, worker: WorkerProcess, unit: Unit) -> BuiltCode | Verdict:
         """Where there is no device, what cannot be asked is refused too."""
@@ -180,18 +181,11 @@ class SpreadBuilders(Builders):
 
     def _judged(self, host: BuildHost, refusal: Verdict, unit: Unit) -> BuiltCode | Verdict:
         """What a machine with a device makes of a unit that one without refused."""
-        with self._judges:
-            for _ in self._hosts:
-                if (worker := self._judge()) is None:
-                    return refusal
-                try:
-                    found = self._asked(worker, unit)
-                except DeviceMissing:
-                    continue  # it is lost with its machine, and the build is not
-                self._idle_judges.put(worker)
-                break
-            else:
-                return refusal
+        assert self._judge is not None, "there is somebody to ask"
+        try:
+            found = self._judge._made(unit)
+        except DeviceMissing:
+            return refusal  # all with a device are lost
         if isinstance(found, BuiltCode):
             with self._next_lock:
                 self._refused[host] += 1
@@ -200,24 +194,6 @@ class SpreadBuilders(Builders):
                 why = first_line(refusal.detail)
                 self._say(f"worker {host.name!r} refuses what builds elsewhere ({why}); it builds no more")
         return found
-
-    def _judge(self) -> WorkerProcess | None:
-        """A worker of a machine with a device; None where all of these are lost."""
-        while True:
-            try:
-                worker = self._idle_judges.get_nowait()
-            except queue.Empty:
-                measuring = [own for own in self._hosts if own.measures and not own.gone()]
-                if not measuring or self._closed:
-                    return None
-                with self._next_lock:
-                    host = measuring[len(self._all_judges) % len(measuring)]
-                    worker = host.spawn()
-                    self._host_of[worker] = host
-                    self._all_judges.append(worker)
-                return worker
-            if not self._host_of[worker].gone():
-                return worker
 
 
 class LabPool:
