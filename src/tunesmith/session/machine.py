@@ -284,6 +284,12 @@ def _probes(problem: Problem, template: Template | None, device: Device) -> list
     return found
 
 
+def has_compiler(known: Sequence[tuple[str, str]], compiler: str) -> bool:
+    """Whether it is there, by name and version."""
+    name, _, version = compiler.partition(" ")
+    return (name, version) in known
+
+
 def listed(compilers: Sequence[tuple[str, str]]) -> str:
     return ", ".join(" ".join(pair) for pair in compilers) or "none"
 
@@ -312,7 +318,7 @@ def place_for(
     """`builders` is what the user says of parallel builds; 0: nothing."""
     device, missing = _device_for(state.device, local)
     compiler, known = state.compiler, place.compilers()
-    if compiler and tuple(compiler.split(" ", 1)) not in known:
+    if compiler and not has_compiler(known, compiler):
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")

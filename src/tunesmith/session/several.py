@@ -124,13 +124,11 @@ def posts_of(
                 fault = f"the {place.spec.partition(':')[0]} backend sees no device"
                 raise DeviceMissing(fault, hint=machine.DOCTOR)
         except DeviceMissing as error:
-            if missing is None:
-                raise _at(source, error) from error
-            missing.append(_at(source, error))
+            _miss(_at(source, error), missing)
             continue
         cards = listed.cards if len(listed.cards) == len(listed.devices) else ("",) * len(listed.devices)
         for device in _meant(config, source, listed.devices, state, missing):
-            own = source.identity(device.id) or f"{device.backend} {device.id}"
+            own = _name(source, device)
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
             found.append(Post(f"{own} ({count + 1})" if count else own, device, there, card))
@@ -150,22 +148,32 @@ def _meant(
     wanted = config.device or source.device
     ids = machine.device_ids(wanted)
     if not ids and wanted is None and state is not None and state.enlisted is not None:
-        there = {source.identity(d.id) or f"{d.backend} {d.id}": d.id for d in devices}
+        there = {_name(source, device): device.id for device in devices}
         prefix = f"{source.name} (" if source is not HERE else f"{devices[0].backend} "
         had = [_NUMBERED.sub("", name) for name in state.enlisted.devices if name.startswith(prefix)]
         ids = tuple(there[name] for name in had if name in there)  # the run's own, as it names them
         gone = (name for name in dict.fromkeys(had) if name not in there)
-        missing = missing if missing is not None else []
-        missing += [DeviceMissing(f"{name} is not there any more") for name in gone]
+        for name in gone:
+            _miss(DeviceMissing(f"{name} is not there any more"), missing)
     found: list[Device] = []
     for one in ids or (wanted,):
         try:
             found.append(machine.pick_device(devices, one))
         except DeviceMissing as error:
-            if missing is None:
-                raise _at(source, error) from error
-            missing.append(_at(source, error))
+            _miss(_at(source, error), missing)
     return found
+
+
+def _name(source: WorkerSource, device: Device) -> str:
+    """As outcomes carry it."""
+    return source.identity(device.id) or f"{device.backend} {device.id}"
+
+
+def _miss(error: DeviceMissing, missing: list[DeviceMissing] | None) -> None:
+    """Put it to what is missing, where something may be."""
+    if missing is None:
+        raise error
+    missing.append(error)
 
 
 def _at(source: WorkerSource, error: DeviceMissing) -> DeviceMissing:
@@ -210,12 +218,9 @@ def without_other_compilers(
     found: list[Post] = []
     for post in posts:
         known = post.place.compilers() if compiler else ()
-        if compiler and _named(compiler) not in known:
+        if compiler and not machine.has_compiler(known, compiler):
             fault = f"the run builds with {compiler}; where {post.name} is there is: {machine.listed(known)}"
-            error = DeviceMissing(fault, hint="install the same there, or leave it out")
-            if missing is None:
-                raise error
-            missing.append(error)
+            _miss(DeviceMissing(fault, hint="install the same there, or leave it out"), missing)
         else:
             found.append(post)
     if missing and not found:
@@ -237,7 +242,7 @@ def builder_devices(
         try:
             if compiler:
                 known = place.compilers()
-                fault = f"it has {machine.listed(known)}" if _named(compiler) not in known else ""
+                fault = f"it has {machine.listed(known)}" if not machine.has_compiler(known, compiler) else ""
                 found |= {} if fault else {source: posts[0].device}
             else:
                 own = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
@@ -249,11 +254,6 @@ def builder_devices(
             by = compiler or f"the driver of {posts[0].device.name}"
             say(f"worker {source.name!r} does not build: the run does so with {by}, and {fault}")
     return found
-
-
-def _named(compiler: str) -> tuple[str, str]:
-    name, _, version = compiler.partition(" ")
-    return name, version
 
 
 def enlisted(
