@@ -366,10 +366,6 @@ class Library(Protocol):
         """Take out the timings of runs that are older than this day; how many runs that were."""
         ...
 
-    def migrate(self) -> tuple[int, int]:
-        """To the schema of this version; from which to which."""
-        ...
-
     def close(self) -> None: ...
 
 

@@ -54,7 +54,7 @@ class OtherSettings(TypedDict, total=False):
     record: str | None
     reply_seconds: float | None
     effort: str | None  # of models behind a network: low, medium or high
-    library: bool | str | None  # keep winning templates in the library; a URL: in that one
+    library: bool | None  # keep winning templates in the library
     library_dir: str | None
     runs: str | None  # the folder that run folders are made in
     cache_dir: str | None
