@@ -60,7 +60,6 @@ class RunConfig:
     record: str = ""  # a folder for what models reply
     rounds: int | None = None
     drafts: int | None = None  # of a round, written side by side; None: as many as models write
-    tools: int = 0  # questions to the lab that a model may have before each plan and each template
     plain: bool = False  # a model rewrites the kernel plainly, before anything else, for the expert to read
     tokens: int | None = None
     money: float | None = None  # dollars
@@ -99,7 +98,6 @@ _LEAST = {
     "money": 0,
     "reply_seconds": 1,
     "drafts": 1,
-    "tools": 0,
     "device_seconds": 0,
 }
 _MOST = {"drafts": 16}  # a planner has one reply for the plans of all of them

@@ -47,7 +47,6 @@ class OtherSettings(TypedDict, total=False):
     linear: bool | None
     moves: str | None  # the expert's, that models are told of: usual, all or none
     drafts: int | None  # of a round, written side by side
-    tools: int | None  # questions to the lab that models may have before each plan and each draft
     plain: bool | None  # have a model rewrite the kernel plainly first, for the expert to read
     wait: bool | None  # for replies to a mailbox
     prompts: str | None
