@@ -33,7 +33,7 @@ demo-cuda:
 
 # Lint beside the tests: its output comes last.
 test:
-	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports,postgres
+	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports
 	@$(MAKE) --no-print-directory lint >.venv/lint.log 2>&1 & lint=$$!; \
 	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "not long"; tests=$$?; \
 	wait $$lint; lint=$$?; cat .venv/lint.log; [ $$tests -eq 0 ] && [ $$lint -eq 0 ]
@@ -45,7 +45,7 @@ lint:
 	$(BIN)/lint-imports --no-logo
 
 test-long:
-	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports,kernel-tuner,cpu,ray,postgres,postgres-server
+	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports,kernel-tuner,cpu,ray
 	TUNESMITH_THOROUGH_TESTS=1 $(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "long or hypothesis"
 
 gpu-test:

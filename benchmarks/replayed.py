@@ -34,7 +34,6 @@ from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, SizedCall, Tried
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
-from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.params import Config
 
@@ -157,9 +156,6 @@ class RecordedLab:
 
     def verify(self, trial: Trial, _later: Sequence[Trial] = ()) -> Verified:
         raise Reached("the search ended by itself")
-
-    def use(self, _task: ToolTask) -> ToolFound:
-        raise AssertionError("no model asks here")
 
     @property
     def no_calls(self) -> str:

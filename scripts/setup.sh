@@ -23,7 +23,7 @@ without() {
     wanted=$kept
 }
 if [ -z "$opencl" ]; then without opencl; fi
-if [ -z "$cuda" ]; then without cuda; without exports; without kernel-tuner; without postgres-server; fi
+if [ -z "$cuda" ]; then without cuda; without exports; without kernel-tuner; fi
 
 if [ "$python" != .venv/bin/python ]; then
     if [ -e .venv ] || [ -h .venv ]; then

@@ -26,10 +26,10 @@ import tunesmith
 from tunesmith.errors import BadInput
 from tunesmith.lab import fork_server, worker
 
-# What few commands need and takes long: clients of models, the agents' server and the pages', a database.
+# What few commands need and takes long: clients of models, the agents' server and the pages'.
 NOT_LOADED = (
     *("tunesmith.__main__", "tunesmith.models.hosted", "tunesmith.models.streaming", "tunesmith.cli.mcp."),
-    *("tunesmith.session.watching.server", "tunesmith.session.library_postgres"),
+    "tunesmith.session.watching.server",
 )
 
 

@@ -67,7 +67,7 @@ class TestImport:
     def test_settings_are_those_there_are(self) -> None:
         named = set(typing.get_type_hints(OtherSettings))
         given = {"device", "model", "evals", "time", "rounds", "tokens", "money", "device_seconds"}
-        assert named | given | {"notes", "library_url"} == {f.name for f in fields(RunConfig)}
+        assert named | given | {"notes"} == {f.name for f in fields(RunConfig)}
 
 
 def blas_threads() -> set[int]:

@@ -17,7 +17,7 @@ from tests.deliver.test_report import EXPLAINED, REPORT, a_round
 from tunesmith.deliver.page import ELSEWHERE, report_page
 from tunesmith.deliver.page_texts import PageKernel, PageTexts, WritingStep
 from tunesmith.run.budget import BudgetUse, Spent
-from tunesmith.run.dialogue import Exchange, LabAnswer, Message, Reply, Request, ToolUsed
+from tunesmith.run.dialogue import Exchange, Message, Reply, Request
 from tunesmith.run.report import BoundReport, Failure, PriorReport, PrunedReport
 from tunesmith.run.rounds import BY_SEARCH, Best, DraftReport, History
 from tunesmith.text import plain
@@ -71,7 +71,6 @@ FULL = replace(
     steering=(PriorReport(3, "BLOCK=64", 4, "it waits"),),
     talk=Spent(1, 1, 100, 100, 0.1),
     models="a model",
-    asked=(LabAnswer(1, "author", "compile", "32 registers"),),
     budgets=(BudgetUse("rounds", 1.0, 3.0),),
     profile_notes=("no counters",),
     sanitizers=("nothing found",),
@@ -88,7 +87,7 @@ FULL = replace(
 
 def exchange(said: str) -> Exchange:
     request = Request(1, "author", (Message("system", said), Message("user", said)), "file")
-    return Exchange(request, 0, 0, Reply(said), tool=ToolUsed(1, "compile", said))
+    return Exchange(request, 0, 0, Reply(said))
 
 
 def texts(said: str) -> PageTexts:

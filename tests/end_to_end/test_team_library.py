@@ -1,31 +1,33 @@
 """A library that a team shares, as its users meet it: one leaves what it found, another starts from there and
-verifies it; what others wrote is vetted; without the server runs go on, and nothing measured is lost."""
+verifies it; what others wrote is vetted; without the library runs go on, and nothing measured is lost."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
 from tests.end_to_end import kept
-from tests.postgres_server import GUARDED, PASSWORD, Server, own_server, server
 from tests.running import Ended, journal, tunesmith
 from tunesmith.run.config import RunConfig
 from tunesmith.session.library import opened
 
-pytestmark = pytest.mark.long
 INCLUDE = "#include </etc/passwd>\n"
 
 
-def member(folder: Path, url: str) -> Path:
-    """Somebody of the team, with a machine of their own."""
+def shared_folder(folder: Path) -> Path:
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+def member(folder: Path, library: Path) -> Path:
+    """Somebody of the team, in a folder of their own."""
     kept.problem(folder / "problem")
-    (folder / "tunesmith.toml").write_text(f"library = {json.dumps(url)}\n")
+    (folder / "user-library").symlink_to(library)  # where tests have the user's own
     return folder
 
 
@@ -37,16 +39,16 @@ def tuned(folder: Path, *words: object, out: str = "run") -> Ended:
 
 
 @pytest.fixture(scope="module")
-def url() -> str:
-    return server().url(server().database(GUARDED), GUARDED, PASSWORD)
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shared_folder(tmp_path_factory.mktemp("team") / "library")
 
 
 @pytest.fixture(scope="module")
-def first(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = member(tmp_path_factory.mktemp("first"), url)
+def first(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = member(tmp_path_factory.mktemp("first"), library)
     ended = tuned(folder)
     assert "library          stored as tiny-" in ended.out
-    assert "12 timings in postgresql://guarded@" in ended.out
+    assert "12 timings in " in ended.out
     return folder
 
 
@@ -61,9 +63,9 @@ def named(folder: Path) -> str:
 
 
 def test_the_second_starts_from_what_the_first_found_and_verifies_it(
-    first: Path, url: str, tmp_path: Path
+    first: Path, library: Path, tmp_path: Path
 ) -> None:
-    second = member(tmp_path, url)
+    second = member(tmp_path, library)
     tuned(second, "--evals", 4, "--no-cache")
     assert primed(first / "run") == []
     (prior,) = primed(second / "run")
@@ -83,18 +85,8 @@ def test_the_second_starts_from_what_the_first_found_and_verifies_it(
     assert primed(second / "without") == []
 
 
-def test_the_password_is_in_nothing_that_is_written_or_said(first: Path) -> None:
-    said = [tunesmith(first, *words) for words in (["library"], ["library", "runs"], ["doctor"])]
-    assert "ok       library: postgresql://guarded@" in said[-1].out
-    texts = [ended.out + ended.err for ended in said]
-    files = [p for p in first.rglob("*") if p.is_file() and p.name != "tunesmith.toml"]
-    for text in (*texts, *(p.read_text(errors="replace") for p in files)):
-        assert PASSWORD not in text
-        assert quote(PASSWORD, safe="") not in text
-
-
-def test_an_entry_is_retuned_for_ones_own_problem_only(first: Path, url: str, tmp_path: Path) -> None:
-    third = member(tmp_path, url)
+def test_an_entry_is_retuned_for_ones_own_problem_only(first: Path, library: Path, tmp_path: Path) -> None:
+    third = member(tmp_path, library)
     name = named(third)
     refused = tunesmith(third, "retune", name)
     assert refused.code == 2
@@ -110,11 +102,10 @@ def test_an_entry_is_retuned_for_ones_own_problem_only(first: Path, url: str, tm
 
 def test_what_others_wrote_is_vetted_whoever_they_say_they_are(first: Path, tmp_path: Path) -> None:
     """A template that says it is the expert's."""
-    own = server().url(server().database())
-    folder = member(tmp_path, own)
+    folder = member(tmp_path / "own", shared_folder(tmp_path / "library"))
     tuned(folder)
     name = named(folder)
-    with opened(RunConfig(library_url=own)) as library:
+    with opened(RunConfig(library_dir=str(tmp_path / "library"))) as library:
         entry = replace(library.get(name), author="", template=library.get(name).template + INCLUDE)
         library.remove(name)
         library.add(entry)
@@ -128,22 +119,15 @@ def test_what_others_wrote_is_vetted_whoever_they_say_they_are(first: Path, tmp_
     assert any("#include </etc/passwd> is not among" in why for why in rejected), rejected
 
 
-@pytest.fixture
-def mortal() -> Iterator[Server]:
-    server()  # or a skip
-    found = own_server()
-    yield found
-    found.stop()
-
-
-def test_without_the_server_a_run_goes_on_and_is_put_in_later(mortal: Server, tmp_path: Path) -> None:
-    folder = member(tmp_path, mortal.url(mortal.database()))
-    mortal.kill()
+def test_without_the_library_a_run_goes_on_and_is_put_in_later(tmp_path: Path) -> None:
+    place = tmp_path / "library"
+    place.write_text("in its way")
+    folder = member(tmp_path / "own", place)
     ended = tuned(folder)
-    assert ended.err.count("going on without the library") == 1
     assert "library          not stored: " in ended.out
     assert "tunesmith library add " in ended.out
-    mortal.start()
+    place.unlink()
+    shared_folder(place)
     added = tunesmith(folder, "library", "add", "run", "--json")
     assert added.code == 0, added.err
     assert added.json[0]["stored"]["timings"] == added.json[0]["stored"]["new"] == 12

@@ -335,22 +335,14 @@ def read_entry(data: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
         own = {"TUNESMITH_LIBRARY_DIR": place}
         with opened(RunConfig(library_dir=place)) as library:
-            library.migrate()
-            sql = "INSERT INTO tunesmith_entries VALUES (?, '', '', '', ?)"
-            library._database.transaction(lambda s: s.change(sql, (called, data)), "write")
+            sql = "INSERT INTO entries VALUES (?, '', '', '', ?)"
+            library._write(lambda connection: connection.execute(sql, (called, data)))
             asked("library", **own)
             asked("library", "show", called, **own)
             entry = library.get(called)
             for problem in loaded()[:5]:
                 matching(library, problem, lambda _text: None)
         foreign_entry(entry)
-
-
-def read_old_entry(data: bytes) -> None:
-    """As a file of the folder that older versions kept."""
-    with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
-        (Path(place) / "entry.json").write_bytes(data)
-        asked("library", TUNESMITH_LIBRARY_DIR=place)
 
 
 def packet_seeds() -> list[bytes]:
@@ -431,7 +423,6 @@ READERS = (
     Reader("hosts", hosts_seeds, read_hosts, text_mutation, (BadInput,)),
     Reader("report", reports, read_report, json_mutation, (BadInput,)),
     Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput, Malformed)),
-    Reader("old entry", entry_seeds, read_old_entry, json_mutation, (BadInput,)),
     Reader("config", config_seeds, read_config, text_mutation, (BadInput,)),
     Reader("instruction", instruction_seeds, read_instruction, json_mutation, ()),
     EVENTS,

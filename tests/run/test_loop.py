@@ -39,7 +39,6 @@ from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LITTLE, USUAL_NOISE
 from tunesmith.run.state import State
 from tunesmith.run.talking import Talking
-from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.search.simple import Exhaustive, Random
 from tunesmith.session.strategies.casting import GivenTemplate, Silent
 from tunesmith.space.params import Config, Param
@@ -142,14 +141,6 @@ class FakeLab:
     no_profiles: str = "there is nothing to profile in memory"
     diagnosis: Callable[[Config | None, str], Diagnosis | None] = lambda _config, _workload: None
     profiled: list[tuple[Config | None, str, float]] = field(default_factory=list)
-
-    used: list[ToolTask] = field(default_factory=list)
-
-    def use(self, task: ToolTask) -> ToolFound:
-        assert not self.queue, "nothing is looked at while anything is measured"
-        self.used.append(task)
-        is_run = task.tool in ("time", "profile")
-        return ToolFound(f"the lab on {task.tool} at {task.workload}", 0.25 if is_run else 0.0, int(is_run))
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         assert not self.queue, "nothing is looked at while anything is measured"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import directions, prompting, task, tools
+from tunesmith.agents import directions, prompting, task
 from tunesmith.agents.prompting import PromptPart, Unusable
 from tunesmith.agents.roles import ModelAuthor, ModelPlanner
 from tunesmith.problem.device import Device
@@ -120,7 +120,6 @@ class PlainingAuthor(ModelAuthor):
             task.device_part(state.device),
             task.plain_build_part(self.problem, state),
             task.tested_part(self.problem, state),
-            *tools.tool_parts(state, self.problem),
         ]
 
     def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import directions, handing, material, prompting, task, tools
+from tunesmith.agents import directions, handing, material, prompting, task
 from tunesmith.agents.prompting import (
     REPAIRS,
     NoAnswer,
@@ -124,17 +124,13 @@ class ModelAuthor:
     expert: Author | None = None  # who applies moves, where there is such a one
 
     def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
-        turn = state.this_turn("author", branch)
-        if (more := tools.further(turn, state.settings.tools)) is not None:
-            return more
         found = settled(
             "author",
-            tools.answers_in(turn),
+            state.this_turn("author", branch),
             state.settings.repairs,
-            tools.no_call(state, prompting.read_kernel if self.concrete else prompting.read_file),
+            prompting.read_kernel if self.concrete else prompting.read_file,
             lambda: self._first(state, decision, branch),
             state.drafts(branch),
-            lambda why: tools.again(turn, why),
         )
         if isinstance(found, NoAnswer):
             return Declined(str(found))
@@ -157,9 +153,8 @@ class ModelAuthor:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
         turn, before = state.this_turn("author", branch), state.written(branch)
         rejected = before[-1].rejected if before else None
-        said = tools.answers_in(turn)
-        if said and rejected is not None and said[-1].reply is not None:
-            return tools.again(turn, shortened(rejected.reason, 6000))
+        if turn and rejected is not None and (reply := turn[-1].reply) is not None:
+            return prompting.again(turn[0].request, reply, shortened(rejected.reason, 6000))
         parts, now = self._stable(state), self._parts(state, decision, branch)
         return of_role("author", self.prompt, parts, "file", self._example(), now)
 
@@ -172,7 +167,6 @@ class ModelAuthor:
             *material.task_parts(self.problem, state, self.catalogue()),
             task.build_part(self.problem, state),
             task.tested_part(self.problem, state),
-            *tools.tool_parts(state, self.problem),
         ]
 
     def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
@@ -237,7 +231,6 @@ class PlanningModel:
                 PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1),
                 task.lessons_part(self.lessons),
                 *offered(),
-                *tools.tool_parts(state, self.problem),
             ]
             now = [
                 *material.round_parts(self.problem, state),
@@ -248,11 +241,7 @@ class PlanningModel:
             ]
             return of_role("planner", self.prompt, parts, "json", example(), now)
 
-        said, repairs = state.this_turn("planner"), state.settings.repairs
-        if (more := tools.further(said, state.settings.tools)) is not None:
-            return more
-        own, read = tools.answers_in(said), tools.no_call(state, read)
-        return settled("planner", own, repairs, read, first, redo=lambda why: tools.again(said, why))
+        return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
 
     def _text(self, state: State, base: Candidate | None, called: str = "") -> list[PromptPart]:
         """What is gone on from, as far as there is room; `called` says what else it is."""

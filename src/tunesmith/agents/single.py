@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.agents import material, prompting, task, tools
+from tunesmith.agents import material, prompting, task
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
@@ -62,15 +62,12 @@ class SingleWriter(ModelAuthor):
     lessons: str = field(default="", kw_only=True)  # of earlier runs
 
     def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
-        whole = state.this_turn(SINGLE, branch)
-        if whole and whole[-1].tool is not None:
-            return self._go_on(state, tools.answer_words(whole, state.settings.tools))
-        turn = tools.answers_in(whole)
+        turn = state.this_turn(SINGLE, branch)
         found: str | StopReply | Question | NoAnswer = prompting.settled(
             "model",
             turn,
             state.settings.repairs,
-            tools.no_call(state, read_turn),
+            read_turn,
             lambda: self._next(state, bool(turn)),
             state.drafts(branch),
             lambda why: self._go_on(state, prompting.refusal(why, "turn")),

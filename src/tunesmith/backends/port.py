@@ -20,7 +20,7 @@ from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.problem import Kernel
 
 if TYPE_CHECKING:  # a worker, which every build and launch waits for, needs none of it
-    from tunesmith.backends.machine_code import ReadInstructions, ReadListing
+    from tunesmith.backends.machine_code import ReadInstructions
     from tunesmith.csource.predefined import Predefined
     from tunesmith.run.ports import OwnAuthor
     from tunesmith.run.sanitized import SanitizerFinding
@@ -393,7 +393,6 @@ class BackendKind:
     no_sanitizer: str = "this backend has no sanitizer"
     sanitizer: SanitizerKind | None = None
     instructions: ReadInstructions | None = None  # reads the machine code of a build
-    listing: ReadListing | None = None  # the same, as text, of some lines
     ceilings: CeilingKernels | None = None
     author: Callable[[], OwnAuthor] | None = None  # None: the expert reads its kernels
 

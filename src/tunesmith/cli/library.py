@@ -54,7 +54,7 @@ def library(
     device: OnDevice = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the templates in your library, or in your team's."""
+    """List the templates in your library."""
     if context.invoked_subcommand is not None:
         return
     with console.handled(as_json), _opened() as own:
@@ -187,15 +187,7 @@ def prune(
     console.say(as_json, {"before": before, "runs": gone}, lines)
 
 
-def migrate(as_json: AsJson = False) -> None:
-    """Bring the library's tables to what this version needs; older versions then refuse it."""
-    with _opened() as own:
-        before, now = own.migrate()
-    did = f"has schema {now} already" if before == now else f"went from schema {before} to {now}"
-    console.say(as_json, {"before": before, "now": now}, [f"{own.where} {did}"])
-
-
-for _command in (show, export, remove, runs, add, prune, migrate):
+for _command in (show, export, remove, runs, add, prune):
     console.add_command(library_app, _command)
 
 
@@ -203,7 +195,7 @@ for _command in (show, export, remove, runs, add, prune, migrate):
 def _opened() -> Iterator[Library]:
     from tunesmith.session.library import opened
 
-    with opened(_config(), console.print_note) as found:
+    with opened(_config()) as found:
         yield found
 
 

@@ -105,7 +105,6 @@ class ComparisonPlan:
     prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is saved
     versions: tuple[tuple[str, str], ...] = ()
     drafts: int = 1  # of a round, in the arms that can have several
-    tools: int = 0  # questions to the lab before each plan and each draft
     moves: str = "usual"  # of the expert's, what models are told
     format: int = FORMAT
 
@@ -178,7 +177,7 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
         if has != asked:
             found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
     for name, what in _LIMITS.items():
-        every = (one if name in ("repeats", "drafts", "tools") else one.budget for one in (plan, wanted))
+        every = (one if name in ("repeats", "drafts") else one.budget for one in (plan, wanted))
         has, asked = (getattr(one, name) for one in every)
         if has != asked:
             found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
@@ -197,7 +196,6 @@ _OPTIONS |= {
 _LIMITS = {
     "repeats": "repeat",
     "drafts": "draft",
-    "tools": "question",
     "evals": "evaluation",
     "seconds": "second",
 }
@@ -389,8 +387,6 @@ def divided(default: float, best: float, verified: float) -> tuple[float, float]
 def _repairs(state: State) -> int:
     """Replies that were no template count as well as drafts that were turned away."""
     author = ("author", SINGLE)
-    asked = Counter(
-        (e.turn, e.request.branch) for e in state.dialogue if e.request.role in author and e.tool is None
-    )
+    asked = Counter((e.turn, e.request.branch) for e in state.dialogue if e.request.role in author)
     drafts = Counter((c.round + 1, c.branch) for c in state.candidates if c.drafted is not None)
     return sum(max(asked[own], drafts[own]) - 1 for own in asked.keys() | drafts.keys())

@@ -111,8 +111,6 @@ def _told_alike(plan: ComparisonPlan) -> list[str]:
         several = [arm for arm in plan.arms if ARMS[arm].drafts]
         who = listed(several) if several else "no arm"
         lines.append(f"A round of {who} has up to {plan.drafts} drafts side by side, of others one.")
-    if plan.tools:
-        lines.append(f"Models may ask the laboratory {plan.tools}× before each plan and each draft.")
     if plan.moves != "usual":
         to = "every model that plans" if plan.moves == "all" else "no model"
         lines.append(f"The expert's moves are told to {to}.")

@@ -71,7 +71,7 @@ def stopped_counts(state: State) -> StoppedCounts:
     found = {(o.trial.config, _seen(o)) for o in late if _seen(o) in ("wrong", "broken")}
     how = Counter(map(_seen, tried))
     return StoppedCounts(
-        replies=sum(e.reply is not None and e.tool is None for e in state.dialogue),
+        replies=sum(e.reply is not None for e in state.dialogue),
         unusable=_unusable(state),
         drafts=len(drafts),
         admitted=sum(c.admitted is not None for c in drafts),
@@ -115,7 +115,7 @@ def _unusable(state: State) -> int:
     written, or the branch was given up."""
     by_place: dict[tuple[str, int, int], list[Exchange]] = {}
     for exchange in state.dialogue:
-        if exchange.reply is not None and exchange.tool is None:
+        if exchange.reply is not None:
             place = (exchange.request.role, exchange.turn, exchange.request.branch)
             by_place.setdefault(place, []).append(exchange)
     again = sum(one.drafts == two.drafts for own in by_place.values() for one, two in pairwise(own))

@@ -286,8 +286,6 @@ def _exchange(one: Exchange) -> Markup:
         inside += [element("h3", "Replied"), _said(reply.text, LONGEST_REPLY)]
     if one.failed:
         inside += [element("h3", "No reply"), _said(one.failed, LONGEST_QUESTION)]
-    if one.tool is not None:
-        inside += [element("h3", "The laboratory answered"), _said(one.tool.answer, LONGEST_QUESTION)]
     came = "replied" if reply is not None else "no reply"
     name = element("summary", f"Request {request.number}, the {request.role}: {came}", class_="small")
     return element("details", name, *inside)

@@ -21,7 +21,6 @@ from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.plan import show_sizes
 from tunesmith.run.budget import BudgetUse, strategy_words
 from tunesmith.run.devices import DeviceUse
-from tunesmith.run.dialogue import LabAnswer
 from tunesmith.run.events import ReplacedCase
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import Report
@@ -230,9 +229,6 @@ def _talk(report: Report) -> list[Part]:
         lines = [f"{_case(c)}{f': {one_line(c.why)}' if c.why else ''}" for c in cases]
         lines += [f"set aside: {_case(c)}, {one_line(why)}" for c, why in refused]
         parts += [Items(lines)] if lines else []
-    if report.asked:
-        parts.append("What models asked the laboratory before they answered; none of it counts as measured:")
-        parts.append(Items([_lab_line(one) for one in report.asked]))
     known = (("sent", cost.sent), ("received", cost.received))
     tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known)
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
@@ -241,12 +237,6 @@ def _talk(report: Report) -> list[Part]:
     if cost.uncounted:
         failed += f" {counted(cost.uncounted, 'attempt')} broke off, and nobody said what that took."
     return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}.{failed}"]
-
-
-def _lab_line(one: LabAnswer) -> str:
-    said = one_line(one.answer)
-    short = said if len(said) <= TOLD else f"{said[:TOLD]} ..."
-    return f"request {one.request}, the {one.role}, {one.tool}: {short}"
 
 
 def _case(case: ExtraCase | ReplacedCase) -> str:

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tunesmith.lab import measuring
@@ -47,11 +46,8 @@ from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
 if TYPE_CHECKING:
-    from tunesmith.backends.machine_code import ReadListing
     from tunesmith.lab.profiling import Onlooker
     from tunesmith.lab.rehearsing import Rehearsal
-    from tunesmith.lab.tooling import ToolBench
-    from tunesmith.run.tools import ToolFound, ToolTask
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
@@ -85,7 +81,6 @@ class LocalLab:
         beside: Beside | None = None,
         shelf: BinaryShelf = NO_SHELF,
         no_calls: str = "",
-        listing: ReadListing | None = None,
         identity: str = "",
         builders: Builders | None = None,
         references: References | None = None,
@@ -98,7 +93,7 @@ class LocalLab:
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._shelf, self._identity = shelf, identity
-        self.no_calls, self._onlooker, self._listing = no_calls, onlooker, listing
+        self.no_calls, self._onlooker = no_calls, onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None)
         self._policies = measuring.policies_of(device)
@@ -330,19 +325,6 @@ class LocalLab:
         template = own[-1] if own else None
         subject = ProfileSubject(template if config is not None else None, config)
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
-
-    def use(self, task: ToolTask) -> ToolFound:
-        return self._thread.submit(self._bench.use, task).result()
-
-    @cached_property
-    def _bench(self) -> ToolBench:
-        from tunesmith.lab.tooling import ToolBench  # which few runs need
-
-        looks = self._onlooker
-        reader = looks.instructions if looks is not None else None
-        own = (self._problem, self._device, self._builders, self._plans, self._original, self._references)
-        checks = (self._cases, self._sanitizing, self._timer, self._runner, looks, self.no_profiles)
-        return ToolBench(*own, self._seed, reader, self._listing, *checks)
 
     def close(self) -> None:
         self._runner.close()

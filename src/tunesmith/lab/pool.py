@@ -29,7 +29,6 @@ from tunesmith.text import first_line
 
 if TYPE_CHECKING:
     from tunesmith.backends.messages import Unit
-    from tunesmith.run.tools import ToolFound, ToolTask
 
 T = TypeVar("T")
 MOMENT = 0.5  # seconds between two looks whether there is still somebody to wait for
@@ -384,9 +383,6 @@ class LabPool:
 
     def prepare_profiles(self) -> None:
         self._at_home(lambda lab: lab.prepare_profiles())
-
-    def use(self, task: ToolTask) -> ToolFound:
-        return self._at_home(lambda lab: lab.use(task))
 
     # -- what needs no device -----------------------------------------------------------------------
 

@@ -213,7 +213,7 @@ def evaluations(state: State, since: int = 0, candidate: str | None = None) -> i
 
 def all_evaluations(state: State) -> int:
     """And what models had timed before they decided."""
-    return evaluations(state) + sum(e.tool.evals for e in state.dialogue if e.tool is not None)
+    return evaluations(state)
 
 
 def beside_budget(state: State) -> int:

@@ -7,7 +7,7 @@ import shlex
 import site
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,6 @@ class RunConfig:
     record: str = ""  # a folder for what models reply
     rounds: int | None = None
     drafts: int | None = None  # of a round, written side by side; None: as many as models write
-    tools: int = 0  # questions to the lab that a model may have before each plan and each template
     plain: bool = False  # a model rewrites the kernel plainly, before anything else, for the expert to read
     tokens: int | None = None
     money: float | None = None  # dollars
@@ -68,8 +67,7 @@ class RunConfig:
     # The expert's moves, as models are told of them: usual is to planners of templates, all is to those of
     # concrete kernels as well, as ideas; none is to nobody, and then the expert plans no round for a model.
     moves: str = "usual"
-    # Winning templates and timings are stored, and offered when their kernel comes again. Where `library` is
-    # given as a URL, in that database: it may hold a password, so nobody shows it.
+    # Winning templates and timings are stored, and offered when their kernel comes again.
     library: bool = True
     library_dir: str = ""
     sandbox: str = AUTO  # of workers: auto, required or off
@@ -78,7 +76,6 @@ class RunConfig:
     ceilings: bool = False  # those stored of the device are used where the cache of timings is not
     sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
-    library_url: str = field(default="", repr=False)
 
     @property
     def cache_file(self) -> Path:
@@ -101,15 +98,13 @@ _LEAST = {
     "money": 0,
     "reply_seconds": 1,
     "drafts": 1,
-    "tools": 0,
     "device_seconds": 0,
 }
 _MOST = {"drafts": 16}  # a planner has one reply for the plans of all of them
 MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
-_TYPES = {f.name: f.type for f in fields(RunConfig) if f.name not in ("notes", "library_url")}
-_LIBRARY_URLS = ("postgresql://", "postgres://")
+_TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -124,10 +119,9 @@ def resolve(
         text = environment.get(f"TUNESMITH_{name.upper()}")
         if text:
             config = replace(config, **_from_text(name, text))
-    given = _with_url({name: value for name, value in flags.items() if value is not None})
+    given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
-        if name != "library_url":
-            _check_type(name, value, None)
+        _check_type(name, value, None)
     config = replace(config, **given)
     _check_ranges(config, given)
     return _with_folders(config, environment)
@@ -256,20 +250,8 @@ def _from_file(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:  # what is no TOML, no text, or too deep
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
-        if name != "library" or not _is_url(value):
-            _check_type(name, value, str(path))
-    return _with_url(table)
-
-
-def _is_url(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(_LIBRARY_URLS)
-
-
-def _with_url(given: dict[str, Any]) -> dict[str, Any]:
-    """`library` is true, false, or the URL of one that is shared."""
-    if not _is_url(given.get("library")):
-        return given
-    return {**given, "library": True, "library_url": given["library"]}
+        _check_type(name, value, str(path))
+    return table
 
 
 def _check_type(name: str, value: object, where: str | None) -> None:
@@ -289,8 +271,6 @@ def _check_type(name: str, value: object, where: str | None) -> None:
 
 def _from_text(name: str, text: str) -> dict[str, Any]:
     kind = _kind(name)
-    if name == "library" and _is_url(text):
-        return _with_url({name: text})
     try:
         return {name: _BOOLS[text.lower()] if kind is bool else kind(text)}
     except (KeyError, ValueError):
@@ -299,8 +279,7 @@ def _from_text(name: str, text: str) -> dict[str, Any]:
 
 
 def _allowed(name: str) -> str:
-    url = f", or a URL that begins with {_LIBRARY_URLS[0]}" if name == "library" else ""
-    return f"{_KINDS[_kind(name)]}{url}"
+    return _KINDS[_kind(name)]
 
 
 def _kind(name: str) -> type:

@@ -3,7 +3,6 @@ watches it says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -113,18 +112,6 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
-class ToolUsed:
-    """What the lab answered to a question that a reply was; nothing else of a run follows from it."""
-
-    number: int  # of the request whose reply asked
-    tool: str
-    answer: str
-    seconds: float = 0.0  # that it had the device: they count
-    evals: int = 0  # evaluations that it was
-    digest: str = ""  # as of a message
-
-
-@dataclass(frozen=True)
 class Lost:
     """What an attempt took that brought no reply."""
 
@@ -144,30 +131,10 @@ class Exchange:
     attempts: int = 0  # that failed
     lost: tuple[Lost, ...] = ()  # what attempts took that failed
     wave: int = 0  # requests that were sent together have the same
-    tool: ToolUsed | None = None  # where the reply was a question to the lab: what that answered
 
     @property
     def is_open(self) -> bool:
         return self.reply is None and not self.failed
-
-
-@dataclass(frozen=True)
-class LabAnswer:
-    """A question of a model, and what the lab said: for reports."""
-
-    request: int
-    role: str
-    tool: str
-    answer: str
-    seconds: float = 0.0  # that it had the device
-
-
-def lab_answers(dialogue: Iterable[Exchange]) -> tuple[LabAnswer, ...]:
-    return tuple(
-        LabAnswer(e.request.number, e.request.role, e.tool.tool, e.tool.answer, e.tool.seconds)
-        for e in dialogue
-        if e.tool is not None
-    )
 
 
 @dataclass(frozen=True)

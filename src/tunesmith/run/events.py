@@ -13,7 +13,6 @@ from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.dialogue import Instructed as Instructed
 from tunesmith.run.dialogue import Replied as Replied
 from tunesmith.run.dialogue import Requested as Requested
-from tunesmith.run.dialogue import ToolUsed as ToolUsed
 from tunesmith.run.dialogue import Unanswered as Unanswered
 from tunesmith.run.outcome import AskedOf as AskedOf
 from tunesmith.run.outcome import Enlisted as Enlisted
@@ -52,7 +51,6 @@ class Settings:
     device_seconds: float | None = None  # in which trials may have the device
     moves: MovesOffered = "usual"
     drafts: int = 1  # templates of a round, in different directions, that are written side by side
-    tools: int = 0  # questions to the lab that a model may have before each plan and each template
     tokens: int | None = None  # sent and received by models
     dollars: float | None = None  # that models may cost
     strategy: Strategy = "template"
@@ -432,7 +430,7 @@ OfRun = (
     Started | Surveyed | Rehearsed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
 )
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
-OfDialogue = Requested | Replied | Unanswered | ToolUsed
+OfDialogue = Requested | Replied | Unanswered
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
 OfDevices = Enlisted | AskedOf | LeftOut
 Event = OfRun | OfCandidate | OfDialogue | OfSearch | OfDevices | Instructed

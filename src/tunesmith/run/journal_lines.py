@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.run.events import EVENT_TYPES, Event, Recorded, Replied, Requested, ToolUsed
+from tunesmith.run.events import EVENT_TYPES, Event, Recorded, Replied, Requested
 
 # Characters of a model's text; a longer one stands in a file of its own, the journal has its digest.
 LONG = 4096
@@ -55,8 +55,6 @@ def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
             return Requested(replace(request, messages=tuple(said)))
         case Replied(number, reply) if len(reply.text) > LONG:
             return Replied(number, replace(reply, text="", digest=put(reply.text)))
-        case ToolUsed() if len(event.answer) > LONG:
-            return replace(event, answer="", digest=put(event.answer))
     return event
 
 
@@ -68,6 +66,4 @@ def with_long_texts(event: Event, get: Callable[[str], str]) -> Event:
             return Requested(replace(request, messages=tuple(said)))
         case Replied(number, reply) if reply.digest:
             return Replied(number, replace(reply, text=get(reply.digest), digest=""))
-        case ToolUsed() if event.digest:
-            return replace(event, answer=get(event.digest), digest="")
     return event

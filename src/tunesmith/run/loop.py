@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
@@ -27,9 +26,6 @@ from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
-
-if TYPE_CHECKING:
-    from tunesmith.run.tools import ToolCall
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 CHOICE = 4  # built ones to choose from, as long as more are being built
@@ -128,10 +124,8 @@ class Loop:
             pass
         elif (said := self.talk.next_event(state)) is not None:
             self._append(said)
-        elif state.baseline is None:  # first, also where a model has asked before there was a device
+        elif state.baseline is None:
             self._append(self.lab.baseline())
-        elif (question := self.talk.asked_of_lab(state)) is not None:
-            self._use_tool(*question)
         elif self.talk.tester is not None and state.extended is None:
             found = self.talk.cases(state)
             self._append(self.lab.extend(found) if isinstance(found, events.Extended) else found)
@@ -175,16 +169,6 @@ class Loop:
             self._look_at(wanted)
         else:
             self._append(self.talk.decided(state))
-
-    def _use_tool(self, number: int, call: ToolCall) -> None:
-        """What a model asked of the lab; it is done again where a run was killed before the answer."""
-        task = self.talk.tool_task(self._state, number, call)
-        if isinstance(task, str):
-            self._append(events.ToolUsed(number, call.tool, f"This was not done: {task}"))
-            return
-        self.listener.note(f"{call.tool}, which request {number} was answered with")
-        found = self.lab.use(task)
-        self._append(events.ToolUsed(number, call.tool, found.text, found.seconds, found.evals))
 
     # -- refactoring --------------------------------------------------------------------------------
 

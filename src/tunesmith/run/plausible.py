@@ -10,7 +10,7 @@ from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Template
 from tunesmith.run import events as ev
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Request, lab_answers
+from tunesmith.run.dialogue import Request
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
@@ -97,7 +97,7 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
         case ev.Extended():
             if state.extended is not None:
                 yield "cases are added once"
-        case ev.Requested() | ev.Replied() | ev.Unanswered() | ev.ToolUsed():
+        case ev.Requested() | ev.Replied() | ev.Unanswered():
             yield from _said(state, event)
         case ev.Admitted() | ev.Decided() | ev.Drafted() | ev.Declined() | ev.Rejected() | ev.Searched():
             yield from _of_candidate(state, event)
@@ -114,13 +114,12 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
 def _started(event: ev.Started) -> Iterator[str]:
     own = event.settings
     counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists, own.drafts)
-    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors)
-    amounts_too = (own.device_seconds, own.tools)
+    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors, own.device_seconds)
     if any(count is not None and count < 1 for count in counts):
         yield f"evals, rounds, tokens, width, finalists and drafts are 1 or more: {counts}"
-    if any(amount is not None and not 0 <= amount < math.inf for amount in (*amounts, *amounts_too)):
-        what = "seconds, dollars, seed, ahead, repairs, priors, seconds on the device and tools"
-        yield f"{what} are 0 or more: {(*amounts, *amounts_too)}"
+    if any(amount is not None and not 0 <= amount < math.inf for amount in amounts):
+        what = "seconds, dollars, seed, ahead, repairs, priors and seconds on the device"
+        yield f"{what} are 0 or more: {amounts}"
     names = [name for name, _ in event.files]
     if len(set(names)) != len(names):
         yield "a file of the problem is there once"
@@ -320,8 +319,6 @@ def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
     open_ = {e.request.number: e for e in state.open_requests}
     if isinstance(event, ev.Requested):
         yield from _requested(state, event.request)
-    elif isinstance(event, ev.ToolUsed):
-        yield from _tool_used(state, event)
     elif event.number not in open_:
         yield f"request {event.number} is not open"
     elif isinstance(event, ev.Unanswered):
@@ -336,16 +333,6 @@ def _instructed(state: State, event: ev.Instructed) -> Iterator[str]:
         yield f"{event.id!r} is taken up once"
     if (event.config is not None) != (event.what == "hint" and not event.refused):
         yield "a configuration is what a hint names that is not refused"
-
-
-def _tool_used(state: State, event: ev.ToolUsed) -> Iterator[str]:
-    asked = next((e for e in state.dialogue if e.request.number == event.number), None)
-    if asked is None or asked.reply is None or asked.tool is not None or asked.turn != len(state.decided):
-        yield f"request {event.number} has no reply of this turn that waits for the lab"
-    elif len(lab_answers(state.this_turn(asked.request.role, asked.request.branch))) >= state.settings.tools:
-        yield f"a turn has {state.settings.tools} questions to the lab at most"
-    if not (0 <= event.seconds <= LARGEST and 0 <= event.evals <= LARGEST):
-        yield f"a question takes no {event.seconds} s and {event.evals} evaluations"
 
 
 def _requested(state: State, request: Request) -> Iterator[str]:

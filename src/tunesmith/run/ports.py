@@ -38,7 +38,6 @@ from tunesmith.text import digest_of
 if TYPE_CHECKING:
     from tunesmith.run.lessons import KernelLessons
     from tunesmith.run.library import LibraryEntry, LibraryQuery, RunRecord, TimedConfig
-    from tunesmith.run.tools import ToolFound, ToolTask
 
 
 @dataclass(frozen=True)
@@ -124,11 +123,6 @@ class Lab(Protocol):
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         """What bounds a kernel that takes so long; asked for only while nothing is being measured."""
-        ...
-
-    def use(self, task: ToolTask) -> ToolFound:
-        """What a model asked for, in words. It is no measurement of the run; asked for only while nothing is
-        being measured."""
         ...
 
     def close(self) -> None: ...
@@ -332,8 +326,12 @@ class Library(Protocol):
     says what to try first, and everything is checked and timed again. Writing the same twice changes nothing,
     whoever else writes."""
 
-    where: str  # as people are told; no secret is in it
-    is_shared: bool  # others write to it
+    where: str  # as people are told
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have written to it."""
+        ...
 
     def entries(self, note: Callable[[str], None], query: LibraryQuery) -> list[LibraryEntry]:
         """Templates that won, by name; of those that cannot be read it is said why."""
@@ -364,10 +362,6 @@ class Library(Protocol):
 
     def prune(self, before: str) -> int:
         """Take out the timings of runs that are older than this day; how many runs that were."""
-        ...
-
-    def migrate(self) -> tuple[int, int]:
-        """To the schema of this version; from which to which."""
         ...
 
     def close(self) -> None: ...

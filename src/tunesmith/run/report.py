@@ -15,7 +15,6 @@ from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.delivery import general_condition
 from tunesmith.run.devices import DeviceUse, uses
-from tunesmith.run.dialogue import LabAnswer, lab_answers
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
@@ -144,7 +143,6 @@ class Report:
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
     budgets: tuple[BudgetUse, ...] = ()  # what was used of each, whether it has a limit or not
-    asked: tuple[LabAnswer, ...] = ()  # what models had the lab do before they answered
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
     sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
@@ -249,7 +247,6 @@ def build_report(
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         budgets=budget_uses(state),
-        asked=lab_answers(state.dialogue),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),

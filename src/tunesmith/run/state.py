@@ -323,9 +323,6 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _answered(state, number, reply=reply)
         case ev.Unanswered() as event:
             return _unanswered(state, event)
-        case ev.ToolUsed() as event:
-            state = _with(state, device_seconds=state.device_seconds + event.seconds)
-            return _answered(state, event.number, tool=event)
         case ev.Steered() as event:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.searched), len(state.asked), event.focus != state.focus)

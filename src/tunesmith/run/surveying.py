@@ -38,7 +38,6 @@ class Survey:
     talk: Talking
     journal: Journal
     listener: Listener
-    answer: Callable[[State], Event | None] = lambda _state: None  # a model's question, as far as it can be
     rehearse: Rehearse = lambda _template, _next: None  # on the host, where that can be
 
     def run(self) -> State:
@@ -83,7 +82,7 @@ class Survey:
         if not self._state.decided and not self._state.dialogue:
             self._append(self.talk.decided(self._state))
         while True:
-            while (said := self.talk.next_event(self._state) or self.answer(self._state)) is not None:
+            while (said := self.talk.next_event(self._state)) is not None:
                 self._append(said)
             draft = self._state.draft
             if draft is None or not self._can_be_built(draft):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
@@ -43,9 +42,6 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.ports import Author, Inbox, ModelWriter, Planner, Refactoring, Tester, Written
 from tunesmith.run.state import Candidate, State
-
-if TYPE_CHECKING:
-    from tunesmith.run.tools import ReadCall, ToolCall, ToolTask
 
 ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
@@ -211,7 +207,6 @@ class Talking:
     writer: ModelWriter | None = None  # where a model writes
     tester: Tester | None = None  # where a model adds cases
     conversation: Conversation = field(default_factory=Conversation)
-    tools: ReadCall = lambda _exchange: None  # reads what a reply asks of the lab, where it does
     # Why a plain rewrite may not be built, or does not help the expert; None: nobody is asked for one.
     plain_fault: Callable[[Template], str | None] | None = None
 
@@ -221,8 +216,6 @@ class Talking:
         is_answered = any(not e.is_open for e in wave)
         if (open_ := state.open_requests) and (is_answered or not self._unasked(state)):
             return self._answered(state, open_)
-        if self.asked_of_lab(state) is not None:
-            return None
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
             return self.decided(state)
         if state.under_way is None or state.under_way.decision != "refactor":
@@ -251,23 +244,6 @@ class Talking:
         if is_stopping(state):
             raise KeyboardInterrupt(STOPPED)
         return taken_up(urgent[0], state, None) if urgent else None
-
-    def asked_of_lab(self, state: State) -> tuple[int, ToolCall] | None:
-        """What a model wants to know before it goes on, with the number of the request that it answers so."""
-        if not state.settings.tools:
-            return None
-        from tunesmith.run.inquiries import pending  # which few runs need
-
-        return pending(state, self.tools)
-
-    def tool_task(self, state: State, number: int, call: ToolCall) -> ToolTask | str:
-        from tunesmith.run.inquiries import task_of
-
-        asked = state.dialogue[number - 1].request
-        plan = state.under_way.branch(asked.branch) if state.under_way is not None else None
-        # Of a plain kernel on its way nobody asks yet whether it has what it needs to be searched.
-        vetted = partial(self.fault_of, is_stored=plan is not None and plan.plain)
-        return task_of(number, call, state, self.templates, vetted)
 
     def _unasked(self, state: State) -> tuple[int, ...]:
         """Branches that can be written or asked for now. Those that are waited for are sent together, and
@@ -421,7 +397,7 @@ def may_mend_draft(state: State, settings: Settings, draft: Candidate) -> bool:
     """Whether its author can be asked for another. Replies that were no template count too."""
     if is_by_program(state, draft):
         return len(state.written(draft.branch)) <= REPAIRS
-    replies = [e for e in asked_to_write(state, draft.branch) if e.reply and not e.tool]
+    replies = [e for e in asked_to_write(state, draft.branch) if e.reply]
     return len(replies) <= settings.repairs
 
 

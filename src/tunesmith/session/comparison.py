@@ -106,7 +106,6 @@ def start(
         prompts=_digests(prompts),
         moves=config.moves,
         drafts=wishes.drafts_of(replace(config, strategy="template")),
-        tools=config.tools,
         versions=backends.versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
@@ -348,7 +347,6 @@ class ComparisonRuns:
             device_seconds=budget.device_seconds,
             moves=plan.moves,
             drafts=plan.drafts if arm.drafts else 1,
-            tools=plan.tools if arm.talks else 0,
             plain=False,
             tokens=budget.tokens,
             money=budget.dollars,

@@ -47,14 +47,13 @@ class OtherSettings(TypedDict, total=False):
     linear: bool | None
     moves: str | None  # the expert's, that models are told of: usual, all or none
     drafts: int | None  # of a round, written side by side
-    tools: int | None  # questions to the lab that models may have before each plan and each draft
     plain: bool | None  # have a model rewrite the kernel plainly first, for the expert to read
     wait: bool | None  # for replies to a mailbox
     prompts: str | None
     record: str | None
     reply_seconds: float | None
     effort: str | None  # of models behind a network: low, medium or high
-    library: bool | str | None  # keep winning templates in the library; a URL: in that one
+    library: bool | None  # keep winning templates in the library
     library_dir: str | None
     runs: str | None  # the folder that run folders are made in
     cache_dir: str | None

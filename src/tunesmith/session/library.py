@@ -38,8 +38,7 @@ from tunesmith.run.library import (
 from tunesmith.run.ports import Library
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, JOURNAL, RunFolder
-from tunesmith.session.library_sqlite import SqliteDatabase
-from tunesmith.session.library_store import PATIENCE, Note, SqlLibrary
+from tunesmith.session.library_store import PATIENCE, Note, SqliteLibrary
 from tunesmith.session.problems import problem_texts, texts_of
 from tunesmith.text import counted, sha256
 
@@ -52,27 +51,9 @@ _unusable: dict[str, float] = {}  # libraries that could not be used, and until 
 # -- opening -------------------------------------------------------------------------------------------------
 
 
-def open_library(
-    config: RunConfig,
-    note: Note = lambda _text: None,
-    patience: float = PATIENCE,
-    waits_for_server: bool = False,
-) -> SqlLibrary:
-    if config.library_url:
-        from tunesmith.session.library_postgres import PostgresDatabase
-
-        return SqlLibrary(PostgresDatabase(config.library_url, patience, waits_for_server))
-    return SqlLibrary(SqliteDatabase(Path(config.library_dir), note, patience))
-
-
 @contextlib.contextmanager
-def opened(
-    config: RunConfig,
-    note: Note = lambda _text: None,
-    patience: float = PATIENCE,
-    waits_for_server: bool = False,
-) -> Iterator[SqlLibrary]:
-    library = open_library(config, note, patience, waits_for_server)
+def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[SqliteLibrary]:
+    library = SqliteLibrary(Path(config.library_dir), patience)
     try:
         yield library
     finally:
@@ -80,17 +61,17 @@ def opened(
 
 
 def is_on(config: RunConfig) -> bool:
-    return config.library and bool(config.library_url or config.library_dir)
+    return config.library and bool(config.library_dir)
 
 
 def consult(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise: T) -> T:
     """What a library says to a run, which goes on without it: that is said once, and not tried at every
     step."""
-    place = config.library_url or config.library_dir
+    place = config.library_dir
     if not is_on(config) or time.monotonic() < _unusable.get(place, 0.0):
         return otherwise
     try:
-        with opened(config, say, patience=0.0) as library:
+        with opened(config, patience=0.0) as library:
             return ask(library)
     except TunesmithError as error:
         _unusable[place] = time.monotonic() + ASKED_AGAIN
@@ -148,7 +129,7 @@ def to_begin_from(
     if not config.library:
         hint = "leave one of them out"
         raise BadInput("the library is switched off, and --from-library needs it", hint=hint)
-    with opened(config, say) as library:
+    with opened(config) as library:
         found = matching(library, problem, say)
         if not found and (found := alike(library, problem, say)):
             say(f"the library has no template of this text of {problem.name}: one of another text is tried")
@@ -166,11 +147,13 @@ def to_begin_from(
 def stored_priors(
     problem: Problem, template: Template | None, device: Device, config: RunConfig, say: Note
 ) -> Callable[[Collection[str]], list[tuple[bool, Primed]]]:
-    """What the team's runs found, but for those that are here: of the same code first, then of the same
+    """What others' runs found, in a library that is shared: of the same code first, then of the same
     operator; each with whether its device was another. The user's own are found in the folder of runs: what
     was tuned elsewhere on this machine, for whatever purpose, is no prior unless it is named."""
 
     def ask(library: Library, here: Collection[str]) -> list[tuple[bool, Primed]]:
+        if not library.is_shared:
+            return []
         kernel, signature = kernel_digest(problem), signature_of(problem)
         runs = library.runs(say, LibraryQuery(kernel=kernel))
         runs += library.runs(say, LibraryQuery(operator=problem.name))
@@ -186,8 +169,6 @@ def stored_priors(
         return found
 
     nothing: list[tuple[bool, Primed]] = []
-    if not config.library_url:
-        return lambda _here: nothing
     return lambda here: consult(config, say, lambda library: ask(library, here), nothing)
 
 
@@ -214,7 +195,7 @@ def keep_run(
         return []
     later = f"; put it in later: tunesmith library add {shlex.quote(str(folder.path))}"
     try:
-        with opened(config, waits_for_server=True) as library:
+        with opened(config) as library:
             stored = store_run(library, folder, problem, templates, state)
     except TunesmithError as error:
         return [f"not stored: {error}{later}"]

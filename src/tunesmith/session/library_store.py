@@ -1,15 +1,20 @@
-"""The library in a database: one schema and one set of statements, for SQLite and PostgreSQL."""
+"""The library: one SQLite file, your own or one that several write to."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.run.files import explained, open_plain
 from tunesmith.run.library import (
     FORMAT,
     NAME,
@@ -28,10 +33,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Note = Callable[[str], None]
-Values = Sequence[object]
 Row = tuple[Any, ...]
-# The last two: no other writer of templates or of the schema meanwhile.
-Mode = Literal["read", "write", "alone", "migrate"]
+FILE = "library.sqlite"
+SCHEMA = 1
+BUSY_SECONDS = 5.0  # that SQLite itself waits for a lock
+ELSEWHERE = "another library with library_dir"
 LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
 MOST, MOST_BYTES = 1000, 256 << 20  # of entries or runs that are read at once
 MOST_TIMINGS, LARGEST_TIMING = 20_000, 64 << 10  # of a run; bytes of one
@@ -41,146 +47,122 @@ LONGEST_KEY = 200  # characters that something is found by; what is found is the
 LIST = "see what there is with: tunesmith library"
 ANYTHING = LibraryQuery()
 
-# Numbered from 1. What has been released is never changed: a change is a new one at the end.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        "CREATE TABLE tunesmith_entries (name TEXT PRIMARY KEY, operator TEXT NOT NULL, kernel TEXT NOT NULL,"
-        " device TEXT NOT NULL, document {bytes} NOT NULL)",
-        "CREATE INDEX tunesmith_entries_found ON tunesmith_entries (kernel, device)",
-        "CREATE INDEX tunesmith_entries_operator ON tunesmith_entries (operator)",
-        "CREATE TABLE tunesmith_lessons (name TEXT PRIMARY KEY, document {bytes} NOT NULL)",
-    ),
-    (
-        "CREATE TABLE tunesmith_texts (digest TEXT PRIMARY KEY, text {bytes} NOT NULL)",
-        "CREATE TABLE tunesmith_runs (id TEXT PRIMARY KEY, operator TEXT NOT NULL, kernel TEXT NOT NULL,"
-        " device TEXT NOT NULL, date TEXT NOT NULL, document {bytes} NOT NULL)",
-        "CREATE INDEX tunesmith_runs_found ON tunesmith_runs (kernel, device)",
-        "CREATE INDEX tunesmith_runs_operator ON tunesmith_runs (operator)",
-        "CREATE TABLE tunesmith_timings (run TEXT NOT NULL REFERENCES tunesmith_runs (id) ON DELETE CASCADE,"
-        " key TEXT NOT NULL, template TEXT NOT NULL, verdict TEXT NOT NULL, document {bytes} NOT NULL,"
-        " PRIMARY KEY (run, key))",
-    ),
+TABLES = (
+    "CREATE TABLE entries (name TEXT PRIMARY KEY, operator TEXT NOT NULL, kernel TEXT NOT NULL,"
+    " device TEXT NOT NULL, document BLOB NOT NULL)",
+    "CREATE INDEX entries_found ON entries (kernel, device)",
+    "CREATE INDEX entries_operator ON entries (operator)",
+    "CREATE TABLE lessons (name TEXT PRIMARY KEY, document BLOB NOT NULL)",
+    "CREATE TABLE texts (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",
+    "CREATE TABLE runs (id TEXT PRIMARY KEY, operator TEXT NOT NULL, kernel TEXT NOT NULL,"
+    " device TEXT NOT NULL, date TEXT NOT NULL, document BLOB NOT NULL)",
+    "CREATE INDEX runs_found ON runs (kernel, device)",
+    "CREATE INDEX runs_operator ON runs (operator)",
+    "CREATE TABLE timings (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, key TEXT NOT NULL,"
+    " template TEXT NOT NULL, verdict TEXT NOT NULL, document BLOB NOT NULL, PRIMARY KEY (run, key))",
+    f"PRAGMA user_version = {SCHEMA}",
 )
-LATEST = len(MIGRATIONS)
 
 
-class Statements(Protocol):
-    """Inside a transaction. Values stand for question marks."""
+class SqliteLibrary:
+    """`run/ports.Library` in a file."""
 
-    def rows(self, sql: str, values: Values = ()) -> list[Row]: ...
-    def change(self, sql: str, values: Values = ()) -> int:
-        """How many rows."""
-        ...
-
-    def change_each(self, sql: str, rows: Sequence[Values]) -> int: ...
-
-
-class Database(Protocol):
-    where: str
-    is_shared: bool
-    byte_type: str
-    has_table: str  # a statement: whether there is a table of that name
+    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
+        self.where = str(folder)
+        self._folder, self._path, self._patience = folder, folder / FILE, patience
+        self._connection: sqlite3.Connection | None = None
+        self._not_written: BadInput | None = None  # why the file is open for reading alone
+        self._lock = RLock()
 
     @property
-    def is_there(self) -> bool:
-        """Whether there is anything to read, or to take in."""
-        ...
-
-    def transaction(self, work: Callable[[Statements], T], mode: Mode = "read") -> T:
-        """All of it or nothing; done again from its beginning where others were in the way."""
-        ...
-
-    def inherited(self) -> tuple[Iterable[LibraryEntry], Iterable[KernelLessons]]:
-        """What a database that is new takes in."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class SqlLibrary:
-    """`run/ports.Library` over either database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.where, self.is_shared = database.where, database.is_shared
-        self._is_checked = False
+    def is_shared(self) -> bool:
+        """Whether others may have written to it."""
+        return any(map(_is_written_by_others, (self._folder, self._path)))
 
     def close(self) -> None:
-        self._database.close()
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
-    # -- the schema ---------------------------------------------------------------------------------------
+    # -- the file -----------------------------------------------------------------------------------------
 
-    def migrate(self) -> tuple[int, int]:
-        """Two at once: the second finds it done."""
-        before = self._database.transaction(self._migrated, "migrate")
-        self._is_checked = True
-        return before, LATEST
+    @property
+    def _is_there(self) -> bool:
+        """Also where something else is in its way: whoever asks is to know."""
+        in_the_way = self._folder.exists() and not self._folder.is_dir()
+        return self._connection is not None or in_the_way or self._path.exists()
 
-    def version(self) -> int:
-        return self._database.transaction(self._version)
-
-    def _version(self, statements: Statements) -> int:
-        if not statements.rows(self._database.has_table, ("tunesmith_schema",))[0][0]:
-            return 0
-        return int(statements.rows("SELECT max(version) FROM tunesmith_schema")[0][0] or 0)
-
-    def _migrated(self, statements: Statements) -> int:
-        before = self._version(statements)
-        if before == 0:
-            columns = "version INTEGER PRIMARY KEY, applied TEXT NOT NULL"
-            statements.change(f"CREATE TABLE IF NOT EXISTS tunesmith_schema ({columns})")
-        self._refuse_newer(before)
-        for number, changes in enumerate(MIGRATIONS, 1):
-            if number <= before:
-                continue
-            for sql in changes:
-                statements.change(sql.replace("{bytes}", self._database.byte_type))
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            statements.change("INSERT INTO tunesmith_schema VALUES (?, ?)", (number, now))
-        if before == 0:
-            entries, lessons = self._database.inherited()
-            for entry in entries:
-                self._put(statements, entry)
-            for one in lessons:
-                self._put_lessons(statements, one)
-        return before
-
-    def _refuse_newer(self, version: int) -> None:
-        if version > LATEST:
-            fault = (
-                f"the library has schema {version}, this version of Tunesmith knows schemas up to {LATEST}"
-            )
-            raise BadInput(
-                fault, where=self.where, hint="install the version that others use, or a newer one"
-            )
-
-    def _check(self) -> None:
-        if self._is_checked:
-            return
-        found = self.version()
-        self._refuse_newer(found)
-        if 0 < found < LATEST and self.is_shared:
-            fault = f"the library has schema {found}, this version of Tunesmith needs {LATEST}"
-            hint = "once everybody who shares it has this version: tunesmith library migrate"
-            raise BadInput(fault, where=self.where, hint=hint)
-        if found < LATEST:
-            self.migrate()
-        self._is_checked = True
-
-    def _read(self, sql: str, values: Values = ()) -> list[Row]:
-        if not self._database.is_there:
+    def _read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        if not self._is_there:
             return []
-        self._check()
-        return self._database.transaction(lambda statements: statements.rows(sql, values))
+        return self._transaction(lambda library: library.execute(sql, tuple(values)).fetchall(), "BEGIN")
 
-    def _write(self, work: Callable[[Statements], T], mode: Mode = "write") -> T:
-        self._check()
-        return self._database.transaction(work, mode)
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return self._transaction(work, "BEGIN IMMEDIATE")
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+        """All of it or nothing; done again from its beginning where others were in the way."""
+        with self._lock:
+            for is_last in _tries(self._patience):
+                try:
+                    library = self._connected()
+                    if self._not_written is not None and begin != "BEGIN":
+                        raise self._not_written
+                    return _run_transaction(library, work, begin)
+                except sqlite3.Error as error:
+                    code = getattr(error, "sqlite_errorcode", None)
+                    if is_last or code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                        raise self._explained(error) from error
+        raise AssertionError("the last try returns or raises")
+
+    def _connected(self) -> sqlite3.Connection:
+        """Where nothing can be written, what is there can still be read."""
+        if self._connection is not None:
+            return self._connection
+        own = {"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
+        try:
+            with explained("open the library", self._path, instead=ELSEWHERE):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                os.close(open_plain(self._path, os.O_RDWR | os.O_CREAT))
+            connection = sqlite3.connect(self._path, **own)  # type: ignore[call-overload]
+        except BadInput as error:
+            if not self._path.exists():
+                raise
+            self._not_written = error
+            name = f"{self._path.resolve().as_uri()}?mode=ro"
+            connection = sqlite3.connect(name, uri=True, **own)  # type: ignore[call-overload]
+        connection.execute("PRAGMA foreign_keys = ON")
+        self._prepare_tables(connection)
+        self._connection = connection
+        return self._connection
+
+    def _prepare_tables(self, library: sqlite3.Connection) -> None:
+        def create(library: sqlite3.Connection) -> None:
+            if not _schema_of(library):  # two at once: the second finds it done
+                for sql in TABLES:
+                    library.execute(sql)
+
+        found = _schema_of(library)
+        if not found:
+            _run_transaction(library, create, "BEGIN IMMEDIATE")
+        elif found != SCHEMA:
+            fault = f"the library has schema {found}, this version of Tunesmith knows schema {SCHEMA}"
+            hint = f"install the version that wrote it, or choose {ELSEWHERE}"
+            raise BadInput(fault, where=self.where, hint=hint)
+
+    def _explained(self, error: sqlite3.Error) -> BadInput:
+        hint = "see that it can be written, and that there is room"
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            hint = "restore it from a copy, or move it away: then a new one is made"
+        elif "locked" in str(error):
+            hint = "another process holds it: try again when that has ended"
+        return BadInput(f"the library cannot be used: {error}", where=str(self._path), hint=hint)
 
     # -- templates that won -------------------------------------------------------------------------------
 
     def entries(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[LibraryEntry]:
-        rows = self._read(*_found("tunesmith_entries", "name", "name", query))
+        rows = self._read(*_found("entries", "name", "name", query))
         found: list[LibraryEntry] = []
         for name, document in rows:
             try:
@@ -193,39 +175,39 @@ class SqlLibrary:
         return [e for e in found if all(not value or getattr(e, key) == value for key, value in wanted)]
 
     def get(self, name: str) -> LibraryEntry:
-        rows = self._read("SELECT document FROM tunesmith_entries WHERE name = ?", (_checked(name),))
+        rows = self._read("SELECT document FROM entries WHERE name = ?", (_checked(name),))
         if not rows:
             raise self._missing(name)
         return self._entry(name, rows[0][0])
 
     def __contains__(self, name: str) -> bool:
-        sql = "SELECT 1 FROM tunesmith_entries WHERE name = ?"
+        sql = "SELECT 1 FROM entries WHERE name = ?"
         return bool(NAME.fullmatch(name)) and bool(self._read(sql, (name,)))
 
     def add(self, entry: LibraryEntry) -> None:
-        def work(statements: Statements) -> None:
-            sql = "SELECT name, document FROM tunesmith_entries WHERE kernel = ? ORDER BY name LIMIT ?"
+        def work(library: sqlite3.Connection) -> None:
+            sql = "SELECT name, document FROM entries WHERE kernel = ? ORDER BY name LIMIT ?"
             others: list[LibraryEntry] = []
-            for name, document in statements.rows(sql, (_key(entry.kernel), MOST)):
+            for name, document in library.execute(sql, (_key(entry.kernel), MOST)).fetchall():
                 with contextlib.suppress(BadInput):  # what cannot be read is no past of this
                     others.append(self._entry(name, document, as_written=True))
             own = with_past(entry, others)
             same = next((other for other in others if other.name == own.name), None)
-            self._put(statements, own if same is None else united(own, same))
+            self._put(library, own if same is None else united(own, same))
 
         _checked(entry.name)
-        self._write(work, "alone")
+        self._write(work)
 
     def remove(self, name: str) -> None:
-        sql = "DELETE FROM tunesmith_entries WHERE name = ?"
+        sql = "DELETE FROM entries WHERE name = ?"
         _checked(name)
-        if name not in self or not self._write(lambda statements: statements.change(sql, (name,))):
+        if name not in self or not self._write(lambda library: library.execute(sql, (name,)).rowcount):
             raise self._missing(name)
 
-    def _put(self, statements: Statements, entry: LibraryEntry) -> None:
-        sql = "INSERT INTO tunesmith_entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET document"
+    def _put(self, library: sqlite3.Connection, entry: LibraryEntry) -> None:
+        sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET document"
         keys = (_key(entry.problem), _key(entry.kernel), _key(entry.device))
-        statements.change(f"{sql} = excluded.document", (entry.name, *keys, encode(entry)))
+        library.execute(f"{sql} = excluded.document", (entry.name, *keys, encode(entry)))
 
     def _entry(self, name: str, document: bytes, as_written: bool = False) -> LibraryEntry:
         where = f"{self.where}: {name}"
@@ -255,7 +237,7 @@ class SqlLibrary:
         from tunesmith.run.lessons import FORMAT as LESSONS_FORMAT
 
         found: list[KernelLessons] = []
-        sql = f"SELECT name, document FROM tunesmith_lessons ORDER BY name LIMIT {MOST}"
+        sql = f"SELECT name, document FROM lessons ORDER BY name LIMIT {MOST}"
         for name, document in self._read(sql):
             try:
                 found.append(self._lessons(document))
@@ -266,19 +248,19 @@ class SqlLibrary:
     def learn(self, new: KernelLessons) -> None:
         from tunesmith.run.lessons import together
 
-        def work(statements: Statements) -> None:
+        def work(library: sqlite3.Connection) -> None:
             own = new
-            sql = "SELECT document FROM tunesmith_lessons WHERE name = ?"
-            for (document,) in statements.rows(sql, (new.name,)):
+            sql = "SELECT document FROM lessons WHERE name = ?"
+            for (document,) in library.execute(sql, (new.name,)).fetchall():
                 with contextlib.suppress(Malformed):  # what cannot be read is written anew
                     own = together(new, self._lessons(document))
-            self._put_lessons(statements, own)
+            self._put_lessons(library, own)
 
-        self._write(work, "alone")
+        self._write(work)
 
-    def _put_lessons(self, statements: Statements, one: KernelLessons) -> None:
-        sql = "INSERT INTO tunesmith_lessons VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET document"
-        statements.change(f"{sql} = excluded.document", (one.name, encode(one)))
+    def _put_lessons(self, library: sqlite3.Connection, one: KernelLessons) -> None:
+        sql = "INSERT INTO lessons VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET document"
+        library.execute(f"{sql} = excluded.document", (one.name, encode(one)))
 
     def _lessons(self, document: bytes) -> KernelLessons:
         from tunesmith.run.lessons import KernelLessons
@@ -294,7 +276,7 @@ class SqlLibrary:
 
     def runs(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[RunRecord]:
         found: list[RunRecord] = []
-        for id, document in self._read(*_found("tunesmith_runs", "id", "date DESC, id", query)):
+        for id, document in self._read(*_found("runs", "id", "date DESC, id", query)):
             try:
                 run = decode(bytes(document), RunRecord, "run of the library")
             except Malformed as error:
@@ -310,7 +292,7 @@ class SqlLibrary:
     def timings(self, run: str) -> list[TimedConfig]:
         """Those that can be read."""
         found: list[TimedConfig] = []
-        sql = "SELECT document FROM tunesmith_timings WHERE run = ? AND length(document) <= ?"
+        sql = "SELECT document FROM timings WHERE run = ? AND length(document) <= ?"
         for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MOST_TIMINGS)):
             with contextlib.suppress(Malformed):
                 found.append(decode(bytes(document), TimedConfig))
@@ -322,19 +304,19 @@ class SqlLibrary:
 
     def timing_counts(self) -> dict[str, int]:
         """Of each run."""
-        return dict(self._read("SELECT run, count(*) FROM tunesmith_timings GROUP BY run"))
+        return dict(self._read("SELECT run, count(*) FROM timings GROUP BY run"))
 
     def count(self) -> int:
         """Templates that won."""
-        return sum(number for (number,) in self._read("SELECT count(*) FROM tunesmith_entries"))
+        return sum(number for (number,) in self._read("SELECT count(*) FROM entries"))
 
     def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
         """What is said last of the run itself counts: one that was stored unfinished may have ended. Each
         batch stands alone, whatever is taken out meanwhile, and all write in one order."""
         keys = (_key(run.problem), _key(run.kernel), _key(run.device), _key(run.provenance.date))
-        about = "INSERT INTO tunesmith_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
+        about = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
         named = sorted((digest, text.encode(errors="surrogatepass")) for digest, text in texts.items())
-        each = "INSERT INTO tunesmith_timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        each = "INSERT INTO timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         ordered = sorted(timings, key=lambda one: one.key)
 
         def store(batch: Sequence[TimedConfig]) -> int:
@@ -342,25 +324,23 @@ class SqlLibrary:
                 (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode(t)) for t in batch
             ]
 
-            def work(statements: Statements) -> int:
-                statements.change(f"{about} = excluded.document", (run.id, *keys, encode(run)))
-                statements.change_each(
-                    "INSERT INTO tunesmith_texts VALUES (?, ?) ON CONFLICT DO NOTHING", named
-                )
-                return statements.change_each(each, rows)
+            def work(library: sqlite3.Connection) -> int:
+                library.execute(f"{about} = excluded.document", (run.id, *keys, encode(run)))
+                library.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", named)
+                return library.executemany(each, rows).rowcount if rows else 0
 
-            return self._write(work, "alone")
+            return self._write(work)
 
         return sum(store(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH))
 
     def prune(self, before: str) -> int:
-        def work(statements: Statements) -> int:
-            removed = statements.change("DELETE FROM tunesmith_runs WHERE date < ?", (before,))
-            used = "SELECT template FROM tunesmith_timings"
-            statements.change(f"DELETE FROM tunesmith_texts WHERE digest NOT IN ({used})")
+        def work(library: sqlite3.Connection) -> int:
+            removed = library.execute("DELETE FROM runs WHERE date < ?", (before,)).rowcount
+            used = "SELECT template FROM timings"
+            library.execute(f"DELETE FROM texts WHERE digest NOT IN ({used})")
             return removed
 
-        return self._write(work, "alone") if self._database.is_there else 0
+        return self._write(work) if self._is_there else 0
 
 
 def _found(table: str, name: str, order: str, query: LibraryQuery) -> tuple[str, list[object]]:
@@ -385,11 +365,35 @@ def _checked(name: str) -> str:
     return name
 
 
-def pauses(patience: float) -> Iterator[bool]:
-    """Waits longer and longer between two tries; whether there will be another."""
+def _is_written_by_others(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return found.st_uid != os.geteuid() or bool(found.st_mode & 0o022)
+
+
+def _schema_of(library: sqlite3.Connection) -> int:
+    return int(library.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _run_transaction(library: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+    library.execute(begin)
+    try:
+        found = work(library)
+        library.execute("COMMIT")
+    except BaseException:
+        if library.in_transaction:
+            library.execute("ROLLBACK")
+        raise
+    return found
+
+
+def _tries(patience: float) -> Iterator[bool]:
+    """Waits longer and longer between two tries; whether one is the last."""
     wait, end = 0.05, time.monotonic() + patience
     while time.monotonic() + wait < end:
-        yield True
+        yield False
         time.sleep(wait)
         wait = min(2 * wait, 2.0)
-    yield False
+    yield True

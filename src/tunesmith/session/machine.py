@@ -435,7 +435,6 @@ def make_lab(
         beside=beside,
         shelf=BinaryShelf(kind.portable, store),
         no_calls="a recording has no times of other sizes" if kind.from_file else "",
-        listing=kind.listing,
         identity=place.source.identity(device.id) if identity is None else identity,
         **shared,
     )

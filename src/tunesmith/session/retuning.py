@@ -217,7 +217,7 @@ def retune(
     elif path.exists():
         source = _of_file(path, wanted)
     else:
-        with opened(config, listener.say) as library:
+        with opened(config) as library:
             if target not in library:
                 fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
                 raise BadInput(fault, hint=NAME_ONE)

@@ -35,7 +35,7 @@ from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
-from tunesmith.session.workplace import HERE, WorkerSource, Workplace, one_thread
+from tunesmith.session.workplace import WorkerSource, Workplace, one_thread
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
@@ -205,7 +205,6 @@ def _settings(
         device_seconds=config.device_seconds,
         moves=wishes.moves_named(config.moves),
         drafts=wishes.drafts_of(config),
-        tools=config.tools,
         checks_best=True,
         tokens=config.tokens,
         dollars=config.money,
@@ -316,14 +315,8 @@ def _continue(
         local = replace(local, spec=spec)
         if local.protection and (had := protections(state)) and local.protection != had[-1]:
             state = write_down(Protected(local.protection), state, journal, listener)
-        try:
-            own = (config.builders, at, listener.note)
-            place = machine.place_for(state, problem, templates, local, *own)
-        except DeviceMissing as missing:
-            talk = casting.talking(problem, templates, state, cast)
-            if (tools := _host_tools(state, problem, at, talk)) is None:
-                raise
-            raise tools.told(tools.go_on(state, journal, listener), missing) from missing
+        own = (config.builders, at, listener.note)
+        place = machine.place_for(state, problem, templates, local, *own)
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
         posts = tuple(post.at(at) for post in posts)
@@ -348,12 +341,6 @@ def _continue(
         journal.close()
         folder.remove_scratch()
     return deliver(folder, templates, state, config)
-
-
-def _host_tools(state: State, problem: Problem, place: Workplace, talk: Talking) -> Any:
-    from tunesmith.session.host_tools import HostTools  # which few runs need
-
-    return HostTools(problem, replace(place, source=HERE), talk) if state.settings.tools else None
 
 
 @dataclass(frozen=True)
@@ -421,8 +408,7 @@ class ActiveRun:
         from tunesmith.session.standing_in import HostRehearsal
 
         own = (self.device, self._builder_count(), state.compiler)
-        here = (self.problem, self.place, self.talk)
-        tools, talks = _host_tools(state, *here), (self.talk, self.journal, self.listener)
+        talks = (self.talk, self.journal, self.listener)
         salt = state.started.salt if state.started else 0
         lab = LabSettings(state.settings.seed, self._builder_count(), salt=salt)
         place = (self.place.scratch, lab, self.place.sandbox)
@@ -433,10 +419,8 @@ class ActiveRun:
         ):
             surveyor = BuildSurveyor(self.problem, self.device, builders)
             parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
-            more = {"answer": tools.answer} if tools else {}
-            state = Survey(*parts, *talks, **more, rehearse=rehearsal).run()
-        missing = rehearsal.told(missing, state)
-        return tools.told(state, missing) if tools else missing
+            state = Survey(*parts, *talks, rehearse=rehearsal).run()
+        return rehearsal.told(missing, state)
 
     def _builder_count(self) -> int:
         return machine.builder_count(self.device, self.config.builders, self.place.source)

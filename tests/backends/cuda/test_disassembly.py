@@ -12,7 +12,6 @@ from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda import disassembly
 from tunesmith.backends.cuda.disassembly import disassemble, find_disassembler, split_kernels
 from tunesmith.backends.cuda.entries import unpack
-from tunesmith.backends.cuda.sass import listing_of
 
 needs_disassembler = pytest.mark.skipif(find_disassembler() is None, reason="there is no disassembler here")
 
@@ -85,24 +84,3 @@ def test_both_tools_words_for_where_a_kernel_begins() -> None:
         "_Z3twov": "two",
     }
     assert list(split_kernels("\t\tFunction : first\none\n\t\tFunction : second\n")) == ["first", "second"]
-
-
-@needs_nvrtc
-@needs_disassembler
-def test_machine_code_of_lines_of_the_source() -> None:
-    source = (
-        'extern "C" __global__ void scale(float *out, const float *x, int n) {\n'
-        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "    if (i < n)\n"
-        "        out[i] = 2.0f * x[i];\n"
-        "}\n"
-    )
-    binary = built(source, "scale", flags=("-lineinfo",)).data
-    lines, why_not = listing_of(binary, "scale", (4, 4))
-    assert why_not == ""
-    assert lines[0] == "line 4:"
-    assert any("LDG" in line for line in lines)
-    assert any("STG" in line for line in lines)
-    assert not any("S2R" in line for line in lines), "which line 2 is"
-    assert listing_of(binary, "scale", (90, 99)) == ([], "no instruction comes from lines 90 to 99")
-    assert listing_of(b"no build", "scale", (1, 2))[1]

@@ -309,14 +309,6 @@ def decisions_of(state: object) -> list[Decided]:
     return [d for d in state.decided if d.decision == "refactor"]  # type: ignore[attr-defined]
 
 
-def test_who_rewrites_may_ask_the_laboratory() -> None:
-    """A file without parameters is no fault there."""
-    run = a_run({1: [f'{{"tool": "compile"}}\n{FOUR}'], 2: [FOUR]}, replace(PLAIN, tools=1))
-    state = run.go()
-    assert [(task.tool, task.template is not None) for task in run.lab.used] == [("compile", True)]
-    assert state.plain_kernel is not None
-
-
 # -- a model plans -------------------------------------------------------------------------------------------
 
 

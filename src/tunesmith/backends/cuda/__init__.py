@@ -22,7 +22,6 @@ from tunesmith.backends.cuda import (
     toolkit,
 )
 from tunesmith.backends.cuda.session import CudaSession
-from tunesmith.backends.machine_code import ReadListing
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import DoctorFinding
 from tunesmith.errors import TunesmithError
@@ -144,7 +143,6 @@ KIND = port.BackendKind(
     counting=ncu.NcuCounting,
     sanitizer=sanitizer.SANITIZER,
     instructions=sass.instructions_of,
-    listing=ReadListing(("-lineinfo",), sass.listing_of),
     portable=port.PortableForm("cubin", entries.unpack, entries.pack),
     ceilings=port.CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
 )

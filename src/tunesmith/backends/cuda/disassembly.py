@@ -207,31 +207,6 @@ def disassemble(cubin: bytes, tool: str | None = None, seconds: float = SECONDS)
     return found
 
 
-_LINE = re.compile(r'//## File "[^"]*?([^/"]*)", line (\d+)')
-
-
-def listing_of_lines(cubin: bytes, symbol: str, lines: tuple[int, int]) -> tuple[list[str], str]:
-    """The instructions that some lines of the kernel's own file became, of a build that tells lines; each
-    line's number stands before them. Or none, and why."""
-    program = find_disassembler()
-    if program is None or Path(program).name != "nvdisasm":
-        return [], f"nvdisasm is not here: {HINT}"
-    found = _run(program, ("-c", "-g"), cubin, SECONDS)
-    if symbol not in found.kernels:
-        return [], found.fault or f"the disassembly has no code of {symbol}"
-    said: list[str] = []
-    wanted, shown = 0, 0  # the line that instructions belong to, where it is asked for; the last one told
-    for text in found.kernels[symbol].splitlines():
-        if marker := _LINE.search(text):
-            number = int(marker[2])
-            wanted = number if lines[0] <= number <= lines[1] else 0
-        elif wanted and (instruction := _INSTRUCTION.search(text)):
-            said += [f"line {wanted}:"] if wanted != shown else []
-            said.append(f"  {instruction[0]}")
-            shown = wanted
-    return said, "" if said else f"no instruction comes from lines {lines[0]} to {lines[1]}"
-
-
 def split_kernels(text: str) -> dict[str, str]:
     """The part of each kernel, or of each function that has a section of its own."""
     found = list(_STARTS.finditer(text))

@@ -15,7 +15,6 @@ from tunesmith.backends.cuda.disassembly import (
     Instruction,
     Listing,
     disassemble,
-    listing_of_lines,
     registers,
 )
 from tunesmith.backends.cuda.entries import unpack
@@ -253,11 +252,3 @@ def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str
     text = found.kernels.get(symbols.get(entry, ""))
     read = read_sass(text) if text else None
     return (read, "") if read is not None else (None, f"the disassembly has no code of {entry}")
-
-
-def listing_of(binary: bytes, entry: str, lines: tuple[int, int]) -> tuple[list[str], str]:
-    try:
-        symbols, cubin = unpack(binary)
-    except Malformed as error:
-        return [], error.message
-    return listing_of_lines(cubin, symbols.get(entry, ""), lines)

@@ -169,7 +169,7 @@ def models_talking(
     """The roles that models play, `expert` in those that they do not; None: kernels are concrete. `lessons`
     of earlier runs are for whoever plans. `of_problem`: the moves on another kernel in the original's place;
     `plain_first`: such a one is asked for before anything else."""
-    from tunesmith.agents import plain, tools
+    from tunesmith.agents import plain
     from tunesmith.agents import roles as agents
     from tunesmith.agents.single import SinglePlanner, SingleWriter
     from tunesmith.agents.tester import ModelTester
@@ -182,9 +182,7 @@ def models_talking(
     moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
         alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature, lessons=lessons)
-        return Talking(
-            problem, templates, SinglePlanner(problem), moves, alone, None, conversation, tools.asked
-        )
+        return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
     analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
@@ -208,7 +206,7 @@ def models_talking(
     if plain_first and kernels is not None:
         planner = plain.PlainFirst(planner, by_moves="planner" not in names)
     judged = writer.plain_fault if isinstance(writer, plain.PlainAuthor) else None
-    return Talking(problem, templates, planner, moves, writer, tester, conversation, tools.asked, judged)
+    return Talking(problem, templates, planner, moves, writer, tester, conversation, judged)
 
 
 MAILBOX = "mailbox"  # of a run, where no other is named

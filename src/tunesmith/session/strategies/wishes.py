@@ -44,9 +44,6 @@ def check(
     check_drafts(config, strategy)
     check_moves(config, strategy)
     check_plain(config, strategy)
-    if config.tools and not config.model:
-        fault = f"--tools {config.tools} is for models that ask the laboratory, and none is named"
-        raise BadInput(fault, hint="leave out --tools, or name a model")
     if config.effort and not config.model:
         fault = f"--effort {config.effort} says how much a model is to think, and none is named"
         raise BadInput(fault, hint="leave out --effort, or name a model")

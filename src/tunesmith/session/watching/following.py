@@ -14,7 +14,7 @@ from tunesmith.problem.codec import Malformed
 from tunesmith.problem.device import Device
 from tunesmith.run import chain
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Event, Recorded, Replied, Requested, ToolUsed
+from tunesmith.run.events import Event, Recorded, Replied, Requested
 from tunesmith.run.files import is_locked, open_plain
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.instructions import not_taken
@@ -180,7 +180,7 @@ class FollowedRun:
 
     def _whole(self, record: Recorded) -> Recorded:
         """With the texts of models that stand beside the journal."""
-        if isinstance(record.event, (Requested, Replied, ToolUsed)):
+        if isinstance(record.event, (Requested, Replied)):
             return replace(record, event=with_long_texts(record.event, self._texts.get))
         return record
 
