@@ -383,6 +383,8 @@ class Timed:
     busy: float = 0.0  # seconds the device spent in the launches timed
     looks: tuple[TimedLook, ...] = ()
     clocks: tuple[Clock, ...] = ()  # as they stood after the last round of several contenders
+    disturbed: int = 0  # rounds taken again because others used the device meanwhile
+    disturbance: str = ""  # what was seen where quiet ones were not to be had, in a sentence; empty: quiet
 
 
 @dataclass(frozen=True)

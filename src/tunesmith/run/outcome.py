@@ -45,6 +45,8 @@ class Timing:
     cached: bool = False
     discarded: int = 0  # rounds taken again because the clock was held down
     clocks: tuple[Clock, ...] = ()  # after the last round of a race; empty: nobody says
+    disturbed: int = 0  # rounds taken again because others used the device meanwhile
+    disturbance: str = ""  # what was seen where quiet ones were not to be had, in a sentence; empty: quiet
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -55,6 +57,10 @@ class Timing:
     @property
     def seconds(self) -> float:
         return median(self.samples)
+
+    @property
+    def quiet(self) -> bool:
+        return not self.disturbance
 
     @property
     def ratios(self) -> tuple[float, ...]:

@@ -34,6 +34,7 @@ class Pick:
     workload: str
     config: Config | None
     speedup: Interval
+    doubt: str = ""  # why the speed-up is not certified, in a sentence; empty: it is
 
 
 @dataclass(frozen=True)
