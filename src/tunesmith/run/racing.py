@@ -11,7 +11,15 @@ from functools import lru_cache
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.boundary import SLOWER, TimedSize, boundary_of, probes_of, ratio_of, rounds_of
-from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
+from tunesmith.run.outcome import (
+    Interval,
+    Outcome,
+    Result,
+    all_or_nothing,
+    joined,
+    median,
+    median_interval,
+)
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
@@ -211,10 +219,7 @@ def merged(state: State) -> dict[Config, dict[str, Result]]:
 def _both(first: Result, second: Result) -> Result:
     if first.timing is None or second.timing is None:
         return first if first.timing is None else second
-    a, b = first.timing, second.timing
-    return replace(
-        second, timing=replace(b, samples=a.samples + b.samples, paired=a.paired + b.paired, cached=False)
-    )
+    return replace(second, timing=joined(first.timing, second.timing))
 
 
 def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
