@@ -310,12 +310,22 @@ def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     names, unbelieved = [w.name for w in problem.workloads], _unbelieved(raced)
     checked: list[Tried] = []
     for tried in scores(problem, state):
-        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
+        bad = _unsound(raced.get(tried.config, {}))
         if tried.config in barred or tried.config.candidate in unbelieved:
             bad.update(names)
         at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
         checked.append(Tried(tried.config, None if bad else tried.score, at))
     return tuple(checked)
+
+
+def _unsound(results: Mapping[str, Result]) -> set[str]:
+    return {name for name, result in results.items() if result.status not in SOUND}
+
+
+def refused_finalists(state: State, raced: Finalists) -> tuple[set[Config], set[str]]:
+    """Configurations that a longer look found wrong somewhere, and candidates of which it believes none."""
+    refused = {config for config, results in raced.items() if _unsound(results)}
+    return refused | failed_verification(state), _unbelieved(raced)
 
 
 def _unbelieved(raced: Finalists) -> set[str]:
