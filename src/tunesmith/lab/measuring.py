@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tunesmith.backends.messages import Draw, TimingPolicy
+from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
+from tunesmith.lab import believing
 from tunesmith.lab.believing import Believer
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.look_judge import LookJudge
@@ -78,6 +79,31 @@ LONG_ROTATION = 16.0  # caches, where a kernel may ask one to keep data: all but
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
 OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
 OUT_OF_NOISY_RACE = 3.0
+
+
+DRAWS = 4  # of the inputs, where time may depend on them
+LEAST_OF_DRAW = 5  # rounds
+INDICES = ("int32", "int64", "uint32", "uint64")
+
+
+def times_vary(problem: Problem) -> bool:
+    """Whether a kernel's time may depend on what its inputs hold: where they are made by the user's function,
+    or some are as wide as indices, offsets and lengths are. Other arrays hold so many numbers drawn alike
+    that one draw takes as long as another; two sittings, which have one each, would tell."""
+    given = [a for a in problem.arguments if a.role in ("input", "inout") and a.shape and a.formula is None]
+    return problem.inputs is not None or any(a.type in INDICES for a in given)
+
+
+def dealt(policy: TimingPolicy, draws: int) -> list[TimingPolicy]:
+    """The same rounds, looks and seconds, dealt out evenly."""
+    share = replace(
+        policy,
+        rounds=max(LEAST_OF_DRAW, -(-policy.rounds // draws)),
+        min_rounds=max(min(LEAST_OF_DRAW, policy.min_rounds), -(-policy.min_rounds // draws)),
+        max_seconds=policy.max_seconds / draws,
+        looks=-(-policy.looks // draws),
+    )
+    return [share] * draws if draws > 1 else [policy]
 
 
 def data_seconds(plan: Plan) -> float:
@@ -298,18 +324,26 @@ class TrialTimer:
         return [found[item.workload.name] for item in items]
 
     def against_original(self, item: Ready, policy: TimingPolicy, fresh: int | None = None) -> Result:
-        """In alternation with the original. With the seed of `fresh` data nobody else ran in that process."""
+        """In alternation with the original. With the seed of `fresh` data nobody else ran in that process.
+        Where time may depend on the data its rounds are dealt out to several draws of it."""
         own = self._own(item.workload)
         if isinstance(own, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
-        race, deadline = self._race([own, item], policy, own, fresh), self._deadline(item, policy, 2)
-        run = self._runner.time(race, deadline)
-        timed = self._believer.believed(item.workload, item.plan, race, run, deadline, fresh is not None)
-        if isinstance(timed, Verdict):
-            return Result(item.workload.name, timed.status, detail=timed.detail)
-        theirs, ours = timed.samples
-        timing = Timing(ours, theirs, discarded=timed.discarded, clocks=timed.clocks)
+        parts: list[Timed] = []
+        for number, share in enumerate(dealt(policy, DRAWS if times_vary(self._problem) else 1)):
+            race, deadline = (
+                self._race([own, item], share, own, fresh, number),
+                self._deadline(item, share, 2),
+            )
+            run = self._runner.time(race, deadline)
+            timed = self._believer.believed(item.workload, item.plan, race, run, deadline, fresh is not None)
+            if isinstance(timed, Verdict):
+                return Result(item.workload.name, timed.status, detail=timed.detail)
+            parts.append(timed)
+        whole, draws = believing.together(parts), tuple(len(part.samples[0]) for part in parts)
+        theirs, ours = whole.samples
+        timing = Timing(ours, theirs, discarded=whole.discarded, clocks=whole.clocks, draws=draws)
         return self._result(item.workload, timing, self._key(item, policy))
 
     def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:
@@ -362,8 +396,9 @@ class TrialTimer:
         policy: TimingPolicy,
         own: Ready | None = None,
         fresh: int | None = None,
+        number: int = 0,
     ) -> Race:
-        seed = seed_of(self._seed if fresh is None else fresh, "timing")
+        seed = seed_of(self._seed if fresh is None else fresh, "timing", *([number] if number else []))
         draw = Draw("normal", seed, self._problem.inputs)
         warm = items[0].workload.cache == "warm"
         original = (own.code, own.plan) if own else None

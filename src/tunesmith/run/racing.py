@@ -11,7 +11,15 @@ from functools import lru_cache
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.boundary import SLOWER, TimedSize, boundary_of, probes_of, ratio_of, rounds_of
-from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
+from tunesmith.run.outcome import (
+    Interval,
+    Outcome,
+    Result,
+    all_or_nothing,
+    joined,
+    median,
+    median_interval,
+)
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
@@ -211,10 +219,7 @@ def merged(state: State) -> dict[Config, dict[str, Result]]:
 def _both(first: Result, second: Result) -> Result:
     if first.timing is None or second.timing is None:
         return first if first.timing is None else second
-    a, b = first.timing, second.timing
-    return replace(
-        second, timing=replace(b, samples=a.samples + b.samples, paired=a.paired + b.paired, cached=False)
-    )
+    return replace(second, timing=joined(first.timing, second.timing))
 
 
 def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
@@ -305,12 +310,22 @@ def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     names, unbelieved = [w.name for w in problem.workloads], _unbelieved(raced)
     checked: list[Tried] = []
     for tried in scores(problem, state):
-        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
+        bad = _unsound(raced.get(tried.config, {}))
         if tried.config in barred or tried.config.candidate in unbelieved:
             bad.update(names)
         at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
         checked.append(Tried(tried.config, None if bad else tried.score, at))
     return tuple(checked)
+
+
+def _unsound(results: Mapping[str, Result]) -> set[str]:
+    return {name for name, result in results.items() if result.status not in SOUND}
+
+
+def refused_finalists(state: State, raced: Finalists) -> tuple[set[Config], set[str]]:
+    """Configurations that a longer look found wrong somewhere, and candidates of which it believes none."""
+    refused = {config for config, results in raced.items() if _unsound(results)}
+    return refused | failed_verification(state), _unbelieved(raced)
 
 
 def _unbelieved(raced: Finalists) -> set[str]:
