@@ -85,7 +85,7 @@ class Runner:
         notes: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._worker = worker
-        self._notes = notes
+        self.note = notes
         self._spare = spare
         self._renewals = 0
         self._opening: Future[None] | None = None
@@ -196,7 +196,7 @@ class Runner:
         last = time.monotonic() + MAX_WAIT
         reply = ask(True)
         if reply is NO_TURN:
-            self._notes("waiting for the device: another Tunesmith process is timing on it")
+            self.note("waiting for the device: another Tunesmith process is timing on it")
         while reply is NO_TURN:
             reply = ask(time.monotonic() < last)
         return reply
