@@ -177,6 +177,7 @@ class TimeRuns:
     plain: bool = False  # launched one by one, not as a recording
     original: Contender | None = None  # None: nobody looks
     sends_all: bool = False  # of what is unlike in many places, not the first of them alone
+    needs_turn: bool = True  # false: others that time on the device were waited for long enough
 
 
 @dataclass(frozen=True)
@@ -442,7 +443,7 @@ class Counted:
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
-    what: str  # build | memory | launch | lost | user | unsupported | forgotten | internal
+    what: str  # build | memory | launch | lost | user | unsupported | forgotten | busy | internal
     message: str
 
 

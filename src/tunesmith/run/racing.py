@@ -15,13 +15,16 @@ from tunesmith.run.outcome import (
     Interval,
     Outcome,
     Result,
+    Timing,
     all_or_nothing,
     joined,
     median,
     median_interval,
+    speedup_interval,
 )
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
+from tunesmith.run.sittings import Settled, later_sittings, settle
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
 from tunesmith.space.grammar import tidy
@@ -96,10 +99,12 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     choice = choose(problem, state)
     picks = []
     for pick in choice.picks:
-        speedup = _claim(state, timing_of(state, pick.config, pick.workload))
-        holds = speedup is not None and not _slower_when_served(state, pick)
+        settled = settled_at(state, pick.config, pick.workload)
+        holds = settled is not None and settled.speedup.low > CLAIM and not _slower_when_served(state, pick)
         picks.append(
-            Pick(pick.workload, pick.config, speedup) if speedup and holds else _stays(pick.workload)
+            Pick(pick.workload, pick.config, settled.speedup, settled.doubt)
+            if settled and holds
+            else _stays(pick.workload)
         )
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
     if choice.general is None or not gains:
@@ -165,11 +170,28 @@ def timing_of(state: State, config: Config | None, workload: str) -> Result | No
     return found[-1] if found else None
 
 
+def sittings_of(state: State, config: Config, workload: str) -> tuple[Timing, ...]:
+    """The verification first, then the heats and the calls of what is delivered; none where it has none."""
+    proven = timing_of(state, config, workload)
+    if proven is None or proven.timing is None or not proven.timing.ratios:
+        return ()
+    heats = merged(state).get(config, {}).get(workload)
+    raced = (heats.timing,) if heats is not None and heats.timing and heats.timing.ratios else ()
+    return (proven.timing, *raced, *later_sittings(state, config, workload))
+
+
+def settled_at(state: State, config: Config | None, workload: str) -> Settled | None:
+    """What is claimed there by all sittings; None where nothing is."""
+    if config is None or not (sittings := sittings_of(state, config, workload)):
+        return None
+    return settle(sittings[0], sittings[1:], interval_seed(state, workload))
+
+
 def _claim(state: State, result: Result | None) -> Interval | None:
     """The speed-up by the paired measurements, where it may be claimed."""
     if result is None or result.timing is None or not result.timing.ratios:
         return None
-    speedup = median_interval(result.timing.ratios, interval_seed(state, result.workload))
+    speedup = speedup_interval(result.timing, interval_seed(state, result.workload))
     return speedup if speedup.low > CLAIM else None
 
 
