@@ -181,9 +181,10 @@ class Report:
     @property
     def figure(self) -> Figure | None:
         """What the run gave; None: it is not finished, or claims nothing."""
-        if self.geometric_mean is None or not self.workloads:
+        if self.geometric_mean is None:
             return None
-        return mean_figure([w.figure for w in self.workloads], [w.weight for w in self.workloads])
+        known = [(w.figure, w.weight) for w in self.workloads] or [(Figure(*(self.geometric_mean,) * 3), 1.0)]
+        return replace(mean_figure(*zip(*known, strict=True)), value=self.geometric_mean)
 
     @property
     def noun(self) -> str:
