@@ -1,8 +1,8 @@
 """Which rounds of a timing others have disturbed, by what was recorded with every sample.
 
 On a processor Linux says it: for how long a thread of ours stood ready and had none. A GPU says nothing, but
-it is shared in slices of time: a sample comes in parts, and one that met a slice has a part that is longer
-than the same part of other rounds by all of that slice.
+it is shared in slices of time: a sample comes in parts, and one that met another's slice has a part that is
+longer by all of it, than the same part of other rounds or, where all of these met one, than its other parts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tunesmith.problem.device import Device
 
 TAKEN = 0.05  # of a sample's time, that others had: it is taken again
 DRIFT = 1.10  # the original's samples, from the first third of a timing to its last
+UNEVEN = 1.3  # times as long as another may a part of a chain be by itself
 EXCESS = 2  # rounds in which the candidate alone may be slower, beyond twice those of the original
 RETAKEN = 2  # times the rounds that were wanted: so many are taken at most
 
@@ -22,7 +23,7 @@ RETAKEN = 2  # times the rounds that were wanted: so many are taken at most
 @dataclass(frozen=True)
 class Sample:
     seconds: float  # of one launch
-    parts: tuple[float, ...] = ()  # of the whole chain, one after the other
+    parts: tuple[float, ...] = ()  # the same by part of its chain, one after the other
     waited: float = 0.0  # share of its time for which threads of ours waited for a processor
 
 
@@ -72,13 +73,14 @@ def disturbed_rounds(rounds: Sequence[Round], by: Sensitivity) -> dict[int, floa
 
 
 def _excesses(samples: Sequence[Sample], slack: float) -> list[float]:
-    """Of each sample, the share by which its parts exceed the shortest of the same place."""
+    """Of each sample, the share by which its parts exceed what they take undisturbed."""
     count = min(len(sample.parts) for sample in samples)
     if count == 0:
         return [0.0] * len(samples)
     shortest = [min(sample.parts[k] for sample in samples) for k in range(count)]
+    usual = [slack * min(own, UNEVEN * min(shortest)) for own in shortest]
     return [
-        sum(max(0.0, sample.parts[k] - slack * shortest[k]) for k in range(count)) / sum(sample.parts)
+        sum(max(0.0, sample.parts[k] - usual[k]) for k in range(count)) / sum(sample.parts)
         for sample in samples
     ]
 

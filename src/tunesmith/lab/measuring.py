@@ -159,7 +159,7 @@ WIDE = (
     'values = "normal" or a range for that argument'
 )
 
-QUIET_SECONDS, PATIENCE = 20.0, 120.0  # that one timing, and all of a run, wait for a quiet device
+QUIET_SECONDS, PATIENCE = 15.0, 60.0  # that one timing, and all of a run, wait for a quiet device
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 PLANS = 4096  # that are kept
 METHOD = 7  # counts changes of how times are taken, so that none is compared with an earlier one's

@@ -80,7 +80,8 @@ class Stopwatch:
         blobs: list[bytes] = []
         discarded = quiet = 0
         start = time.perf_counter()
-        while quiet < most and len(rounds) < RETAKEN * most:
+        retaken = RETAKEN if len(runners) > 1 else 1  # what is timed alone is claimed by nobody
+        while quiet < most and len(rounds) < retaken * most:
             order = range(len(runners)) if len(rounds) % 2 == 0 else range(len(runners) - 1, -1, -1)
             # A round that is taken again is looked at as often as another.
             look = len(rounds) in watched if len(rounds) < most else CHANCE.random() * most < len(watched)
@@ -100,7 +101,7 @@ class Stopwatch:
             quiet = len(rounds) - len(disturbed_rounds(rounds, self._sensitivity))
             spent = self._spent(start)
             # Where quiet rounds are too few, it goes on for as long again.
-            seconds = policy.max_seconds * (1 if quiet >= policy.min_rounds else RETAKEN)
+            seconds = policy.max_seconds * (1 if quiet >= policy.min_rounds else retaken)
             if len(rounds) >= least and spent > seconds:
                 break
         judged = judge_rounds(rounds, policy.min_rounds, self._sensitivity, self._session.neighbours())
@@ -123,7 +124,7 @@ class Stopwatch:
         """A sample, with what tells whether others had the device meanwhile."""
         if not self._device.is_host:
             seconds = self._sample(contestant, contestant.length, look)()
-            return Sample(seconds, self._session.parts() or (seconds,))
+            return Sample(seconds, _by_launch(self._session.parts(), contestant.length) or (seconds,))
         before = read_waits()
         seconds = self._sample(contestant, contestant.length, look)()
         return Sample(seconds, waited=before.share_until(read_waits()))
@@ -324,6 +325,12 @@ def sparing(visits: Sequence[Slots], kept: int, slots: int) -> tuple[Slots, ...]
     spared = visits[kept][1]
     other = (spared + max(1, slots // 2)) % slots
     return tuple((r, other if n > kept and w == spared else w) for n, (r, w) in enumerate(visits))
+
+
+def _by_launch(parts: Sequence[float], length: int) -> tuple[float, ...]:
+    """Seconds of one launch, by the parts that a chain falls into."""
+    ends = [(n + 1) * length // len(parts) for n in range(len(parts))]
+    return tuple(part / (end - start) for part, start, end in zip(parts, [0, *ends], ends, strict=False))
 
 
 def _make_alike(contestants: Sequence[_Contestant]) -> None:

@@ -41,8 +41,8 @@ def later_sittings(state: State, config: Config, workload: str) -> tuple[Timing,
 
 
 def settle(verified: Timing, others: Sequence[Timing], seed: int) -> Settled:
-    """The largest group of quiet sittings that agree makes the figure, with the verification in it where there
-    is a choice. Where no two do, the worst of all is what can be said. Journals of earlier versions, whose
+    """The largest group of quiet sittings that agree makes the figure, where there is a choice one with the
+    verification. Where no two do, the worst of all is what can be said. Journals of earlier versions, whose
     timings do not name their draws, claim what the verification gave, as they did then."""
     if not verified.draws:
         return Settled(median_interval(verified.ratios, seed))
