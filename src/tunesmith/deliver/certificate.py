@@ -28,6 +28,7 @@ class Sitting:
     candidate_seconds: tuple[float, ...]
     original_seconds: tuple[float, ...]
     disturbance: str  # empty: it was quiet
+    draws: tuple[int, ...] = ()  # how many of these samples each draw of the inputs has
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Claim:
     clocks: tuple[Clock, ...] = ()  # of the device, right after the last of these samples; empty: unknown
     doubt: str = ""  # why it is not certified: what was seen, in a sentence
     disturbed: int = 0  # rounds taken again because others used the device
+    draws: tuple[int, ...] = ()  # how many of its samples each draw of the inputs has; empty: one
     others: tuple[Sitting, ...] = ()  # beside the verification, whose samples are above
 
 
@@ -149,6 +151,7 @@ def _claim(problem: Problem, state: State, templates: Templates, pick: Pick, ent
         clocks=timing.clocks if timing is not None else (),
         doubt=pick.doubt,
         disturbed=timing.disturbed if timing is not None else 0,
+        draws=timing.draws if timing is not None else (),
         others=_others(state, pick) if timing is not None and timing.draws else (),
     )
 
@@ -162,7 +165,7 @@ def _status(pick: Pick) -> Literal["faster", "faster, not certified", "the origi
 def _others(state: State, pick: Pick) -> tuple[Sitting, ...]:
     assert pick.config is not None, "the original has no sittings"
     found = sittings_of(state, pick.config, pick.workload)[1:]
-    return tuple(Sitting(timing.samples, timing.paired, timing.disturbance) for timing in found)
+    return tuple(Sitting(timing.samples, timing.paired, timing.disturbance, timing.draws) for timing in found)
 
 
 def _code(state: State, pick: Pick, entry: DispatchEntry) -> str:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tunesmith.problem.problem import Problem
 from tunesmith.run.outcome import Interval, geometric_mean, median
-from tunesmith.run.racing import Pick, Winners, merged, refused_finalists, sound_scores, timing_of
+from tunesmith.run.racing import CLAIM, Pick, Winners, merged, refused_finalists, sound_scores, timing_of
 from tunesmith.run.rounds import best_scores, ratio
 from tunesmith.run.scores import BestTried, ranked_tried, weighted_mean
 from tunesmith.run.state import State
 
 WIDE = 1.5  # from this ratio of its ends on an interval says so little that its lower end is the figure
+APART = 1.02  # intervals that exclude each other by more than this do so beyond what two machines' clocks do
 IN_COMMON = 0.5  # share of what workloads of a sitting err by together: a busy device's, of a quiet one none
+
+Verdict = Literal["holds", "does not hold", "cannot tell"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,34 @@ class Figure:
     @property
     def span(self) -> str:
         return f"{self.low:.2f} to {self.high:.2f}"
+
+
+RULE = (
+    f"a claim does not hold where all of the new interval lies below the certified one by more than "
+    f"{APART - 1:.0%}, or below {CLAIM}; where others used the device, where the interval is wider than a "
+    f"factor of {WIDE}, or where it reaches down to {CLAIM}, nobody can tell: run it again when the machine "
+    "is quiet; else it holds"
+)
+
+
+def judged_again(claimed: Figure, again: Figure) -> tuple[Verdict, str]:
+    """By `RULE`, with the reason. What was not certified promised only not to be slower."""
+    if again.doubt:
+        return "cannot tell", again.doubt
+    if claimed.doubt:
+        return ("does not hold", "it is slower") if again.high < 1 else ("holds", "no figure was certified")
+    if again.high <= CLAIM:
+        return "does not hold", f"all of the interval lies below {CLAIM}"
+    if again.high * APART < claimed.low:
+        return "does not hold", "all of the interval lies below the certified one"
+    if again.is_wide:
+        return (
+            "cannot tell",
+            f"the interval is wider than a factor of {WIDE}: run it again on a quiet machine",
+        )
+    if again.low <= CLAIM:
+        return "cannot tell", f"the interval reaches down to {CLAIM} or less"
+    return "holds", "faster than claimed" if again.low > claimed.high else ""
 
 
 def mean_figure(figures: Sequence[Figure], weights: Sequence[float]) -> Figure:

@@ -292,9 +292,8 @@ def nested_interval(sittings: tuple[tuple[tuple[float, ...], ...], ...], seed: i
     known, seen = PRIOR * sampling, variance(means) * (count - 1) if count > 1 else 0.0
     whole = PRIOR * BETWEEN**2 + known + seen
     # Welch and Satterthwaite: the part that samples and draws tell of, and the part that sittings do.
-    of_samples = (
-        sum(v**2 / f for v, f in zip(variances, freedoms, strict=True)) / max(sum(variances), 1e-300) ** 2
-    )
+    total = sum(variances) or 1.0
+    of_samples = sum((v / total) ** 2 / f for v, f in zip(variances, freedoms, strict=True))
     share = known / whole
     half = _student(max(2.0, 1 / (share**2 * of_samples + (1 - share) ** 2 / freedom)))
     half *= math.sqrt(whole / freedom / count)

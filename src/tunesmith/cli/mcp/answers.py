@@ -208,7 +208,7 @@ class JobAnswer:
 
 @dataclass(frozen=True)
 class DifferenceAnswer:
-    """Two runs: `ratio` is time before over time after, below 1 it got slower."""
+    """Two runs: `ratio` is the speed-up after over the one before, below 1 it got slower."""
 
     before: str
     after: str
@@ -375,7 +375,7 @@ def diff_answer(found: Sequence[RunDifference]) -> DiffAnswer:
             one.ratio,
             {foreign(w.name): w.ratio for w in one.workloads},
             {foreign(w.name): w.is_clear for w in one.workloads},
-            foreign_lines(one.notes),
+            foreign_lines((*(f"{w.name}: {w.moved}" for w in one.workloads if w.moved), *one.notes)),
         )
         for one in found
     )
