@@ -9,10 +9,12 @@ import sys
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
 from tests.lab.labs import device_of
+from tunesmith.lab import sandbox
 from tunesmith.lab.device_lock import DeviceBusy, DeviceLock, lock_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no such locks")
@@ -95,3 +97,25 @@ def test_what_has_to_be_had_alone() -> None:
     assert lock_name(gpu, "") == f"{gpu.platform} {gpu.name} {gpu.id}"
     assert lock_name(processor, "") == "processors"
     assert lock_name(replace(processor, untimed=True), "") == lock_name(replace(gpu, absent=True), "x") == ""
+
+
+def try_in_sandbox(pipe: Connection, scratch: str) -> None:
+    sandbox.enter(sandbox.for_worker({"TMPDIR": scratch}))
+    lock = DeviceLock(NAME)
+    try:
+        with lock.alone(0.05):
+            pipe.send("granted")
+    except DeviceBusy:
+        pipe.send("busy")
+
+
+def test_a_worker_in_its_sandbox_takes_turns_too(tmp_path: Path) -> None:
+    found = []
+    for holder in (DeviceLock(NAME), DeviceLock("another device")):
+        ours, theirs = FORK.Pipe()
+        with holder.alone():
+            process = FORK.Process(target=try_in_sandbox, args=(theirs, str(tmp_path)))
+            process.start()
+            found.append(ours.recv())
+            process.join()
+    assert found == ["busy", "granted"]
