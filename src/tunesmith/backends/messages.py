@@ -275,10 +275,8 @@ class CountClusters:
     plan: Plan
 
 
-OfDevice = (
-    RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll | CountClusters
-)  # what needs loaded code
-OfUser = Refer | CompareOutputs  # what calls functions of the user's
+OfDevice = RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll | CountClusters
+OfUser = Refer | CompareOutputs  # what calls functions of the user's; the one above needs loaded code
 OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before there is anything to build
 OfTools = FindTools | RunUnder | CountLaunches  # of a process that runs no kernel itself
 Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice | OfTools

@@ -167,6 +167,7 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
         found.append(("geometric mean", f"{mean_text(report.figure)}, {proven}{report.judged_by}"))
     elif report.unproven:
         found.append(("not verified", report.unproven))
+    found += [("not certified", one_line(f"{w.name}: {w.doubt}")) for w in report.workloads if w.doubt]
     if not report.finished and (report.survey is None or report.live or report.so_far):
         found.append(status_text(report))
     found += [("note", one_line(text, note)) for text in report.notes[:NOTES]]

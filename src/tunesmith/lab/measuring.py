@@ -14,6 +14,7 @@ from tunesmith.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab import believing
 from tunesmith.lab.believing import Believer
 from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.dealt_draws import DRAWS, dealt, times_vary
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
@@ -79,31 +80,6 @@ LONG_ROTATION = 16.0  # caches, where a kernel may ask one to keep data: all but
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
 OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
 OUT_OF_NOISY_RACE = 3.0
-
-
-DRAWS = 4  # of the inputs, where time may depend on them
-LEAST_OF_DRAW = 5  # rounds
-INDICES = ("int32", "int64", "uint32", "uint64")
-
-
-def times_vary(problem: Problem) -> bool:
-    """Whether a kernel's time may depend on what its inputs hold: where they are made by the user's function,
-    or some are as wide as indices, offsets and lengths are. Other arrays hold so many numbers drawn alike
-    that one draw takes as long as another; two sittings, which have one each, would tell."""
-    given = [a for a in problem.arguments if a.role in ("input", "inout") and a.shape and a.formula is None]
-    return problem.inputs is not None or any(a.type in INDICES for a in given)
-
-
-def dealt(policy: TimingPolicy, draws: int) -> list[TimingPolicy]:
-    """The same rounds, looks and seconds, dealt out evenly."""
-    share = replace(
-        policy,
-        rounds=max(LEAST_OF_DRAW, -(-policy.rounds // draws)),
-        min_rounds=max(min(LEAST_OF_DRAW, policy.min_rounds), -(-policy.min_rounds // draws)),
-        max_seconds=policy.max_seconds / draws,
-        looks=-(-policy.looks // draws),
-    )
-    return [share] * draws if draws > 1 else [policy]
 
 
 def data_seconds(plan: Plan) -> float:

@@ -125,14 +125,8 @@ def verified_choice(problem: Problem, state: State) -> Winners:
 
 def _slower_when_served(state: State, pick: Pick) -> bool:
     """Whether the delivered kernel, called through its dispatch, was slower at the workload after all."""
-    calls = [
-        call.result
-        for served in state.served
-        for call in served.calls
-        if call.config == pick.config and call.result.workload == pick.workload
-    ]
-    ratio = ratio_of(calls[-1]) if calls else None
-    return ratio is not None and ratio < SLOWER
+    served = later_sittings(state, pick.config, pick.workload) if pick.config is not None else ()
+    return any(median(timing.ratios) < SLOWER for timing in served)
 
 
 def verified_cases(state: State, choice: Winners) -> int:
