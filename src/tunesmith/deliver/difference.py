@@ -168,7 +168,8 @@ def difference(before: Report, after: Report, before_name: str, after_name: str)
         raise BadInput(f"the two have no workload in common: {both}", where=after_name, hint=hint)
     same_device = (before.backend, before.device) == (after.backend, after.device)
     by_time = same_device and not _same_original(before, after)
-    rows = tuple(_pair(old[name], new[name], by_time, _slack(before), _slack(after)) for name in shared)
+    slack = _slack(before), _slack(after)
+    rows = tuple(compared_workload(old[name], new[name], by_time, *slack) for name in shared)
     mean = mean_figure([Figure(row.ratio, *row.interval) for row in rows], [row.weight for row in rows])
     notes = _notes(before, after, old, new, same_device)
     notes += [f"the weight of {name} is not the same in both; the second run's counts" for name in changed]
@@ -188,8 +189,12 @@ def _slack(report: Report) -> float:
     return 1.0 if report.interval is not None else math.exp(3 * BETWEEN)
 
 
-def _pair(
-    old: WorkloadReport, new: WorkloadReport, by_time: bool, old_slack: float, new_slack: float
+def compared_workload(
+    old: WorkloadReport,
+    new: WorkloadReport,
+    by_time: bool = False,
+    old_slack: float = 1.0,
+    new_slack: float = 1.0,
 ) -> WorkloadDifference:
     ratio = new.speedup / old.speedup
     low = _over(new.interval[0], old.interval[1]) / old_slack / new_slack

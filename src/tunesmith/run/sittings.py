@@ -52,7 +52,9 @@ def settle(verified: Timing, others: Sequence[Timing], seed: int) -> Settled:
     for count in range(len(quiet), NEEDED - 1, -1):
         for group in combinations(quiet, count):
             if _agree([figures[id(timing)] for timing in group], all(len(t.draws) > 1 for t in group)):
-                return Settled(sittings_interval(group, seed))
+                own, every = sittings_interval(group, seed), sittings_interval(quiet, seed)
+                # One that disagrees shows how far the next may be: the figure leaves it out, the ends do not.
+                return Settled(Interval(own.value, min(own.low, every.low), max(own.high, every.high)))
     worst = min(figures.values(), key=lambda interval: interval.low)
     highest = max(interval.high for interval in figures.values())
     return Settled(Interval(worst.low, worst.low, highest), _doubt(sittings, list(figures.values())))
