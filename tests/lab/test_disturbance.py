@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from tunesmith.lab.disturbance import BY_WAITS, COARSE, PRECISE, Judgement, Round, Sample, judge_rounds
+from tunesmith.lab.disturbance import BY_WAITS, PRECISE, Judgement, Round, Sample, judge_rounds
 
 PARTS, WANTED, LEAST = 4, 31, 15
 SLICE, NOISE = 2e-3, 0.004
@@ -139,8 +139,3 @@ def test_samples_of_a_processor_in_two_sizes_are_no_evidence() -> None:
     """They come so on a quiet one too: the interval tells."""
     rounds = [[Sample(1.0 + n % 2), Sample(0.5)] for n in range(20)]
     assert judge_rounds(rounds, LEAST, BY_WAITS) == Judgement(tuple(range(20)))
-
-
-def test_who_else_is_there_is_said() -> None:
-    rounds = [[Sample(s, (s,)), Sample(s, (s,))] for s in (1.0, *(9.0,) * 19)]
-    assert judge_rounds(rounds, LEAST, COARSE, "NVML counts 3 processes").disturbance.endswith("3 processes")

@@ -289,6 +289,10 @@ class DisturbedSession(RecordingSession):
     """A GPU of which others take a slice from the chains of so many rounds, after the two looks before."""
 
     hit: frozenset[int] = frozenset()
+
+    def neighbours(self) -> str:
+        return "NVML counts 3 processes on the device"
+
     samples: int = 0
 
     def play(self, calls: Sequence[LaunchCall]) -> float:
@@ -321,6 +325,7 @@ class TestDisturbance:
         timed, session = self.timed(*range(1, 20))
         assert session.samples == 4 + 2 * 12, "twice as many rounds, and no more"
         assert timed.disturbance.startswith("in 11 of 12 rounds launches were held up for 78 % of the time")
+        assert timed.disturbance.endswith("; NVML counts 3 processes on the device")
         assert len(timed.samples[0]) == 12
 
 

@@ -85,16 +85,15 @@ def _excesses(samples: Sequence[Sample], slack: float) -> list[float]:
     ]
 
 
-def judge_rounds(rounds: Sequence[Round], least: int, by: Sensitivity, neighbours: str = "") -> Judgement:
-    """The quiet rounds, where there are enough of them; else all, and what was seen. `neighbours`: who else
-    is on the device, in words."""
+def judge_rounds(rounds: Sequence[Round], least: int, by: Sensitivity) -> Judgement:
+    """The quiet rounds, where there are enough of them; else all, and what was seen."""
     disturbed = disturbed_rounds(rounds, by)
     kept = tuple(n for n in range(len(rounds)) if n not in disturbed)
     if len(kept) < min(least, len(rounds)):
         what = "launches waited for a processor" if by.slack is None else "launches were held up"
         share = f"{100 * median(disturbed.values()):.0f} % of the time"
         words = f"in {len(disturbed)} of {len(rounds)} rounds {what} for {share}"
-        return Judgement(tuple(range(len(rounds))), f"{words}; {neighbours}" if neighbours else words)
+        return Judgement(tuple(range(len(rounds))), words)
     return Judgement(kept, _drift([rounds[n][0].seconds for n in kept]) if by.drifts else "")
 
 

@@ -98,13 +98,16 @@ class Stopwatch:
             rounds.append([taken[i] for i in range(len(runners))])
             if any(contestant.hopeless for contestant in runners):
                 break
-            quiet = len(rounds) - len(disturbed_rounds(rounds, self._sensitivity))
             spent = self._spent(start)
+            is_late = len(rounds) >= least and spent > policy.max_seconds
+            if is_late or len(rounds) >= most:
+                quiet = len(rounds) - len(disturbed_rounds(rounds, self._sensitivity))
             # Where quiet rounds are too few, it goes on for as long again.
-            seconds = policy.max_seconds * (1 if quiet >= policy.min_rounds else retaken)
-            if len(rounds) >= least and spent > seconds:
+            if is_late and (quiet >= policy.min_rounds or spent > retaken * policy.max_seconds):
                 break
-        judged = judge_rounds(rounds, policy.min_rounds, self._sensitivity, self._session.neighbours())
+        judged = judge_rounds(rounds, policy.min_rounds, self._sensitivity)
+        if judged.disturbance and (others := self._session.neighbours()):
+            judged = replace(judged, disturbance=f"{judged.disturbance}; {others}")
         if not request.needs_turn:
             judged = replace(
                 judged, disturbance="other Tunesmith processes timed on the device all the while"
