@@ -8,8 +8,9 @@
     KeyboardInterrupt
     └── Interrupted         exit 130 the user or the system asked us to end
 
-Exit 6 is no error: `tunesmith diff --fail-below` found what it was asked to look for. Nor is 3 of
-`tunesmith verify`: what a certificate claims does not hold; nor of `tunesmith apply`: rolled back, or failed.
+Exit 6 is no error: `tunesmith diff --fail-below` found what it was asked to look for. Nor are 7
+and 8 of `tunesmith verify`: what a certificate claims does not hold, or nobody can tell; nor 3 of `tunesmith
+apply`: rolled back, or failed.
 A candidate kernel that fails is a `Result`, never an exception.
 """
 

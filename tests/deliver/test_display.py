@@ -140,7 +140,7 @@ class TestProgress:
             gated = replace(measured(CONFIG), trial=Trial(1, CONFIG, ("only",), "short", "gate"))
             listen(progress, Baseline(measured(None), "reference"), Asked((gated.trial,)), Measured(gated))
         assert (
-            "searched 0 of 0 (and 1 by the gate), best so far 1.0× by the search, not verified\n"
+            "searched 0 of 0 (and 1 by the gate), best so far 1.00× by the search, not verified\n"
             in stream.getvalue()
         )
 
@@ -166,7 +166,7 @@ class TestProgress:
         says(second, "built 1 of 9", "1 cannot run")
         says(device_line, "simulated device")
         says(right, "original is right", "1000 µs")
-        says(searched, "searched 2 of 9", "best so far 1.0×", BY_SEARCH, "1 failed")
+        says(searched, "searched 2 of 9", "best so far 1.00×", BY_SEARCH, "1 failed")
 
     def test_what_a_run_begins_from(self) -> None:
         stream = StringIO()
@@ -296,7 +296,7 @@ class TestReport:
             "│ a        │ n=1   │ 20.0 µs │ 10.0 µs │    2.00× │ 1.90 to 2.10       │",
             "│ b        │ n=2   │  5.0 µs │  5.0 µs │    1.00× │ the original stays │",
             "└──────────┴───────┴─────────┴─────────┴──────────┴────────────────────┘",
-            "geometric mean   1.41×, verified on 1 fresh case; right by the float64 reference",
+            "geometric mean   1.41× (1.38 to 1.45), verified on 1 fresh case; right by the float64 reference",
             "delivered        1 of 1 tuned kernel in runs/tiny-1/tuned/dispatch.json",
             "serves           n <= 4096, timed at 41 sizes, least 1.02×; elsewhere the original",
             "report           runs/tiny-1/report.md, certificate.json beside it",

@@ -156,7 +156,7 @@ def test_the_time_of_looks_over_several_requests_is_that_of_all(monkeypatch: pyt
     def seconds_of(session: PythonSession, calls: Sequence[LaunchCall]) -> float:
         fast[0] = False
         session.run(calls[:1])
-        return (1e-6 if fast[0] else 1e-5) * len(calls)
+        return (6e-6 if fast[0] else 1e-5) * len(calls)
 
     launches = count()
     monkeypatch.setattr(PythonSession, "seconds_of", seconds_of)
@@ -164,7 +164,7 @@ def test_the_time_of_looks_over_several_requests_is_that_of_all(monkeypatch: pyt
     assert result.timing is not None, result.detail
     assert [race.policy.looks for race in races] == [4] + [1] * 4
     assert next(launches) == (1 + 4) * each
-    assert result.timing.samples == (1e-5,) * 3 * 5 + (1e-6,) * 5
+    assert result.timing.samples == (1e-5,) * 3 * 5 + (6e-6,) * 5
     assert result.timing.paired == (1e-5,) * 4 * 5
     assert result.timing.seconds == 1e-5
 
@@ -290,3 +290,30 @@ def test_deadlines_allow_for_what_is_sent_whole_at_once(policy: str, monkeypatch
         spent.append(given[-1])
     looks = FEW_LOOKS.looks if policy == "long" else FEW_LOOKS.min_rounds
     assert spent[1] - spent[0] == pytest.approx(looks * ONE_A_REQUEST / 1e3)
+
+
+@pytest.mark.parametrize(("busy", "asked", "left"), [(0, 1, ""), (2, 3, ""), (99, 6, "they compute")])
+def test_a_quiet_device_is_waited_for(
+    busy: int, asked: int, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time all of it is judged; what stays disturbed says so."""
+    clock, sleeps = [0.0], list[float]()
+    real = Runner.time
+
+    def time(runner: Runner, race: Race, end: float) -> RaceRun | Verdict:
+        found = real(runner, race, end)
+        assert isinstance(found, RaceRun)
+        is_busy = len(sleeps) < busy
+        return replace(found, timed=replace(found.timed, disturbance="they compute" if is_busy else ""))
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        clock[0] += seconds + 2.0  # of the measurement
+
+    monkeypatch.setattr(Runner, "time", time)
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(measuring.time, "sleep", sleep)
+    result, races = raced_with(TWICE, TWICE, POLICY, monkeypatch, fresh=7)
+    assert result.timing is not None
+    assert (len(races), result.timing.disturbance) == (asked, left)
+    assert sum(sleeps) < measuring.QUIET_SECONDS

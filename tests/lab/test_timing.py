@@ -200,6 +200,12 @@ class RecordingSession:
         self.clock += len(calls) * kernel.seconds
         return len(calls) * kernel.seconds
 
+    def parts(self) -> tuple[float, ...]:
+        return ()
+
+    def neighbours(self) -> str:
+        return ""
+
     def throttled(self) -> bool | None:
         answer, self.throttle = (self.throttle[0], self.throttle[1:]) if self.throttle else (False, ())
         return answer
@@ -278,6 +284,51 @@ class TestThrottling:
         assert [len(s) for s in timed.samples] == [6]
 
 
+@dataclass
+class DisturbedSession(RecordingSession):
+    """A GPU of which others take a slice from the chains of so many rounds, after the two looks before."""
+
+    hit: frozenset[int] = frozenset()
+
+    def neighbours(self) -> str:
+        return "NVML counts 3 processes on the device"
+
+    samples: int = 0
+
+    def play(self, calls: Sequence[LaunchCall]) -> float:
+        seconds = super().play(calls)
+        self.samples += 1
+        number = (self.samples - 5) // 2  # two contenders, each run and tried once before
+        return seconds + (0.05 if number in self.hit else 0.0)
+
+
+GPU = replace(small_device(), kind="gpu", inspects=True)
+
+
+class TestDisturbance:
+    def timed(self, *hit: int) -> tuple[Timed, DisturbedSession]:
+        session = DisturbedSession(hit=frozenset(hit))
+        contenders = (Kernel("one"), plan(problem())), (Kernel("other", 5e-4), plan(problem()))
+        return run(session, *contenders, device=GPU), session
+
+    def test_a_round_that_was_disturbed_is_taken_again(self) -> None:
+        timed, session = self.timed(1, 4)
+        assert timed.samples == (pytest.approx((1e-3,) * 6), pytest.approx((5e-4,) * 6))
+        assert (timed.disturbed, timed.disturbance) == (2, "")
+        assert session.samples == 4 + 2 * 8
+
+    def test_a_quiet_one_takes_no_more_than_it_did(self) -> None:
+        timed, session = self.timed()
+        assert (timed.disturbed, timed.disturbance, session.samples) == (0, "", 4 + 2 * 6)
+
+    def test_what_stays_disturbed_is_all_kept_and_said(self) -> None:
+        timed, session = self.timed(*range(1, 20))
+        assert session.samples == 4 + 2 * 12, "twice as many rounds, and no more"
+        assert timed.disturbance.startswith("in 11 of 12 rounds launches were held up for 78 % of the time")
+        assert timed.disturbance.endswith("; NVML counts 3 processes on the device")
+        assert len(timed.samples[0]) == 12
+
+
 class TestChains:
     @pytest.mark.parametrize(
         ("seconds", "length"),
@@ -293,7 +344,28 @@ class TestChains:
     def test_each_contender_has_its_own(self) -> None:
         session = RecordingSession()
         run(session, (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
-        assert {(c.kernel, len(c.slots)) for c in session.chains[4:]} == {("one", 12), ("other", 6)}
+        assert {(c.kernel, len(c.slots)) for c in session.chains[4:]} == {("one", 30), ("other", 6)}
+
+    @pytest.mark.parametrize(
+        ("one", "other", "longest"),
+        [
+            (1e-3, 1e-3, 1.01),
+            (40e-6, 2e-6, 2.01),
+            (42e-3, 1e-4, 2.01),
+            (1e-3, 1e-5, 2.01),
+            (5e-5, 1e-6, 2.01),
+        ],
+    )
+    def test_samples_of_two_contenders_are_of_like_length(
+        self, one: float, other: float, longest: float
+    ) -> None:
+        """So that a slice of time that somebody else has hits one as often as the other."""
+        session = RecordingSession()
+        run(session, (Kernel("one", one), plan(problem())), (Kernel("other", other), plan(problem())))
+        seconds = {
+            c.kernel: len(c.slots) * {"one": one, "other": other}[c.kernel] for c in session.chains[4:]
+        }
+        assert max(seconds.values()) <= longest * min(seconds.values())
 
     def test_a_chain_is_recorded_once_and_played_again(self) -> None:
         session = RecordingSession()

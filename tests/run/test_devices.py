@@ -31,10 +31,11 @@ from tunesmith.run.events import (
     Steered,
     Verified,
 )
+from tunesmith.run.figures import best_so_far
 from tunesmith.run.library import timings_of
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.plausible import fault_of
-from tunesmith.run.scores import Yardstick, best_tried, noise
+from tunesmith.run.scores import Yardstick, noise
 from tunesmith.run.state import State, apply, fold
 from tunesmith.search.simple import Focused
 from tunesmith.space.params import Config
@@ -236,7 +237,7 @@ def test_speedups_are_over_the_original_on_the_same_device() -> None:
         at_pace(outcome(2, quick, {"small": 0.50, "wide": 0.50}), "a", 1.04),
         at_pace(outcome(3, slow, {"small": 0.52, "wide": 0.52}), "b", 0.97),
     )
-    assert best_tried(state).config == quick  # type: ignore[union-attr]
+    assert best_so_far(state).config == quick  # type: ignore[union-attr]
     yardstick = Yardstick(state)
     assert yardstick.seconds("small", 2, "a") == pytest.approx(1.04)
     assert yardstick.seconds("small", 2, "b") == pytest.approx(0.97)

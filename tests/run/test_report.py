@@ -22,9 +22,9 @@ from tests.samples import (
 from tunesmith.deliver.report_parts import config_text, general_text, interval_text
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Admitted, Decided, Protected, Pruned, Stopped
+from tunesmith.run.figures import best_so_far
 from tunesmith.run.protection import Protection, ProtectionLayer
 from tunesmith.run.report import build_report, protections
-from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State, fold
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
@@ -171,7 +171,7 @@ def test_what_judged_is_said() -> None:
 def test_the_best_so_far() -> None:
     assert best_so_far(state_of()) is None
     assert best_so_far(state_of(FOUND[1])) is None
-    assert best_so_far(state_of(*FOUND)) == pytest.approx(2.0)
+    assert best_so_far(state_of(*FOUND)).speedup == pytest.approx(2.0)  # type: ignore[union-attr]
 
 
 def test_what_the_gate_tried_is_distinguished_from_the_search() -> None:

@@ -11,7 +11,7 @@ from tests.run.test_loop import Run
 from tunesmith.profiles.facts import Bound, Diagnosis
 from tunesmith.run.budget import BudgetUse
 from tunesmith.run.events import Profiled, Recorded, Settings
-from tunesmith.run.scores import best_so_far, best_tried
+from tunesmith.run.figures import best_so_far
 from tunesmith.run.standing import (
     FloorDistance,
     Standing,
@@ -37,7 +37,7 @@ def test_a_whole_run_goes_through_its_phases() -> None:
     searching = [one for one in found if one.phase == "searching"]
     assert [one.done for one in searching] == sorted(one.done for one in searching)
     assert searching[-1].of == 20
-    assert searching[-1].best == best_so_far(run.watcher.states[-1])
+    assert searching[-1].best == best_so_far(run.watcher.states[-1]).speedup  # type: ignore[union-attr]
     busy = [one for one in searching if one.doing]
     assert all(one.queued == len(one.queue) for one in busy)
     assert max(one.queued for one in busy) >= 2  # behind the one that is measured: few, as little is known
@@ -87,7 +87,7 @@ def test_the_floor_is_held_against_the_best() -> None:
     looked = apply(open_, Recorded(state.events, state.elapsed, Profiled(None, result.workload, seen)))
     distance = standing(looked).floors[0]
     assert distance.floor == pytest.approx(floor * 1e6)
-    best = best_tried(state)
+    best = best_so_far(state)
     assert best is not None
     assert distance.times == pytest.approx(8 / best.at[result.workload])
     assert best.at[result.workload] > 1

@@ -21,6 +21,7 @@ from tunesmith.problem.codec import encode
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.problem import SizeRule
 from tunesmith.run.chain import ChainHead
+from tunesmith.run.figures import Figure
 from tunesmith.session import benching
 from tunesmith.session.benching import BenchedWay, notes_of
 from tunesmith.session.listening import listener_of
@@ -47,7 +48,8 @@ def a_run(
     folder: Path, *, finished: bool = True, gained: float | None = 1.5, language: str = "opencl"
 ) -> Run:
     report: Any = SimpleNamespace(
-        finished=finished, geometric_mean=gained, tuned=("tuned/k.cl",), general=None, workloads=(),
+        finished=finished, tuned=("tuned/k.cl",), general=None, workloads=(),
+        figure=Figure(gained, gained, gained) if gained is not None else None,
         problem="scaled", language=language,
     )  # fmt: skip
     return Run(report, folder, "tunesmith resume x")

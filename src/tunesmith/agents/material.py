@@ -3,6 +3,7 @@ rounds."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -15,13 +16,13 @@ from tunesmith.problem.problem import Problem
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.budget import budget_uses, evals_left, is_concrete, next_share, noun, rounds_begun
 from tunesmith.run.candidates import Templates
+from tunesmith.run.figures import best_so_far, candidate_speedups
 from tunesmith.run.plain import moves_on
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.prior import best_config, diagnoses, in_view
 from tunesmith.run.racing import sound_scores
 from tunesmith.run.rounds import (
     RoundReport,
-    best_scores,
     leader,
     ratio,
     refusals,
@@ -66,8 +67,7 @@ def times_part(problem: Problem, state: State) -> PromptPart:
     lines = [*_original(problem, state), *task.floors_since(problem, state)]
     best = best_config(problem, state)
     if best is not None:
-        scored = best_scores(sound_scores(problem, state))
-        gain = f"{ratio(scored[best.candidate]):.2f}× the speed of the original"
+        gain = f"{candidate_speedups(problem, state)[best.candidate]:.2f}× the speed of the original"
         lines.append(f"- the best so far: {_where(best)}, {gain} in the mean")
         lines += _at_workloads(problem, state, best)
         built = next((o.resources for o in reversed(state.outcomes) if o.trial.config == best), None)
@@ -104,11 +104,14 @@ def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
     """The best at each workload by itself, which may be another configuration, and the one that is best in
     the mean."""
     tried, lines, timed = sound_scores(problem, state), [], _seconds(state)
-    least = task.least_times(problem, state)
+    least, best = task.least_times(problem, state), best_so_far(state)
+    longer = best.at if best is not None and best.config == general else {}
     for place, workload in enumerate(problem.workloads):
         scored = [(found, t.config) for t in tried if (found := score_at(t, place)) is not None]
         if not scored:
             continue
+        if workload.name in longer:  # what it took when it was timed for long
+            scored = [(math.log(longer[workload.name]) if c == general else s, c) for s, c in scored]
         score, config = max(scored, key=lambda pair: pair[0])
         before = timed.get(workload.name)
 
@@ -258,13 +261,13 @@ def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
 
 def candidates_part(problem: Problem, state: State) -> PromptPart:
     """What each goes on from, and what it reached."""
-    word, scored = noun(state.settings), best_scores(sound_scores(problem, state))
+    word, scored = noun(state.settings), candidate_speedups(problem, state)
     lines, refused = [], refusals(problem, state)
     for c in state.candidates:
         base = f"{word} {c.parent}" if c.parent else "the original"
         is_refused = c.id in refused
         none = "refused by the full check" if is_refused else "nothing measured"
-        gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else none
+        gain = f"{scored[c.id]:.2f}×" if c.id in scored else none
         if is_concrete(state):
             by, status = (
                 "",
@@ -291,8 +294,8 @@ def best_line(problem: Problem, state: State) -> str:
     best = leader(problem, state)
     if best is None:
         return "the best that is right: the original"
-    score = best_scores(sound_scores(problem, state))[best.id]
-    return f"the best that is right: {noun(state.settings)} {best.id}, {ratio(score):.2f}×"
+    gain = candidate_speedups(problem, state)[best.id]
+    return f"the best that is right: {noun(state.settings)} {best.id}, {gain:.2f}×"
 
 
 def round_parts(problem: Problem, state: State) -> list[PromptPart]:

@@ -177,6 +177,7 @@ class TimeRuns:
     plain: bool = False  # launched one by one, not as a recording
     original: Contender | None = None  # None: nobody looks
     sends_all: bool = False  # of what is unlike in many places, not the first of them alone
+    needs_turn: bool = True  # false: others that time on the device were waited for long enough
 
 
 @dataclass(frozen=True)
@@ -274,10 +275,8 @@ class CountClusters:
     plan: Plan
 
 
-OfDevice = (
-    RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll | CountClusters
-)  # what needs loaded code
-OfUser = Refer | CompareOutputs  # what calls functions of the user's
+OfDevice = RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll | CountClusters
+OfUser = Refer | CompareOutputs  # what calls functions of the user's; the one above needs loaded code
 OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before there is anything to build
 OfTools = FindTools | RunUnder | CountLaunches  # of a process that runs no kernel itself
 Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice | OfTools
@@ -383,6 +382,8 @@ class Timed:
     busy: float = 0.0  # seconds the device spent in the launches timed
     looks: tuple[TimedLook, ...] = ()
     clocks: tuple[Clock, ...] = ()  # as they stood after the last round of several contenders
+    disturbed: int = 0  # rounds taken again because others used the device meanwhile
+    disturbance: str = ""  # what was seen where quiet ones were not to be had, in a sentence; empty: quiet
 
 
 @dataclass(frozen=True)
@@ -440,7 +441,7 @@ class Counted:
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
-    what: str  # build | memory | launch | lost | user | unsupported | forgotten | internal
+    what: str  # build | memory | launch | lost | user | unsupported | forgotten | busy | internal
     message: str
 
 

@@ -214,6 +214,14 @@ class Session(Protocol):
         """How fast its parts run right now; empty where the device does not say."""
         ...
 
+    def parts(self) -> tuple[float, ...]:
+        """Seconds of the parts of the recording that was waited for last; empty where it has none."""
+        ...
+
+    def neighbours(self) -> str:
+        """Who else has the device open, in words; empty where nobody says."""
+        ...
+
 
 @dataclass(frozen=True)
 class QueuedCalls:
@@ -247,6 +255,12 @@ class PlainSession(ABC):
 
     def clocks(self) -> tuple[Clock, ...]:
         return ()
+
+    def parts(self) -> tuple[float, ...]:
+        return ()
+
+    def neighbours(self) -> str:
+        return ""
 
 
 class Backend(Protocol):

@@ -70,7 +70,7 @@ def _run_cell(target: Path, cell: str, as_json: bool) -> None:
     if found.code:
         console.fail(as_json, found.code, found.reason, None)
     verified = found.standing.verified
-    gave = f": {verified.speedup:.2f}× verified" if verified is not None else ""
+    gave = f": {verified.figure.words} verified" if verified is not None else ""
     console.say(as_json, found, [f"{found.how}{gave}"])
 
 

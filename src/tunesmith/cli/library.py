@@ -69,7 +69,7 @@ def library(
                 sizes = ", ".join(served.workload for served in e.served[:SHOWN])
                 sizes += f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
                 origin = PurePath(e.origin).name
-                rows.append((e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes, e.date[:10], origin))
+                rows.append((e.name, e.language, e.device, e.figure.words, sizes, e.date[:10], origin))
             console.print_table("name | language | device | speed-up: | workloads | date | from", rows)
         else:
             such = " such" if operator or code or device else ""
@@ -80,13 +80,15 @@ def library(
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
+    from tunesmith.run.figures import Figure
+
     with _opened() as own:
         entry, named = own.get(name), " --problem PROBLEM" if own.is_shared else ""
     compiled = f", built with {entry.compiler}" if entry.compiler else ""
     by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
     there = " there; nothing of it is taken for true here" if named else ""
     lines = [
-        f"{entry.name}: {entry.problem}, {entry.speedup:.2f}× in the geometric mean, verified{there}",
+        f"{entry.name}: {entry.problem}, {entry.figure.words} in the geometric mean, verified{there}",
         f"kernel           {entry.signature}",
         f"                 text {entry.kernel[:DIGEST]}",
         f"device           {entry.device} ({entry.driver}){compiled}",
@@ -94,8 +96,8 @@ def show(name: Name, as_json: AsJson = False) -> None:
     ]
     for s in entry.served:
         sizes = named_values(s.sizes)
-        span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
-        lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
+        figure = Figure(s.speedup, *s.interval)
+        lines.append(f"{s.workload:<16} {figure.words} ({figure.span}) at {sizes}: {s.config}")
     lines.append(
         f"known            {counted(len(entry.rows), 'configuration')}, {len(entry.best)} of them tried first"
     )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FORMS = ("text", "md", "html", "json")
 SLOWER = 6  # exit code of `diff --fail-below`
-DOES_NOT_HOLD = 3  # exit code of `verify`
+VERDICTS = {"holds": 0, "does not hold": 7, "cannot tell": 8}  # exit codes of `verify`
 
 
 def tune(
@@ -196,14 +196,15 @@ def verify(
     if as_json:
         console.print_encoded(found)
     else:
-        rows = [(w.workload, "holds" if w.holds else "does not hold", w.reason) for w in found.workloads]
+        rows = [(w.workload, w.verdict, w.reason) for w in found.workloads]
         console.print_table("workload | verdict | why", rows)
         lines = [f"fault            {fault}" for fault in found.faults]
         lines += [f"note             {note}" for note in found.notes]
-        whole = "holds" if found.holds else "does not hold"
-        console.show_lines([*lines, f"signature        {found.signature}", f"certificate      {whole}"])
+        lines += [f"rule             {found.rule}"] if found.rule else []
+        told = (f"signature        {found.signature}", f"certificate      {found.verdict}")
+        console.show_lines([*lines, *told])
     if not found.holds:
-        raise typer.Exit(DOES_NOT_HOLD)
+        raise typer.Exit(VERDICTS[found.verdict])
 
 
 def diff(
@@ -213,7 +214,7 @@ def diff(
     ],
     fail_below: Annotated[
         float | None,
-        typer.Option(min=0, help="Exit 6 where a workload's ratio is below this, e.g. 0.98."),
+        typer.Option(min=0, help="Exit 6 where all of a ratio's interval is below this, e.g. 0.98."),
     ] = None,
     format_: Annotated[
         str, typer.Option("--format", help="text, md for a summary in CI, html for a page, or json.")
@@ -222,11 +223,14 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare what runs of a problem deliver, workload by workload, each with the first; for CI."""
-    from tunesmith.deliver.difference_page import slower_text
+    from tunesmith.deliver.difference_page import slower_text, unclear_text
 
     form = "json" if as_json else "html" if as_html else _form(format_)
     found = tunesmith.diff(before, *after)
     _show_difference(found, form, fail_below)
+    if fail_below is not None and (unclear := unclear_text(found, fail_below)):
+        quiet = "run both again on a quiet machine"
+        console.print_line(f"cannot tell whether below {fail_below}×: {unclear}; {quiet}", stderr=True)
     if fail_below is not None and (slower := slower_text(found, fail_below)):
         console.print_line(f"error: below {fail_below}×: {slower}", stderr=True)
         raise typer.Exit(SLOWER)

@@ -12,7 +12,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import ChainHead
 from tunesmith.run.events import CaseSeen, Verified, VerifiedBuild
-from tunesmith.run.racing import Pick, interval_seed, timing_of, verified_choice
+from tunesmith.run.racing import Pick, interval_seed, sittings_of, timing_of, verified_choice
 from tunesmith.run.report import judged_by
 from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding
 from tunesmith.run.state import State, protections
@@ -22,12 +22,22 @@ DISPATCH = "tuned/dispatch.json"
 
 
 @dataclass(frozen=True)
+class Sitting:
+    """In another process, at another time."""
+
+    candidate_seconds: tuple[float, ...]
+    original_seconds: tuple[float, ...]
+    disturbance: str  # empty: it was quiet
+    draws: tuple[int, ...] = ()  # how many of these samples each draw of the inputs has
+
+
+@dataclass(frozen=True)
 class Claim:
     """What serves a workload, and how much faster than the original that is, by these samples."""
 
     workload: str
     sizes: dict[str, int]
-    status: Literal["faster", "the original stays"]
+    status: Literal["faster", "faster, not certified", "the original stays"]
     speedup: float
     interval: tuple[float, float]  # 95 %, by bootstrap with `seed`
     seed: int
@@ -40,6 +50,10 @@ class Claim:
     code: str  # digest of the machine code that was loaded; empty in journals of earlier versions
     file: str  # in the run's folder
     clocks: tuple[Clock, ...] = ()  # of the device, right after the last of these samples; empty: unknown
+    doubt: str = ""  # why it is not certified: what was seen, in a sentence
+    disturbed: int = 0  # rounds taken again because others used the device
+    draws: tuple[int, ...] = ()  # how many of its samples each draw of the inputs has; empty: one
+    others: tuple[Sitting, ...] = ()  # beside the verification, whose samples are above
 
 
 @dataclass(frozen=True)
@@ -122,7 +136,7 @@ def _claim(problem: Problem, state: State, templates: Templates, pick: Pick, ent
     return Claim(
         workload=pick.workload,
         sizes=problem.workload(pick.workload).as_dict(),
-        status="faster" if pick.config is not None else "the original stays",
+        status=_status(pick),
         speedup=pick.speedup.value,
         interval=(pick.speedup.low, pick.speedup.high),
         seed=interval_seed(state, pick.workload),
@@ -135,7 +149,23 @@ def _claim(problem: Problem, state: State, templates: Templates, pick: Pick, ent
         code=_code(state, pick, entry),
         file=f"tuned/{entry.file}",
         clocks=timing.clocks if timing is not None else (),
+        doubt=pick.doubt,
+        disturbed=timing.disturbed if timing is not None else 0,
+        draws=timing.draws if timing is not None else (),
+        others=_others(state, pick) if timing is not None and timing.draws else (),
     )
+
+
+def _status(pick: Pick) -> Literal["faster", "faster, not certified", "the original stays"]:
+    if pick.config is None:
+        return "the original stays"
+    return "faster, not certified" if pick.doubt else "faster"
+
+
+def _others(state: State, pick: Pick) -> tuple[Sitting, ...]:
+    assert pick.config is not None, "the original has no sittings"
+    found = sittings_of(state, pick.config, pick.workload)[1:]
+    return tuple(Sitting(timing.samples, timing.paired, timing.disturbance, timing.draws) for timing in found)
 
 
 def _code(state: State, pick: Pick, entry: DispatchEntry) -> str:

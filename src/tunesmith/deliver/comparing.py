@@ -28,7 +28,7 @@ from tunesmith.run.budget import (
 )
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import SINGLE
-from tunesmith.run.outcome import geometric_mean
+from tunesmith.run.figures import run_figure
 from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.report import judged_by
 from tunesmith.run.rounds import RoundReport, round_reports
@@ -303,8 +303,8 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         WorkloadGain(p.workload, p.speedup.value, p.speedup.low, p.speedup.high, p.config is None)
         for p in choice.picks
     )
-    weights = [w.weight for w in problem.workloads]
-    mean = geometric_mean([g.speedup for g in gains], weights) if gains else None
+    figure = run_figure(problem, choice)
+    mean = figure.value if figure is not None else None
     rounds = round_reports(problem, state, templates)
     refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]

@@ -8,15 +8,21 @@ from dataclasses import dataclass, replace
 
 from tunesmith.errors import BadInput
 from tunesmith.run.chain import is_broken
+from tunesmith.run.figures import Figure, mean_figure
+from tunesmith.run.outcome import BETWEEN
 from tunesmith.run.report import Report, WorkloadReport
 from tunesmith.run.store import DAMAGED
 from tunesmith.text import counted, named_values
 
+DRIFTED = 1.05  # an original whose times differ by more is told of
+DRIFT = 1.1  # allowed for where nothing but times of two runs can be compared
+
 
 @dataclass(frozen=True)
 class WorkloadDifference:
-    """Times are those of the winners. `ratio` is the time before over the time after: below 1 it got slower.
-    Where the devices differ, times say nothing, and it is that of the speed-ups."""
+    """`ratio` is the speed-up after over the one before, each over the original in the same sittings: below 1
+    what is delivered got slower. Times of two runs say nothing: a machine drifts, and takes both sides along.
+    Where the originals are not the same there is nothing else, so they are compared, drift allowed for."""
 
     name: str
     sizes: dict[str, int]
@@ -30,12 +36,31 @@ class WorkloadDifference:
     after_interval: tuple[float, float]
     before_config: dict[str, int] | None  # None: the original stays
     after_config: dict[str, int] | None
+    interval: tuple[float, float] = (0.0, math.inf)  # of the ratio: below 1 if those of the speed-ups exclude
+    before_original_us: float = 0.0  # what the original took in the same sittings
+    after_original_us: float = 0.0
+    certified: bool = True  # on both sides
 
     @property
     def is_clear(self) -> bool:
-        """Whether the intervals of the two speed-ups lie apart."""
-        (low, high), (other_low, other_high) = self.before_interval, self.after_interval
-        return high < other_low or other_high < low
+        """Whether the intervals of the two speed-ups exclude each other."""
+        return self.certified and not self.interval[0] <= 1 <= self.interval[1]
+
+    @property
+    def moved(self) -> str:
+        """Which side is not as it was, in words; empty: none is, or nobody knows."""
+        if not self.before_original_us or not self.after_original_us:
+            return ""
+        own, other = self.after_us / self.before_us, self.after_original_us / self.before_original_us
+        was = f"from {self.before_original_us:.1f} to {self.after_original_us:.1f} µs"
+        if not self.is_clear and abs(math.log(other)) > math.log(DRIFTED):
+            side = "slower" if other > 1 else "faster"
+            return f"the original was {side}, {was}, and the tuned kernel with it: the ratio is the same"
+        if not self.is_clear:
+            return ""
+        if abs(math.log(own)) >= abs(math.log(other)):
+            return f"the tuned kernel moved, from {self.before_us:.1f} to {self.after_us:.1f} µs"
+        return f"the original moved, {was}, and the tuned kernel did not move with it"
 
 
 @dataclass(frozen=True)
@@ -54,6 +79,7 @@ class ComparedRun:
     evaluations: int
     seconds: float
     geometric_mean: float | None  # of its verified speed-ups
+    headline: str = ""  # that in words
 
     @classmethod
     def of(cls, report: Report, name: str) -> ComparedRun:
@@ -70,6 +96,7 @@ class ComparedRun:
             sum(report.evaluations.values()),
             report.seconds,
             report.geometric_mean,
+            report.figure.words if report.figure is not None else "",
         )
 
 
@@ -87,6 +114,7 @@ class RunDifference:
     version: int = 1
     runs: tuple[ComparedRun, ...] = ()  # all of them, the first first
     others: tuple[RunDifference, ...] = ()
+    interval: tuple[float, float] = (0.0, math.inf)  # of the mean
 
     @property
     def pairs(self) -> tuple[RunDifference, ...]:
@@ -98,8 +126,13 @@ class RunDifference:
         return min(self.workloads, key=lambda w: w.ratio)
 
     def below(self, threshold: float) -> tuple[WorkloadDifference, ...]:
-        """The workloads whose ratio is less than this."""
-        return tuple(w for w in self.workloads if w.ratio < threshold)
+        """The workloads whose ratio is less than this, with all of its interval."""
+        return tuple(w for w in self.workloads if w.certified and w.interval[1] < threshold)
+
+    def unclear(self, threshold: float) -> tuple[WorkloadDifference, ...]:
+        """Those of which nobody can tell: the ratio is less, not all of its interval is."""
+        below = self.below(threshold)
+        return tuple(w for w in self.workloads if w.ratio < threshold and w not in below)
 
 
 def differences(reports: Sequence[tuple[Report, str]]) -> RunDifference:
@@ -133,22 +166,64 @@ def difference(before: Report, after: Report, before_name: str, after_name: str)
     if not shared:
         both = f"{', '.join(old)} in {before_name}, {', '.join(new)} here"
         raise BadInput(f"the two have no workload in common: {both}", where=after_name, hint=hint)
-    by_time = (before.backend, before.device) == (after.backend, after.device)
-    rows = tuple(_pair(old[name], new[name], by_time) for name in shared)
-    total = sum(row.weight for row in rows)
-    mean = math.exp(sum(row.weight * math.log(row.ratio) for row in rows) / total)
-    notes = _notes(before, after, old, new, by_time)
+    same_device = (before.backend, before.device) == (after.backend, after.device)
+    by_time = same_device and not _same_original(before, after)
+    slack = _slack(before), _slack(after)
+    rows = tuple(compared_workload(old[name], new[name], by_time, *slack) for name in shared)
+    mean = mean_figure([Figure(row.ratio, *row.interval) for row in rows], [row.weight for row in rows])
+    notes = _notes(before, after, old, new, same_device)
     notes += [f"the weight of {name} is not the same in both; the second run's counts" for name in changed]
     judged_by = "time" if by_time else "speed-up"
-    return RunDifference(before.problem, before_name, after_name, judged_by, mean, rows, tuple(notes))
+    interval = mean.low, mean.high
+    parts = (judged_by, mean.value, rows, tuple(notes))
+    return RunDifference(before.problem, before_name, after_name, *parts, interval=interval)
 
 
-def _pair(old: WorkloadReport, new: WorkloadReport, by_time: bool) -> WorkloadDifference:
-    ratio = old.tuned_us / new.tuned_us if by_time else new.speedup / old.speedup
-    times, speedups = (old.tuned_us, new.tuned_us), (old.speedup, new.speedup)
-    intervals, configs = (old.interval, new.interval), (old.config, new.config)
-    figures = ratio, *times, *speedups
-    return WorkloadDifference(new.name, new.sizes, new.weight, *figures, *intervals, *configs)
+def _same_original(before: Report, after: Report) -> bool:
+    return before.digests.get("original source") == after.digests.get("original source")
+
+
+def _slack(report: Report) -> float:
+    """By which the intervals of a report that is older than `Report.interval` are too narrow: they cover one
+    sitting's samples, and the next sitting of the same kernel is as far away as this."""
+    return 1.0 if report.interval is not None else math.exp(3 * BETWEEN)
+
+
+def compared_workload(
+    old: WorkloadReport,
+    new: WorkloadReport,
+    by_time: bool = False,
+    old_slack: float = 1.0,
+    new_slack: float = 1.0,
+) -> WorkloadDifference:
+    ratio = new.speedup / old.speedup
+    low = _over(new.interval[0], old.interval[1]) / old_slack / new_slack
+    high = _over(new.interval[1], old.interval[0]) * old_slack * new_slack
+    if by_time:
+        shift = old.tuned_us / new.tuned_us / ratio
+        ratio, low, high = ratio * shift, low * shift / DRIFT, high * shift * DRIFT
+    return WorkloadDifference(
+        name=new.name,
+        sizes=new.sizes,
+        weight=new.weight,
+        ratio=ratio,
+        before_us=old.tuned_us,
+        after_us=new.tuned_us,
+        before_speedup=old.speedup,
+        after_speedup=new.speedup,
+        before_interval=old.interval,
+        after_interval=new.interval,
+        before_config=old.config,
+        after_config=new.config,
+        interval=(low, high),
+        before_original_us=0.0 if by_time else old.baseline_us,
+        after_original_us=new.baseline_us,
+        certified=not old.doubt and not new.doubt,
+    )
+
+
+def _over(one: float, other: float) -> float:
+    return one / other if other > 0 else math.inf
 
 
 def _notes(
@@ -156,18 +231,22 @@ def _notes(
     after: Report,
     old: Mapping[str, WorkloadReport],
     new: Mapping[str, WorkloadReport],
-    by_time: bool,
+    same_device: bool,
 ) -> list[str]:
     notes = []
-    if not by_time:
-        devices = f"{before.device} and {after.device}"
-        notes.append(f"the devices are {devices}: speed-ups are compared, since times cannot be")
+    if not same_device:
+        notes.append(f"the devices are {before.device} and {after.device}")
     elif before.driver != after.driver:
         notes.append(f"the driver changed from {before.driver} to {after.driver}")
     if before.compiler != after.compiler:
         notes.append(f"the compiler changed from {before.compiler or 'none'} to {after.compiler or 'none'}")
-    if before.digests.get("original source") != after.digests.get("original source"):
-        notes.append("the original kernel is not the same in both: compare times, not speed-ups")
+    if not _same_original(before, after):
+        what = f"times are compared, and {DRIFT - 1:.0%} either way may be the machine's drift"
+        notes.append(
+            f"the original kernel is not the same in both: {what if same_device else 'speed-ups say little'}"
+        )
+    doubts = {w.name: w.doubt for w in (*old.values(), *new.values()) if w.doubt}
+    notes += [f"{name} is not certified in both runs: {doubt}" for name, doubt in doubts.items()]
     notes += [f"the first run was {before.unproven}"] if before.unproven else []
     notes += [f"the second run was {after.unproven}"] if after.unproven else []
     alone = [*(n for n in old if n not in new), *(n for n in new if n not in old)]

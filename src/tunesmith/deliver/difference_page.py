@@ -28,7 +28,7 @@ def workload_grid(found: RunDifference) -> Grid:
 
 
 def _pair_row(w: WorkloadDifference) -> tuple[str, ...]:
-    spans = f"{_span(w.before_interval)}, {_span(w.after_interval)}: {_apart(w)}"
+    spans = f"{_span(w.before_interval)}, {_span(w.after_interval)}: {_apart(w)}, ratio {_ratio_span(w)}"
     times = (f"{t:.1f} µs" for t in (w.before_us, w.after_us))
     return w.name, *times, f"{w.ratio:.3f}×", f"{w.before_speedup:.2f}×", f"{w.after_speedup:.2f}×", spans
 
@@ -48,7 +48,9 @@ def _rows_of(found: RunDifference, name: str) -> list[tuple[str, ...]]:
             own = f"{w.before_us:.1f} µs", "1.000×", f"{w.before_speedup:.2f}×", _span(w.before_interval)
             rows.insert(0, (name, pair.before, *own, ""))
         own = f"{w.after_us:.1f} µs", f"{w.ratio:.3f}×", f"{w.after_speedup:.2f}×", _span(w.after_interval)
-        rows.append((name, pair.after, *own, f"by {pair.judged_by}, intervals {_apart(w)}"))
+        rows.append(
+            (name, pair.after, *own, f"by {pair.judged_by}, intervals {_apart(w)}, ratio {_ratio_span(w)}")
+        )
     return rows
 
 
@@ -67,10 +69,12 @@ def runs_grid(found: RunDifference) -> Grid:
 def mean_lines(found: RunDifference) -> list[tuple[str, str]]:
     """What each run comes to against the first, with its name where there are several."""
     if not found.others:
-        return [("geometric mean", f"{found.ratio:.3f}× by {found.judged_by}")]
-    return [
-        ("geometric mean", f"{pair.ratio:.3f}× by {pair.judged_by}, {pair.after}") for pair in found.pairs
-    ]
+        return [("geometric mean", _mean_text(found))]
+    return [("geometric mean", f"{_mean_text(pair)}, {pair.after}") for pair in found.pairs]
+
+
+def _mean_text(pair: RunDifference) -> str:
+    return f"{pair.ratio:.3f}× ({pair.interval[0]:.3f} to {pair.interval[1]:.3f}) by {pair.judged_by}"
 
 
 def config_lines(found: RunDifference) -> list[tuple[str, str]]:
@@ -88,17 +92,28 @@ def config_lines(found: RunDifference) -> list[tuple[str, str]]:
 def note_lines(found: RunDifference) -> list[tuple[str, str]]:
     several = bool(found.others)
     return [
-        ("note", f"{pair.after}: {note}" if several else note) for pair in found.pairs for note in pair.notes
+        ("note", f"{pair.after}: {note}" if several else note)
+        for pair in found.pairs
+        for note in (*(f"{w.name}: {w.moved}" for w in pair.workloads if w.moved), *pair.notes)
     ]
 
 
 def slower_text(found: RunDifference, threshold: float) -> str:
     """The workloads below the threshold, with their runs where there are several; empty: there is none."""
+    return _listed(found, [pair.below(threshold) for pair in found.pairs])
+
+
+def unclear_text(found: RunDifference, threshold: float) -> str:
+    """Those of which it cannot be told."""
+    return _listed(found, [pair.unclear(threshold) for pair in found.pairs])
+
+
+def _listed(found: RunDifference, chosen: Sequence[Sequence[WorkloadDifference]]) -> str:
     several = bool(found.others)
     return ", ".join(
-        f"{w.name} {w.ratio:.3f}×{f' in {pair.after}' if several else ''}"
-        for pair in found.pairs
-        for w in pair.below(threshold)
+        f"{w.name} {w.ratio:.3f}× ({_ratio_span(w)}){f' in {pair.after}' if several else ''}"
+        for pair, workloads in zip(found.pairs, chosen, strict=True)
+        for w in workloads
     )
 
 
@@ -106,12 +121,16 @@ def _span(interval: tuple[float, float]) -> str:
     return f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
+def _ratio_span(w: WorkloadDifference) -> str:
+    return f"{w.interval[0]:.3f} to {w.interval[1]:.3f}"
+
+
 def _apart(w: WorkloadDifference) -> str:
     return "apart" if w.is_clear else "overlap"
 
 
 def _mean(run: ComparedRun) -> str:
-    return "" if run.geometric_mean is None else f"{run.geometric_mean:.2f}×"
+    return run.headline
 
 
 # -- as a whole ---------------------------------------------------------------------------------------------
@@ -155,8 +174,9 @@ def difference_page(found: RunDifference, threshold: float | None = None) -> str
 
 
 def _verdict(found: RunDifference, threshold: float) -> str:
-    slower = slower_text(found, threshold)
-    return f"Below {threshold}×: {slower}." if slower else f"No workload is below {threshold}×."
+    slower, unclear = slower_text(found, threshold), unclear_text(found, threshold)
+    below = f"Below {threshold}×: {slower}." if slower else f"No workload is below {threshold}×."
+    return f"{below} Cannot tell: {unclear}." if unclear else below
 
 
 LEFT, TOP, HIGH, BETWEEN = 240.0, 66.0, 22.0, 12.0

@@ -20,12 +20,12 @@ from tunesmith.run import events as ev
 from tunesmith.run.boundary import SLOWER
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
+from tunesmith.run.figures import best_so_far
 from tunesmith.run.outcome import Outcome, Trial, median
 from tunesmith.run.prior import change_text
 from tunesmith.run.racing import CLAIM
 from tunesmith.run.report import Report
 from tunesmith.run.rounds import BY_SEARCH
-from tunesmith.run.scores import best_so_far, best_tried
 from tunesmith.run.state import State
 from tunesmith.run.survey import planned
 from tunesmith.text import counted, first_line, flat, plain
@@ -114,8 +114,9 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Admitted(candidate=candidate) if is_concrete(state):
             return f"kernel {candidate} is right"
         case ev.Searched(candidate) if is_concrete(state):
-            best = best_so_far(state) or 1.0
-            return f"kernel {candidate} is measured; best so far {best:.2f}× {BY_SEARCH}"
+            best = best_so_far(state)
+            gain = best.speedup if best is not None else 1.0
+            return f"kernel {candidate} is measured; best so far {gain:.2f}× {BY_SEARCH}"
         case ev.Admitted(candidate=own) if (plain := state.plain_kernel) is not None and plain.id == own:
             return f"template {own} is right, and the expert reads it: its moves are made on that from now on"
         case ev.Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
@@ -220,7 +221,7 @@ def _searching(state: State) -> str:
         tried = counted(len(state.gated(state.draft.id)), "configuration")
         return f"checking {noun(state.settings)} {state.draft.id}, {tried}"
     leader = best_so_far(state)
-    best = f", best so far {leader:.1f}× {BY_SEARCH}" if leader is not None else ""
+    best = f", best so far {leader.speedup:.2f}× {BY_SEARCH}" if leader is not None else ""
     trouble = f", {failed} failed" if failed else ""
     if raced := len(state.finalists()):
         entered = state.asked.count("finalist")
@@ -281,7 +282,7 @@ class Progress:
         """As soon as there is one; of a run that is resumed only where it had none before."""
         if state.started is None or self._gained is state.started or not isinstance(event, ev.Measured):
             return
-        best = best_tried(state)
+        best = best_so_far(state)
         if best is None or best.speedup < CLAIM:
             return
         self._gained = state.started

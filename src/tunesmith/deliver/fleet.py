@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tunesmith.run.figures import Figure
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.report import Report
 from tunesmith.text import digest_of
@@ -24,25 +25,29 @@ class VerifiedCell:
     """What a finished run delivers, over its workloads by their weights."""
 
     speedup: float  # geometric mean; 1: the original stays
-    interval: tuple[float, float]  # geometric means of the ends of the workloads' 95 % intervals
+    interval: tuple[float, float]  # 95 %
     floor: float | None  # how many times its floor it takes, in the geometric mean; None: not known
     winner: str  # digest of the configurations that won
+    doubt: str = ""  # why it is not certified
+
+    @property
+    def figure(self) -> Figure:
+        return Figure(self.speedup, *self.interval, self.doubt)
 
     @staticmethod
     def of(report: Report) -> VerifiedCell | None:
         """None: it is not finished, or nobody could prove it."""
         if not report.finished or report.unproven:
             return None
-        weights = [w.weight for w in report.workloads]
-        lows, highs = ([w.interval[end] for w in report.workloads] for end in (0, 1))
-        if not weights or not all(value > 0 for value in (*lows, *highs)):
-            return VerifiedCell(report.geometric_mean or 1.0, (1.0, 1.0), None, "")
+        figure = report.figure
+        if figure is None:
+            return VerifiedCell(1.0, (1.0, 1.0), None, "")
         distances = [b.tuned_distance or b.distance for b in report.bounds]
         known = [distance for distance in distances if distance]
         floor = geometric_mean(known) if known and len(known) == len(report.workloads) else None
         chosen = [f"{w.name} {sorted((w.config or {}).items())}" for w in report.workloads]
-        span = geometric_mean(lows, weights), geometric_mean(highs, weights)
-        return VerifiedCell(report.geometric_mean or 1.0, span, floor, digest_of(*chosen)[:16])
+        interval, winner = (figure.low, figure.high), digest_of(*chosen)[:16]
+        return VerifiedCell(figure.value, interval, floor, winner, figure.doubt)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def cell_values(row: FleetRow) -> tuple[str, ...]:
     best = f"({row.best:.2f}×)" if row.evaluations and row.best > 1 else ""
     speedup, span, floor = best, "", ""
     if (found := row.verified) is not None:
-        speedup, span = f"{found.speedup:.2f}×", f"{found.interval[0]:.2f} to {found.interval[1]:.2f}"
+        speedup, span = found.figure.words, found.figure.span
         floor = ratio_text(found.floor) if found.floor is not None else ""
     about = (row.problem, row.device, row.author, row.status)
     return (*about, speedup, span, floor, f"{row.device_seconds / 3600:.4f}", str(row.evaluations))

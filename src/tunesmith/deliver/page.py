@@ -36,6 +36,7 @@ from tunesmith.deliver.report_parts import (
     verified_grid,
 )
 from tunesmith.deliver.report_sections import BEST, effect_text, sections
+from tunesmith.run.figures import Figure
 from tunesmith.run.report import BoundReport, Report, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.text import Inside, Markup, counted, cut, element, joined
@@ -177,8 +178,8 @@ def _written(report: Report) -> str:
 def _first_screen(report: Report) -> list[Markup]:
     proven = bool(report.workloads) and not report.unproven
     inside: list[Markup] = [element("h2", "What was verified" if proven else "What is known, not verified")]
-    if report.geometric_mean is not None:
-        inside.append(figures_markup(_figures(report, report.geometric_mean)))
+    if report.figure is not None:
+        inside.append(figures_markup(_figures(report, report.figure)))
     grid = verified_grid(report)
     if grid is not None and report.survey is None:
         grid = _with_floors(report, grid)
@@ -193,12 +194,13 @@ def _first_screen(report: Report) -> list[Markup]:
     return [element("section", *inside, id="verified")]
 
 
-def _figures(report: Report, mean: float) -> list[tuple[str, str, bool]]:
+def _figures(report: Report, mean: Figure) -> list[tuple[str, str, bool]]:
     cases = counted(report.verified_cases, "fresh case")
     proven = (
         f", verified on {cases}" if report.verified_cases else ", not verified" if report.unproven else ""
     )
-    found = [(f"{mean:.2f}×", f"geometric mean{proven}", bool(report.verified_cases and mean > 1))]
+    about = f"geometric mean{proven}, {mean.span}" if mean.low < mean.high else f"geometric mean{proven}"
+    found = [(mean.words, about, bool(report.verified_cases and mean.shown > 1))]
     if report.finished and report.workloads:
         kept = sum(w.config is not None for w in report.workloads)
         found.append((f"{kept} of {len(report.workloads)}", "workloads with a faster kernel", False))
@@ -232,7 +234,7 @@ def _floor(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str]:
 
 
 def _spoken(workloads: Sequence[WorkloadReport]) -> str:
-    won = [w.speedup for w in workloads if w.config is not None]
+    won = [w.figure.shown for w in workloads if w.config is not None]
     return f"Speed-ups with their intervals: {min(won):.2f}× to {max(won):.2f}×; figures in the table"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tunesmith.deliver.exports import names_for
 from tunesmith.run.chain import is_broken
+from tunesmith.run.figures import Figure
 from tunesmith.run.report import Failure, Report, UnfinishedBest, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.store import CERTIFICATE
@@ -62,7 +63,11 @@ class ReportSection:
 
 
 def interval_text(w: WorkloadReport) -> str:
-    return f"{w.interval[0]:.2f} to {w.interval[1]:.2f}" if w.config is not None else "the original stays"
+    return w.figure.span if w.config is not None else "the original stays"
+
+
+def mean_text(figure: Figure) -> str:
+    return figure.words if figure.low == figure.high else f"{figure.words} ({figure.span})"
 
 
 def config_text(config: dict[str, int] | None, template: str = "") -> str:
@@ -144,7 +149,7 @@ def verified_grid(report: Report) -> Grid | None:
 
 
 def _figures(w: WorkloadReport) -> tuple[str, ...]:
-    return f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", f"{w.speedup:.2f}×"
+    return f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", w.figure.words
 
 
 def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tuple[str, str]]:
@@ -156,12 +161,13 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
 
     own, aside = (shlex.quote(folder), "") if folder else (".", " (in this folder)")
     found: list[tuple[str, str]] = []
-    if report.geometric_mean is not None:
+    if report.figure is not None:
         cases = counted(report.verified_cases, "fresh case")
         proven = f"verified on {cases}; " if report.verified_cases else ""
-        found.append(("geometric mean", f"{report.geometric_mean:.2f}×, {proven}{report.judged_by}"))
+        found.append(("geometric mean", f"{mean_text(report.figure)}, {proven}{report.judged_by}"))
     elif report.unproven:
         found.append(("not verified", report.unproven))
+    found += [("not certified", one_line(f"{w.name}: {w.doubt}")) for w in report.workloads if w.doubt]
     if not report.finished and (report.survey is None or report.live or report.so_far):
         found.append(status_text(report))
     found += [("note", one_line(text, note)) for text in report.notes[:NOTES]]

@@ -10,6 +10,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.baked import baked_services
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.delivery import builds_known, delivery
+from tunesmith.run.figures import as_shown
 from tunesmith.run.ports import Delivery
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State
@@ -20,7 +21,7 @@ def delivered(problem: Problem, state: State, template_of: TemplateOf) -> Delive
     choice = verified_choice(problem, state)
     services = [s for s in baked_services(problem, state, template_of, choice) if s.shown]
     known = (builds_known(state), state.compiler, services)
-    return delivery(problem, template_of, state.device, choice, *known)
+    return delivery(problem, template_of, state.device, as_shown(state, choice), *known)
 
 
 def tuned_files(

@@ -102,4 +102,8 @@ def together(parts: Sequence[Timed]) -> Timed:
     """Requests as one measurement; clocks as they stood in the end."""
     samples = tuple(tuple(chain(*each)) for each in zip(*(part.samples for part in parts), strict=True))
     discarded, busy = sum(part.discarded for part in parts), sum(part.busy for part in parts)
-    return Timed(samples, discarded, busy, clocks=parts[-1].clocks)
+    disturbance = next((part.disturbance for part in parts if part.disturbance), "")
+    disturbed = sum(part.disturbed for part in parts)
+    return Timed(
+        samples, discarded, busy, clocks=parts[-1].clocks, disturbed=disturbed, disturbance=disturbance
+    )

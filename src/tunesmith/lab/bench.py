@@ -25,6 +25,7 @@ from tunesmith.lab import references as reference
 from tunesmith.lab import user_compare
 from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.device_cases import StoredCases
+from tunesmith.lab.device_lock import BUSY, DeviceBusy, DeviceLock, lock_name
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.timing import Stopwatch
 from tunesmith.problem.device import Device
@@ -40,6 +41,8 @@ WRITTEN_WHOLE = 1 << 18  # bytes; of larger arrays only what changes
 STATEFUL = ("input", "output", "workspace")  # what stays as it is between two calls
 REMEMBERING = ("input", "workspace")
 VISITS = 5  # more to the same workspace, where nothing is timed and so nobody looks at timed launches
+# What waits for a turn, though not for long, so as not to disturb whoever times.
+RUNS_KERNELS = (m.RunCase, m.StoreCase, m.CheckCase, m.CheckCases, m.LaunchOnce)
 _FAILURES: dict[type[Exception], str] = {
     port.BuildFailed: "build",
     OutOfMemory: "memory",
@@ -47,6 +50,7 @@ _FAILURES: dict[type[Exception], str] = {
     port.DeviceLost: "lost",
     port.Unsupported: "unsupported",
     reference.UserCodeFailed: "user",
+    DeviceBusy: BUSY,
 }
 
 
@@ -81,63 +85,67 @@ class Bench:
         self._device: Device | None = None
         self._executables: dict[str, Executable] = {}
         self._stopwatch: Stopwatch | None = None
+        self._lock = DeviceLock()
         self._cases: StoredCases | None = None
 
     def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         try:
-            match request:
-                case m.TellProtection():
-                    return self.protection, ()
-                case m.ListDevices():
-                    found = self._backend.devices()
-                    cards = getattr(self._backend, "card", lambda _device: "")
-                    return m.Devices(found, tuple(map(cards, found))), ()
-                case m.ListCompilers():
-                    return m.Compilers(self.compilers()), ()
-                case m.Build():
-                    binary = self._build(request.unit, request.device)
-                    return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)
-                case m.Open():
-                    self._make_ready(request.device)
-                    return m.Done(), ()
-                case m.Load():
-                    self._load(request, blobs[0])
-                    return m.Done(), ()
-                case m.RunCase():
-                    return self._with_room(lambda: self._run_case(request))
-                case m.StoreCase():
-                    executable = self._executables[request.code_digest]
-                    return self._with_room(lambda: (self._stored().store(request, blobs, executable), ()))
-                case m.CheckCase():
-                    return self._with_room(lambda: self._check_and_send(request))
-                case m.CheckCases():
-                    return self._with_room(lambda: (self._check_cases(request), ()))
-                case m.JudgeOutputs():
-                    judged = self._stored().judge_outputs(request, blobs)
-                    return judged or m.Failed("forgotten", "there is no such case on the device"), ()
-                case m.TimeRuns():
-                    return self._time(request)
-                case m.TimeAll():
-                    return self._time_each(request.runs)
-                case m.CountClusters():
-                    return self._clusters(request), ()
-                case m.LaunchOnce():
-                    self._launch_once(request)
-                    return m.Done(), ()
-                case m.RunBare():
-                    self._run_bare(request, blobs)
-                    return m.Done(), ()
-                case m.Refer():
-                    return reference.compute(request)
-                case m.CompareOutputs():
-                    return user_compare.answer(request, blobs), ()
-                case m.FindTools() | m.RunUnder() | m.CountLaunches():
-                    return m.Failed("unsupported", "a worker that runs kernels starts no tools"), ()
+            with self._lock.shared() if isinstance(request, RUNS_KERNELS) else nullcontext():
+                return self._answer(request, blobs)
         except tuple(_FAILURES) as error:
             what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))
             return m.Failed(what, str(error)), ()
         except MemoryError:
             return m.Failed("memory", "the host has no memory left for the inputs"), ()
+
+    def _answer(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
+        match request:
+            case m.TellProtection():
+                return self.protection, ()
+            case m.ListDevices():
+                found = self._backend.devices()
+                return m.Devices(found, tuple(map(self._card, found))), ()
+            case m.ListCompilers():
+                return m.Compilers(self.compilers()), ()
+            case m.Build():
+                binary = self._build(request.unit, request.device)
+                return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)
+            case m.Open():
+                self._make_ready(request.device)
+                return m.Done(), ()
+            case m.Load():
+                self._load(request, blobs[0])
+                return m.Done(), ()
+            case m.RunCase():
+                return self._with_room(lambda: self._run_case(request))
+            case m.StoreCase():
+                executable = self._executables[request.code_digest]
+                return self._with_room(lambda: (self._stored().store(request, blobs, executable), ()))
+            case m.CheckCase():
+                return self._with_room(lambda: self._check_and_send(request))
+            case m.CheckCases():
+                return self._with_room(lambda: (self._check_cases(request), ()))
+            case m.JudgeOutputs():
+                judged = self._stored().judge_outputs(request, blobs)
+                return judged or m.Failed("forgotten", "there is no such case on the device"), ()
+            case m.TimeRuns():
+                return self._time(request)
+            case m.TimeAll():
+                return self._time_each(request.runs)
+            case m.CountClusters():
+                return self._clusters(request), ()
+            case m.LaunchOnce():
+                self._launch_once(request)
+                return m.Done(), ()
+            case m.RunBare():
+                self._run_bare(request, blobs)
+                return m.Done(), ()
+            case m.Refer():
+                return reference.compute(request)
+            case m.CompareOutputs():
+                return user_compare.answer(request, blobs), ()
+            case m.FindTools() | m.RunUnder() | m.CountLaunches():
+                return m.Failed("unsupported", "a worker that runs kernels starts no tools"), ()
 
     def _build(self, unit: m.Unit, device: Device) -> port.KernelBinary:
         if unit.vetted and digest_of(unit.source) != unit.vetted:
@@ -151,9 +159,14 @@ class Bench:
         self._device = device
         self._executables.clear()
         self._stopwatch = Stopwatch(session, device)
+        self._lock = DeviceLock(lock_name(device, self._card(device)))
         inspector = session.inspector
         self._cases = StoredCases(session, inspector, device) if inspector else None
         return session
+
+    def _card(self, device: Device) -> str:
+        card: Callable[[Device], str] = getattr(self._backend, "card", lambda _device: "")
+        return card(device)
 
     def _make_ready(self, device: Device) -> None:
         session = self._open(device)
@@ -186,14 +199,18 @@ class Bench:
     def _time(self, request: m.TimeRuns) -> Answer:
         executables = [self._executables[c.code_digest] for c in request.contenders]
         own = self._original(request)
-        timed, blobs = self._timing(lambda stopwatch: stopwatch.time(request, executables, own))
+        timed, blobs = self._timing(
+            lambda stopwatch: stopwatch.time(request, executables, own), [request], request.needs_turn
+        )
         return timed, tuple(blobs)
 
     def _time_each(self, requests: Sequence[m.TimeRuns]) -> Answer:
         loaded = self._executables
         each = [(r, loaded[c.code_digest], self._original(r)) for r in requests for c in r.contenders]
         assert len(each) == len(requests), "several at once are timed in alternation"
-        timed, blobs = self._timing(lambda stopwatch: stopwatch.time_each(each))
+        timed, blobs = self._timing(
+            lambda stopwatch: stopwatch.time_each(each), requests, all(r.needs_turn for r in requests)
+        )
         return m.AllTimed(timed), tuple(blobs)
 
     def _original(self, request: m.TimeRuns) -> Executable | None:
@@ -253,19 +270,26 @@ class Bench:
             kept.append(memory)
             session.run(bind_calls(run.plan, executable, pointers))
 
-    def _timing(self, action: Callable[[Stopwatch], T]) -> T:
+    def _timing(
+        self, action: Callable[[Stopwatch], T], requests: Sequence[m.TimeRuns], needs_turn: bool
+    ) -> T:
+        """In one turn. Data that the host draws is laid out before it."""
         stopwatch = self._stopwatch
         assert stopwatch is not None, "nothing has been loaded"
         if self._device is not None and self._device.untimed:
             raise port.Unsupported(f"nothing is timed on {self._device.name}: it stands in for a GPU")
         for _ in range(MEMORY_ATTEMPTS):
             try:
-                return action(stopwatch)
+                if self._device is not None and self._device.is_host:
+                    stopwatch.lay_out(requests)
+                with self._lock.alone() if needs_turn else self._lock.shared():
+                    return action(stopwatch)
             except OutOfMemory:
                 if self._cases is not None and self._cases.give_back():
                     continue  # what is kept for judging gives way first
                 stopwatch.rotate_less()
-        return action(stopwatch)
+        with self._lock.alone() if needs_turn else self._lock.shared():
+            return action(stopwatch)
 
     def _check_case(self, request: m.CheckCase) -> m.Reply:
         judged = self._stored().check(request, self._executables[request.code_digest])

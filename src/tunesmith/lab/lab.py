@@ -95,7 +95,7 @@ class LocalLab:
         self._shelf, self._identity = shelf, identity
         self.no_calls, self._onlooker = no_calls, onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
-        self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None)
+        self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
         self._policies = measuring.policies_of(device)
         own = (lambda: spawn("build"), device, settings.builders)
         self._builders = builders or Builders(*own, compiler=settings.compiler)

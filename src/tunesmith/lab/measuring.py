@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tunesmith.backends.messages import Draw, TimingPolicy
+from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
+from tunesmith.lab import believing
 from tunesmith.lab.believing import Believer
 from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.lab.dealt_draws import DRAWS, dealt, times_vary
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
@@ -133,8 +135,10 @@ WIDE = (
     'values = "normal" or a range for that argument'
 )
 
+QUIET_SECONDS, PATIENCE = 15.0, 60.0  # that one timing, and all of a run, wait for a quiet device
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 PLANS = 4096  # that are kept
-METHOD = 6  # counts changes of how times are taken, so that none is compared with an earlier one's
+METHOD = 7  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass
@@ -224,6 +228,7 @@ class TrialTimer:
         self._best: dict[str, float] = {}  # seconds by workload, of all candidates timed by themselves
         self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
         self._took: dict[str, float] = {}  # seconds of the original's first timing, all its inputs made anew
+        self._patience = PATIENCE  # seconds that this run still waits for a quiet device
         layout_seconds = partial(_layout_seconds, self._device)
         self._believer = Believer(self._runner, self._looks, layout_seconds, DATA_RATE)
 
@@ -297,20 +302,44 @@ class TrialTimer:
                 self._cache.put(result.key, result.timing)
         return [found[item.workload.name] for item in items]
 
-    def against_original(self, item: Ready, policy: TimingPolicy, fresh: int | None = None) -> Result:
-        """In alternation with the original. With the seed of `fresh` data nobody else ran in that process."""
+    def against_original(
+        self, item: Ready, policy: TimingPolicy, fresh: int | None = None, waits: bool = True
+    ) -> Result:
+        """In alternation with the original. With the seed of `fresh` data nobody else ran in that process.
+        Where time may depend on the data its rounds are dealt out to several draws of it. Where others
+        disturb it, it is taken again when it `waits` for a quiet device."""
         own = self._own(item.workload)
         if isinstance(own, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
-        race, deadline = self._race([own, item], policy, own, fresh), self._deadline(item, policy, 2)
-        run = self._runner.time(race, deadline)
-        timed = self._believer.believed(item.workload, item.plan, race, run, deadline, fresh is not None)
-        if isinstance(timed, Verdict):
-            return Result(item.workload.name, timed.status, detail=timed.detail)
-        theirs, ours = timed.samples
-        timing = Timing(ours, theirs, discarded=timed.discarded, clocks=timed.clocks)
+        parts: list[Timed] = []
+        for number, share in enumerate(dealt(policy, DRAWS if times_vary(self._problem) else 1)):
+            race = self._race([own, item], share, own, fresh, number)
+            timed = self._timed_quietly(item, race, share, fresh is not None, waits)
+            if isinstance(timed, Verdict):
+                return Result(item.workload.name, timed.status, detail=timed.detail)
+            parts.append(timed)
+        whole, draws = believing.together(parts), tuple(len(part.samples[0]) for part in parts)
+        theirs, ours = whole.samples
+        about = (whole.discarded, whole.clocks, whole.disturbed, whole.disturbance)
+        timing = Timing(ours, theirs, False, *about, draws)
         return self._result(item.workload, timing, self._key(item, policy))
+
+    def _timed_quietly(
+        self, item: Ready, race: Race, policy: TimingPolicy, is_last: bool, waits: bool
+    ) -> Timed | Verdict:
+        """Again and again until nobody disturbs it, for a while. Each time it is judged as ever."""
+        pause, last = FIRST_PAUSE, time.monotonic() + (min(QUIET_SECONDS, self._patience) if waits else 0.0)
+        while True:
+            deadline = self._deadline(item, policy, 2)
+            run = self._runner.time(race, deadline)
+            timed = self._believer.believed(item.workload, item.plan, race, run, deadline, is_last)
+            if isinstance(timed, Verdict) or not timed.disturbance or time.monotonic() + pause > last:
+                return timed
+            self._runner.note(f"waiting for a quiet device: {timed.disturbance}")
+            time.sleep(pause)
+            self._patience -= pause + policy.max_seconds
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:
         """In one request where the device allows it, which saves most of what they cost; where that fails,
@@ -362,8 +391,9 @@ class TrialTimer:
         policy: TimingPolicy,
         own: Ready | None = None,
         fresh: int | None = None,
+        number: int = 0,
     ) -> Race:
-        seed = seed_of(self._seed if fresh is None else fresh, "timing")
+        seed = seed_of(self._seed if fresh is None else fresh, "timing", *([number] if number else []))
         draw = Draw("normal", seed, self._problem.inputs)
         warm = items[0].workload.cache == "warm"
         original = (own.code, own.plan) if own else None

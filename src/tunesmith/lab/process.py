@@ -17,6 +17,7 @@ from tunesmith.backends import messages as m
 from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
 from tunesmith.errors import DeviceMissing, TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
+from tunesmith.lab.processor_waits import processor_ticks
 from tunesmith.problem.codec import (
     Malformed,
     decode_tagged,
@@ -115,16 +116,6 @@ class Patience:
             return 1.0
         every, stolen = (now - then for now, then in zip(self._ticks, before, strict=True))
         return max(0.1, 1.0 - stolen / every) if every > 0 else 1.0
-
-
-def processor_ticks() -> tuple[int, int]:
-    """Of all processors so far, and those that others were given; zeros where nobody counts."""
-    try:
-        with open("/proc/stat", encoding="ascii") as file:
-            fields = [int(field) for field in file.readline().split()[1:9]]
-    except (OSError, ValueError):
-        return 0, 0
-    return (sum(fields), fields[7]) if len(fields) == 8 else (0, 0)
 
 
 def _answers(request: Request, reply: Reply, blobs: Sequence[bytes]) -> bool:

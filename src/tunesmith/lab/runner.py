@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import TypeVar
 from tunesmith.backends import messages as m
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.device_lock import BUSY, TURN_WAIT
 from tunesmith.lab.memory import Verdict, blobs_of
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.lab.references import USER_CODE_HINT
@@ -19,10 +21,13 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, Status
 
 R = TypeVar("R", bound=m.Reply)
+A = TypeVar("A")
 
 LOAD_SECONDS = 60.0
 ATTEMPTS = 3
 NOT_ASKED = Verdict(Status.CRASHED, "the worker answered something else than was asked")
+MAX_WAIT = 300.0  # seconds for a turn; then it is timed beside others, which is no quiet measurement
+NO_TURN = Verdict(Status.TIMED_OUT, "another process has the device")
 FORGOTTEN = Verdict(Status.CRASHED, "the device has forgotten the case")
 _FAILED = {"memory": Status.OVER_LIMITS, "unsupported": Status.INFEASIBLE, "build": Status.BUILD_FAILED}
 
@@ -72,8 +77,15 @@ Generation = tuple[int, int]
 class Runner:
     """Asks one worker; with a `spare`, another has the device open when the first is renewed."""
 
-    def __init__(self, worker: WorkerProcess, device: Device, spare: WorkerProcess | None = None) -> None:
+    def __init__(
+        self,
+        worker: WorkerProcess,
+        device: Device,
+        spare: WorkerProcess | None = None,
+        notes: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         self._worker = worker
+        self.note = notes
         self._spare = spare
         self._renewals = 0
         self._opening: Future[None] | None = None
@@ -146,13 +158,25 @@ class Runner:
         return judged
 
     def time(self, race: Race, deadline: float) -> RaceRun | Verdict:
-        reply = self.ask_loaded(m.Timed, race.codes, race.request, deadline)
+        request = race.request
+        reply = self._in_turn(
+            lambda needs_turn: self.ask_loaded(
+                m.Timed, race.codes, replace(request, needs_turn=needs_turn), deadline
+            )
+        )
         return reply if isinstance(reply, Verdict) else self._sensible(RaceRun(*reply), race)
 
     def time_all(self, races: Sequence[Race], deadline: float) -> list[RaceRun] | Verdict:
         codes = [code for race in races for code in race.codes]
-        request = m.TimeAll(tuple(race.request for race in races))
-        reply = self.ask_loaded(m.AllTimed, codes, request, deadline)
+        requests = [race.request for race in races]
+        reply = self._in_turn(
+            lambda needs_turn: self.ask_loaded(
+                m.AllTimed,
+                codes,
+                m.TimeAll(tuple(replace(r, needs_turn=needs_turn) for r in requests)),
+                deadline,
+            )
+        )
         if isinstance(reply, Verdict):
             return reply
         found, (all_timed, blobs) = list[RaceRun](), reply
@@ -166,6 +190,16 @@ class Runner:
                 return sensible
             found.append(sensible)
         return found
+
+    def _in_turn(self, ask: Callable[[bool], A | Verdict]) -> A | Verdict:
+        """Asked until the device's turn comes, each time with the whole deadline; without one in the end."""
+        last = time.monotonic() + MAX_WAIT
+        reply = ask(True)
+        if reply is NO_TURN:
+            self.note("waiting for the device: another Tunesmith process is timing on it")
+        while reply is NO_TURN:
+            reply = ask(time.monotonic() < last)
+        return reply
 
     def _sensible(self, run: RaceRun, race: Race) -> RaceRun | Verdict:
         """Samples for every contender, as many for one as for the other, times above zero, and a look at
@@ -260,7 +294,8 @@ class Runner:
     ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         try:
             only = self._generation
-            reply, answer = self._worker.request(request, blobs, deadline=deadline, generation=only)
+            patience = deadline + TURN_WAIT  # what it waits for a turn is not its time
+            reply, answer = self._worker.request(request, blobs, deadline=patience, generation=only)
         except WorkerTimedOut:
             return Verdict(Status.TIMED_OUT, f"no answer within {deadline:.1f} s")
         except WorkerDied as error:
@@ -268,6 +303,8 @@ class Runner:
         if isinstance(reply, m.Failed):
             if reply.what == "forgotten":
                 return FORGOTTEN
+            if reply.what == BUSY:
+                return NO_TURN
             if reply.what == "user":
                 raise BadInput(reply.message, hint=USER_CODE_HINT)
             if reply.what == "lost":

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tunesmith.backends.messages import Contender, Timed, TimedLook, TimeRuns, TimingPolicy
 from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, Recording, Session, Slots
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
 from tunesmith.lab.case_memory import CaseMemory
+from tunesmith.lab.disturbance import RETAKEN, Sample, disturbed_rounds, judge_rounds, sensitivity_of
 from tunesmith.lab.looks import CHANCE, Watch, turns
 from tunesmith.lab.memory import bind_calls
+from tunesmith.lab.processor_waits import read_waits
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan
 
@@ -22,6 +24,7 @@ PROBE = 8  # launches that tell how long one takes
 QUICK = 0.002  # seconds: what is slower the first time is looked at alone
 TURNS = 3  # how far writing may be ahead of reading: each takes a recording of its own
 DISTURBED = 4  # places of each slot that is written, before each chain
+ALIKE = 2  # times as long as another's: samples of two contenders differ by no more, where that can be
 WHOLE = 4  # a chain may take this many times as long as wanted, if it goes all the way round then
 
 
@@ -43,6 +46,11 @@ class _Contestant:
     recordings: dict[tuple[int, int, int, int], Recording] = field(default_factory=dict)
     watch: Watch | None = None  # None: nobody looks
 
+    @property
+    def seconds(self) -> float:
+        """Of a sample."""
+        return self.length * self.once
+
 
 class Stopwatch:
     """Times on one session."""
@@ -55,6 +63,7 @@ class Stopwatch:
         self._cursor = 0  # the slot after the one used last
         self._turn = 0  # how far writing was ahead of reading the last time round
         self._thrift = 1
+        self._sensitivity = sensitivity_of(device)
 
     def time(
         self, request: TimeRuns, executables: Sequence[Executable], original: Executable | None = None
@@ -66,15 +75,17 @@ class Stopwatch:
         watch, most = runners[-1].watch, self._affordable(runners, policy)
         watched = set(CHANCE.sample(range(most), min(policy.looks, most))) if watch is not None else set()
         least = max(policy.min_rounds, max(watched, default=0) + 1)
-        samples: list[list[float]] = [[] for _ in runners]
+        rounds: list[list[Sample]] = []
         looks: list[TimedLook] = []
         blobs: list[bytes] = []
-        discarded = rounds = 0
+        discarded = quiet = 0
         start = time.perf_counter()
-        while rounds < most:
-            order = range(len(runners)) if rounds % 2 == 0 else range(len(runners) - 1, -1, -1)
-            look = rounds in watched
-            taken = {i: self._sample(runners[i], runners[i].length, look)() for i in order}
+        retaken = RETAKEN if len(runners) > 1 else 1  # what is timed alone is claimed by nobody
+        while quiet < most and len(rounds) < retaken * most:
+            order = range(len(runners)) if len(rounds) % 2 == 0 else range(len(runners) - 1, -1, -1)
+            # A round that is taken again is looked at as often as another.
+            look = len(rounds) in watched if len(rounds) < most else CHANCE.random() * most < len(watched)
+            taken = {i: self._taken(runners[i], look) for i in order}
             if self._session.throttled() and discarded < policy.rounds:
                 discarded += 1
                 if watch is not None:
@@ -84,20 +95,42 @@ class Stopwatch:
                 seen, data = watch.settle()
                 looks += seen
                 blobs += data
-            rounds += 1
-            for i, seconds in taken.items():
-                samples[i].append(seconds)
+            rounds.append([taken[i] for i in range(len(runners))])
             if any(contestant.hopeless for contestant in runners):
                 break
-            if rounds >= least and self._spent(start) > policy.max_seconds:
+            spent = self._spent(start)
+            is_late = len(rounds) >= least and spent > policy.max_seconds
+            if is_late or len(rounds) >= most:
+                quiet = len(rounds) - len(disturbed_rounds(rounds, self._sensitivity))
+            # Where quiet rounds are too few, it goes on for as long again.
+            if is_late and (quiet >= policy.min_rounds or spent > retaken * policy.max_seconds):
                 break
+        judged = judge_rounds(rounds, policy.min_rounds, self._sensitivity)
+        if judged.disturbance and (others := self._session.neighbours()):
+            judged = replace(judged, disturbance=f"{judged.disturbance}; {others}")
+        if not request.needs_turn:
+            judged = replace(
+                judged, disturbance="other Tunesmith processes timed on the device all the while"
+            )
+        samples = [[rounds[n][i].seconds for n in judged.kept] for i in range(len(runners))]
+        disturbed = len(rounds) - len(judged.kept)
         if watch is not None and policy.whole and self._session.inspector is not None:
             changed, blobs_of_changed = watch.inputs_changed()
             looks += changed
             blobs += blobs_of_changed
         busy = sum(sum(s) * r.length for s, r in zip(samples, runners, strict=True))
         clocks = self._session.clocks() if len(runners) > 1 else ()
-        return Timed(tuple(map(tuple, samples)), discarded, busy, tuple(looks), clocks), blobs
+        about = (discarded, busy, tuple(looks), clocks, disturbed, judged.disturbance)
+        return Timed(tuple(map(tuple, samples)), *about), blobs
+
+    def _taken(self, contestant: _Contestant, look: bool) -> Sample:
+        """A sample, with what tells whether others had the device meanwhile."""
+        if not self._device.is_host:
+            seconds = self._sample(contestant, contestant.length, look)()
+            return Sample(seconds, _by_launch(self._session.parts(), contestant.length) or (seconds,))
+        before = read_waits()
+        seconds = self._sample(contestant, contestant.length, look)()
+        return Sample(seconds, waited=before.share_until(read_waits()))
 
     def _spent(self, start: float) -> float:
         """A simulated device spends no time: how busy the host is must not decide how often it is sampled."""
@@ -111,8 +144,7 @@ class Stopwatch:
     ) -> tuple[tuple[Timed, ...], list[bytes]]:
         """One contender after the other, each at its own workload. While the device plays the chains of one,
         those of the next are recorded; samples are looked at when all have been queued."""
-        for request, _, _ in requests:
-            self._lay_out(request)  # now, because a larger workload may replace what a smaller one has
+        self.lay_out([request for request, _, _ in requests])
         lined_up = [
             self._line_up(request, [executable], original, number)
             for number, (request, executable, original) in enumerate(requests)
@@ -152,6 +184,11 @@ class Stopwatch:
         self._arenas.give_back()
         self._scratch.give_back()
 
+    def lay_out(self, requests: Sequence[TimeRuns]) -> None:
+        """Now, because a larger workload may replace what a smaller one has, and drawing takes its time."""
+        for request in requests:
+            self._lay_out(request)
+
     def _lay_out(self, request: TimeRuns) -> tuple[list[BufferPlan], int, dict[str, Arena]]:
         judges = () if request.original is None else (request.original,)
         buffers = _union([c.plan.buffers for c in (*request.contenders, *judges)])
@@ -172,6 +209,11 @@ class Stopwatch:
             self._contestant(c, x, buffers, arenas, slots, request)
             for c, x in zip(request.contenders, executables, strict=True)
         ]
+        _make_alike(runners)
+        if self._session.inspector is not None and len(runners) > 1:
+            for contestant in runners:
+                self._turn += -(-contestant.length // slots)  # so that the next writes elsewhere
+                contestant.turn = self._turn % slots
         if request.original is not None:
             plan, parts = request.contenders[-1].plan, (self._session, self._device, self._arenas)
             runners[-1].watch = Watch(*parts, self._scratch, arenas, plan, request, original, number)
@@ -205,7 +247,7 @@ class Stopwatch:
         probe = min(PROBE, slots) if is_quick and self._device.inspects else 1
         contestant.once = self._sample(contestant, probe, look=False)()
         contestant.hopeless = policy.give_up is not None and contestant.once > policy.give_up
-        contestant.length = probe if contestant.hopeless else _length(contestant, policy)
+        contestant.length = probe if contestant.hopeless else _length(contestant, policy.chain_seconds)
         if self._session.inspector is not None:
             self._turn += -(-contestant.length // slots)  # so that the next writes elsewhere
         return contestant
@@ -288,11 +330,33 @@ def sparing(visits: Sequence[Slots], kept: int, slots: int) -> tuple[Slots, ...]
     return tuple((r, other if n > kept and w == spared else w) for n, (r, w) in enumerate(visits))
 
 
-def _length(contestant: _Contestant, policy: TimingPolicy) -> int:
+def _by_launch(parts: Sequence[float], length: int) -> tuple[float, ...]:
+    """Seconds of one launch, by the parts that a chain falls into."""
+    ends = [(n + 1) * length // len(parts) for n in range(len(parts))]
+    return tuple(part / (end - start) for part, start, end in zip(parts, [0, *ends], ends, strict=False))
+
+
+def _make_alike(contestants: Sequence[_Contestant]) -> None:
+    """Samples of like length, so that whatever else the device does hits one as often as the other: the short
+    one is repeated, as far as a chain may be long; then the long one is cut."""
+    if any(contestant.hopeless for contestant in contestants):
+        return
+    wanted = max(contestant.seconds for contestant in contestants)
+    for contestant in contestants:
+        if contestant.seconds * ALIKE < wanted:
+            contestant.length = _length(contestant, wanted)
+    least = min(contestant.seconds for contestant in contestants)
+    for contestant in contestants:
+        if contestant.seconds > ALIKE * least:
+            contestant.length = _length(contestant, least, whole=1.0)
+
+
+def _length(contestant: _Contestant, seconds: float, whole: float = WHOLE) -> int:
+    """Launches for a sample of so many seconds."""
     slots, once = contestant.slots, contestant.once
-    length = min(MAX_CHAIN, max(1, math.ceil(policy.chain_seconds / max(once, 1e-7))))
-    whole = slots <= MAX_CHAIN and slots * once <= WHOLE * policy.chain_seconds
-    if whole and not contestant.restored:
+    length = min(MAX_CHAIN, max(1, math.ceil(seconds / max(once, 1e-7))))
+    goes_round = slots <= MAX_CHAIN and slots * once <= whole * seconds
+    if goes_round and not contestant.restored:
         return -(-length // slots) * slots  # whole rounds: one recording serves every sample
     return slots // -(-slots // min(length, slots))  # parts of one size, that together go all the way round
 

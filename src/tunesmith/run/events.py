@@ -84,6 +84,7 @@ class Started:
     # Templates given that a model once wrote: name, empty the first one's, -> author. None: an older run
     # that does not say.
     authors: tuple[tuple[str, str], ...] | None = None
+    weights: tuple[tuple[str, float], ...] = ()  # of the workloads; empty: equal, or an older run
 
 
 @dataclass(frozen=True)

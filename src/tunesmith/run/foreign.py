@@ -36,7 +36,11 @@ _PARAMETER = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 def foreign_entry(entry: LibraryEntry) -> LibraryEntry:
     """As it may be used here: vetted as a model's text is, whoever it says has written it; words short and on
     one line, numbers that can be. Malformed: it is no entry of any run."""
-    numbers = [entry.speedup, *(n for s in entry.served for n in (s.speedup, *s.interval, s.weight))]
+    numbers = [
+        entry.speedup,
+        *(entry.interval or ()),
+        *(n for s in entry.served for n in (s.speedup, *s.interval, s.weight)),
+    ]
     if not all(math.isfinite(number) and number >= 0 for number in numbers) or not entry.speedup:
         raise Malformed(f"not a library entry: speed-ups of {entry.speedup}")
     configs = [*entry.best, *(s.config for s in entry.served)]

@@ -20,7 +20,8 @@ from tunesmith.problem.template_file import guarded
 from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Row, Templates, rows_for
 from tunesmith.run.events import STORED, Primed
-from tunesmith.run.outcome import geometric_mean, median
+from tunesmith.run.figures import Figure, run_figure
+from tunesmith.run.outcome import median
 from tunesmith.run.ports import Tried
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
@@ -68,7 +69,7 @@ class LibraryEntry:
     headers: tuple[tuple[str, str], ...]  # its own, beside the problem's
     moves: tuple[str, ...]
     author: str  # the model that wrote it, however long ago; empty: the expert, or the user
-    speedup: float  # weighted geometric mean over what it served
+    speedup: float  # weighted geometric mean over the problem's workloads, 1 where it does not serve
     served: tuple[ServedWorkload, ...]
     best: tuple[Config, ...]  # to be tried first elsewhere
     rows: tuple[tuple[Config, float | None], ...]  # log speed-ups
@@ -77,17 +78,24 @@ class LibraryEntry:
     origin: str  # the run it comes from
     run: str = ""  # its identity (`run_id`); what it was verified by is in that run's journal
     certificate: str = ""  # SHA-256 of the run's certificate
+    interval: tuple[float, float] | None = None  # of the speed-up; None: an older entry does not say
+    doubt: str = ""  # why it is not certified
+
+    @property
+    def figure(self) -> Figure:
+        return Figure(self.speedup, *(self.interval or (self.speedup, self.speedup)), self.doubt)
 
     @property
     def about(self) -> str:
-        return f"{self.speedup:.2f}× on {self.device}, {self.date[:10]}"
+        return f"{self.figure.words} on {self.device}, {self.date[:10]}"
 
 
 def summary(entry: LibraryEntry) -> dict[str, object]:
     """An entry as a list shows it."""
-    known = ("name", "problem", "signature", "kernel", "device", "speedup", "workloads", "date", "origin")
-    workloads = tuple(served.workload for served in entry.served)
-    return {key: workloads if key == "workloads" else getattr(entry, key) for key in known}
+    known = ("name", "problem", "signature", "kernel", "device", "speedup", "date", "origin")
+    served = tuple(served.workload for served in entry.served)
+    own = {key: getattr(entry, key) for key in known}
+    return {**own, "workloads": served, "headline": entry.figure.words, "interval": entry.interval}
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,8 @@ def entries_of(
         )
         if not served:
             continue
-        own = state.candidate(candidate)
+        own, figure = state.candidate(candidate), run_figure(problem, choice, candidate)
+        assert figure is not None, "something is served"
         template = templates.of(own)
         if template.is_concrete:
             continue  # a kernel that has nothing to be searched again
@@ -216,13 +225,15 @@ def entries_of(
             headers=template.headers,
             moves=own.moves,
             author=templates.author_of(own),
-            speedup=geometric_mean([s.speedup for s in served], [s.weight for s in served]),
+            speedup=figure.value,
             served=served,
             best=best_of(problem, state, candidate),
             rows=tuple(thinned(rows_of(problem, state, candidate), STORED_ROWS)),
             files=tuple(sorted(files.items())),
             date=date,
             origin=origin,
+            interval=(figure.low, figure.high),
+            doubt=figure.doubt,
         )
         found.append(replace(entry, name=_name(entry)))
     return found

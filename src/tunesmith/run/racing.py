@@ -11,9 +11,20 @@ from functools import lru_cache
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.boundary import SLOWER, TimedSize, boundary_of, probes_of, ratio_of, rounds_of
-from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
+from tunesmith.run.outcome import (
+    Interval,
+    Outcome,
+    Result,
+    Timing,
+    all_or_nothing,
+    joined,
+    median,
+    median_interval,
+    speedup_interval,
+)
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
+from tunesmith.run.sittings import Settled, later_sittings, settle
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
 from tunesmith.space.grammar import tidy
@@ -34,6 +45,7 @@ class Pick:
     workload: str
     config: Config | None
     speedup: Interval
+    doubt: str = ""  # why the speed-up is not certified, in a sentence; empty: it is
 
 
 @dataclass(frozen=True)
@@ -87,10 +99,12 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     choice = choose(problem, state)
     picks = []
     for pick in choice.picks:
-        speedup = _claim(state, timing_of(state, pick.config, pick.workload))
-        holds = speedup is not None and not _slower_when_served(state, pick)
+        settled = settled_at(state, pick.config, pick.workload)
+        holds = settled is not None and settled.speedup.low > CLAIM and not _slower_when_served(state, pick)
         picks.append(
-            Pick(pick.workload, pick.config, speedup) if speedup and holds else _stays(pick.workload)
+            Pick(pick.workload, pick.config, settled.speedup, settled.doubt)
+            if settled and holds
+            else _stays(pick.workload)
         )
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
     if choice.general is None or not gains:
@@ -111,14 +125,8 @@ def verified_choice(problem: Problem, state: State) -> Winners:
 
 def _slower_when_served(state: State, pick: Pick) -> bool:
     """Whether the delivered kernel, called through its dispatch, was slower at the workload after all."""
-    calls = [
-        call.result
-        for served in state.served
-        for call in served.calls
-        if call.config == pick.config and call.result.workload == pick.workload
-    ]
-    ratio = ratio_of(calls[-1]) if calls else None
-    return ratio is not None and ratio < SLOWER
+    served = later_sittings(state, pick.config, pick.workload) if pick.config is not None else ()
+    return any(median(timing.ratios) < SLOWER for timing in served)
 
 
 def verified_cases(state: State, choice: Winners) -> int:
@@ -156,11 +164,28 @@ def timing_of(state: State, config: Config | None, workload: str) -> Result | No
     return found[-1] if found else None
 
 
+def sittings_of(state: State, config: Config, workload: str) -> tuple[Timing, ...]:
+    """The verification first, then the heats and the calls of what is delivered; none where it has none."""
+    proven = timing_of(state, config, workload)
+    if proven is None or proven.timing is None or not proven.timing.ratios:
+        return ()
+    heats = merged(state).get(config, {}).get(workload)
+    raced = (heats.timing,) if heats is not None and heats.timing and heats.timing.ratios else ()
+    return (proven.timing, *raced, *later_sittings(state, config, workload))
+
+
+def settled_at(state: State, config: Config | None, workload: str) -> Settled | None:
+    """What is claimed there by all sittings; None where nothing is."""
+    if config is None or not (sittings := sittings_of(state, config, workload)):
+        return None
+    return settle(sittings[0], sittings[1:], interval_seed(state, workload))
+
+
 def _claim(state: State, result: Result | None) -> Interval | None:
     """The speed-up by the paired measurements, where it may be claimed."""
     if result is None or result.timing is None or not result.timing.ratios:
         return None
-    speedup = median_interval(result.timing.ratios, interval_seed(state, result.workload))
+    speedup = speedup_interval(result.timing, interval_seed(state, result.workload))
     return speedup if speedup.low > CLAIM else None
 
 
@@ -210,10 +235,7 @@ def merged(state: State) -> dict[Config, dict[str, Result]]:
 def _both(first: Result, second: Result) -> Result:
     if first.timing is None or second.timing is None:
         return first if first.timing is None else second
-    a, b = first.timing, second.timing
-    return replace(
-        second, timing=replace(b, samples=a.samples + b.samples, paired=a.paired + b.paired, cached=False)
-    )
+    return replace(second, timing=joined(first.timing, second.timing))
 
 
 def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
@@ -304,12 +326,22 @@ def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     names, unbelieved = [w.name for w in problem.workloads], _unbelieved(raced)
     checked: list[Tried] = []
     for tried in scores(problem, state):
-        bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
+        bad = _unsound(raced.get(tried.config, {}))
         if tried.config in barred or tried.config.candidate in unbelieved:
             bad.update(names)
         at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
         checked.append(Tried(tried.config, None if bad else tried.score, at))
     return tuple(checked)
+
+
+def _unsound(results: Mapping[str, Result]) -> set[str]:
+    return {name for name, result in results.items() if result.status not in SOUND}
+
+
+def refused_finalists(state: State, raced: Finalists) -> tuple[set[Config], set[str]]:
+    """Configurations that a longer look found wrong somewhere, and candidates of which it believes none."""
+    refused = {config for config, results in raced.items() if _unsound(results)}
+    return refused | failed_verification(state), _unbelieved(raced)
 
 
 def _unbelieved(raced: Finalists) -> set[str]:

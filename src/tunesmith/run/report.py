@@ -17,10 +17,11 @@ from tunesmith.run.delivery import general_condition
 from tunesmith.run.devices import DeviceUse, uses
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
-from tunesmith.run.outcome import geometric_mean, median
+from tunesmith.run.figures import Figure, candidate_speedups, mean_figure, run_figure
+from tunesmith.run.outcome import median
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_cases, verified_choice
-from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, ratio, round_reports
+from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, round_reports
 from tunesmith.run.sanitized import notes_beside, told
 from tunesmith.run.state import State, protections
 from tunesmith.run.survey import SurveyReport, survey_report
@@ -41,6 +42,11 @@ class WorkloadReport:
     interval: tuple[float, float]
     config: dict[str, int] | None  # None: the original stays
     template: str = ""  # whose configuration it is, where the run has several
+    doubt: str = ""  # why the speed-up is not certified; empty: it is
+
+    @property
+    def figure(self) -> Figure:
+        return Figure(self.speedup, *self.interval, self.doubt)
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,17 @@ class Report:
     left_out: tuple[str, ...] = ()  # a sentence on each of them that could not be delivered
     unproven: str = ""  # why the journal's chain does not carry it; where that is broken nothing is claimed
     devices: tuple[DeviceUse, ...] = ()  # where several measured: what each did
+    interval: tuple[float, float] | None = None  # of the geometric mean, 95 %
+    headline: str = ""  # what the run gave, in words: the geometric mean, or what it is at least
     version: int = RESULT_VERSION
+
+    @property
+    def figure(self) -> Figure | None:
+        """What the run gave; None: it is not finished, or claims nothing."""
+        if self.geometric_mean is None:
+            return None
+        known = [(w.figure, w.weight) for w in self.workloads] or [(Figure(*(self.geometric_mean,) * 3), 1.0)]
+        return replace(mean_figure(*zip(*known, strict=True)), value=self.geometric_mean)
 
     @property
     def noun(self) -> str:
@@ -197,7 +213,7 @@ def build_report(
     claims = state.stopped is not None and not is_broken(state.unproven)
     choice = verified_choice(problem, state) if claims else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
-    speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
+    figure = run_figure(problem, choice)
     started, general = state.started, choice.general
     is_baked = bool(template_of and general and template_of(general).bakes_sizes(general))
     untold = dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
@@ -211,7 +227,7 @@ def build_report(
         reason=state.stopped.reason if state.stopped else "not finished",
         judged_by=judged_by(problem, state),
         workloads=workloads,
-        geometric_mean=geometric_mean(speedups, weights) if workloads else None,
+        geometric_mean=figure.value if figure is not None else None,
         general=general.as_dict() if general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
@@ -269,6 +285,8 @@ def build_report(
         left_out=dispatch.left_out if dispatch is not None else (),
         unproven=state.unproven,
         devices=uses(state),
+        interval=(figure.low, figure.high) if figure is not None else None,
+        headline=figure.words if figure is not None else "",
     )
 
 
@@ -300,7 +318,7 @@ def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
         best.template,
         best.status,
         best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
-        ratio(scored[best.id]) if best.id in scored else None,
+        candidate_speedups(problem, state).get(best.id),
         config.as_dict() if config is not None and config.candidate == best.id else None,
         noun=noun(state.settings),
     )
@@ -376,6 +394,7 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
         interval=(pick.speedup.low, pick.speedup.high),
         config=pick.config.as_dict() if pick.config else None,
         template=_template(state, pick.config),
+        doubt=pick.doubt,
     )
 
 

@@ -106,11 +106,20 @@ def _number(outcome: Outcome) -> int:
 
 def score(problem: Problem, found: dict[str, float]) -> float | None:
     """Log of the weighted geometric mean; the original stays (1.0) where a configuration cannot run."""
-    if not found:
-        return None
-    weights = [w.weight for w in problem.workloads]
-    logs = [_log(found.get(w.name, 1.0)) for w in problem.workloads]
-    return sum(weight * log for weight, log in zip(weights, logs, strict=True)) / sum(weights)
+    return _mean_log([(w.name, w.weight) for w in problem.workloads], found) if found else None
+
+
+def weighted_mean(state: State, found: Mapping[str, float]) -> float:
+    """The same as a ratio, for those who have no problem at hand; 0: it ran nowhere."""
+    weights = dict(state.started.weights) if state.started is not None else {}
+    timed = state.baseline.outcome.results if state.baseline is not None else ()
+    names = [r.workload for r in timed] or list(found)
+    return math.exp(_mean_log([(name, weights.get(name, 1.0)) for name in names], found)) if found else 0.0
+
+
+def _mean_log(weights: Sequence[tuple[str, float]], found: Mapping[str, float]) -> float:
+    logs = [weight * _log(found.get(name, 1.0)) for name, weight in weights]
+    return sum(logs) / sum(weight for _, weight in weights)
 
 
 def _log(speedup: float) -> float:
@@ -142,20 +151,9 @@ class BestTried:
     at: dict[str, float]  # speed-ups, by workload
 
 
-def best_tried(state: State) -> BestTried | None:
-    """The first of the best."""
-
-    def tried(config: Config, found: dict[str, float]) -> BestTried:
-        return BestTried(geometric_mean(found.values()) if found else 0.0, config, found)
-
-    best = max(_each_tried(state, "best", tried), key=lambda one: one.speedup, default=None)
-    return best if best is not None and best.speedup else None
-
-
-def best_so_far(state: State) -> float | None:
-    """The best geometric mean seen by short measurements; what progress shows."""
-    best = best_tried(state)
-    return best.speedup if best is not None else None
+def ranked_tried(state: State) -> list[BestTried]:
+    """Every configuration tried, in order, with what short measurements gave; 0 where it failed."""
+    return _each_tried(state, "best", lambda c, found: BestTried(weighted_mean(state, found), c, found))
 
 
 class _Book(Generic[T]):
@@ -194,11 +192,6 @@ def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | No
     own = tried if candidate is None else tried.of(("of", candidate))
     book.fill(state, own, make)
     return book.rows[: len(own)]
-
-
-def means_tried(state: State) -> list[float | None]:
-    """Of every configuration tried, in order: its geometric mean by short measurements; None: it failed."""
-    return _each_tried(state, "means", lambda _, found: geometric_mean(found.values()) if found else None)
 
 
 def noise(state: State) -> float:

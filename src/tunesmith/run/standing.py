@@ -15,9 +15,10 @@ from tunesmith.run.budget import (
     is_finishing,
     noun,
 )
+from tunesmith.run.figures import best_so_far
 from tunesmith.run.instructions import is_stopping
 from tunesmith.run.outcome import Trial
-from tunesmith.run.scores import BestTried, best_tried
+from tunesmith.run.scores import BestTried
 from tunesmith.run.state import State
 from tunesmith.text import counted, first_line
 
@@ -65,7 +66,7 @@ def standing(state: State, since: float = 0.0) -> Standing:
     """`since`: seconds since its last event."""
     if state.started is None:
         return Standing("starting")
-    best, statuses = best_tried(state), state.statuses()
+    best, statuses = best_so_far(state), state.statuses()
     done, of = _progress(state)
     trials = [_named(trial) for trial in state.in_flight]
     return Standing(

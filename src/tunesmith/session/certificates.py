@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from tunesmith import __version__, backends
@@ -17,9 +17,10 @@ from tunesmith.problem.device import Device
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Verified
-from tunesmith.run.outcome import Trial, median_interval
+from tunesmith.run.figures import RULE, Figure, Verdict, judged_again
+from tunesmith.run.outcome import Trial, speedup_interval
 from tunesmith.run.ports import Listener
-from tunesmith.run.racing import CLAIM, Winners, verified_choice
+from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.report import RESULT_VERSION, Report
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, DAMAGED, RunFolder
@@ -27,19 +28,21 @@ from tunesmith.session import machine, problems, signing
 from tunesmith.space.params import Config
 from tunesmith.text import sha256
 
-WORSE = (
-    0.9  # a speed-up measured again whose interval lies below the claimed one by this factor is another one
-)
+WORST_FIRST: tuple[Verdict, ...] = ("does not hold", "cannot tell", "holds")
 
 
 @dataclass(frozen=True)
 class WorkloadVerdict:
     workload: str
-    holds: bool
+    holds: bool = field(init=False)
+    verdict: Verdict
     reason: str
     claimed: float
     measured: float | None = None  # this time; None: it was not judged again
     interval: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", self.verdict == "holds")
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,18 @@ class CertificateCheck:
     """What became of a certificate: `tunesmith verify`."""
 
     certificate: str
-    holds: bool
+    holds: bool = field(init=False)
+    verdict: Verdict  # of all of it: nothing in it is refuted where nobody can tell
     workloads: tuple[WorkloadVerdict, ...]
     faults: tuple[str, ...]  # of the certificate, its files or the journal; with any of them it does not hold
     signature: str
     notes: tuple[str, ...] = ()
     seed: int | None = None  # that it was judged again with
+    rule: str = ""  # by which it was judged again
     version: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", self.verdict == "holds")
 
 
 # -- writing ------------------------------------------------------------------------------------------------
@@ -111,17 +119,18 @@ def verify(
     for claim in given.claims:
         reason = common or wrong.get(claim.workload, "") or spoilt.get(claim.file, "")
         words = reason or ("nothing is claimed" if claim.config is None else "follows from the journal")
-        claims.append(WorkloadVerdict(claim.workload, not reason, words, claim.speedup))
+        verdict: Verdict = "does not hold" if reason else "holds"
+        claims.append(WorkloadVerdict(claim.workload, verdict, words, claim.speedup))
     faults += [reason for reason in wrong.values() if reason not in faults]
     seed = None
     if rerun and not faults:
         seed = secrets.randbits(31)
         listener.say(f"judging it again with the seed {seed}")
         claims = _again(folder, given, state, templates, config, listener, seed, notes)
-    holds = not faults and all(verdict.holds for verdict in claims)
-    return CertificateCheck(
-        str(path), holds, tuple(claims), tuple(faults), signature.words, tuple(notes), seed
-    )
+    found = {"does not hold" if faults else "holds", *(claim.verdict for claim in claims)}
+    whole = next(verdict for verdict in WORST_FIRST if verdict in found)
+    told = (signature.words, tuple(notes), seed, RULE if seed is not None else "")
+    return CertificateCheck(str(path), whole, tuple(claims), tuple(faults), *told)
 
 
 def _run_of(folder: RunFolder) -> tuple[State, Templates]:
@@ -271,12 +280,15 @@ def _again(
             notes.append(f"{winner.label} is built to other machine code than the one that was certified")
     verdicts = []
     for claim, pick in zip(given.claims, choice.picks, strict=True):
-        verdict = WorkloadVerdict(claim.workload, True, "nothing is claimed", claim.speedup)
+        verdict = WorkloadVerdict(claim.workload, "holds", "nothing is claimed", claim.speedup)
         verdicts.append(verdict if pick.config is None else _judged(claim, found[pick.config], seed))
     general = found.get(choice.general) if choice.general is not None else None
     if general is not None and (bad := [r for r in general.outcome.results if not r.ok]):
         reason = f"the general configuration is {bad[0].status}: {bad[0].detail}"
-        verdicts = [replace(v, holds=False, reason=reason) if v.holds else v for v in verdicts]
+        verdicts = [
+            v if v.verdict == "does not hold" else replace(v, verdict="does not hold", reason=reason)
+            for v in verdicts
+        ]
     return verdicts
 
 
@@ -313,10 +325,12 @@ def _judged(claim: Claim, proven: Verified, seed: int) -> WorkloadVerdict:
     result = proven.outcome.result(claim.workload)
     if result is None or result.timing is None or not result.timing.ratios:
         status, detail = (result.status, result.detail) if result is not None else ("not run", "")
-        return WorkloadVerdict(claim.workload, False, f"{status}: {detail}", claim.speedup)
-    found = median_interval(result.timing.ratios, seed)
-    holds = found.low > CLAIM and found.high >= WORSE * claim.interval[0]
-    span = f"{found.value:.2f}× ({found.low:.2f} to {found.high:.2f})"
-    reason = f"right on {proven.cases} fresh cases, measured {span}, claimed {claim.speedup:.2f}×"
-    measured = (found.value, (found.low, found.high))
-    return WorkloadVerdict(claim.workload, holds, reason, claim.speedup, *measured)
+        return WorkloadVerdict(claim.workload, "does not hold", f"{status}: {detail}", claim.speedup)
+    claimed = Figure(claim.speedup, *claim.interval, claim.doubt)
+    again = Figure.of(speedup_interval(result.timing, seed), result.timing.disturbance)
+    verdict, why = judged_again(claimed, again)
+    spans = f"measured {again.value:.2f}× ({again.span}), claimed {claimed.words} ({claimed.span})"
+    reason = f"{f'{why}: ' if why else ''}right on {proven.cases} fresh cases, {spans}"
+    return WorkloadVerdict(
+        claim.workload, verdict, reason, claim.speedup, again.value, (again.low, again.high)
+    )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tunesmith.deliver.display import event_line
 from tunesmith.errors import BadInput
 from tunesmith.run.events import Event, Recorded
+from tunesmith.run.figures import best_so_far
 from tunesmith.run.ports import Listener
-from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
 
 
@@ -38,8 +38,9 @@ class _Callback:
     def event(self, record: Recorded, state: State) -> None:
         line = event_line(record.event, state)
         text, passing = (line.text, line.passing) if line else ("", False)
-        tried = state.statuses().total()
-        self.call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
+        tried, best = state.statuses().total(), best_so_far(state)
+        speedup = best.speedup if best is not None else None
+        self.call(ProgressUpdate(text, passing, record.event, record.at, tried, speedup))
 
     def note(self, text: str) -> None:
         self.call(ProgressUpdate(text, passing=True))

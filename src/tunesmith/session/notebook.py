@@ -15,7 +15,7 @@ from tunesmith.deliver.plots import best_so_far_svg
 from tunesmith.deliver.report import image_html
 from tunesmith.run.events import Recorded, Stopped
 from tunesmith.run.rounds import BY_SEARCH, Best, History
-from tunesmith.run.scores import means_tried
+from tunesmith.run.scores import ranked_tried
 from tunesmith.run.state import State
 from tunesmith.text import counted, one_line, shown
 
@@ -90,7 +90,7 @@ def progress_html(state: State | None, now: str, lines: list[str]) -> str:
     """Foreign text is escaped, and a plot is an image."""
     parts = [f"<p>{shown(one_line(line))}</p>" for line in lines]
     if state is not None and state.started is not None:
-        means = means_tried(state)
+        means = [one.speedup or None for one in ranked_tried(state)]
         found = History(tuple(means), (Best("", _steps(means)),))
         name = one_line(f"{state.started.problem} on {state.device.name}")
         tried = f"{counted(len(means), 'evaluation')}, {found.failed} failed; {BY_SEARCH}"

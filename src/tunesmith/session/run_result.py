@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,16 +29,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BestKernel:
-    """What a run delivers: `speedup` is the geometric mean over the workloads, verified."""
+    """What a run delivers: `speedup` is the geometric mean over the workloads, verified; where little is
+    known of it, what it is at least."""
 
     speedup: float
     config: dict[str, int] | None  # the general one; None: the original serves sizes that no workload has
     workloads: tuple[WorkloadReport, ...]
     folder: Path  # the kernels, and dispatch.json, which says which of them serves which sizes
     files: tuple[str, ...]  # in the run's folder
+    interval: tuple[float, float] = (0.0, math.inf)  # 95 %
+    headline: str = ""  # the speed-up in words
 
     def __repr__(self) -> str:
-        return f"<BestKernel: {self.speedup:.2f}×, {len(self.files)} files in {self.folder}>"
+        return f"<BestKernel: {self.headline}, {len(self.files)} files in {self.folder}>"
 
     def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
         """Which of the kernels serves a call with these sizes, and how it is launched."""
@@ -58,17 +62,17 @@ class Run:
     def __repr__(self) -> str:
         found = self.result
         nothing = "nothing better found" if found.finished else "running" if found.live else "not finished"
-        gave = f"{self.best.speedup:.2f}×" if self.best else nothing
+        gave = self.best.headline if self.best else nothing
         return f"<Run of {found.problem} on {found.device}: {gave}, in {self.folder}>"
 
     @property
     def best(self) -> BestKernel | None:
         """The kernels delivered; None: the run is not finished, or found nothing better than the original."""
-        found = self.result
-        if not found.finished or found.geometric_mean is None or not found.tuned:
+        found, figure = self.result, self.result.figure
+        if not found.finished or figure is None or not found.tuned:
             return None
-        own = self.folder / "tuned"
-        return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
+        what = figure.shown, found.general, found.workloads, self.folder / "tuned", found.tuned
+        return BestKernel(*what, (figure.low, figure.high), figure.words)
 
     def kernel(self, /, *arrays: Any, **named: Any) -> Any:
         """Call what the run delivered, on the arrays' device: the kernel for their sizes, or the original.

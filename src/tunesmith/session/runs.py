@@ -138,6 +138,7 @@ def _begun(
             salt=secrets.randbits(SEED_BITS),
             protection=local.protection,
             authors=tuple(given.authors.items()),
+            weights=tuple((w.name, w.weight) for w in problem.workloads),
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))

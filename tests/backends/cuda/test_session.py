@@ -190,6 +190,29 @@ def test_a_recording_times_the_launches_and_nothing_else(session: Session, devic
     assert ten == pytest.approx(10 * one, rel=0.1)
 
 
+def test_a_recording_is_timed_in_parts_too(session: Session, kernels) -> None:
+    """What tells a slice of time that another context had."""
+    call = LaunchCall(kernels, "wait", (1, 1, 1), (1, 1, 1), 0, (Scalar("int64", 200_000),))
+    chain = session.record([call], slots=((0, 0),) * 40)
+    for _ in range(3):
+        seconds = chain.start()()
+        parts = session.parts()
+        assert len(parts) == 4
+        assert sum(parts) == pytest.approx(seconds, rel=0.01)
+        assert max(parts) < 1.2 * min(parts)
+    whole = session.record([call]).start()()
+    assert session.parts() == (whole,)
+    first, second = chain.start(), chain.start()  # as several chains are queued: nothing waits, or fails
+    first()
+    assert len(session.parts()) in (0, 4)
+    second()
+    assert sum(session.parts()) == pytest.approx(10 * 4 * whole, rel=0.2)
+
+
+def test_says_who_else_is_there(session: Session) -> None:
+    assert session.neighbours() == "" or "processes" in session.neighbours()
+
+
 def test_nobody_gets_more_memory_than_there_is(session: Session, device: Device) -> None:
     with pytest.raises(OutOfMemory):
         session.allocate(device.limits.memory)

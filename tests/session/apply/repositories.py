@@ -14,6 +14,7 @@ from tests.samples import DEVICE, a_problem
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.problem.problem import Origin
 from tunesmith.run.candidates import Templates
+from tunesmith.run.figures import Figure
 from tunesmith.session.extract.provenance import text_digest
 from tunesmith.session.run_result import Run
 
@@ -68,7 +69,7 @@ def delivered(where: Origin | None, **changes: Any) -> DeviceResult:
 
 def a_run(folder: Path, speedup: float = 2.0) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
-    workloads = (SimpleNamespace(weight=1.0, speedup=speedup),)
+    workloads = (SimpleNamespace(weight=1.0, figure=Figure(speedup, speedup, speedup)),)
     report: Any = SimpleNamespace(finished=True, workloads=workloads, problem="scale", language="cuda")
     return Run(report, folder, "tunesmith resume x")
 

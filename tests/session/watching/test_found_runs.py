@@ -55,9 +55,9 @@ def test_runs_and_comparisons_the_newest_first(root: Path) -> None:
     below = RunsBelow(root)
     found = below.runs()
     assert [(r.name, r.status, r.problem, r.speedup) for r in found] == [
-        ("new", "stopped", "norm", None),
-        ("old", "finished", "scale", 2.5),
-        ("cmp/runs/scale/template-1", "stopped", "scale", None),
+        ("new", "stopped", "norm", ""),
+        ("old", "finished", "scale", "2.50×"),
+        ("cmp/runs/scale/template-1", "stopped", "scale", ""),
     ]
     assert found[2].comparison == "cmp"
     assert [one.name for one in below.comparisons()] == ["cmp", "cmp2"]

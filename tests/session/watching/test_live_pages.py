@@ -95,7 +95,7 @@ def test_hostile_text_in_every_field_of_a_live_run_does_nothing() -> None:
 
 
 def test_hostile_text_in_every_field_of_the_index_does_nothing() -> None:
-    run = FoundRun(HOSTILE, "live", 1e9, HOSTILE, HOSTILE, HOSTILE, 2.0, HOSTILE)
+    run = FoundRun(HOSTILE, "live", 1e9, HOSTILE, HOSTILE, HOSTILE, "2.00×", HOSTILE)
     own = RunFilter(words="", status="", within=HOSTILE)
     for wanted in (RunFilter(), own, RunFilter(HOSTILE, HOSTILE, HOSTILE, HOSTILE)):
         harmless(index_page([run], [FoundComparison(HOSTILE, 1e9)], wanted, TOKEN))
@@ -203,7 +203,7 @@ def test_the_page_can_be_read_without_a_script() -> None:
 
 
 def test_the_index_counts_and_links() -> None:
-    runs = [FoundRun(f"r{n}", "finished", 1e9, "p", "d", "", 2.0) for n in range(3)]
+    runs = [FoundRun(f"r{n}", "finished", 1e9, "p", "d", "", "2.00×") for n in range(3)]
     page = index_page(runs, [], RunFilter(words="r1"), TOKEN)
     assert "1 of 3 runs" in page
     assert 'href="/runs/r1?token=s3cret"' in page

@@ -138,6 +138,17 @@ def is_throttled(number: int) -> bool | None:
     return bool(reasons.value & THROTTLED)
 
 
+def neighbours_of(number: int) -> str:
+    """How many processes have that device open for computing, this one too, in words."""
+    library, handle = _open_nvml(number)
+    count = ctypes.c_uint(0)
+    list_processes = getattr(library, "nvmlDeviceGetComputeRunningProcesses_v3", None)
+    if list_processes is None or list_processes(handle, ctypes.byref(count), None) not in (0, NVML_TOO_SMALL):
+        return ""
+    return f"NVML counts {count.value} processes on the device" if count.value > 1 else ""
+
+
+NVML_TOO_SMALL = 7  # there is no room for the list, whose length is told
 CLOCKS = {"SM": 1, "memory": 2}  # as NVML numbers them
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda.devices import checked, clocks_of, driver, is_throttled
+from tunesmith.backends.cuda.devices import checked, clocks_of, driver, is_throttled, neighbours_of
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector, CudaMemory, address
 from tunesmith.backends.launch_arguments import argument_bits, check_arguments
@@ -20,6 +21,7 @@ from tunesmith.backends.port import HERE, Slots
 from tunesmith.problem.device import Clock, Device
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
+PARTS = 4  # of a recorded chain, that are timed apart: one that met another's slice of time is longer
 WAITING_BYTES = 1 << 16  # of the host's memory: for what is larger the device is waited for
 
 
@@ -47,16 +49,20 @@ class _Graph:
     ) -> None:
         cu = driver()
         self._session = session
+        self._marks: list[Any] = []
         self._graph: Any = None
         self._executable: Any = None
+        # An event between two launches would keep the second from beginning early.
+        parts = 1 if any(call.pdl for call in calls) else min(PARTS, len(slots))
+        self._marks = [checked(cu.cuEventCreate(0)) for _ in range(parts - 1)]
         # The graph's launches point to these values.
-        self._graph, self._values = session.capture(calls, slots)
+        self._graph, self._values = session.capture(calls, slots, self._marks)
         self._executable = checked(cu.cuGraphInstantiate(self._graph, 0))
         checked(cu.cuGraphUpload(self._executable, session.stream))
 
     def start(self) -> Callable[[], float]:
         cu, session = driver(), self._session
-        return session.timed(lambda: checked(cu.cuGraphLaunch(self._executable, session.stream)))
+        return session.timed(lambda: checked(cu.cuGraphLaunch(self._executable, session.stream)), self._marks)
 
     def __del__(self) -> None:
         cu = driver()
@@ -64,6 +70,8 @@ class _Graph:
             cu.cuGraphExecDestroy(self._executable)
         if self._graph is not None:
             cu.cuGraphDestroy(self._graph)
+        for mark in self._marks:
+            cu.cuEventDestroy(mark)
 
 
 class _Queued:
@@ -108,6 +116,7 @@ class CudaSession:
         checked(cu.cuCtxSetCurrent(self._context))
         self.stream = checked(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
         self.events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
+        self._passed: tuple[Any, ...] = ()  # by what was waited for last
         self.gate = _Gate(self.stream)
         self.inspector: port.Inspector | None = CudaInspector(self.stream, device)
         self._allocated = 0
@@ -119,8 +128,9 @@ class CudaSession:
             self.events.append((checked(cu.cuEventCreate(0)), checked(cu.cuEventCreate(0))))
         return self.events.pop()
 
-    def timed(self, queue: Callable[[], object]) -> Callable[[], float]:
-        """Queue it between two events. The answer waits for the second, and gives the seconds between."""
+    def timed(self, queue: Callable[[], object], marks: Sequence[Any] = ()) -> Callable[[], float]:
+        """Queue it between two events. The answer waits for the second, and gives the seconds between.
+        `marks` are events on the way."""
         cu = driver()
         begin, end = self.take_events()
         # Everything waits behind a gate, so that what the host does to launch is not in the time either.
@@ -133,9 +143,22 @@ class CudaSession:
             checked(cu.cuEventSynchronize(end))
             elapsed = float(checked(cu.cuEventElapsedTime(begin, end)))
             self.events.append((begin, end))
+            self._passed = (begin, *marks, end)
             return elapsed * 1e-3
 
         return seconds
+
+    def parts(self) -> tuple[float, ...]:
+        cu, found = driver(), []
+        for before, after in pairwise(self._passed):
+            status, *elapsed = cu.cuEventElapsedTime(before, after)
+            if int(status) != 0:  # it has been started again since
+                return ()
+            found.append(float(elapsed[0]) * 1e-3)
+        return tuple(found)
+
+    def neighbours(self) -> str:
+        return neighbours_of(int(self._device.id))
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cu = driver()
@@ -212,25 +235,34 @@ class CudaSession:
     def clocks(self) -> tuple[Clock, ...]:
         return clocks_of(int(self._device.id))
 
-    def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]) -> tuple[Any, list[Any]]:
-        """A graph and the argument values its launches point to."""
+    def capture(
+        self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots], marks: Sequence[Any] = ()
+    ) -> tuple[Any, list[Any]]:
+        """A graph and the argument values its launches point to. It records `marks` on its way, evenly."""
         cu = driver()
         for call in calls:  # setting attributes is not allowed while a stream is being captured
             _executable(call).allow_shared(call.entry, call.shared)
         mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         checked(cu.cuStreamBeginCapture(self.stream, mode))
         try:
-            values = self.launch_all(calls, slots)
+            values = self.launch_all(calls, slots, marks)
         except BaseException:
             cu.cuStreamEndCapture(self.stream)
             raise
         return checked(cu.cuStreamEndCapture(self.stream)), values
 
-    def launch_all(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]) -> list[Any]:
+    def launch_all(
+        self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots], marks: Sequence[Any] = ()
+    ) -> list[Any]:
         """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
+        cu = driver()
+        external = cu.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL.value
+        due = {(n + 1) * len(slots) // (len(marks) + 1): mark for n, mark in enumerate(marks)}
         launchers = [self._launcher(call) for call in calls]
         tables = [CudaTable(call, slots) for call in calls]
         for number in range(len(slots)):
+            if number in due:  # as a node of the graph, not as a place to wait for
+                checked(cu.cuEventRecordWithFlags(due[number], self.stream, external))
             for launch, table in zip(launchers, tables, strict=True):
                 (status,) = launch(table.pointers + number * table.row)
                 if status:

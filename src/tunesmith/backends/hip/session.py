@@ -181,6 +181,12 @@ class HipSession:
     def queue(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots] = HERE) -> port.Recording:
         return _HipQueue(self, tuple(at_slots(call, at) for at in slots for call in calls))
 
+    def parts(self) -> tuple[float, ...]:
+        return ()
+
+    def neighbours(self) -> str:
+        return ""
+
     def throttled(self) -> bool | None:
         return None
 

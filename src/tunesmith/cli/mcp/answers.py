@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tunesmith.errors import TunesmithError, WaitingForModel
+from tunesmith.run.figures import Figure
 from tunesmith.text import counted, cut, named_values, plain
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class RunAnswer:
     requests: tuple[str, ...]  # that a model is asked and nobody has answered
     resources: dict[str, str]  # name -> address
     next: str  # what to do now
+    headline: str = ""  # the geometric mean in words: what it is, or what it is at least
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class JobAnswer:
 
 @dataclass(frozen=True)
 class DifferenceAnswer:
-    """Two runs: `ratio` is time before over time after, below 1 it got slower."""
+    """Two runs: `ratio` is the speed-up after over the one before, below 1 it got slower."""
 
     before: str
     after: str
@@ -344,6 +346,7 @@ def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
         tuple(requests),
         resources,
         _next(state, missing, has_won),
+        found.headline if found.finished else "",
     )
 
 
@@ -372,7 +375,7 @@ def diff_answer(found: Sequence[RunDifference]) -> DiffAnswer:
             one.ratio,
             {foreign(w.name): w.ratio for w in one.workloads},
             {foreign(w.name): w.is_clear for w in one.workloads},
-            foreign_lines(one.notes),
+            foreign_lines((*(f"{w.name}: {w.moved}" for w in one.workloads if w.moved), *one.notes)),
         )
         for one in found
     )
@@ -398,11 +401,12 @@ def export_answer(found: Exported) -> ExportAnswer:
 def run_lines(answer: RunAnswer) -> list[str]:
     lines = [f"{answer.problem} on {answer.device}: {answer.state} ({answer.reason}), in {answer.run}"]
     for w in answer.workloads:
-        figures = f"{w.speedup:.2f}× ({w.low:.2f} to {w.high:.2f}), verified"
+        figure = Figure(w.speedup, w.low, w.high)
+        figures = f"{figure.words} ({figure.span}), verified"
         given = f"{figures}; {named_values(w.config)}" if w.config is not None else "the original stays"
         lines.append(f"{w.name}: {given}")
     if answer.geometric_mean is not None:
-        lines.append(f"geometric mean {answer.geometric_mean:.2f}×, verified")
+        lines.append(f"geometric mean {answer.headline}, verified")
     elif answer.best_so_far is not None:
         lines.append(f"best so far {answer.best_so_far:.2f}×, by the search, not verified")
     lines += [f"request {name} waits for an answer" for name in answer.requests]

@@ -72,7 +72,7 @@ def foretold_by(
         seen = read_capture(capture)
     except BadInput as refused:
         return None, [f"nothing is foretold: {refused}"]
-    workloads = [(workload.weight, workload.speedup) for workload in run.result.workloads]
+    workloads = [(workload.weight, workload.figure.shown) for workload in run.result.workloads]
     found = foretold_gain(seen, kernel, workloads, whole=not metric.pattern)
     if found is None:
         return None, ["nothing is foretold: the capture has no times of this kernel"]

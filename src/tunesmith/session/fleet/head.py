@@ -183,8 +183,8 @@ def progress_line(plan: FleetPlan, state: FleetState, news: Mapping[str, CellNew
 def ended_line(cell: str, state: FleetState, outcome: CellOutcome) -> str:
     known = outcome.standing
     if outcome.how == "finished" and known.verified is not None:
-        low, high = known.verified.interval
-        return f"{cell}: finished, {known.verified.speedup:.2f}× verified ({low:.2f} to {high:.2f})"
+        figure = known.verified.figure
+        return f"{cell}: finished, {figure.words} verified ({figure.span})"
     if outcome.how == "paused":
         tried = counted(known.evaluations, "evaluation")
         return f"{cell}: paused at {ratio_text(known.best)} by the search, {tried}"

@@ -33,7 +33,7 @@ class FoundRun:
     problem: str = ""
     device: str = ""
     how: str = ""  # strategy and search
-    speedup: float | None = None  # verified
+    speedup: str = ""  # verified, in words
     comparison: str = ""  # the one, or the fleet, that it is part of
 
 
@@ -48,6 +48,7 @@ class _Brief(msgspec.Struct):
 
     finished: bool
     geometric_mean: float | None = None
+    headline: str = ""
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,14 @@ def _read(path: Path, name: str, comparison: str, changed: float, is_live: bool)
         event.problem[:MOST_NAME],
         event.device.name[:MOST_NAME],
         how[:MOST_NAME],
-        brief.geometric_mean if brief is not None and is_finished else None,
+        _gave(brief) if brief is not None and is_finished else "",
         comparison,
     )
+
+
+def _gave(brief: _Brief) -> str:
+    older = f"{brief.geometric_mean:.2f}×" if brief.geometric_mean is not None else ""
+    return brief.headline or older
 
 
 def _brief(path: Path) -> _Brief | None:

@@ -304,8 +304,7 @@ def _runs_table(runs: Sequence[FoundRun], token: str) -> Markup:
 
 def _run_row(run: FoundRun, token: str) -> Markup:
     link = element("a", cut(run.name, LONGEST), href=run_url(run.name, token))
-    speedup = f"{run.speedup:.2f}×" if run.speedup is not None else ""
-    cells = (run.status, run.problem, run.device, speedup, run.how, _date(run.changed))
+    cells = (run.status, run.problem, run.device, run.speedup, run.how, _date(run.changed))
     return element(
         "tr", element("th", link, scope="row"), *(element("td", cut(cell, LONGEST)) for cell in cells)
     )
