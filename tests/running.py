@@ -40,6 +40,7 @@ def environment(folder: Path) -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TUNESMITH_")}
     own = {"TMPDIR": str(temporary), "TUNESMITH_CACHE_DIR": str(folder / "user-cache")}
     own["TUNESMITH_LIBRARY_DIR"] = str(folder / "user-library")
+    own |= {f"XDG_{what}_HOME": str(folder / f"user-{what.lower()}") for what in ("CONFIG", "DATA")}
     return {**clean, **own, "TUNESMITH_BUILDERS": "1"}  # fewer processes to start: runs here are short
 
 

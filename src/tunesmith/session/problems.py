@@ -24,6 +24,7 @@ from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Recorded, Started
+from tunesmith.run.files import NotPlain, read_plain
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
@@ -48,7 +49,7 @@ class Files:
 
     def read(self, name: str) -> str:
         if name not in self.texts:
-            self.texts[name] = read_text(self.root / name)
+            self.texts[name] = read_text(self.root / name, own=(self.root,))
         return self.texts[name]
 
 
@@ -72,9 +73,13 @@ class LoadedProblem(NamedTuple):
         return self.files.texts[PROBLEM_FILE]
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> LoadedProblem:
-        """From problem.toml, or the folder it lies in."""
-        return load_problem(Path(path))
+    def load(
+        path: str | os.PathLike[str], *, allow_folders: Iterable[str | os.PathLike[str]] = ()
+    ) -> LoadedProblem:
+        """From problem.toml, or the folder it lies in. The files that it names lie there too, or in
+        `allow_folders`."""
+        with readable_folders(map(Path, allow_folders)):
+            return load_problem(Path(path))
 
     @staticmethod
     def build(
@@ -152,40 +157,62 @@ class HeaderFolders:
             path = os.path.normpath(folder / spelling)
             if os.path.isfile(path):
                 if path not in self._texts:
-                    self._texts[path] = read_text(Path(path))
+                    self._texts[path] = read_text(Path(path), own=(self._source_root, self._folder_root))
                 # Counted as the source's own name is: it comes back here as an includer.
                 return HeaderFile(os.path.relpath(path, self._source_root), self._texts[path])
         return None
 
 
-# Whoever acts for somebody who may name files but not all of them says which folders those are.
-_FOLDERS: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
+@dataclass(frozen=True)
+class ReadableFolders:
+    """Where files may lie that a problem names, beside its own folder. `only`: nothing else is read, whoever
+    names it, who may act for somebody else."""
+
+    named: tuple[Path, ...] = ()
+    only: bool = False
+
+
+_OWN = ReadableFolders()
+_FOLDERS: ContextVar[ReadableFolders] = ContextVar("folders", default=_OWN)
 
 
 @contextmanager
-def only_within(folders: Sequence[Path]) -> Iterator[None]:
-    """Sources, headers and whatever else a problem names is read from these folders and nowhere else."""
-    token = _FOLDERS.set(tuple(folder.resolve() for folder in folders))
+def readable_folders(folders: Iterable[Path], only: bool = False) -> Iterator[None]:
+    """Named by the user, or with `only` by a client."""
+    token = _FOLDERS.set(ReadableFolders((*folders, *(() if only else _FOLDERS.get().named)), only))
     try:
         yield
     finally:
         _FOLDERS.reset(token)
 
 
-def _refuse_outside(path: Path) -> None:
-    folders = _FOLDERS.get()
-    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
-        named = ", ".join(map(str, folders)) or "none"
-        fault = f"only files in the folders that the client names are read; it names {named}"
-        raise BadInput(fault, where=str(path), hint="move the file there, or have the client name its folder")
+def _place_of(path: Path, own: Sequence[Path]) -> Path:
+    """Where its links lead. `own`: the folders of the problem that names it; none: the user does."""
+    place, readable = Path(os.path.realpath(path)), _FOLDERS.get()
+    folders = readable.named if readable.only else (*own, *readable.named)
+    if (readable.only or own) and not any(place.is_relative_to(os.path.realpath(f)) for f in folders):
+        if readable.only:
+            named = ", ".join(map(str, folders)) or "none"
+            fault = f"only files in the folders that the client names are read; it names {named}"
+            hint = "move the file there, or have the client name its folder"
+        else:
+            fault = f"files of a problem lie in its folder or in folders that you name; this is {place}"
+            hint = f"if it may be read, name its folder: --allow-folder {shlex.quote(str(place.parent))}"
+        raise BadInput(fault, where=str(path), hint=hint)
+    return place
 
 
-def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
-    """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
-    _refuse_outside(path)
+def read_text(
+    path: Path,
+    missing: str = "correct the name; it counts from the problem file's folder",
+    own: Sequence[Path] = (),
+) -> str:
+    """A file's text, or why there is none; `missing` says what to do then. `own`: the folders of the problem
+    that names it."""
     try:
         path.name.encode()
-        return path.read_text(encoding="utf-8-sig")
+        text = read_plain(_place_of(path, own)).decode("utf-8-sig")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError as error:
         raise BadInput("there is no such file", where=str(path), hint=missing) from error
     except UnicodeEncodeError as error:
@@ -197,7 +224,7 @@ def read_text(path: Path, missing: str = "correct the name; it counts from the p
             hint="save it as UTF-8",
         ) from error
     except OSError as error:
-        hints = {IsADirectoryError: "name a file", PermissionError: "make it readable"}
+        hints = {NotPlain: "name a file", PermissionError: "make it readable"}
         hint = hints.get(type(error), missing)
         raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
 
