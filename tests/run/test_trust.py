@@ -22,26 +22,6 @@ OPEN = (
     *("backend", "device", "search", "evals", "time", "seed", "cache", "prune", "prior", "steer", "counters"),
     *("runs", "linear", "wait", "device_seconds", "moves", "library", "sandbox", "ceilings"),
 )
-    "backend",
-    "device",
-    "search",
-    "evals",
-    "time",
-    "seed",
-    "cache",
-    "prune",
-    "prior",
-    "steer",
-    "counters",
-    "runs",
-    "linear",
-    "wait",
-    "device_seconds",
-    "moves",
-    "library",
-    "sandbox",
-    "ceilings",
-]
 # Of these, values that reach further.
 WIDER = {
     "backend": ['"replay:/etc/passwd"', '"fake:x"'],
