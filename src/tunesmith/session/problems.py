@@ -46,10 +46,11 @@ class Files:
     root: Path
     where: str = PROBLEM_FILE  # what messages call the problem
     texts: dict[str, str] = field(default_factory=dict)
+    named: tuple[Path, ...] = ()  # folders where such files may lie too
 
     def read(self, name: str) -> str:
         if name not in self.texts:
-            self.texts[name] = read_text(self.root / name, own=(self.root,))
+            self.texts[name] = read_text(self.root / name, own=(self.root, *self.named))
         return self.texts[name]
 
 
@@ -78,8 +79,7 @@ class LoadedProblem(NamedTuple):
     ) -> LoadedProblem:
         """From problem.toml, or the folder it lies in. The files that it names lie there too, or in
         `allow_folders`."""
-        with readable_folders(map(Path, allow_folders)):
-            return load_problem(Path(path))
+        return load_problem(Path(path), tuple(map(Path, allow_folders)))
 
     @staticmethod
     def build(
@@ -146,9 +146,10 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
 class HeaderFolders:
     """Finds headers: beside the file that includes them in quotes, then in the include folders."""
 
-    def __init__(self, source_root: Path, folder_root: Path) -> None:
+    def __init__(self, source_root: Path, folder_root: Path, named: tuple[Path, ...] = ()) -> None:
         self._source_root = source_root  # what the source's own name counts from
         self._folder_root = folder_root  # what the names of include folders count from
+        self._own = (source_root, folder_root, *named)  # where they may lie
         self._texts: dict[str, str] = {}
 
     def find(self, spelling: str, includer: str | None, folders: Sequence[str]) -> HeaderFile | None:
@@ -157,7 +158,7 @@ class HeaderFolders:
             path = os.path.normpath(folder / spelling)
             if os.path.isfile(path):
                 if path not in self._texts:
-                    self._texts[path] = read_text(Path(path), own=(self._source_root, self._folder_root))
+                    self._texts[path] = read_text(Path(path), own=self._own)
                 # Counted as the source's own name is: it comes back here as an includer.
                 return HeaderFile(os.path.relpath(path, self._source_root), self._texts[path])
         return None
@@ -196,7 +197,8 @@ def _place_of(path: Path, own: Sequence[Path]) -> Path:
             fault = f"only files in the folders that the client names are read; it names {named}"
             hint = "move the file there, or have the client name its folder"
         else:
-            fault = f"files of a problem lie in its folder or in folders that you name; this is {place}"
+            fault = "files of a problem lie in its folder or in folders that you name"
+            fault += f", and this leads to {place}" * (str(place) != os.path.abspath(path))
             hint = f"if it may be read, name its folder: --allow-folder {shlex.quote(str(place.parent))}"
         raise BadInput(fault, where=str(path), hint=hint)
     return place
@@ -229,7 +231,7 @@ def read_text(
         raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
 
 
-def load_problem(path: Path) -> LoadedProblem:
+def load_problem(path: Path, named: tuple[Path, ...] = ()) -> LoadedProblem:
     if path.is_dir():
         path = path / PROBLEM_FILE
     if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
@@ -237,12 +239,12 @@ def load_problem(path: Path) -> LoadedProblem:
         hint = f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}"
         raise BadInput(fault, where=str(path), hint=hint)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
-    return _checked(text, Files(path.parent, str(path)))
+    return _checked(text, Files(path.parent, str(path), named=named))
 
 
 def _checked(text: str, files: Files) -> LoadedProblem:
     """The one reader of problems, whoever wrote the text."""
-    where, find_header = files.where, HeaderFolders(files.root, files.root).find
+    where, find_header = files.where, HeaderFolders(files.root, files.root, files.named).find
     problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
     rules = languages.named(problem.kernel.language)
@@ -266,7 +268,7 @@ def _checked(text: str, files: Files) -> LoadedProblem:
 
 def load_template(path: Path, problem: Problem, files: Files) -> Template:
     text = read_text(path, "correct the name; it counts from the current folder")
-    find_header = HeaderFolders(path.parent, files.root).find
+    find_header = HeaderFolders(path.parent, files.root, files.named).find
     template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
     _refuse_launch_words(template.launches, languages.named(problem.kernel.language), str(path))
     return template

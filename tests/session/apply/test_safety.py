@@ -13,7 +13,7 @@ import pytest
 from tests.deliver.exports.test_patch import USERS
 from tests.session.apply.repositories import a_run, delivered, git, origin, python, repository
 from tunesmith.errors import BadInput
-from tunesmith.session.apply import applying, changes
+from tunesmith.session.apply import applying
 from tunesmith.session.apply.applying import Applied, apply_result, apply_run, undo_run
 from tunesmith.session.apply.changes import repository_locked, run_locked, uncommitted
 from tunesmith.session.git import git as git_safely
