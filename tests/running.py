@@ -44,6 +44,13 @@ def environment(folder: Path) -> dict[str, str]:
     return {**clean, **own, "TUNESMITH_BUILDERS": "1"}  # fewer processes to start: runs here are short
 
 
+def write_own_settings(folder: Path, text: str) -> None:
+    """The file of the user whose folder this is."""
+    own = folder / "user-config" / "tunesmith" / "tunesmith.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(text)
+
+
 def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tunesmith", *map(str, arguments)]
     return subprocess.Popen(

@@ -29,6 +29,9 @@ def files_with(word: str) -> Iterator[tuple[str, ast.Module]]:
             yield name, ast.parse(text)
 
 
+STARTS = ("subprocess.run", "subprocess.Popen")
+
+
 def calls() -> Iterator[tuple[str, ast.Call]]:
     for name, tree in files_with("subprocess."):
         for node in ast.walk(tree):
@@ -51,11 +54,12 @@ def test_what_inherits_all_variables_is_on_the_list() -> None:
 
 
 def test_python_starts_without_the_current_folder() -> None:
-    starts = []
-    for name, tree in files_with("sys.executable"):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.List | ast.Tuple) and "sys.executable" in map(ast.unparse, node.elts[:1]):
-                starts.append((name, ast.unparse(node.elts[1])))
+    starts = [
+        (name, ast.unparse(node.elts[1]))
+        for name, tree in files_with("sys.executable")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.List | ast.Tuple) and "sys.executable" in map(ast.unparse, node.elts[:1])
+    ]
     assert len(starts) > 5, "this looks for what is no longer there"
     assert [name for name, option in starts if option != "'-P'"] == []
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.end_to_end import kept
 from tests.postgres_server import GUARDED, PASSWORD, Server, own_server, server
-from tests.running import Ended, journal, tunesmith
+from tests.running import Ended, journal, tunesmith, write_own_settings
 from tunesmith.run.config import RunConfig
 from tunesmith.session.library import opened
 
@@ -25,7 +25,7 @@ INCLUDE = "#include </etc/passwd>\n"
 def member(folder: Path, url: str) -> Path:
     """Somebody of the team, with a machine of their own."""
     kept.problem(folder / "problem")
-    (folder / "tunesmith.toml").write_text(f"library = {json.dumps(url)}\n")
+    write_own_settings(folder, f"library = {json.dumps(url)}\n")
     return folder
 
 

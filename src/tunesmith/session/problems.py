@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -228,7 +229,8 @@ def read_text(
     except OSError as error:
         hints = {NotPlain: "name a file", PermissionError: "make it readable"}
         hint = hints.get(type(error), missing)
-        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+        why = os.strerror(error.errno) if error.errno == errno.ELOOP else error.strerror
+        raise BadInput(f"cannot be read: {why}", where=str(path), hint=hint) from error
 
 
 def load_problem(path: Path, named: tuple[Path, ...] = ()) -> LoadedProblem:
