@@ -144,10 +144,10 @@ def simulated(
 def _row(claim: KeptClaim, offs: Sequence[float], rng: np.random.Generator) -> WorkloadReport:
     timings = []
     for _ in range(SITTINGS):
-        own = claim.sittings[rng.integers(len(claim.sittings))]
+        own = claim.sittings[int(rng.integers(len(claim.sittings)))]
         middle, drawn = math.log(median(own)), np.asarray(own)[rng.integers(0, len(own), len(own))]
         true = sum(math.log(median(ratios)) for ratios in claim.sittings) / len(claim.sittings)
-        paired = tuple((drawn * math.exp(true - middle + offs[rng.integers(len(offs))])).tolist())
+        paired = tuple((drawn * math.exp(true - middle + offs[int(rng.integers(len(offs)))])).tolist())
         timings.append(Timing((1.0,) * len(paired), paired, draws=(len(paired),)))
     settled = settle(timings[0], timings[1:], int(rng.integers(1 << 30)))
     figure = Figure.of(settled.speedup, settled.doubt)

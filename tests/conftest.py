@@ -112,3 +112,5 @@ def own_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = _SCRATCH / f"test-{next(_TESTS)}"  # most tests never make it
     monkeypatch.setenv("TUNESMITH_CACHE_DIR", str(folder / "user-cache"))
     monkeypatch.setenv("TUNESMITH_LIBRARY_DIR", str(folder / "user-library"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "user-config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "user-data"))

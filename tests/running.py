@@ -40,7 +40,15 @@ def environment(folder: Path) -> dict[str, str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TUNESMITH_")}
     own = {"TMPDIR": str(temporary), "TUNESMITH_CACHE_DIR": str(folder / "user-cache")}
     own["TUNESMITH_LIBRARY_DIR"] = str(folder / "user-library")
+    own |= {f"XDG_{what}_HOME": str(folder / f"user-{what.lower()}") for what in ("CONFIG", "DATA")}
     return {**clean, **own, "TUNESMITH_BUILDERS": "1"}  # fewer processes to start: runs here are short
+
+
+def write_own_settings(folder: Path, text: str) -> None:
+    """The file of the user whose folder this is."""
+    own = folder / "user-config" / "tunesmith" / "tunesmith.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(text)
 
 
 def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:

@@ -396,7 +396,7 @@ def bench(
         fault = "this run is not finished, so nothing can be called yet"
         raise BadInput(fault, where=str(own.folder), hint=f"go on with: {own.resume_command}")
     with interrupted_once():
-        return benching.bench(own.folder, listener_of(listener), seconds)
+        return benching.bench(own.folder, listener_of(listener), seconds, settings().sandbox)
 
 
 def diff(before: RunLike | Report, after: RunLike | Report, *others: RunLike | Report) -> RunDifference:

@@ -47,6 +47,7 @@ COMMANDS = (
     "doctor",
     "mcp",
     "skill",
+    "trust",
     "library",
 )
 

@@ -17,7 +17,7 @@ from tests.end_to_end import tiny, written
 from tests.models.frames import openai_words
 from tests.models.openai_server import Answer, Server, serving
 from tests.opencl_here import needs_opencl
-from tests.running import Ended, journal, start, tunesmith
+from tests.running import Ended, journal, start, tunesmith, write_own_settings
 from tests.talkers import file, plan
 from tests.wording import says
 
@@ -219,7 +219,7 @@ def test_what_passes_is_asked_again(fault: Answer, tmp_path: Path) -> None:
 def test_a_model_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny.fake(tmp_path / "problem")
     (tmp_path / "problem" / "template.fake").unlink()
-    (tmp_path / "tunesmith.toml").write_text("reply_seconds = 1.0\n")
+    write_own_settings(tmp_path, "reply_seconds = 1.0\n")
     with serving(answering(Answer(hangs=True), GOOD)) as server:
         ended = tunesmith(
             tmp_path, *COMMAND, "--model", f"author=openai:m@{server.url},planner=openai:m@{server.url}"

@@ -10,7 +10,8 @@ import pytest
 
 from tests.samples import DEVICE
 from tunesmith.errors import BadInput
-from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run import trust
+from tunesmith.run.config import RunConfig, folder_settings, resolve
 from tunesmith.session.runs import _settings as run_settings
 from tunesmith.session.workplace import HERE, worker_environment
 
@@ -27,9 +28,15 @@ def resolved(
     environment: dict[str, str] | None = None,
     **flags: Any,
 ) -> RunConfig:
+    """In a folder that is trusted."""
+    known = dict(environment or {})
     if text:
         (folder / "tunesmith.toml").write_text(text, encoding="utf-8")
-    return resolve(flags, environment or {}, folder)
+        (folder / "data").mkdir(exist_ok=True)
+        trust.remember(folder, folder_settings(folder)[1], {"XDG_DATA_HOME": str(folder / "data")})
+    if (folder / "data").exists():
+        known.setdefault("XDG_DATA_HOME", str(folder / "data"))
+    return resolve(flags, known, folder)
 
 
 def test_defaults(tmp_path: Path) -> None:

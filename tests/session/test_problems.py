@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +21,10 @@ from tunesmith.session.problems import (
     load_problem,
     load_template,
     read_text,
+    readable_folders,
     reload,
 )
+from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.sources import draft
 
 KERNEL = """\
@@ -35,25 +39,30 @@ extern "C" __global__ void scale(float* out, const float* x, int n) {
 TEMPLATE = tiny.DECLARATION + KERNEL.replace('"near.cuh"', '"own.cuh"').replace("blockDim.x", "BLOCK")
 
 
-@pytest.fixture
-def cuda(tmp_path: Path) -> Path:
+def problem_below(tmp_path: Path, include: str = "../include") -> Path:
     """A problem whose headers lie beside the source, in an include folder and beside the template."""
     folder = tmp_path / "problem"
     files = {
         "problem.toml": tiny.PROBLEM.format(source="src/kernel.cu").replace(
-            'entry = "scale"\n', 'entry = "scale"\ninclude = ["../include"]\n'
+            'entry = "scale"\n', 'entry = "scale"\ninclude = ["{include}"]\n'.replace("{include}", include)
         ),
         "reference.py": tiny.REFERENCE,
         "src/kernel.cu": KERNEL,
         "src/near.cuh": '#include "shared/far.cuh"\n#define TWO 2.0f\n',
         "templates/template.cu": TEMPLATE,
         "templates/own.cuh": "#define TWO 2.0f\n",
-        "../include/shared/far.cuh": "#pragma once\n",
+        f"{include}/shared/far.cuh": "#pragma once\n",
     }
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
+
+
+@pytest.fixture
+def cuda(tmp_path: Path) -> Iterator[Path]:
+    with readable_folders([tmp_path / "include"]):
+        yield problem_below(tmp_path)
 
 
 def test_what_a_run_keeps_is_enough(tmp_path: Path, cuda: Path) -> None:
@@ -209,3 +218,57 @@ def test_a_draft_elsewhere_finds_the_headers_it_left_behind(tmp_path: Path, cuda
     assert 'include = ["../../problem/src"]' in text
     again = draft(cuda / "src" / "kernel.cu", cuda / "src", None)
     assert "include" not in (again.folder / "problem.toml").read_text()
+
+
+SECRET = "aws_secret = 'geheim7'\n"
+QUOTED = '"shared/far.cuh"'
+OUTSIDE = {
+    "source": {"problem.toml": ('"src/kernel.cu"', '"../secret.cu"')},
+    "absolute source": {"problem.toml": ('"src/kernel.cu"', '"{top}/secret.cu"')},
+    "reference": {"problem.toml": ("reference.py:", "../secret.py:")},
+    "include folder": {
+        "problem.toml": ('["include"]', '["include", ".."]'),
+        "src/near.cuh": ('"shared/far.cuh"', "<secret.cu>"),
+    },
+    "header": {"src/near.cuh": ("shared/far.cuh", "../../secret.cu")},
+    "absolute header": {"src/near.cuh": ("shared/far.cuh", "{top}/secret.cu")},
+    "header of no branch": {
+        "src/near.cuh": ("#include", '#if 0\n#include "../../secret.cu"\n#endif\n#include')
+    },
+    "link": {"src/near.cuh": ("shared/far.cuh", "link/secret.cu")},
+    "header of a template": {"templates/own.cuh": ("#define", '#include "../../secret.cu"\n#define')},
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_files_of_a_problem_lie_in_its_folder(tmp_path: Path, case: str) -> None:
+    for name in ("secret.cu", "secret.py"):
+        (tmp_path / name).write_text(SECRET)
+    folder = problem_below(tmp_path, "include")
+    (folder / "src" / "link").symlink_to(tmp_path)
+    for file, (old, new) in OUTSIDE[case].items():
+        tiny.spoil(folder / file, old, new.format(top=tmp_path))
+
+    def read(*folders: Path) -> str:
+        problem, files = Problem.load(folder, allow_folders=folders)
+        return str((files, load_template(folder / "templates" / "template.cu", problem, files)))
+
+    with pytest.raises(BadInput, match=r"secret.*: files of a problem lie in its folder or in f") as refused:
+        read()
+    assert refused.value.hint == f"if it may be read, name its folder: --allow-folder {tmp_path}"
+    assert "geheim7" not in f"{refused.value}"
+    said = ""
+    try:
+        read(tmp_path)
+    except BadInput as other:  # it may be read, and is no kernel
+        said = str(other)
+    assert "files of a problem" not in said
+
+
+def test_files_that_are_none_keep_nobody_waiting(tmp_path: Path) -> None:
+    folder = problem_below(tmp_path, "include")
+    for name in ("reference.py", "src/near.cuh", "problem.toml"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(BadInput):
+            Problem.load(folder)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.run.config import COMPILERS, passed_on
 from tunesmith.text import first_line
 
 LIBRARY = "watch.so"
@@ -29,7 +30,7 @@ def build(folder: Path) -> Path:
     target = folder / LIBRARY
     command = [*compiler, *_FLAGS, "-o", str(target), str(_SOURCES / "watch.c"), "-ldl", "-lpthread"]
     # Libraries for other purposes, which the environment names, are not those that it needs.
-    clean = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
+    clean = {name: value for name, value in passed_on(COMPILERS).items() if name != "LIBRARY_PATH"}
     try:
         ended = subprocess.run(
             command, env=clean, capture_output=True, text=True, errors="replace", timeout=_SECONDS
@@ -50,7 +51,7 @@ def _compiler() -> Sequence[str]:
         if found := shutil.which(name):
             return (found, "-x", "c") if name == "g++" else (found,)
     if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc")
+        return (sys.executable, "-P", "-m", "ziglang", "cc")
     fault = "no C compiler is here, and the library that watches is built by one"
     raise BadInput(fault, hint="install gcc or clang, or: pip install ziglang")
 

@@ -48,7 +48,7 @@ def _tried(folder: Path, library: Path) -> DoctorFinding:
     environment = {**os.environ, **told, INJECTION: str(library)}
     try:
         ended = subprocess.run(
-            [sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, timeout=_SECONDS
+            [sys.executable, "-P", "-c", _PROGRAM], env=environment, capture_output=True, timeout=_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return DoctorFinding(WHAT, False, f"a watched program does not end well: {one_line(str(error))}")

@@ -7,6 +7,7 @@ import io
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -15,7 +16,7 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console, exports, library
-from tunesmith.cli.bench import bench, capture, mcp, skill
+from tunesmith.cli.bench import bench, capture, mcp, skill, trust
 from tunesmith.cli.console import (
     AsJson,
     Backend,
@@ -29,6 +30,7 @@ from tunesmith.cli.console import (
 )
 from tunesmith.cli.runs import compare, diff, fleet, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.run.config import FolderNotTrusted, forget_current_folder
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, plain
 
@@ -60,7 +62,8 @@ def init(
     from tunesmith.session import sources
 
     draft = sources.draft(kernel_file, output, entry, sources.given_defines(define or ()))
-    then = f"tunesmith check {shlex.quote(str(draft.folder))}"
+    there = shlex.quote(str(kernel_file.parent))
+    then = f"tunesmith check {shlex.quote(str(draft.folder))}" + f" --allow-folder {there}" * draft.is_apart
     places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
     console.say(
         as_json,
@@ -332,10 +335,11 @@ def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
     *(report, watch, verify, exports.export, bench, diff, compare, fleet, profile),
-    *(capture, exports.extract, exports.apply, devices, doctor, mcp, skill),
+    *(capture, exports.extract, exports.apply, devices, doctor, mcp, skill, trust),
 )
+_READ_PROBLEMS = (check, template, explain, tune, retune, compare, fleet, profile)
 for _command in _COMMANDS:
-    console.add_command(app, _command)
+    console.add_command(app, _command, reads_problems=_command in _READ_PROBLEMS)
 app.command(hidden=True)(exports.worker)
 app.add_typer(library.library_app, name="library")
 
@@ -358,6 +362,16 @@ def root(
     console.verbosity.quiet, console.verbosity.verbose = quiet, verbose
 
 
+def _note_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    if issubclass(category, FolderNotTrusted):
+        console.print_note(f"note: {message}")
+    else:
+        _usual_warning(message, category, *where)
+
+
+_usual_warning = warnings.showwarning
+
+
 def main() -> None:
     for descriptor in range(3):  # where the shell closed one, the journal must not take its number
         try:
@@ -367,6 +381,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal can write µ
+    forget_current_folder()
+    warnings.showwarning = _note_warning  # type: ignore[assignment]
     faulthandler.enable(2)  # should a library crash the process, it is known which
     end_when_asked()
     app(prog_name="tunesmith")

@@ -1,7 +1,9 @@
-"""The commands `bench` and `capture`, of kernels where programs call them; `mcp` and `skill`, for agents."""
+"""The commands `bench` and `capture`, of kernels where programs call them; `mcp` and `skill`, for agents;
+`trust`, of folders."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -144,3 +146,38 @@ def skill(
         console.say(
             as_json, {"folder": str(out), "files": list(written)}, [f"wrote {', '.join(written)} in {out}"]
         )
+
+
+def trust(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="One with a tunesmith.toml; none: list them.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a folder's tunesmith.toml say what only you may, until one of its files changes."""
+    from tunesmith.run import trust as trusting
+    from tunesmith.run.config import beyond_permission, folder_settings
+
+    if folder is None:
+        if remove:
+            raise BadInput("--remove needs a folder", hint="see which are trusted: tunesmith trust")
+        known = trusting.trusted_folders(os.environ)
+        console.say(as_json, known, [one.folder for one in known] or ["no folder is trusted"])
+        return
+    if remove:
+        was = trusting.forget(folder, os.environ)
+        words = "is not trusted any more" if was else "was not trusted"
+        console.say(as_json, {"folder": str(folder), "removed": was}, [f"{folder} {words}"])
+        return
+    asked, files = folder_settings(folder)
+    beyond = beyond_permission(asked, folder)
+    trusting.remember(folder, files, os.environ)
+    console.say(
+        as_json,
+        {"folder": str(folder), "files": files, "settings": beyond},
+        [
+            f"trusted, as they are now: {', '.join(files)}",
+            f"its settings that only you may give: {', '.join(beyond) or 'none'}",
+        ],
+    )

@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict, get_args, get_type_hints
@@ -41,16 +41,28 @@ class Verbosity:
 
 verbosity = Verbosity()
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but the result and errors.")]
+AllowFolder = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="DIR", help="Files that a problem names may lie there too; several may be named."),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show every trial and note on stderr.")]
 
 
-def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
-    """A command of the app, with the options that all have. Its errors are messages and exit codes."""
+def add_command(app: typer.Typer, function: Callable[..., None], reads_problems: bool = False) -> None:
+    """A command of the app, with the options that all have, or all that read problems. Its errors are
+    messages and exit codes."""
 
     @functools.wraps(function)
-    def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
+    def run(
+        *, quiet: bool = False, verbose: bool = False, allow_folder: list[Path] | None = None, **named: object
+    ) -> None:
         verbosity.quiet, verbosity.verbose = verbosity.quiet or quiet, verbosity.verbose or verbose
-        with handled(bool(named["as_json"])):
+        with ExitStack() as opened:
+            opened.enter_context(handled(bool(named["as_json"])))
+            if allow_folder:
+                from tunesmith.session.problems import readable_folders
+
+                opened.enter_context(readable_folders(allow_folder))
             function(**named)
 
     hints = {**get_type_hints(function, include_extras=True), "quiet": Quiet, "verbose": Verbose}
@@ -62,6 +74,9 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
             defaults |= dict.fromkeys(group)
         else:
             defaults[name] = given.default
+    if reads_problems:
+        hints["allow_folder"] = AllowFolder
+        defaults["allow_folder"] = None
     defaults["as_json"] = defaults.pop("as_json")  # after what is the command's own
     known: Any = run
     known.__annotations__ = hints

@@ -69,7 +69,10 @@ def _in_sandbox(spec: str) -> Handle:
     from tunesmith import backends
     from tunesmith.lab.bench import Bench
 
-    protection = _enter_sandbox(spec)
+    try:
+        protection = enter_sandbox(spec, network=SPEAKS.get(sys.argv[2], "") if len(sys.argv) > 4 else "")
+    except sandbox.NotProtected as missing:
+        raise SystemExit(str(missing)) from None
     bench = Bench(backends.backend(spec))
     bench.protection = protection
     bench.compilers = lambda: backends.compilers(spec) or ()
@@ -85,17 +88,17 @@ def _for_tools(spec: str) -> Handle:
     return lambda request, blobs: (answer(kind, request, blobs), ())
 
 
-def _enter_sandbox(spec: str) -> Protection:
-    """Before the backend is loaded, with all that it loads."""
+def enter_sandbox(spec: str, readable: Sequence[str] = (), network: str = "") -> Protection:
+    """The one way into a process that runs anything of a problem, a run or a template: before the backend is
+    loaded, with all that it loads. `readable`: folders that it reads beside what the backend does."""
     from tunesmith import backends
 
     kind, file = backends.kind(spec), spec.partition(":")[2]
-    needed = [*map(str, kind.readable()), *([file] if kind.from_file else [])]
-    network = SPEAKS.get(sys.argv[2], "") if len(sys.argv) > 4 else ""
+    needed = [*map(str, kind.readable()), *([file] if kind.from_file else []), *readable]
     try:
         return sandbox.enter(sandbox.for_worker(os.environ, needed, kind.devices, network))
     except sandbox.NotProtected as missing:
-        raise SystemExit(f"--sandbox required, and not in force: {missing}") from None
+        raise sandbox.NotProtected(f"--sandbox required, and not in force: {missing}") from None
 
 
 def _files(requests: str, replies: str) -> tuple[int, int]:

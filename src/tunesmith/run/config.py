@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 import site
+import sys
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tunesmith.errors import BadInput
-from tunesmith.run.files import private_folder
-from tunesmith.run.protection import AUTO, MODES
+from tunesmith.run.files import private_folder, read_plain
+from tunesmith.run.protection import AUTO, MODES, REQUIRED
 from tunesmith.text import names_secret, redacted
 
 FILE = "tunesmith.toml"
+LARGEST_FILE = 1 << 20  # bytes of settings
 # What processes that we start may inherit, whoever they are for; backends name more.
 PASSED_ON = (
     "PATH",
@@ -30,31 +33,55 @@ PASSED_ON = (
     "PYTHON*",
     "TUNESMITH_DEBUG",
 )
+COMPILERS = ("HOME", "TMPDIR")  # what the host's compilers need besides: those that cache keep it there
+_SEARCHED = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "PYTHONPATH")
+T = TypeVar("T")
+Permits = Callable[[Any, Path], bool]
+_FROM_FOLDER = "from_folder"
+
+
+def _anything(_value: Any, _folder: Path) -> bool:
+    return True
+
+
+def _open(default: T, permits: Permits = _anything) -> T:
+    """A setting that the file of a folder may have, which comes with the material: what it permits of it
+    starts no program, names no host, reaches out of the folder nowhere, switches no protection off, spends no
+    money and chooses no model. All others are the user's own to say, and so is each that is new."""
+    found: T = field(default=default, metadata={_FROM_FOLDER: permits})
+    return found
+
+
+def _is_below(value: str, folder: Path) -> bool:
+    own = os.path.realpath(folder)
+    return "\0" not in value and Path(os.path.realpath(folder / value)).is_relative_to(own)
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """Everything a command may need to know, fully set."""
 
-    backend: str | None = None  # None: by the kernel's language
-    device: str | None = None
-    search: str = "default"
-    evals: int | None = None
-    time: float | None = None
-    seed: int = 0
-    cache: bool = True
-    prune: bool = True
-    prior: bool = True
-    steer: bool = True
-    counters: bool = False  # for the prior of a search; `tunesmith profile` takes them unless told otherwise
-    runs: str = "tunesmith-runs"
+    backend: str | None = _open(None, lambda value, _: ":" not in value)  # None: by the kernel's language
+    device: str | None = _open(None)
+    search: str = _open("default")
+    evals: int | None = _open(None)
+    time: float | None = _open(None)
+    seed: int = _open(0)
+    cache: bool = _open(True)
+    prune: bool = _open(True)
+    prior: bool = _open(True)
+    steer: bool = _open(True)
+    counters: bool = _open(
+        False
+    )  # for a search's prior; `tunesmith profile` takes them unless told otherwise
+    runs: str = _open("tunesmith-runs", _is_below)
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device
     strategy: str = "template"  # or rewrite, or single
-    linear: bool = False  # rewrite: each round goes on from the last kernel, not from the best
+    linear: bool = _open(False)  # rewrite: each round goes on from the last kernel, not from the best
     model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
     effort: str = ""  # how much models behind a network are to think: low, medium or high
-    wait: bool = True  # for replies that are written by hand
+    wait: bool = _open(True)  # for replies that are written by hand
     prompts: str = ""  # a folder with prompts in place of ours
     reply_seconds: float = 600.0  # for one reply of a model behind a network
     record: str = ""  # a folder for what models reply
@@ -63,17 +90,17 @@ class RunConfig:
     plain: bool = False  # a model rewrites the kernel plainly, before anything else, for the expert to read
     tokens: int | None = None
     money: float | None = None  # dollars
-    device_seconds: float | None = None  # in which trials may have the device
+    device_seconds: float | None = _open(None)  # in which trials may have the device
     # The expert's moves, as models are told of them: usual is to planners of templates, all is to those of
     # concrete kernels as well, as ideas; none is to nobody, and then the expert plans no round for a model.
-    moves: str = "usual"
+    moves: str = _open("usual")
     # Winning templates and timings are stored, and offered when their kernel comes again.
-    library: bool = True
+    library: bool = _open(True, lambda value, _: value is False)
     library_dir: str = ""
-    sandbox: str = AUTO  # of workers: auto, required or off
+    sandbox: str = _open(AUTO, lambda value, _: value == REQUIRED)  # of workers: auto, required or off
     workers: str = ""  # a file that says how to reach them; empty: they are of this machine
     ray: str = ""  # the address of a Ray cluster whose workers are used; "local": one of this machine alone
-    ceilings: bool = False  # those stored of the device are used where the cache of timings is not
+    ceilings: bool = _open(False)  # those stored of the device are used where the cache of timings is not
     sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
@@ -105,15 +132,24 @@ MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}
+_PERMITS: dict[str, Permits] = {
+    f.name: f.metadata[_FROM_FOLDER] for f in fields(RunConfig) if _FROM_FOLDER in f.metadata
+}
+# Those that name files whose content says what is done. In the user's own file they count from its folder:
+# what they name is never looked for where the material lies.
+_NAMES_FILES = ("workers", "prompts", "cache_dir", "library_dir")
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def resolve(
     flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> RunConfig:
-    """Flags win over the environment, that over `tunesmith.toml` in the current folder, then defaults."""
+    """Flags win over the environment, that over `tunesmith.toml` in the current folder, as far as it may say
+    it, that over the user's own file, then defaults."""
     environment = os.environ if environment is None else environment
-    config = RunConfig(**_from_file((folder or Path.cwd()) / FILE))
+    folder = Path.cwd() if folder is None else folder
+    config = RunConfig(**_own_settings(environment))
+    config = replace(config, **_permitted(folder, environment))
     _refuse_misspelt(environment)
     for name in _TYPES:
         text = environment.get(f"TUNESMITH_{name.upper()}")
@@ -204,7 +240,26 @@ def passed_on(patterns: Iterable[str] = ()) -> dict[str, str]:
     """The variables that processes which we start inherit: those on our list and of these patterns."""
     wanted = (*PASSED_ON, *patterns)
     listed = {n: v for n, v in os.environ.items() if any(fnmatchcase(n, pattern) for pattern in wanted)}
-    return {n: v for n, v in listed.items() if not names_secret(n) and redacted(v) == v}
+    kept = {n: v for n, v in listed.items() if not names_secret(n) and redacted(v) == v}
+    return {n: _without_here(v) if n in _SEARCHED else v for n, v in kept.items()}
+
+
+def _without_here(folders: str) -> str:
+    """An empty entry, which `$PATH:` leaves behind, is the current folder: nobody has asked for that."""
+    return os.pathsep.join(filter(None, folders.split(os.pathsep)))
+
+
+def forget_current_folder() -> None:
+    """For a program of ours, as it starts: what lies in the current folder is no module and no program,
+    whether `python -m` or an empty entry of a variable says so."""
+    try:
+        here, own = Path.cwd(), Path(__file__).parents[2]
+    except FileNotFoundError:  # it is gone, and holds nothing
+        return
+    sys.path[:] = [path for path in sys.path if (here / path) != here or (here / path) == own]
+    for name in _SEARCHED:
+        if name in os.environ:
+            os.environ[name] = _without_here(os.environ[name])
 
 
 def worker_environment(scratch: Path, patterns: Iterable[str] = (), sandbox: str = AUTO) -> dict[str, str]:
@@ -242,12 +297,88 @@ def _refuse_misspelt(environment: Mapping[str, str]) -> None:
                 raise BadInput(f"the environment sets {name}, which is no setting", hint=hint)
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+class FolderNotTrusted(UserWarning):
+    """What the file of a folder asked for and may not say; told once, by whoever shows warnings."""
+
+
+def own_file(environment: Mapping[str, str]) -> Path | None:
+    """The user's own settings, wherever they work."""
+    base = environment.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = str(Path(environment.get("HOME", "")) / ".config")
+    return Path(base) / "tunesmith" / FILE if os.path.isabs(base) else None
+
+
+def _own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
+    path = own_file(environment)
+    if path is None:
         return {}
-    except (OSError, ValueError, RecursionError) as error:  # what is no TOML, no text, or too deep
+    path = Path(os.path.realpath(path))  # users keep such files elsewhere, and a link here
+    found = _from_file(path, _content(path))
+    for name in _NAMES_FILES:
+        if found.get(name):
+            found[name] = str(path.parent / Path(found[name]).expanduser())
+    return found
+
+
+def _permitted(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    """What the file in a folder may say: all of it where the user trusts the folder as it is."""
+    path, own = folder / FILE, own_file(environment)
+    if own is not None and os.path.realpath(own) == os.path.realpath(path):
+        return {}  # it has been read
+    data = _content(path)
+    asked = _from_file(path, data)
+    beyond = beyond_permission(asked, folder)
+    if not beyond:
+        return asked
+    from tunesmith.run import trust  # which few folders ask for
+
+    if (state := trust.state_of(folder, named_files(folder, data, asked), environment)) == trust.TRUSTED:
+        return asked
+    why = "or what it names has changed since it was trusted" if state == trust.CHANGED else "is not trusted"
+    keys = f"its {', '.join(beyond)} {'is' if len(beyond) == 1 else 'are'} ignored"
+    how = f"give flags, or read its files, then: tunesmith trust {shlex.quote(os.path.realpath(folder))}"
+    warnings.warn(FolderNotTrusted(f"{path} {why}: {keys}; {how}"), stacklevel=2)
+    return {name: value for name, value in asked.items() if name not in beyond}
+
+
+def beyond_permission(asked: Mapping[str, Any], folder: Path) -> list[str]:
+    """The settings that the file of a folder may not say by itself."""
+    return [n for n, value in asked.items() if not (n in _PERMITS and _PERMITS[n](value, folder))]
+
+
+def folder_settings(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the file in a folder asks for, and the digests of all that trust in it rests on."""
+    data = _content(folder / FILE)
+    if not data:
+        fault = f"there is no {FILE} in it, so it asks for nothing"
+        raise BadInput(fault, where=str(folder), hint="name the folder that has one")
+    asked = _from_file(folder / FILE, data)
+    return asked, named_files(folder, data, asked)
+
+
+def named_files(folder: Path, data: bytes, asked: Mapping[str, Any]) -> dict[str, str]:
+    from tunesmith.run.trust import digests_of
+
+    names = [str(asked[name]) for name in _NAMES_FILES[:2] if asked.get(name)]
+    names += [str(asked.get("backend", "")).partition(":")[2]]
+    return digests_of(folder, {FILE: data}, [name for name in names if name and "\0" not in name])
+
+
+def _content(path: Path) -> bytes:
+    """Nothing where there is no such file."""
+    try:
+        return read_plain(path, LARGEST_FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+
+
+def _from_file(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:  # what is no TOML, no text, or too deep
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
         _check_type(name, value, str(path))

@@ -1,4 +1,4 @@
-"""The process that times calls: `python -m tunesmith.session.bench_worker RUN`. A message is a line."""
+"""The process that times calls: `bench_worker BACKEND RUN`. A message is a line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from tunesmith.backends.messages import Draw
 from tunesmith.lab.references import draw_inputs
+from tunesmith.lab.sandbox import NotProtected
+from tunesmith.lab.worker import enter_sandbox
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import Dispatch, DispatchWorkload
@@ -17,6 +19,7 @@ from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
 from tunesmith.run.outcome import median_interval
+from tunesmith.run.protection import NEEDED
 from tunesmith.run.store import RunFolder
 from tunesmith.session import calling, problems
 from tunesmith.session.benching import (
@@ -56,9 +59,11 @@ class CallPlace(Protocol):
 
 def main() -> None:
     try:
-        _bench(Path(sys.argv[1]))
+        folder = Path(sys.argv[2])
+        held = enter_sandbox(sys.argv[1], [str(folder)])
+        _bench(folder, () if not held.missing(NEEDED) else (held.sentence,))
         last = BenchMessage(done=True)
-    except Missing as error:
+    except (Missing, NotProtected) as error:
         last = BenchMessage(missing=str(error))
     except Exception as error:
         last = BenchMessage(failed=_words(error))
@@ -76,12 +81,11 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {line}"[:_WORDS]
 
 
-def _bench(folder: Path) -> None:
+def _bench(folder: Path, notes: tuple[str, ...] = ()) -> None:
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
     place: CallPlace = _Torch(folder, dispatch) if dispatch.language == "cuda" else _OpenCL(folder, dispatch)
-    _say(
-        BenchMessage(start=BenchResult(dispatch.problem, place.name, (), device_notes(dispatch, place.name)))
-    )
+    notes = (*device_notes(dispatch, place.name), *notes)
+    _say(BenchMessage(start=BenchResult(dispatch.problem, place.name, (), notes)))
     state, templates = problems.state_and_templates(RunFolder.open(folder))
     for workload in dispatch.workloads:
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
@@ -15,9 +13,13 @@ from tunesmith import backends
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.problem.codec import Malformed, decode
 from tunesmith.run.ports import Listener
+from tunesmith.run.protection import AUTO
 from tunesmith.session import calling
+from tunesmith.session.workplace import isolated_command, worker_environment
 
 DEADLINE = 600.0  # seconds
+# Inductor's other processes would speak over memory that is shared, which the sandbox has not.
+IN_THE_SANDBOX = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 _WORDS = 2000  # of what a worker that failed has said
 
 
@@ -95,19 +97,19 @@ def notes_of(name: str, verified: float | None, ways: tuple[BenchedWay, ...]) ->
     return tuple(notes)
 
 
-def bench(folder: Path, listener: Listener, deadline: float = DEADLINE) -> BenchResult:
+def bench(folder: Path, listener: Listener, deadline: float = DEADLINE, sandbox: str = AUTO) -> BenchResult:
     """Of a run that has ended. DeviceMissing where its device, or what calls it, is not here. What was timed
     before the time was up, or before something broke, is the result, with a note."""
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
-    kind = backends.kind_for(dispatch.language)
+    spec = backends.backend_for(dispatch.language, None)
     with tempfile.TemporaryDirectory(prefix="tunesmith-bench-") as scratch:
-        environment = dict(os.environ)
-        if kind is not None:
-            environment.update(kind.environment(Path(scratch), environment))
-        command = [sys.executable, "-m", "tunesmith.session.bench_worker", str(folder.resolve())]
+        environment = {**worker_environment(spec, Path(scratch), sandbox), **IN_THE_SANDBOX}
+        command = isolated_command("tunesmith.session.bench_worker", spec, folder.resolve())
         with (
-            open(Path(scratch) / "errors", "w+b") as errors,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as worker,
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, env=environment, cwd=scratch
+            ) as worker,
         ):
             late = threading.Timer(deadline, worker.kill)
             late.start()

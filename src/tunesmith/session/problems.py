@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Recorded, Started
+from tunesmith.run.files import NotPlain, read_plain
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
@@ -45,10 +47,11 @@ class Files:
     root: Path
     where: str = PROBLEM_FILE  # what messages call the problem
     texts: dict[str, str] = field(default_factory=dict)
+    named: tuple[Path, ...] = ()  # folders where such files may lie too
 
     def read(self, name: str) -> str:
         if name not in self.texts:
-            self.texts[name] = read_text(self.root / name)
+            self.texts[name] = read_text(self.root / name, own=(self.root, *self.named))
         return self.texts[name]
 
 
@@ -72,9 +75,12 @@ class LoadedProblem(NamedTuple):
         return self.files.texts[PROBLEM_FILE]
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> LoadedProblem:
-        """From problem.toml, or the folder it lies in."""
-        return load_problem(Path(path))
+    def load(
+        path: str | os.PathLike[str], *, allow_folders: Iterable[str | os.PathLike[str]] = ()
+    ) -> LoadedProblem:
+        """From problem.toml, or the folder it lies in. The files that it names lie there too, or in
+        `allow_folders`."""
+        return load_problem(Path(path), tuple(map(Path, allow_folders)))
 
     @staticmethod
     def build(
@@ -141,9 +147,10 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
 class HeaderFolders:
     """Finds headers: beside the file that includes them in quotes, then in the include folders."""
 
-    def __init__(self, source_root: Path, folder_root: Path) -> None:
+    def __init__(self, source_root: Path, folder_root: Path, named: tuple[Path, ...] = ()) -> None:
         self._source_root = source_root  # what the source's own name counts from
         self._folder_root = folder_root  # what the names of include folders count from
+        self._own = (source_root, folder_root, *named)  # where they may lie
         self._texts: dict[str, str] = {}
 
     def find(self, spelling: str, includer: str | None, folders: Sequence[str]) -> HeaderFile | None:
@@ -152,40 +159,63 @@ class HeaderFolders:
             path = os.path.normpath(folder / spelling)
             if os.path.isfile(path):
                 if path not in self._texts:
-                    self._texts[path] = read_text(Path(path))
+                    self._texts[path] = read_text(Path(path), own=self._own)
                 # Counted as the source's own name is: it comes back here as an includer.
                 return HeaderFile(os.path.relpath(path, self._source_root), self._texts[path])
         return None
 
 
-# Whoever acts for somebody who may name files but not all of them says which folders those are.
-_FOLDERS: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
+@dataclass(frozen=True)
+class ReadableFolders:
+    """Where files may lie that a problem names, beside its own folder. `only`: nothing else is read, whoever
+    names it, who may act for somebody else."""
+
+    named: tuple[Path, ...] = ()
+    only: bool = False
+
+
+_OWN = ReadableFolders()
+_FOLDERS: ContextVar[ReadableFolders] = ContextVar("folders", default=_OWN)
 
 
 @contextmanager
-def only_within(folders: Sequence[Path]) -> Iterator[None]:
-    """Sources, headers and whatever else a problem names is read from these folders and nowhere else."""
-    token = _FOLDERS.set(tuple(folder.resolve() for folder in folders))
+def readable_folders(folders: Iterable[Path], only: bool = False) -> Iterator[None]:
+    """Named by the user, or with `only` by a client."""
+    token = _FOLDERS.set(ReadableFolders((*folders, *(() if only else _FOLDERS.get().named)), only))
     try:
         yield
     finally:
         _FOLDERS.reset(token)
 
 
-def _refuse_outside(path: Path) -> None:
-    folders = _FOLDERS.get()
-    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
-        named = ", ".join(map(str, folders)) or "none"
-        fault = f"only files in the folders that the client names are read; it names {named}"
-        raise BadInput(fault, where=str(path), hint="move the file there, or have the client name its folder")
+def _place_of(path: Path, own: Sequence[Path]) -> Path:
+    """Where its links lead. `own`: the folders of the problem that names it; none: the user does."""
+    place, readable = Path(os.path.realpath(path)), _FOLDERS.get()
+    folders = readable.named if readable.only else (*own, *readable.named)
+    if (readable.only or own) and not any(place.is_relative_to(os.path.realpath(f)) for f in folders):
+        if readable.only:
+            named = ", ".join(map(str, folders)) or "none"
+            fault = f"only files in the folders that the client names are read; it names {named}"
+            hint = "move the file there, or have the client name its folder"
+        else:
+            fault = "files of a problem lie in its folder or in folders that you name"
+            fault += f", and this leads to {place}" * (str(place) != os.path.abspath(path))
+            hint = f"if it may be read, name its folder: --allow-folder {shlex.quote(str(place.parent))}"
+        raise BadInput(fault, where=str(path), hint=hint)
+    return place
 
 
-def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
-    """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
-    _refuse_outside(path)
+def read_text(
+    path: Path,
+    missing: str = "correct the name; it counts from the problem file's folder",
+    own: Sequence[Path] = (),
+) -> str:
+    """A file's text, or why there is none; `missing` says what to do then. `own`: the folders of the problem
+    that names it."""
     try:
         path.name.encode()
-        return path.read_text(encoding="utf-8-sig")
+        text = read_plain(_place_of(path, own)).decode("utf-8-sig")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError as error:
         raise BadInput("there is no such file", where=str(path), hint=missing) from error
     except UnicodeEncodeError as error:
@@ -197,12 +227,13 @@ def read_text(path: Path, missing: str = "correct the name; it counts from the p
             hint="save it as UTF-8",
         ) from error
     except OSError as error:
-        hints = {IsADirectoryError: "name a file", PermissionError: "make it readable"}
+        hints = {NotPlain: "name a file", PermissionError: "make it readable"}
         hint = hints.get(type(error), missing)
-        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+        why = os.strerror(error.errno) if error.errno == errno.ELOOP else error.strerror
+        raise BadInput(f"cannot be read: {why}", where=str(path), hint=hint) from error
 
 
-def load_problem(path: Path) -> LoadedProblem:
+def load_problem(path: Path, named: tuple[Path, ...] = ()) -> LoadedProblem:
     if path.is_dir():
         path = path / PROBLEM_FILE
     if path.suffix != Path(PROBLEM_FILE).suffix and is_source_name(path.name) and path.is_file():
@@ -210,12 +241,12 @@ def load_problem(path: Path) -> LoadedProblem:
         hint = f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}"
         raise BadInput(fault, where=str(path), hint=hint)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
-    return _checked(text, Files(path.parent, str(path)))
+    return _checked(text, Files(path.parent, str(path), named=named))
 
 
 def _checked(text: str, files: Files) -> LoadedProblem:
     """The one reader of problems, whoever wrote the text."""
-    where, find_header = files.where, HeaderFolders(files.root, files.root).find
+    where, find_header = files.where, HeaderFolders(files.root, files.root, files.named).find
     problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
     rules = languages.named(problem.kernel.language)
@@ -239,7 +270,7 @@ def _checked(text: str, files: Files) -> LoadedProblem:
 
 def load_template(path: Path, problem: Problem, files: Files) -> Template:
     text = read_text(path, "correct the name; it counts from the current folder")
-    find_header = HeaderFolders(path.parent, files.root).find
+    find_header = HeaderFolders(path.parent, files.root, files.named).find
     template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
     _refuse_launch_words(template.launches, languages.named(problem.kernel.language), str(path))
     return template

@@ -69,7 +69,7 @@ class HostActor:
 
     def __init__(self) -> None:
         pipe = subprocess.PIPE
-        command = [sys.executable, "-m", "tunesmith", "worker"]
+        command = [sys.executable, "-P", "-m", "tunesmith", "worker"]
         self._host = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
         )

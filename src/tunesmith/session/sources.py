@@ -31,6 +31,7 @@ class DraftedProblem:
     folder: Path
     files: tuple[str, ...]
     fills: int  # places that only the user can fill in
+    is_apart: bool  # from headers beside its source
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def draft(
             for path in written:
                 path.unlink(missing_ok=True)
             raise
-    return DraftedProblem(folder, tuple(files), drafted.fills)
+    return DraftedProblem(folder, tuple(files), drafted.fills, bool(include))
 
 
 def _left_behind(kernel_file: Path, folder: Path, headers: tuple[tuple[str, str], ...] | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -225,6 +226,12 @@ def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[st
     own = settings.worker_environment(scratch, kind.inherits, sandbox)
     with explained("write temporary files", scratch):
         return {**own, **kind.environment(scratch, own)}
+
+
+def isolated_command(module: str, spec: str, *arguments: object) -> list[str]:
+    """A program of ours that runs something of a problem, a run or a template for a backend. It is started in
+    a scratch folder with `worker_environment`, and first calls `enter_sandbox`."""
+    return [sys.executable, "-P", "-m", module, spec, *map(str, arguments)]
 
 
 @contextmanager

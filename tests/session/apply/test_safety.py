@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 from tests.deliver.exports.test_patch import USERS
 from tests.session.apply.repositories import a_run, delivered, git, origin, python, repository
 from tunesmith.errors import BadInput
-from tunesmith.session.apply import applying, changes
+from tunesmith.session.apply import applying
 from tunesmith.session.apply.applying import Applied, apply_result, apply_run, undo_run
 from tunesmith.session.apply.changes import repository_locked, run_locked, uncommitted
+from tunesmith.session.git import git as git_safely
 from tunesmith.session.listening import listener_of
 from tunesmith.session.run_result import Run
 
@@ -130,6 +132,40 @@ def test_a_repository_may_be_a_folder_of_a_checkout(tmp_path: Path, run: Run) ->
 
 
 def test_a_git_that_does_not_answer_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_GIT_SECONDS", 1e-6)
+    monkeypatch.setattr("tunesmith.session.git.SECONDS", 1e-6)
     with pytest.raises(BadInput, match="git did not say within"):
         uncommitted(repo, (FILE,))
+
+
+TRAPS = {
+    "core.fsmonitor": ".git/trap",
+    "core.hooksPath": ".git/hooks-of-mine",
+    "diff.external": ".git/trap",
+    "filter.a=b.clean": ".git/trap",
+    "filter.a=b.process": ".git/trap",
+    "filter.a=b.required": "true",
+    "filter.a=b.smudge": ".git/trap",
+    "core.pager": ".git/trap",
+}
+
+
+@pytest.mark.parametrize("where", ["config", "included"])
+def test_what_a_repository_has_set_up_is_not_run(repo: Path, tmp_path: Path, where: str) -> None:
+    mark, trap = tmp_path / "mark", repo / ".git" / "trap"
+    trap.write_text(f"#!/bin/sh\necho $0 >> {mark}\ncat 2> /dev/null\n")
+    (repo / ".git" / "hooks-of-mine").mkdir()
+    (repo / ".git" / "hooks-of-mine" / "post-index-change").write_text(trap.read_text())
+    for program in (trap, repo / ".git" / "hooks-of-mine" / "post-index-change"):
+        program.chmod(0o755)
+    file = repo / ".git" / where
+    for name, value in TRAPS.items():
+        git(repo, "config", "--file", str(file), name, value.replace(".git", str(repo / ".git")))
+    if where == "included":
+        git(repo, "config", "include.path", "included")
+    (repo / ".git" / "info" / "attributes").write_text("* filter=a=b\n")
+    (repo / FILE).write_text(USERS + "// mine\n")
+    assert uncommitted(repo, (FILE,)) == [FILE]
+    git_safely(repo, "apply", "-R", "--check", str(trap))
+    assert not mark.exists()
+    subprocess.run(["git", "status"], cwd=repo, capture_output=True, check=False)
+    assert mark.exists(), "the trap is none: git itself does not spring it"

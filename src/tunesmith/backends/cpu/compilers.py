@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tunesmith.backends.port import BuildFailed, Unsupported
+from tunesmith.run.config import passed_on
 
 GNU, CLANG, ZIG = "g++", "clang++", "zig"
 THREADS = "-fsanitize=thread"
@@ -118,7 +119,9 @@ def _path(name: str) -> str | None:
 def _version(command: tuple[str, ...], question: str = "--version") -> str:
     """As 12.2.0; empty where it does not run."""
     try:
-        done = subprocess.run([*command, question], capture_output=True, timeout=20, check=False)
+        done = subprocess.run(
+            [*command, question], env=passed_on(), capture_output=True, timeout=20, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     lines = done.stdout.decode(errors="replace").splitlines()

@@ -16,7 +16,7 @@ from tunesmith.cli.mcp.answers import foreign
 from tunesmith.cli.mcp.folders import ClientFolders
 from tunesmith.errors import TunesmithError, bug_text
 from tunesmith.problem.codec import encode
-from tunesmith.session.problems import only_within
+from tunesmith.session.problems import readable_folders
 
 MOST_WAIT = 3600.0
 _P = ParamSpec("_P")
@@ -71,5 +71,5 @@ def told(function: Callable[_P, Awaitable[CallToolResult]]) -> Callable[_P, Awai
 
 
 async def in_thread(folders: ClientFolders, call: Callable[[], Any]) -> Any:
-    with only_within(folders.folders):
+    with readable_folders(folders.folders, only=True):
         return await anyio.to_thread.run_sync(call)

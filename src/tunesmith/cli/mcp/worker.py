@@ -28,7 +28,7 @@ from tunesmith.cli.mcp.mailbox import check_run, open_requests
 from tunesmith.errors import Interrupted, TunesmithError, bug_text
 from tunesmith.problem.codec import decode, encode
 from tunesmith.session.interrupts import end_when_asked
-from tunesmith.session.problems import only_within
+from tunesmith.session.problems import readable_folders
 
 Listener = Callable[[tunesmith.ProgressUpdate], None]
 
@@ -172,7 +172,7 @@ KINDS = {"check": check, "tune": tune, "resume": resume, "profile": profile, "co
 def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
     """Errors are lines like any other; a traceback is for nobody."""
     try:
-        with only_within([Path(folder) for folder in order.folders]):
+        with readable_folders(map(Path, order.folders), only=True):
             done = KINDS[order.kind](order, reporter.update)
         return replace(done, ended=_state(done))
     except Interrupted as error:

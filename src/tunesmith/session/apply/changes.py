@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,13 +19,13 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.problem import is_inside
 from tunesmith.run.files import explained, open_plain, read_plain, take_lock, write_new, write_whole
+from tunesmith.session.git import SECONDS, git
 from tunesmith.text import sha256
 
 FOLDER, RECORD, LOCK = "apply", "apply.json", "lock"
 FORMAT = 1
 Status = Literal["begun", "applied", "undone"]
 Side = Literal["before", "after"]
-_GIT_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -261,29 +260,17 @@ def uncommitted(repository: Path, paths: tuple[str, ...]) -> list[str]:
     """Of these files those with changes that git does not have; [] where there is no git."""
     if shutil.which("git") is None:
         return []
-    ended = git(repository, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--", *paths)
+    quickly = ("--untracked-files=no", "--ignore-submodules=all")
+    ended = git(repository, "status", "--porcelain=v1", "-z", *quickly, "--", *paths)
     top = git(repository, "rev-parse", "--show-prefix")
     if ended is None or top is None:
-        fault = f"git did not say within {_GIT_SECONDS} s what is committed"
+        fault = f"git did not say within {SECONDS} s what is committed"
         raise BadInput(fault, where=str(repository), hint="see what git status does there")
     if ended.returncode or top.returncode:
         return []  # no repository of git's
     prefix = top.stdout.decode(errors="replace").rstrip("\n")  # of a folder below its top
     entries = ended.stdout.decode(errors="replace").split("\0")
     return [entry[3:].removeprefix(prefix) for entry in entries if len(entry) > 3]
-
-
-def git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes] | None:
-    """None: it ran past its deadline."""
-    # `git apply` would leave out, without a word, what it takes for another folder of a repository above.
-    ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)} if words[0] == "apply" else {}
-    own = {**os.environ, **ceiling}
-    try:
-        return subprocess.run(
-            ["git", *words], cwd=folder, env=own, capture_output=True, check=False, timeout=_GIT_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def replace_file(path: Path, data: bytes, mode: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.run.config import COMPILERS, passed_on
 from tunesmith.text import first_line
 
 LIBRARY = "swap.so"
@@ -60,7 +61,7 @@ def build_library(text: str, folder: Path) -> Path:
     source.write_text(text, encoding="utf-8")
     command = [*compiler, *_FLAGS, "-o", str(target), str(source), *_LINKED]
     # Libraries for other purposes, which the environment names, are not those that it needs.
-    clean = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
+    clean = {name: value for name, value in passed_on(COMPILERS).items() if name != "LIBRARY_PATH"}
     try:
         ended = subprocess.run(
             command, env=clean, capture_output=True, text=True, errors="replace", timeout=_SECONDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +12,15 @@ from tunesmith import backends
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
 from tunesmith.capture.folder import read_array, read_capture
+from tunesmith.lab.worker import enter_sandbox
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.template import original
+from tunesmith.run.config import resolve
 from tunesmith.session.extract.flattening import Parts, in_parts
 from tunesmith.session.extract.proving import ProvenLaunch, prove
 from tunesmith.session.extract.seen import SeenSizes
 from tunesmith.session.problems import load_problem
+from tunesmith.session.workplace import isolated_command, worker_environment
 
 SECONDS = 300.0
 
@@ -54,19 +58,17 @@ def proof_of(
     seconds: float = SECONDS,
 ) -> ProofReply:
     """By another process; `kernel` is the mangled name that was captured."""
-    command = [
-        sys.executable,
-        "-m",
-        "tunesmith.session.extract.proof_worker",
-        str(folder),
-        str(capture),
-        kernel,
-    ]
+    module, spec = "tunesmith.session.extract.proof_worker", "cuda"
+    command = isolated_command(module, spec, folder.resolve(), capture.resolve(), kernel)
     told = encode(ProofParts(parts, sizes))
-    try:
-        done = subprocess.run(command, input=told, capture_output=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
+    with tempfile.TemporaryDirectory(prefix="tunesmith-proof-") as scratch:
+        own = worker_environment(spec, Path(scratch), resolve({}).sandbox)
+        try:
+            done = subprocess.run(
+                command, input=told, capture_output=True, timeout=seconds, env=own, cwd=scratch
+            )
+        except subprocess.TimeoutExpired:
+            return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
     try:
         return decode(done.stdout, ProofReply, "proof")
     except Malformed:
@@ -103,9 +105,10 @@ def proved_here(
 
 
 def main() -> None:
-    folder, capture, kernel = sys.argv[1:4]
+    spec, folder, capture, kernel = sys.argv[1:5]
     told = decode(sys.stdin.buffer.read(), ProofParts, "parts")
-    reply = proved_here(Path(folder), Path(capture), kernel, "cuda", told.parts, told.sizes)
+    enter_sandbox(spec, (folder, capture))
+    reply = proved_here(Path(folder), Path(capture), kernel, spec, told.parts, told.sizes)
     sys.stdout.buffer.write(encode(reply))
 
 

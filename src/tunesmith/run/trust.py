@@ -1,0 +1,123 @@
+"""Folders whose settings the user trusts, by the digests of their files: what changes is not trusted."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.run.files import explained, read_plain, write_whole
+from tunesmith.text import sha256
+
+UNKNOWN, CHANGED, TRUSTED = "unknown", "changed", "trusted"
+LARGEST = 1 << 26  # bytes of a file that is named
+MOST_FILES = 1000
+
+
+@dataclass(frozen=True)
+class TrustedFolder:
+    folder: str
+    files: dict[str, str]  # name, from the folder -> digest
+    version: int = 1
+
+
+def state_of(folder: Path, files: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Of a folder whose files have these digests now."""
+    place = _record(folder, environment)
+    known = None if place is None else _read(place)
+    if known is None or known.folder != os.path.realpath(folder):
+        return UNKNOWN
+    return TRUSTED if known.files == files else CHANGED
+
+
+def remember(folder: Path, files: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    place = _record(folder, environment)
+    if place is None:
+        fault = "what is trusted is written down in the home, and there is none"
+        raise BadInput(fault, hint="set HOME or XDG_DATA_HOME to a folder of yours")
+    with explained("write down what is trusted", place, instead="another place with XDG_DATA_HOME=DIR"):
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(place, encode(TrustedFolder(os.path.realpath(folder), dict(files))))
+
+
+def forget(folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether it was trusted."""
+    place = _record(folder, environment)
+    if place is None or not place.is_file():
+        return False
+    place.unlink()
+    return True
+
+
+def trusted_folders(environment: Mapping[str, str]) -> list[TrustedFolder]:
+    base = _base(environment)
+    places = sorted(base.glob("*.json")) if base is not None else []
+    return sorted(filter(None, map(_read, places)), key=lambda one: one.folder)
+
+
+def digests_of(folder: Path, known: Mapping[str, bytes], names: Iterable[str]) -> dict[str, str]:
+    """Of what settings name: files, of folders the files in them, and what the files that are TOML name
+    below the folder, programs for one. What those start in turn is not looked at."""
+    found = dict(known)
+    for name in names:
+        path = folder / name
+        for file in sorted(path.iterdir())[:MOST_FILES] if path.is_dir() else [path]:
+            data = found[os.path.relpath(file, folder)] = _data(file)
+            for word in _words(data) if file.suffix == ".toml" else ():
+                named = Path(os.path.realpath(folder / word))
+                if named.is_relative_to(os.path.realpath(folder)) and named.is_file():
+                    found[os.path.relpath(folder / word, folder)] = _data(named)
+    return {name: sha256(data) for name, data in found.items()}
+
+
+def _data(path: Path) -> bytes:
+    """What cannot be read has no content: it cannot do anything either."""
+    try:
+        return read_plain(Path(os.path.realpath(path)), LARGEST)
+    except OSError:
+        return b""
+
+
+def _words(data: bytes) -> Iterator[str]:
+    """The words of all texts in a TOML file."""
+    try:
+        waiting: list[Any] = [tomllib.loads(data.decode())]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        match waiting.pop():
+            case dict() as table:
+                waiting += table.values()
+            case list() as items:
+                waiting += items
+            case str() as text if "\0" not in text:
+                yield text
+                try:
+                    yield from shlex.split(text)
+                except ValueError:
+                    yield from text.split()
+
+
+def _base(environment: Mapping[str, str]) -> Path | None:
+    base = environment.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(base):
+        base = str(Path(environment.get("HOME", "")) / ".local/share")
+    return Path(base) / "tunesmith" / "trusted" if os.path.isabs(base) else None
+
+
+def _record(folder: Path, environment: Mapping[str, str]) -> Path | None:
+    base = _base(environment)
+    return base / f"{sha256(os.fsencode(os.path.realpath(folder)))}.json" if base is not None else None
+
+
+def _read(place: Path) -> TrustedFolder | None:
+    try:
+        return decode(read_plain(place), TrustedFolder)
+    except (OSError, Malformed):
+        return None

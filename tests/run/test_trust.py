@@ -1,0 +1,158 @@
+"""What the file of a folder may not say, and who may: the user, by flags, environment, own file or trust."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tunesmith.cli.app import app
+from tunesmith.errors import BadInput
+from tunesmith.run.config import FILE, FolderNotTrusted, RunConfig, own_file, resolve
+from tunesmith.session.given import settings
+
+HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "go.sh", "/bin/sh"]\n'
+# All that a folder's file may say: a setting that is new is not among them until somebody thinks about it.
+OPEN = (
+    *("backend", "device", "search", "evals", "time", "seed", "cache", "prune", "prior", "steer", "counters"),
+    *("runs", "linear", "wait", "device_seconds", "moves", "library", "sandbox", "ceilings"),
+)
+# Of these, values that reach further.
+WIDER = {
+    "backend": ['"replay:/etc/passwd"', '"fake:x"'],
+    "runs": ['"../x"', '"/x"', '"a/../../x"', '"link"', '"link/x"', '"a\\u0000b"'],
+    "library": ["true"],
+    "sandbox": ['"off"', '"auto"'],
+}
+VALUES = {"str": '"x"', "int": "3", "float": "3.0", "bool": "true"}
+CLOSED = [
+    (f.name, VALUES[str(f.type).removesuffix(" | None")])
+    for f in fields(RunConfig)
+    if f.name not in (*OPEN, "notes")
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that came from somebody, with the user in it."""
+    folder = tmp_path / "cloned"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def untold(**flags: Any) -> RunConfig:
+    """Nothing is asked for beyond what may be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return resolve(flags)
+
+
+@pytest.mark.parametrize(("name", "value"), [*CLOSED, *((n, v) for n, vs in WIDER.items() for v in vs)])
+def test_a_folders_file_does_not_widen_what_is_allowed(here: Path, name: str, value: str) -> None:
+    usual = untold()
+    (here / FILE).write_text(f"{name} = {value}\nseed = 7\n")
+    with pytest.warns(FolderNotTrusted) as told:
+        config = resolve({})
+    assert getattr(config, name) == getattr(usual, name)
+    assert config.seed == 7, "the rest of it holds"
+    (one,) = told
+    assert f"its {name} is ignored" in str(one.message)
+    assert f"tunesmith trust {here}" in str(one.message)
+
+
+def test_what_it_may_say(here: Path) -> None:
+    (here / FILE).write_text('runs = "a/b"\nlibrary = false\nsandbox = "required"\nbackend = "fake"\n')
+    config = untold()
+    assert (config.runs, config.library, config.sandbox, config.backend) == ("a/b", False, "required", "fake")
+
+
+def test_flags_and_the_environment_say_it_nevertheless(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / FILE).write_text('model = "openai:x@http://thief"\nworkers = "theirs.toml"\n')
+    monkeypatch.setenv("TUNESMITH_WORKERS", "mine.toml")
+    with pytest.warns(FolderNotTrusted, match="its model, workers are ignored"):
+        config = settings(model="expert")
+    assert (config.model, config.workers) == ("expert", "mine.toml")
+
+
+def test_the_users_own_file_is_below_the_folders(here: Path, tmp_path: Path) -> None:
+    own = own_file(os.environ)
+    assert own is not None
+    (tmp_path / "dotfiles").mkdir()
+    own.parent.mkdir(parents=True)
+    own.symlink_to(tmp_path / "dotfiles" / "settings")
+    own.write_text('model = "anthropic:y"\nseed = 1\nworkers = "hosts.toml"\nprompts = "/p"\nevals = 9\n')
+    (here / FILE).write_text("seed = 2\n")
+    config = untold(evals=3)
+    assert (config.model, config.seed, config.prompts, config.evals) == ("anthropic:y", 2, "/p", 3)
+    assert config.workers == str(tmp_path / "dotfiles" / "hosts.toml"), "not one that the folder has"
+    os.chdir(own.parent)
+    assert untold().model == "anthropic:y", "there it is no folder's"
+
+
+class TestTrust:
+    @pytest.fixture(autouse=True)
+    def folder(self, here: Path) -> None:
+        (here / FILE).write_text('workers = "hosts.toml"\nprompts = "words"\nsandbox = "off"\n')
+        (here / "hosts.toml").write_text(HOSTS)
+        (here / "go.sh").write_text("true\n")
+        (here / "words").mkdir()
+        (here / "words" / "author.md").write_text("be quick")
+
+    def trusted(self, *words: str) -> str:
+        done = CliRunner().invoke(app, ["trust", *words])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    def test_it_says_all_once_it_is_trusted_and_no_longer_when_it_is_not(self, here: Path) -> None:
+        said = self.trusted(".")
+        assert f"{FILE}, hosts.toml, go.sh, words/author.md" in said
+        assert "workers, prompts, sandbox" in said
+        config = untold()
+        assert (config.workers, config.prompts, config.sandbox) == ("hosts.toml", "words", "off")
+        assert str(here) in self.trusted()
+        self.trusted("--remove", str(here))
+        assert "no folder is trusted" in self.trusted()
+        with pytest.warns(FolderNotTrusted, match="is not trusted"):
+            assert resolve({}).sandbox == "auto"
+
+    @pytest.mark.parametrize("file", [FILE, "hosts.toml", "go.sh", "words/author.md", "words/new.md"])
+    def test_any_change_withdraws_it(self, here: Path, file: str) -> None:
+        self.trusted(str(here))
+        (here / file).open("a").write("# more\n")
+        with pytest.warns(FolderNotTrusted, match="has changed since it was trusted"):
+            assert resolve({}).workers == ""
+
+    def test_it_is_of_one_folder(self, here: Path, tmp_path: Path) -> None:
+        self.trusted(str(here))
+        here.rename(tmp_path / "moved")
+        here.mkdir()
+        (here / FILE).write_text('sandbox = "off"\n')
+        with pytest.warns(FolderNotTrusted):
+            assert resolve({}, folder=here).sandbox == "auto"
+        with pytest.warns(FolderNotTrusted):
+            assert resolve({}, folder=tmp_path / "moved").sandbox == "auto"
+
+
+@pytest.mark.parametrize("words", [["--remove"], ["/nowhere"], ["."]])
+def test_what_cannot_be_trusted(here: Path, words: list[str]) -> None:
+    done = CliRunner().invoke(app, ["trust", *words])
+    assert done.exit_code == 2
+    assert "hint:" in done.output
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("what", ["pipe", "link"])
+def test_a_file_that_is_none_is_said(here: Path, what: str) -> None:
+    if what == "pipe":
+        os.mkfifo(here / FILE)
+    else:
+        (here / FILE).symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="cannot be read"):
+        resolve({})
