@@ -2,9 +2,9 @@
 
     python -m benchmarks.recorded_drafts FOLDER...
 
-FOLDER holds folders of runs, at any depth: those kept in tests/fixtures/comparisons, unpacked, or your own. Of
-each admitted draft the default and the ends of every parameter are vetted as a model's text is, the expert's too.
-Prints a line for each that is turned away and how many there were; exit 1 where there is one.
+FOLDER holds folders of runs, at any depth: those kept in tests/fixtures/comparisons, unpacked, or your own.
+Of each admitted draft the default and the ends of every parameter are vetted as a model's text is, the
+expert's too. Prints a line for each that is turned away and how many there were; exit 1 where there is one.
 """
 
 from __future__ import annotations
