@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.kept is not None:
         pairs = list(simulated(kept_claims(given.kept), given.times))
     else:
-        pairs = measured(*given.measure, given.out, given.times)
+        problem, template = given.measure
+        pairs = measured(problem, template, given.out, given.times)
     print(json.dumps(told(pairs, given.slower, given.below), indent=1))
 
 
@@ -144,10 +145,10 @@ def simulated(
 def _row(claim: KeptClaim, offs: Sequence[float], rng: np.random.Generator) -> WorkloadReport:
     timings = []
     for _ in range(SITTINGS):
-        own = claim.sittings[rng.integers(len(claim.sittings))]
+        own = claim.sittings[int(rng.integers(len(claim.sittings)))]
         middle, drawn = math.log(median(own)), np.asarray(own)[rng.integers(0, len(own), len(own))]
         true = sum(math.log(median(ratios)) for ratios in claim.sittings) / len(claim.sittings)
-        paired = tuple((drawn * math.exp(true - middle + offs[rng.integers(len(offs))])).tolist())
+        paired = tuple((drawn * math.exp(true - middle + offs[int(rng.integers(len(offs)))])).tolist())
         timings.append(Timing((1.0,) * len(paired), paired, draws=(len(paired),)))
     settled = settle(timings[0], timings[1:], int(rng.integers(1 << 30)))
     figure = Figure.of(settled.speedup, settled.doubt)
