@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from tests.lab.kept_scenarios import TWICE, out_of
+from tests.lab.kept_scenarios import TWICE, X, out_of
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, PythonBackend, PythonSession, then
@@ -317,3 +317,19 @@ def test_a_quiet_device_is_waited_for(
     assert result.timing is not None
     assert (len(races), result.timing.disturbance) == (asked, left)
     assert sum(sleeps) < measuring.QUIET_SECONDS
+
+
+@pytest.mark.parametrize(("type", "seeds"), [("float32*", 1), ("int32*", 4)])
+def test_several_draws_are_timed_where_time_may_depend_on_them(
+    type: str, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row offsets, indices and lengths are as wide; the looks and rounds are as many as ever, or more."""
+    problem = scale_problem((X, X.replace("float32*", type)))
+    policy = replace(MANY_LOOKS, rounds=22)
+    for fresh in (None, 7):  # in each sitting its own
+        result, races = raced_with(TWICE, TWICE, policy, monkeypatch, fresh, problem)
+        assert len({race.draw.seed for race in races}) == len(races) == seeds
+        assert sum(race.policy.looks for race in races) >= policy.looks
+        assert result.timing is not None, result.detail
+        assert len(result.timing.draws) == seeds
+        assert sum(result.timing.draws) == len(result.timing.samples) >= policy.rounds

@@ -54,6 +54,24 @@ class Figure:
         return f"{self.low:.2f} to {self.high:.2f}"
 
 
+@dataclass(frozen=True)
+class WorkloadReport:
+    name: str
+    sizes: dict[str, int]
+    weight: float
+    baseline_us: float
+    tuned_us: float
+    speedup: float
+    interval: tuple[float, float]
+    config: dict[str, int] | None  # None: the original stays
+    template: str = ""  # whose configuration it is, where the run has several
+    doubt: str = ""  # why the speed-up is not certified; empty: it is
+
+    @property
+    def figure(self) -> Figure:
+        return Figure(self.speedup, *self.interval, self.doubt)
+
+
 RULE = (
     f"a claim does not hold where all of the new interval lies below the certified one by more than "
     f"{APART - 1:.0%}, or below {CLAIM}; where others used the device, where the interval is wider than a "

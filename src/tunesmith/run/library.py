@@ -92,10 +92,9 @@ class LibraryEntry:
 
 def summary(entry: LibraryEntry) -> dict[str, object]:
     """An entry as a list shows it."""
-    known = ("name", "problem", "signature", "kernel", "device", "speedup", "date", "origin")
-    served = tuple(served.workload for served in entry.served)
-    own = {key: getattr(entry, key) for key in known}
-    return {**own, "workloads": served, "headline": entry.figure.words, "interval": entry.interval}
+    known = ("name", "problem", "signature", "kernel", "device", "speedup", "date", "origin", "interval")
+    own = {"headline": entry.figure.words, "workloads": [s.workload for s in entry.served]}
+    return {**own, **{key: getattr(entry, key) for key in known}}
 
 
 @dataclass(frozen=True)
@@ -206,9 +205,8 @@ def entries_of(
         if not served:
             continue
         own, figure = state.candidate(candidate), run_figure(problem, choice, candidate)
-        assert figure is not None, "something is served"
         template = templates.of(own)
-        if template.is_concrete:
+        if template.is_concrete or figure is None:
             continue  # a kernel that has nothing to be searched again
         entry = LibraryEntry(
             name="",
@@ -235,7 +233,7 @@ def entries_of(
             interval=(figure.low, figure.high),
             doubt=figure.doubt,
         )
-        found.append(replace(entry, name=_name(entry)))
+        found += [replace(entry, name=_name(entry))]
     return found
 
 

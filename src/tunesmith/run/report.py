@@ -18,6 +18,7 @@ from tunesmith.run.devices import DeviceUse, uses
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.figures import Figure, candidate_speedups, mean_figure, run_figure
+from tunesmith.run.figures import WorkloadReport as WorkloadReport
 from tunesmith.run.outcome import median
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_cases, verified_choice
@@ -29,24 +30,6 @@ from tunesmith.space.params import Config
 
 # Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
 RESULT_VERSION = 1
-
-
-@dataclass(frozen=True)
-class WorkloadReport:
-    name: str
-    sizes: dict[str, int]
-    weight: float
-    baseline_us: float
-    tuned_us: float
-    speedup: float
-    interval: tuple[float, float]
-    config: dict[str, int] | None  # None: the original stays
-    template: str = ""  # whose configuration it is, where the run has several
-    doubt: str = ""  # why the speed-up is not certified; empty: it is
-
-    @property
-    def figure(self) -> Figure:
-        return Figure(self.speedup, *self.interval, self.doubt)
 
 
 @dataclass(frozen=True)
@@ -173,16 +156,15 @@ class Report:
     unproven: str = ""  # why the journal's chain does not carry it; where that is broken nothing is claimed
     devices: tuple[DeviceUse, ...] = ()  # where several measured: what each did
     interval: tuple[float, float] | None = None  # of the geometric mean, 95 %
-    headline: str = ""  # what the run gave, in words: the geometric mean, or what it is at least
+    headline: str = ""  # the geometric mean in words, or what it is at least
     version: int = RESULT_VERSION
 
     @property
     def figure(self) -> Figure | None:
-        """What the run gave; None: it is not finished, or claims nothing."""
-        if self.geometric_mean is None:
+        if self.geometric_mean is None or not self.workloads:
             return None
-        known = [(w.figure, w.weight) for w in self.workloads] or [(Figure(*(self.geometric_mean,) * 3), 1.0)]
-        return replace(mean_figure(*zip(*known, strict=True)), value=self.geometric_mean)
+        known = [w.figure for w in self.workloads], [w.weight for w in self.workloads]
+        return replace(mean_figure(*known), value=self.geometric_mean)
 
     @property
     def noun(self) -> str:
@@ -209,12 +191,11 @@ def build_report(
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
     measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched))
-    # Before the end there is nothing to claim, not even that the original stays.
+    # Before the end nothing is claimed, not even that the original stays.
     claims = state.stopped is not None and not is_broken(state.unproven)
     choice = verified_choice(problem, state) if claims else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
-    figure = run_figure(problem, choice)
-    started, general = state.started, choice.general
+    started, general, figure = state.started, choice.general, run_figure(problem, choice)
     is_baked = bool(template_of and general and template_of(general).bakes_sizes(general))
     untold = dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
     kept = delivered_templates(problem, state, choice) if claims else {}
