@@ -24,6 +24,7 @@ FULL_BYTES = 16 << 20  # or what the largest workload needs
 HOST_BYTES = 2 << 20  # of a case where the host runs a GPU's threads one by one
 HOST_THREADS = (1 << 16, 1 << 20, 1 << 24)  # of a launch there; more where the contract has nothing so small
 MAX_POINTS = 10_000
+DRAWN = 64  # values of each size among which points are combined
 
 # The places tried around an anchor for values that the domain allows, in steps of the contract.
 _NEARBY = np.arange(257, dtype=np.int64)
@@ -132,12 +133,30 @@ class Domain:
     def sample(self, rng: np.random.Generator, uniform: int | None = None) -> Ints:
         """Random points, each size log-uniform over its values, that of number `uniform` uniform; most are
         legal, where that is not rare."""
-        pools = []
+        ranges = []
         for number, rule in enumerate(self.problem.contract.sizes):
-            ends = np.log(max(rule.min, 1)), np.log(rule.max + 1)
-            targets = np.exp(rng.uniform(*ends, 64)).astype(np.int64)
+            within = (np.arange(DRAWN) + rng.random(DRAWN)) / DRAWN
+            low, high = np.log(max(rule.min, 1)), np.log(rule.max + 1)
+            targets = np.exp(low + within * (high - low)).astype(np.int64)
             if number == uniform:
-                targets = rng.integers(rule.min, rule.max, 64, endpoint=True)
+                targets = rule.min + (within * (rule.max + 1 - rule.min)).astype(np.int64)
+            ranges.append(targets)
+        return self._combined(rng, ranges)
+
+    def near_workloads(self, rng: np.random.Generator) -> Ints:
+        """Random points, each size within a factor of two of one that a workload has."""
+        ranges = []
+        if not len(workloads := self.workload_points()):
+            return workloads
+        for values in workloads.T:
+            factors = np.exp2(rng.uniform(-1, 1, DRAWN))
+            ranges.append((rng.choice(values, DRAWN) * factors).astype(np.int64))
+        return self._combined(rng, ranges)
+
+    def _combined(self, rng: np.random.Generator, ranges: Sequence[Ints]) -> Ints:
+        """Combinations of legal values at such targets, or just above."""
+        pools = []
+        for rule, targets in zip(self.problem.contract.sizes, ranges, strict=True):
             legal = self.legal_values(rule, (targets[:, np.newaxis] + _NEARBY * rule.multiple_of).ravel())
             near = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
             if (rule.max - rule.min) // rule.multiple_of < len(_NEARBY):  # few enough to miss none

@@ -1,0 +1,100 @@
+"""What candidates are held to where inputs are odd: codes at exact ties, rows that amplify every rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.problem import ElementType, element_type
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+SLACK = 64.0  # times the tolerance; an original that is further off is no measure
+ENOUGH_TIES = 16  # fewer may agree with a rule by chance
+GROSS = 0.25  # of the largest value of a row, where the original itself is not within the tolerance
+NO_MEASURE = 1 / 64  # of it; an original further off is no measure of anything
+
+
+def clipped(values: Array, element: ElementType) -> Floats:
+    """To the values the type has; what is no number stays none."""
+    low = -element.largest if element.kind == "float" else float(element.bounds[0])
+    return np.clip(values.astype(np.float64, copy=False), low, element.largest)
+
+
+def slack_of(buffer: BufferPlan, original: Array, expected: Array) -> float:
+    """How many tolerances an element may be off the reference: twice what the original is, one at least."""
+    with np.errstate(all="ignore"):
+        exact = expected.astype(np.float64, copy=False)
+        least = 0.5 * element_type(buffer.type).ulp(exact)
+        allowed = np.maximum(buffer.atol + buffer.rtol * np.abs(exact), least)
+        ratio = np.abs(original.astype(np.float64, copy=False) - exact) / allowed
+        return 2 * float(ratio[ratio <= SLACK / 2].max(initial=0.5))
+
+
+def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array) -> str | None:
+    """Why codes are wrong at exact ties: the original has one rule at all of them, and these another result.
+
+    Where the original has no rule it does not compute the quotient exactly, and ties are open; so they are
+    where the file allows codes to be half a step off.
+    """
+    if buffer.atol >= 0.5:
+        return None
+    element = element_type(buffer.type)
+    e = expected.astype(np.float64, copy=False).reshape(-1)
+    with np.errstate(all="ignore"):
+        inside = np.flatnonzero(e == clipped(e, element))
+        value = e[inside]
+        even = _nearest(value, element)
+        away = 2 * value - even  # the other side of a tie
+        tied = (np.abs(value - even) > 0) & (_nearest(away, element) == away)
+        tied &= _nearest((value + even) / 2, element) == even  # no code lies between
+        tied &= np.abs(value - even) == 0.5 * np.minimum(element.ulp(even), element.ulp(away))
+    places, even, away = inside[tied], even[tied], away[tied]
+    given = original.reshape(-1)[places].astype(np.float64)
+    upper, lower = np.maximum(even, away), np.minimum(even, away)
+    outer = np.where(np.abs(even) > np.abs(away), even, away)
+    rules = {"to even": even, "up": upper, "away from zero": outer, "down": lower}
+    rule = next((name for name, result in rules.items() if (given == result).all()), None)
+    if len(places) < ENOUGH_TIES or rule is None:
+        return None
+    found = got.reshape(-1)[places].astype(np.float64)
+    wrong = np.flatnonzero(found != given)
+    if not len(wrong):
+        return None
+    first = wrong[0]
+    index = ", ".join(map(str, np.unravel_index(places[first], buffer.shape)))
+    return (
+        f"{buffer.name}[{index}] is {found[first]:.9g}, expected {given[first]:.9g}: {e[places[first]]:.9g} is "
+        f"an exact tie, and the original rounds these {rule}; {len(wrong)} of {len(places)} ties are wrong"
+    )
+
+
+def _nearest(values: Floats, element: ElementType) -> Floats:
+    if element.kind != "float":
+        return np.rint(values)
+    return values.astype(element.numpy).astype(np.float64)
+
+
+def excused_in_rows(buffer: BufferPlan, got: Array, expected: Array | None, original: Array) -> Bools:
+    """Elements of rows on which every rounding is amplified, such as a variance far from zero: where the
+    original itself is beyond the tolerance somewhere in a row, a candidate may be off by a quarter of the
+    row's largest value, and where the original is far off nobody is judged. Without a reference nobody knows
+    which rows those are, so that it holds for all.
+    """
+    row = buffer.shape[-1] if len(buffer.shape) > 1 else 1
+    g, o = (one.astype(np.float64).reshape(-1, max(row, 1)) for one in (got, original))
+    e = o if expected is None else expected.astype(np.float64, copy=False).reshape(o.shape)
+    with np.errstate(all="ignore"):
+        size = np.abs(np.where(np.isfinite(e), e, 0.0))
+        largest = size.max(axis=1, keepdims=True, initial=0.0)
+        error = np.where(np.isfinite(e), np.abs(o - e), 0.0)
+        unsteady = ~(error <= buffer.atol + buffer.rtol * size).all(axis=1, keepdims=True)
+        hopeless = ~(error <= NO_MEASURE * largest).all(axis=1, keepdims=True)
+        near = np.abs(g - e) <= GROSS * largest
+    excused: Bools = near if expected is None else unsteady & (hopeless | near)
+    return excused.reshape(-1)
