@@ -11,6 +11,7 @@ import pytest
 from tests.cheats.corpus import HONEST, Cheat, problem, text_of
 from tests.cheats.opencl_cheats import CHEATS as DISHONEST
 from tests.cheats.opencl_faults import FAULTS
+from tests.cheats.structure_cheats import CHEATS as STRUCTURES
 from tests.lab.labs import Harness, device_of, lab
 from tests.opencl_here import needs_opencl
 from tunesmith.problem.plan import Status
@@ -19,7 +20,7 @@ from tunesmith.problem.vetting import vet
 from tunesmith.run.outcome import Result
 
 pytestmark = needs_opencl
-CHEATS = DISHONEST | FAULTS
+CHEATS = DISHONEST | FAULTS | STRUCTURES
 RUN = {name: cheat for name, cheat in CHEATS.items() if cheat.at != "vetting"}
 
 

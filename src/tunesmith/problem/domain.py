@@ -131,32 +131,20 @@ class Domain:
         return values
 
     def sample(self, rng: np.random.Generator, uniform: int | None = None) -> Ints:
-        """Random points, each size log-uniform over its values, that of number `uniform` uniform; most are
-        legal, where that is not rare."""
-        ranges = []
+        """Random points, each size log-uniform over its values; with that of number `uniform` uniform, half of
+        the others' values are within a factor of two of a workload's. Most are legal, where that is not rare.
+        """
+        pools, workloads = [], self.workload_points()
         for number, rule in enumerate(self.problem.contract.sizes):
             within = (np.arange(DRAWN) + rng.random(DRAWN)) / DRAWN
             low, high = np.log(max(rule.min, 1)), np.log(rule.max + 1)
             targets = np.exp(low + within * (high - low)).astype(np.int64)
             if number == uniform:
                 targets = rule.min + (within * (rule.max + 1 - rule.min)).astype(np.int64)
-            ranges.append(targets)
-        return self._combined(rng, ranges)
-
-    def near_workloads(self, rng: np.random.Generator) -> Ints:
-        """Random points, each size within a factor of two of one that a workload has."""
-        ranges = []
-        if not len(workloads := self.workload_points()):
-            return workloads
-        for values in workloads.T:
-            factors = np.exp2(rng.uniform(-1, 1, DRAWN))
-            ranges.append((rng.choice(values, DRAWN) * factors).astype(np.int64))
-        return self._combined(rng, ranges)
-
-    def _combined(self, rng: np.random.Generator, ranges: Sequence[Ints]) -> Ints:
-        """Combinations of legal values at such targets, or just above."""
-        pools = []
-        for rule, targets in zip(self.problem.contract.sizes, ranges, strict=True):
+            elif uniform is not None and len(workloads):
+                factors = np.exp2(rng.uniform(-1, 1, DRAWN // 2))
+                usual = rng.choice(workloads[:, number], DRAWN // 2) * factors
+                targets[::2] = np.clip(usual.astype(np.int64), rule.min, rule.max)
             legal = self.legal_values(rule, (targets[:, np.newaxis] + _NEARBY * rule.multiple_of).ravel())
             near = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
             if (rule.max - rule.min) // rule.multiple_of < len(_NEARBY):  # few enough to miss none

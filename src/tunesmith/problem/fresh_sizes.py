@@ -13,8 +13,7 @@ import numpy as np
 from tunesmith.problem.domain import Domain, Ints, Sizes
 
 LOG_CASES = 8  # every size log-uniform
-LINEAR_CASES = 3  # for each size, uniform in it and the others log-uniform
-NEAR_CASES = 3  # every size within a factor of two of a workload's
+LINEAR_CASES = 2  # for each size, uniform in it and the others log-uniform or near a workload's
 
 
 def fresh_sizes(
@@ -47,10 +46,9 @@ def fresh_sizes(
     if sum(frozenset(one) not in known for one in domain.named(small)) < LOG_CASES:
         points = np.unique(np.concatenate([points, edges]), axis=0)
     found = picked(rng.permutation(points), LOG_CASES, limit, every)
-    for size in every:
-        found += picked(domain.sample(rng, uniform=size), LINEAR_CASES, limit / 2, [size])
-    near = domain.near_workloads(rng)
-    found += picked(near, NEAR_CASES if len(near) else 0, limit / 2, every)
+    for size, rule in enumerate(domain.problem.contract.sizes):
+        count = 1 if rule.one_of else LINEAR_CASES
+        found += picked(domain.sample(rng, uniform=size), count, limit / 2, [size])
     return list(dict.fromkeys(found))
 
 

@@ -88,7 +88,8 @@ def _steps(_: Random, x: Array) -> Array:
 
 def _largest_at(place: int) -> Make:
     def make(_: Random, x: Array) -> Array:
-        rows, largest = np.arange(len(x)), x.argmax(axis=1)
+        rows = np.arange(len(x))  # by value, and every second by magnitude
+        largest = np.where(rows % 2, x.argmax(axis=1), np.abs(x).argmax(axis=1))
         x[rows, largest], x[:, place] = x[:, place].copy(), x[rows, largest].copy()
         return x
 
