@@ -87,21 +87,21 @@ CHEATS: dict[str, Cheat] = {
         base="softmax",
     ),
     "halves_up": Cheat(
-        "ties",
+        "structure",
         "rounds halves up instead of to even",
         at="verify",
         base="quant",
         edits=(("convert_char_sat_rte(from[i] * inverse)", "convert_char_sat_rtn(from[i] * inverse + 0.5f)"),),
     ),
     "halves_away": Cheat(
-        "ties",
+        "structure",
         "rounds halves away from zero",
         at="verify",
         base="quant",
         edits=(("convert_char_sat_rte(from[i] * inverse)", "convert_char_sat_rtz(round(from[i] * inverse))"),),
     ),
     "band": Cheat(
-        "band",
+        "structure",
         "zeros where a root of a size lies in a band",
         at="verify",
         begin="int root = (int)sqrt(37.0f * d); if (root > 110 && root < 141)"

@@ -50,6 +50,7 @@ THRESHOLD_CASES = {"full": 6, "verify": 10}
 AROUND = 4  # cases for each constant: at it, below and above, and an array of such a length
 ODD_BYTES = 4 << 20
 ODD_BYTES_AT_MOST = 16 << 20  # with these values the reference is asked for every row
+MIXED_CASES = 3  # with room for most structures each
 LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
 HUGE = 1 << 31  # elements or bytes of one array: on a GPU one case goes beyond
 HUGE_SHARE = 0.15  # of a device's memory: inputs, outputs and what they are compared with lie there together
@@ -153,9 +154,10 @@ def verify_cases(
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
     roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
     there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
-    alone = [name for name in odd if name not in there]
+    alone = [name for name in odd if name not in (*there, MIXED)]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
+        *((sizes, MIXED) for sizes in little[: MIXED_CASES * (MIXED in odd)]),
         *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
