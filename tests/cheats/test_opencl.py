@@ -87,6 +87,10 @@ def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> N
     assert (refusal.rule if refusal else "") == cheat.rule, refusal
 
 
+def test_no_name_is_given_twice() -> None:
+    assert len(CHEATS) == len(DISHONEST) + len(FAULTS) + len(STRUCTURES)
+
+
 def test_each_kind_has_a_quick_one() -> None:
     kinds = {cheat.kind for cheat in CHEATS.values()}
     assert {cheat.kind for cheat in CHEATS.values() if cheat.quick} == kinds

@@ -36,7 +36,9 @@ PREDICATES: dict[str, Callable[[Array], Bools]] = {
     "constant, unlike the row before": lambda x: (
         (_spread(x) == 0) & (x[:, 0] != 0) & (_before(x)[:, -1] != x[:, 0]) & (np.arange(len(x)) > 0)
     ),
-    "far from zero, small spread": lambda x: (_spread(x) > 0) & (_spread(x) < 0.05 * np.abs(2 * x.mean(axis=1))),
+    "far from zero, small spread": lambda x: (
+        (_spread(x) > 0) & (_spread(x) < 0.05 * np.abs(2 * x.mean(axis=1)))
+    ),
     "equal to the first row": lambda x: _all(x == x[:1]) & (np.arange(len(x)) > 0),
     "equal to the row before": lambda x: _all(x == _before(x)),
     "whole numbers": lambda x: _all(x == np.rint(x)) & (_size(x) > 0),

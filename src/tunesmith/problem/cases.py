@@ -281,7 +281,9 @@ def _distributions(problem: Problem) -> tuple[str, ...]:
 
 
 # What rounds to fewer bits, in a kernel's text: there ties are drawn on purpose.
-_CONVERTS = re.compile(r"rint|round|convert_|__(float|double|half)\w*2|_r[nzud]\b|\bcvt|fp8|e4m3|e5m2|\bchar\b")
+_CONVERTS = re.compile(
+    r"rint|round|convert_|__(float|double|half)\w*2|_r[nzud]\b|\bcvt|fp8|e4m3|e5m2|\bchar\b"
+)
 
 
 def _odd(problem: Problem) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.draws import MIXED
-from tunesmith.problem.odd_rules import broken_tie, clipped, excused_in_rows, slack_of
+from tunesmith.problem.odd_rules import GROSS, SLACK, broken_tie, clipped, excused_in_rows, slack_of
 from tunesmith.problem.plan import BufferPlan, OutputErrors
 from tunesmith.problem.problem import element_type
 
@@ -163,6 +163,8 @@ def judge_odd(
     if buffer.compare == "codes" and (reason := broken_tie(buffer, got, expected, original_output)):
         return reason
     slack = slack_of(buffer, original_output, expected)
+    if distribution == MIXED:  # one unsteady row must not excuse zeros in others
+        slack = min(slack, max(1.0, GROSS / max(buffer.rtol, GROSS / SLACK)))
     bound = _ErrorBound(
         "rtol and atol, or twice the original's own error",
         lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),

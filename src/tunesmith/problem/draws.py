@@ -36,7 +36,7 @@ MIXED = "rows"  # every structure of the catalogue, where ordinary inputs have t
 # on. Block and step are whole rows where these are so short that as many repetitions all start elsewhere.
 BLOCK = 1 << 20
 _ROLL = 1_000_003  # odd, so the first BLOCK repetitions all start elsewhere
-_ALONG = 0.7  # of arrays with several axes: rows along the last one; else columns, or all axes but the first
+_ALONG = 0.8  # of arrays with several axes: rows along the last one; else columns, or all axes but the first
 
 CONSTANT = ("zeros", "ones")
 _SYMMETRIC = ("normal", "uniform", "wide", "spikes")
@@ -86,9 +86,7 @@ class RepeatedBlock:
         return found
 
 
-def draw_block(
-    buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bool = False
-) -> RepeatedBlock:
+def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bool = False) -> RepeatedBlock:
     """What `draw_array` repeats, for those who lay an array out themselves.
 
     What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform

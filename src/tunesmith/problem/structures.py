@@ -65,10 +65,9 @@ def _constant_but_one(rng: Random, x: Array) -> Array:
 
 
 def _far(rng: Random, x: Array) -> Array:
-    """Far from zero with a small spread, down to 2**-12 of the distance."""
-    distance, spread = rng.integers(3, 11, (len(x), 1)), rng.integers(0, 7, (len(x), 1))
-    spread = np.minimum(spread, 12 - distance)
-    return np.ldexp(_signs(rng, x), distance) + np.ldexp(x, -spread)
+    """Far from zero with a small spread, 2**-5 to 2**-12 of the distance."""
+    distance, share = rng.integers(3, 11, (len(x), 1)), rng.integers(5, 13, (len(x), 1))
+    return np.ldexp(_signs(rng, x), distance) + np.ldexp(x, distance - share)
 
 
 def _close_together(rng: Random, x: Array) -> Array:
@@ -241,7 +240,7 @@ def lay_runs(
         lay_rows(rng, values[first : first + zone], length, length, share, table, bounds)
 
 
-# Codes that rows are scaled to: the largest, and how many bits of a float's fraction are kept; None: integers.
+# Codes that rows are scaled to: the largest, and how many bits of a float's fraction it has; None: integers.
 CODES: tuple[tuple[int, int | None], ...] = (
     *((127, None), (128, None), (255, None), (7, None), (8, None), (15, None)),
     *((448, 3), (240, 3), (57344, 2), (6, 1)),

@@ -46,5 +46,3 @@ def _rule(problem: Problem, output: Argument, compares_errors: bool) -> str:
     elif rtol >= LOOSE and output.element.bytes > 1:
         words += ", which is loose"
     return f"close within {words}" + (", and twice the original's error" if compares_errors else "")
-
-
