@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tunesmith.problem.device import Device
 from tunesmith.problem.domain import FULL_BYTES, Bools, Domain, Ints, Sizes, array_lengths, domain_of
 from tunesmith.problem.draws import CONSTANT, DISTRIBUTIONS, MIXED, ODD
-from tunesmith.problem.fresh_sizes import fresh_sizes
+from tunesmith.problem.fresh_sizes import fresh_sizes, sizes_with_rows
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.slots import SlotPlace
@@ -150,6 +150,7 @@ def verify_cases(
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     small = [sizes for sizes in _smoke_sizes(domain)[1:] if sizes not in places] or places[:1]
     little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
+    mixed_sizes = sizes_with_rows(domain, rng, min(limit, ODD_BYTES), MIXED_CASES) or little[:1]
     little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
     roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
@@ -157,7 +158,7 @@ def verify_cases(
     alone = [name for name in odd if name not in (*there, MIXED)]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
-        *((sizes, MIXED) for sizes in little[: MIXED_CASES * (MIXED in odd)]),
+        *((sizes, MIXED) for sizes in mixed_sizes if MIXED in odd),
         *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),

@@ -130,9 +130,9 @@ class Domain:
                 values = values[holds(condition, {rule.name: values})]
         return values
 
-    def sample(self, rng: np.random.Generator, uniform: int | None = None) -> Ints:
-        """Random points, each size log-uniform over its values; with that of number `uniform` uniform, half of
-        the others' values are within a factor of two of a workload's. Most are legal, where that is not rare.
+    def sample(self, rng: np.random.Generator, uniform: int | None = None, near: float = 0.0) -> Ints:
+        """Random points, each size log-uniform over its values, that of number `uniform` uniform, and of the
+        others this share within a factor of two of a workload's. Most are legal, where that is not rare.
         """
         pools, workloads = [], self.workload_points()
         for number, rule in enumerate(self.problem.contract.sizes):
@@ -141,15 +141,16 @@ class Domain:
             targets = np.exp(low + within * (high - low)).astype(np.int64)
             if number == uniform:
                 targets = rule.min + (within * (rule.max + 1 - rule.min)).astype(np.int64)
-            elif uniform is not None and len(workloads):
-                factors = np.exp2(rng.uniform(-1, 1, DRAWN // 2))
-                usual = rng.choice(workloads[:, number], DRAWN // 2) * factors
-                targets[::2] = np.clip(usual.astype(np.int64), rule.min, rule.max)
+            elif near and len(workloads):
+                places = rng.permutation(DRAWN)[: int(near * DRAWN)]
+                usual = rng.choice(workloads[:, number], len(places))
+                usual = (usual * np.exp2(rng.uniform(-1, 1, len(places)))).astype(np.int64)
+                targets[places] = np.clip(usual, rule.min, rule.max)
             legal = self.legal_values(rule, (targets[:, np.newaxis] + _NEARBY * rule.multiple_of).ravel())
-            near = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
+            found = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
             if (rule.max - rule.min) // rule.multiple_of < len(_NEARBY):  # few enough to miss none
-                near = np.append(near, self.legal_values(rule, rule.max - _NEARBY * rule.multiple_of))
-            pools.append(near if len(near) else np.array(self.edge_values(rule), dtype=np.int64))
+                found = np.append(found, self.legal_values(rule, rule.max - _NEARBY * rule.multiple_of))
+            pools.append(found if len(found) else np.array(self.edge_values(rule), dtype=np.int64))
         count = 4096 if all(map(len, pools)) else 0
         points = np.stack([rng.choice(pool, count) if count else pool[:0] for pool in pools], axis=1)
         return rng.permutation(_distinct(self.allowed(points)))
