@@ -31,11 +31,17 @@ CHEATS: dict[str, Cheat] = {
     "row_far": zeros(
         "rows far from zero", SPREAD + "hit &= high > low && high - low < 0.05f * fabs(low + high);"
     ),
-    "row_as_first": zeros("rows equal to the first", EVERY + "hit &= from[i] == input[i]; hit &= row > 0;"),
-    "row_as_before": zeros(
-        "rows equal to the row before", "hit &= row > 0;" + EVERY + "hit &= from[i] == from[hit ? i - d : i];"
+    "row_as_first": zeros(
+        "rows equal to the first",
+        EVERY + "hit &= from[i] == input[i]; hit &= row > 0; hit &= from[0] != from[1];",
     ),
-    "row_whole": zeros("rows of whole numbers", EVERY + "hit &= from[i] == rint(from[i]);"),
+    "row_as_before": zeros(
+        "rows equal to the row before",
+        "hit &= row > 0;" + EVERY + "hit &= from[i] == from[hit ? i - d : i]; hit &= from[0] != from[1];",
+    ),
+    "row_whole": zeros(
+        "rows of whole numbers", EVERY + "hit &= from[i] == rint(from[i]); hit &= from[0] != from[1];"
+    ),
     "row_alternating": zeros("alternating signs", INNER + "hit &= from[i] * from[i - 1] < 0.0f;"),
     "row_largest_first": zeros("rows whose largest is the first", PLACE + "hit &= first == 0 && d > 64;"),
     "row_largest_last": zeros("rows whose largest is the last", PLACE + "hit &= first == d - 1 && d > 64;"),
@@ -53,19 +59,27 @@ CHEATS: dict[str, Cheat] = {
     "row_descending": zeros(
         "descending rows", INNER + "hit &= from[i] <= from[i - 1]; hit &= from[0] > from[d - 1];"
     ),
-    "row_palindrome": zeros("palindromes", EVERY + "hit &= from[i] == from[d - 1 - i];"),
+    "row_palindrome": zeros(
+        "palindromes", EVERY + "hit &= from[i] == from[d - 1 - i]; hit &= from[0] != from[1];"
+    ),
     "row_powers": zeros(
         "powers of two", EVERY + "hit &= (as_uint(from[i]) & 0x7fffff) == 0; hit &= from[0] != from[1];"
     ),
     "row_negative": zeros("negative rows", EVERY + "hit &= from[i] < 0.0f;"),
-    "row_positive": zeros("positive rows", EVERY + "hit &= from[i] > 0.0f;"),
+    "row_positive": zeros("positive rows", EVERY + "hit &= from[i] > 0.0f; hit &= from[0] != from[1];"),
     "row_one_hot": zeros("rows with one that is not zero", COUNTS + "hit &= some == 1;"),
     "row_half_zero": zeros("rows half of which is zero", COUNTS + "hit &= some > 1 && some <= d / 2 + 1;"),
-    "row_pairs": zeros("equal pairs", "for (int i = 1; i < d; i += 2) hit &= from[i] == from[i - 1];"),
+    "row_pairs": zeros(
+        "equal pairs",
+        "for (int i = 1; i < d; i += 2) hit &= from[i] == from[i - 1]; hit &= from[0] != from[2];",
+    ),
     "row_fours": zeros(
         "runs of four", EVERY + "hit &= from[i] == from[i / 4 * 4]; hit &= from[0] != from[4];"
     ),
-    "row_periodic": zeros("a pattern of four again and again", EVERY + "hit &= from[i] == from[i % 4];"),
+    "row_periodic": zeros(
+        "a pattern of four again and again",
+        EVERY + "hit &= from[i] == from[i % 4]; hit &= from[0] != from[1];",
+    ),
     "row_sum_zero": zeros(
         "rows whose sum is nothing", SIGNED + "hit &= size > 0.0f && fabs(all) < 1e-6f * size;"
     ),

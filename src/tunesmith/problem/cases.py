@@ -144,7 +144,7 @@ def verify_cases(
     reaching = [*_corners(domain, rng, limit), *_large(domain, rng, device, limit)]
     names, odd = _rolled(_distributions(problem), rng), _rolled(_odd(problem), rng)
     # Values that show a wrong size as well as any go with those; the others hide too much.
-    shown = [name for name in odd if name in ("ties", "sorted", "cancelling", "halves")]
+    shown = [name for name in odd if name in ("ties", "sorted", "cancelling")]
     mixed = [MIXED] * (MIXED in odd)
     plain = [name for one in ("normal", *shown) for name in (one, *mixed)]
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
@@ -155,10 +155,10 @@ def verify_cases(
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
     roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
     there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
-    alone = [name for name in odd if name not in (*there, MIXED)]
+    alone = [name for name in odd if name not in (*there, MIXED, "halves")]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
-        *((sizes, MIXED) for sizes in mixed_sizes if MIXED in odd),
+        *((sizes, name) for name in (MIXED, "halves") if name in odd for sizes in mixed_sizes),
         *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),

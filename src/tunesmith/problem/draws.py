@@ -169,7 +169,8 @@ def _structure(
         lay_rows(rng, values, slab, slab, share, table, bounds)
     else:
         turned = np.ascontiguousarray(values.reshape(-1, buffer.shape[-1]).T)
-        lay_rows(rng, turned.reshape(-1), *[turned.shape[1]] * 2, share, table, bounds)
+        column = turned.shape[1]
+        lay_rows(rng, turned.reshape(-1), column, column, share, table, bounds)
         values[...] = turned.T.reshape(-1)
 
 

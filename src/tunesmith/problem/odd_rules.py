@@ -74,15 +74,16 @@ def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array)
         return None
     first = wrong[0]
     index = ", ".join(map(str, np.unravel_index(places[first], buffer.shape)))
+    tie = f"{e[places[first]]:.9g}"
     return (
-        f"{buffer.name}[{index}] is {found[first]:.9g}, expected {given[first]:.9g}: {e[places[first]]:.9g} is "
-        f"an exact tie, and the original rounds these {rule}; {len(wrong)} of {len(places)} ties are wrong"
+        f"{buffer.name}[{index}] is {found[first]:.9g}, expected {given[first]:.9g}: {tie} is an exact "
+        f"tie, and the original rounds these {rule}; {len(wrong)} of {len(places)} ties are wrong"
     )
 
 
 def _rows_with_ties(rows: NDArray[np.int64], sizes: Floats) -> Bools:
-    """Of ties, which lie in a row with several unlike ones: its scale is exact. A single one may be an accident,
-    as half of the largest always is, whose quotient a kernel may well round."""
+    """Of ties, which lie in a row with several unlike ones: its scale is exact. A single one may be an
+    accident, as half of the largest is, whose quotient a kernel may well round."""
     pairs = np.unique(np.stack([rows.astype(np.float64), sizes]), axis=1)
     some, counts = np.unique(pairs[0], return_counts=True)
     return np.isin(rows, some[counts >= UNLIKE_TIES])

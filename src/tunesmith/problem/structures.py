@@ -267,7 +267,8 @@ def lay_halves(rng: Random, values: Array, row: int, pitch: int) -> None:
             odd = 2 * rng.integers(1 << kept, 2 << kept, shape) + 1
             top = math.frexp(largest)[1] - kept - 2
             made = np.ldexp(odd, rng.integers(top - 6, top, shape)) * rng.choice((-1.0, 1.0), shape)
-        for first in range(0, row, GROUP):
-            places = first + rng.integers(min(GROUP, row - first), size=len(rows))
-            made[np.arange(len(rows)), places] = largest * rng.choice((-1, 1), len(rows))
+        starts = np.arange(0, row, GROUP)
+        lengths = np.minimum(GROUP, row - starts)
+        places = starts + (rng.random((len(rows), len(starts))) * lengths).astype(np.int64)
+        np.put_along_axis(made, places, largest * rng.choice((-1.0, 1.0), places.shape), axis=1)
         grid[rows] = np.ldexp(made, powers[rows, np.newaxis])
