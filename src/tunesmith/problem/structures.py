@@ -55,7 +55,8 @@ def _alternating(_: Random, x: Array) -> Array:
 
 
 def _powers_of_two(_: Random, x: Array) -> Array:
-    return np.ldexp(np.sign(x), np.frexp(x)[1] - 1)
+    made: Array = np.ldexp(np.sign(x), np.frexp(x)[1] - 1)
+    return made
 
 
 def _constant_but_one(rng: Random, x: Array) -> Array:
@@ -67,12 +68,14 @@ def _constant_but_one(rng: Random, x: Array) -> Array:
 def _far(rng: Random, x: Array) -> Array:
     """Far from zero with a small spread, 2**-5 to 2**-12 of the distance."""
     distance, share = rng.integers(3, 11, (len(x), 1)), rng.integers(5, 13, (len(x), 1))
-    return np.ldexp(_signs(rng, x), distance) + np.ldexp(x, distance - share)
+    made: Array = np.ldexp(_signs(rng, x), distance) + np.ldexp(x, distance - share)
+    return made
 
 
 def _close_together(rng: Random, x: Array) -> Array:
     """The same for what must stay within a range: around the row's first value."""
-    return x[:, :1] + np.ldexp(x - x[:, :1], -rng.integers(3, 9, (len(x), 1)))
+    made: Array = x[:, :1] + np.ldexp(x - x[:, :1], -rng.integers(3, 9, (len(x), 1)))
+    return made
 
 
 def _outlier(rng: Random, x: Array) -> Array:
@@ -135,7 +138,8 @@ def _scaled_columns(rng: Random, x: Array) -> Array:
 
 def _ramp(_: Random, x: Array) -> Array:
     steps = np.arange(x.shape[1]).astype(x.dtype) / x.shape[1]
-    return x[:, :1] + (x[:, -1:] - x[:, :1]) * steps
+    made: Array = x[:, :1] + (x[:, -1:] - x[:, :1]) * steps
+    return made
 
 
 def _signs(rng: Random, x: Array) -> Array:
