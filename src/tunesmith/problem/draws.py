@@ -159,7 +159,7 @@ def _structure(
         return
     share = MIXED_SHARE if distribution == MIXED else CALM_SHARE
     table = structures_for(element, is_own, distribution != MIXED)
-    dense = values.size == buffer.count and buffer.in_c_order
+    dense = 0 < values.size == buffer.count and buffer.in_c_order
     if rows is None or (len(buffer.shape) < 2 and rng.integers(2)):
         lay_runs(rng, values, share, table, bounds)
     elif len(buffer.shape) < 2 or not dense or rng.random() < _ALONG:
