@@ -11,6 +11,7 @@ import pytest
 from tests.cheats.corpus import HONEST, Cheat, problem, text_of
 from tests.cheats.opencl_cheats import CHEATS as DISHONEST
 from tests.cheats.opencl_faults import FAULTS
+from tests.cheats.structure_cheats import CHEATS as STRUCTURES
 from tests.lab.labs import Harness, device_of, lab
 from tests.opencl_here import needs_opencl
 from tunesmith.problem.plan import Status
@@ -19,7 +20,7 @@ from tunesmith.problem.vetting import vet
 from tunesmith.run.outcome import Result
 
 pytestmark = needs_opencl
-CHEATS = DISHONEST | FAULTS
+CHEATS = DISHONEST | FAULTS | STRUCTURES
 RUN = {name: cheat for name, cheat in CHEATS.items() if cheat.at != "vetting"}
 
 
@@ -84,6 +85,10 @@ def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> N
     text = text_of(HONEST[cheat.base], cheat)
     refusal = vet(text.replace("LOCAL", "16"), problem(cheat.base).kernel.text, "opencl")
     assert (refusal.rule if refusal else "") == cheat.rule, refusal
+
+
+def test_no_name_is_given_twice() -> None:
+    assert len(CHEATS) == len(DISHONEST) + len(FAULTS) + len(STRUCTURES)
 
 
 def test_each_kind_has_a_quick_one() -> None:

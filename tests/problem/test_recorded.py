@@ -66,9 +66,11 @@ def test_a_case_is_read_and_tested_besides_the_others() -> None:
 
 def test_reports_say_so() -> None:
     state = replace(State(), baseline=Baseline(Outcome(cast(Trial, None), ()), "original"))
-    assert judged_by(scale_problem(reference=None), state) == "matches the original (there is no reference)"
+    rules = "close within rtol 1e-06 and atol 1e-06"
+    said = judged_by(scale_problem(reference=None), state)
+    assert said == f"matches the original (there is no reference): {rules}"
     said = judged_by(with_case(recorded_file()), state)
-    assert said == "matches the original and what was recorded of a program (there is no reference)"
+    assert said == f"matches the original and what was recorded of a program (there is no reference): {rules}"
 
 
 def test_another_file_is_another_problem() -> None:

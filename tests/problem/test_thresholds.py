@@ -26,6 +26,8 @@ from tunesmith.problem.thresholds import broad_sizes, constants, reduced, thresh
         ("if (d % 97 == 0 && d > 200) return;", 291),
         ("if (d > 200) if (5 == d % 97) return;", 296),
         ("for (int i = 0; i < (int)1000; i++) ;", 1000),
+        ("if (d * d > 278784) return;", 528),
+        ("if ((int)sqrt((float)d) > 23) return;", 529),
         ("const int limit = 528; if (d >= limit) return;", 528),
         ("if (rows * d > 3 * (1 << 20)) return;", 3 << 20),
     ],

@@ -162,7 +162,11 @@ def test_nobody_was_in_kernels_longer_than_all_the_time(busy: float, share: floa
 
 def test_what_judged_is_said() -> None:
     judged = build_report(PROBLEM, finished(*SPAN)).judged_by
-    assert judged == "right by the float64 reference"
+    rules = "close within rtol 0.0001 and atol 1e-05, and twice the original's error"
+    assert judged == f"right by the float64 reference: {rules}"
+    loose = replace(PROBLEM, accuracy=replace(PROBLEM.accuracy, rtol=1e9))
+    judged = build_report(loose, finished(*SPAN)).judged_by
+    assert judged.startswith("right: close within rtol 1e+09 and atol 1e-05, which accepts anything")
     without = replace(baseline({"small": 1.0, "wide": 1.0}), judged_by="original")
     events = [started(), without, Admitted("t", 1, 1)]
     assert "matches the original" in build_report(PROBLEM, fold(records(events))).judged_by

@@ -137,7 +137,8 @@ class HostOracle(CaseOracle):
 
     def _rules(self, case: Case) -> CaseRules:
         may_fail = self._problem.accuracy.baseline_may_fail
-        return CaseRules(case.is_odd, may_fail, case.compares_errors, self._leaves_nan_open)
+        open_nan, name = self._leaves_nan_open, case.distribution
+        return CaseRules(case.is_odd, may_fail, case.compares_errors, open_nan, name)
 
     def _asked(self, case: Case, plan: Plan, output: str, got: Arrays, wanted: Arrays) -> str | None:
         """The user's function on what a candidate gave: if it fails there, no verdict is not a good one."""

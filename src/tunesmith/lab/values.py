@@ -38,6 +38,7 @@ class CaseRules:
     may_fail: bool = False  # the original
     compares_errors: bool = True
     nan_is_open: bool = False
+    distribution: str = ""  # of the inputs
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def wrong_values(
             continue
         if rules.is_odd:
             both = expected.arrays.get(name), expected.original[name]
-            if reason := judge_odd(buffer, array, *both, rules.nan_is_open):
+            if reason := judge_odd(buffer, array, *both, rules.nan_is_open, rules.distribution):
                 return reason, ()
             continue
         if name in expected.arrays:

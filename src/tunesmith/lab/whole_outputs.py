@@ -58,7 +58,8 @@ class WholeOutputs:
         self, plan: Plan, memory: CaseMemory, compares_errors: bool
     ) -> tuple[str | None, tuple[int, ...]]:
         """Why what a kernel's first run gave is, and the rows to ask the reference for."""
-        rules = CaseRules(self.request.odd, self.request.may_fail, compares_errors)
+        name = self.request.draw.distribution
+        rules = CaseRules(self.request.odd, self.request.may_fail, compares_errors, distribution=name)
         ask = partial(self._ask_of_other, plan)
         return wrong_values(plan, _outputs(plan, memory), self.expected, rules, ask)
 

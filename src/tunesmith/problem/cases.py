@@ -7,6 +7,7 @@ each next case shows the most that none before it has shown, and among equals th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.domain import FULL_BYTES, Bools, Domain, Ints, Sizes, array_lengths, domain_of
-from tunesmith.problem.draws import DISTRIBUTIONS, ODD
+from tunesmith.problem.draws import CONSTANT, DISTRIBUTIONS, MIXED, ODD
+from tunesmith.problem.fresh_sizes import fresh_sizes, sizes_with_rows
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.slots import SlotPlace
@@ -44,16 +46,15 @@ SMOKE_BYTES = 2 << 20
 SMOKE_CASES = 5
 WATCHED_CASES = 3
 EDGE_CASES = 17
-FRESH_CASES = 8
 THRESHOLD_CASES = {"full": 6, "verify": 10}
 AROUND = 4  # cases for each constant: at it, below and above, and an array of such a length
 ODD_BYTES = 4 << 20
 ODD_BYTES_AT_MOST = 16 << 20  # with these values the reference is asked for every row
+MIXED_CASES = 3  # with room for most structures each
 LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
 HUGE = 1 << 31  # elements or bytes of one array: on a GPU one case goes beyond
 HUGE_SHARE = 0.15  # of a device's memory: inputs, outputs and what they are compared with lie there together
 MAX_VALUES = 60  # of one size
-CONSTANT = ("zeros", "ones")
 COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the original's as well as a candidate's
 
 
@@ -139,21 +140,25 @@ def verify_cases(
     domain = domain_of(problem, variant, device)
     rng = np.random.default_rng(seed_of(seed, "verify"))
     limit = _edges(domain).limit(domain.byte_limit())
-    places = _fresh_sizes(domain, rng, limit, used)
+    places = fresh_sizes(domain, _edges(domain).points, rng, limit, used)
     reaching = [*_corners(domain, rng, limit), *_large(domain, rng, device, limit)]
     names, odd = _rolled(_distributions(problem), rng), _rolled(_odd(problem), rng)
     # Values that show a wrong size as well as any go with those; the others hide too much.
-    plain = ["normal", *(name for name in odd if name in ("ties", "sorted", "cancelling"))]
+    shown = [name for name in odd if name in ("ties", "sorted", "cancelling")]
+    mixed = [MIXED] * (MIXED in odd)
+    plain = [name for one in ("normal", *shown) for name in (one, *mixed)]
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     small = [sizes for sizes in _smoke_sizes(domain)[1:] if sizes not in places] or places[:1]
     little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
+    mixed_sizes = sizes_with_rows(domain, rng, min(limit, ODD_BYTES), MIXED_CASES) or little[:1]
     little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
     roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
     there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
-    alone = [name for name in odd if name not in there]
+    alone = [name for name in odd if name not in (*there, MIXED, "halves")]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
+        *((sizes, name) for name in (MIXED, "halves") if name in odd for sizes in mixed_sizes),
         *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
@@ -165,37 +170,6 @@ def _recorded(domain: Domain, level: Level) -> tuple[Case, ...]:
     """A program's own launches, whose results the original gave: no error is compared with none."""
     legal = [one for one in domain.problem.recorded if len(domain.allowed(_point(one.sizes)))]
     return tuple(Case(one.sizes, one.distribution, 0, level, compares_errors=False) for one in legal)
-
-
-def _fresh_sizes(
-    domain: Domain, rng: np.random.Generator, limit: float, used: Collection[Sizes]
-) -> list[Sizes]:
-    """Log-uniform, and for each size some that are uniform in it; all together not much more than `limit`."""
-    sizes = domain.problem.contract.sizes
-    points = np.concatenate([domain.sample(rng), rng.permutation(_edges(domain).points)])
-    known = {frozenset(one) for one in used}
-
-    def picked(points: Ints, count: int, room: float) -> list[Sizes]:
-        taken = domain.bytes(points)
-        points, taken = points[taken <= limit], taken[taken <= limit]
-        named = list(domain.named(points))
-        fresh = [i for i, one in enumerate(named) if frozenset(one) not in known]
-        # Where the domain is nearly used up: old sizes, new values.
-        order = dict.fromkeys([*fresh, *range(len(named))])
-        chosen: dict[Sizes, float] = {}
-        for i in order:
-            if len(chosen) < count and sum(chosen.values()) + taken[i] <= room:
-                chosen[named[i]] = taken[i]
-        if len(chosen) < count:  # no room for all: the smallest
-            chosen |= {
-                named[i]: taken[i] for i in sorted(order, key=taken.__getitem__)[: count - len(chosen)]
-            }
-        return list(chosen)
-
-    found = picked(points, FRESH_CASES, limit)
-    for index in range(len(sizes)):
-        found += picked(domain.sample(rng, uniform=index), 1, limit / 2)
-    return list(dict.fromkeys(found))
 
 
 def _corners(domain: Domain, rng: np.random.Generator, limit: float) -> list[Sizes]:
@@ -307,12 +281,21 @@ def _distributions(problem: Problem) -> tuple[str, ...]:
     return DISTRIBUTIONS if problem.inputs is not None or any(free) else DISTRIBUTIONS[:1]
 
 
+# What rounds to fewer bits, in a kernel's text: there ties are drawn on purpose.
+_CONVERTS = re.compile(
+    r"rint|round|convert_|__(float|double|half)\w*2|_r[nzud]\b|\bcvt|fp8|e4m3|e5m2|\bchar\b"
+)
+
+
 def _odd(problem: Problem) -> tuple[str, ...]:
     """Those that some array is drawn from, what the user promises of it notwithstanding."""
     inputs = [a for a in problem.arguments if a.is_drawn and a.values is None]
-    if problem.inputs is not None:
-        return ()
-    return ODD if any(a.range is None for a in inputs) else ODD[:1] if inputs else ()
+    if problem.inputs is not None or not inputs:
+        return (MIXED,) if inputs else ()
+    written = [a.element for a in problem.arguments if a.is_written and not a.alias]
+    rounds = any(e.kind != "float" or e.bytes == 1 for e in written) or _CONVERTS.search(problem.kernel.text)
+    known = ODD if any(a.range is None for a in inputs) else (ODD[0], MIXED)
+    return tuple(name for name in known if name != "halves" or rounds)
 
 
 @dataclass(frozen=True)

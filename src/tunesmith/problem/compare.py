@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.problem.draws import MIXED
+from tunesmith.problem.odd_rules import GROSS, SLACK, broken_tie, clipped, excused_in_rows, slack_of
 from tunesmith.problem.plan import BufferPlan, OutputErrors
-from tunesmith.problem.problem import ElementType, element_type
+from tunesmith.problem.problem import element_type
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -72,7 +74,7 @@ def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -
     coded = element_type(buffer.type) if buffer is not None and buffer.compare == "codes" else None
     for _, g, e in _chunks(got, expected):
         with np.errstate(all="ignore"):
-            exact = _clipped(e, coded) if coded is not None else _in_range(e, got.dtype)
+            exact = clipped(e, coded) if coded is not None else _in_range(e, got.dtype)
             error = np.abs(_float64(g) - exact)
             finite = _finite(exact, got.dtype)
             error = error[np.isfinite(error) if finite is None else np.isfinite(error) & finite]
@@ -138,17 +140,31 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
 
 
 def judge_odd(
-    buffer: BufferPlan, got: Array, expected: Array | None, original_output: Array, nan_is_open: bool = False
+    buffer: BufferPlan,
+    got: Array,
+    expected: Array | None,
+    original_output: Array,
+    nan_is_open: bool = False,
+    distribution: str = "",
 ) -> str | None:
     """The verdict on odd values: None where every element is like the original's, which may overflow on its
     way, flush what is denormal or lose digits, or like the reference's: NaN, either infinity, or finite and
     within the tolerance or twice the original's own error. No integer is wrong where the reference is NaN:
-    C leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one.
+    C leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one. Codes at
+    exact ties are the original's, and mixed rows have a rule of their own.
     """
-    like = _like_original(buffer)
+    like, excusable = _like_original(buffer), np.zeros(got.size, dtype=np.bool_)
+    if distribution == MIXED and buffer.compare == "close":
+        excusable = excused_in_rows(buffer, got, expected, original_output)
     if expected is None:
-        return _first_wrong(buffer, got.shape, _chunks(got, original_output), like)
-    slack = _slack(buffer, original_output, expected)
+        if distribution == "halves" and buffer.compare == "codes":
+            return judge_against_original(buffer, got, original_output)
+        return _first_wrong(buffer, got.shape, _chunks(got, original_output), like, excusable)
+    if buffer.compare == "codes" and (reason := broken_tie(buffer, got, expected, original_output)):
+        return reason
+    slack = slack_of(buffer, original_output, expected)
+    if distribution == MIXED:  # one unsteady row must not excuse zeros in others
+        slack = min(slack, max(1.0, GROSS / max(buffer.rtol, GROSS / SLACK)))
     bound = _ErrorBound(
         "rtol and atol, or twice the original's own error",
         lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),
@@ -157,28 +173,13 @@ def judge_odd(
     rule = _codes(buffer, _Sums()) if buffer.compare == "codes" else rule
     with np.errstate(all="ignore"):
         parts = [~like.judge(g, o) for _, g, o in _chunks(got, original_output)]
-    excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)])
+    excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)]) | excusable
     if expected.dtype.kind == "f":
         nan = np.isnan(expected.reshape(-1))
         lost = nan_is_open and not np.isnan(_float64(original_output.reshape(-1)[nan])).all()
         if lost or element_type(buffer.type).kind != "float":
             excused |= nan
     return _first_wrong(buffer, got.shape, _chunks(got, expected), rule, excused)
-
-
-SLACK = 64.0  # times the tolerance; an original that is further off is no measure
-
-
-def _slack(buffer: BufferPlan, original_output: Array, expected: Array) -> float:
-    """How many tolerances an element may be off the reference: twice what the original is, one at least."""
-    worst, element = 0.5, element_type(buffer.type)
-    with np.errstate(all="ignore"):
-        for _, o, e in _chunks(original_output, expected):
-            exact = _float64(e)
-            allowed = np.maximum(buffer.atol + buffer.rtol * np.abs(exact), 0.5 * element.ulp(exact))
-            ratio = np.abs(_float64(o) - exact) / allowed
-            worst = max(worst, float(ratio[ratio <= SLACK / 2].max(initial=worst)))
-    return 2 * worst
 
 
 def judge_other_rows(
@@ -324,7 +325,7 @@ def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
     element = element_type(buffer.type)
 
     def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
-        g, e = _float64(got), _clipped(expected, element)
+        g, e = _float64(got), clipped(expected, element)
         # A whole number has one neighbour on either side; of floats, whose steps differ, none are counted.
         steps = np.abs(g - np.rint(e)) if element.kind != "float" else np.zeros_like(e)
         return np.abs(g - e), element.ulp(e), steps, buffer.atol + buffer.rtol * np.abs(e)
@@ -427,12 +428,6 @@ def _in_range(values: Array, dtype: np.dtype[Any]) -> Floats:
         return exact
     info = np.iinfo(dtype)
     return np.clip(exact, float(info.min), float(info.max))
-
-
-def _clipped(values: Array, element: ElementType) -> Floats:
-    """To the values the type has; what is no number stays none."""
-    low = -element.largest if element.kind == "float" else float(element.bounds[0])
-    return np.clip(_float64(values), low, element.largest)
 
 
 def _is_integer(dtype: np.dtype[Any]) -> bool:

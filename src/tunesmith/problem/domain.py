@@ -24,6 +24,7 @@ FULL_BYTES = 16 << 20  # or what the largest workload needs
 HOST_BYTES = 2 << 20  # of a case where the host runs a GPU's threads one by one
 HOST_THREADS = (1 << 16, 1 << 20, 1 << 24)  # of a launch there; more where the contract has nothing so small
 MAX_POINTS = 10_000
+DRAWN = 64  # values of each size among which points are combined
 
 # The places tried around an anchor for values that the domain allows, in steps of the contract.
 _NEARBY = np.arange(257, dtype=np.int64)
@@ -129,20 +130,27 @@ class Domain:
                 values = values[holds(condition, {rule.name: values})]
         return values
 
-    def sample(self, rng: np.random.Generator, uniform: int | None = None) -> Ints:
-        """Random points, each size log-uniform over its values, that of number `uniform` uniform; most are
-        legal, where that is not rare."""
-        pools = []
+    def sample(self, rng: np.random.Generator, uniform: int | None = None, near: float = 0.0) -> Ints:
+        """Random points, each size log-uniform over its values, that of number `uniform` uniform, and of the
+        others this share within a factor of two of a workload's. Most are legal, where that is not rare.
+        """
+        pools, workloads = [], self.workload_points()
         for number, rule in enumerate(self.problem.contract.sizes):
-            ends = np.log(max(rule.min, 1)), np.log(rule.max + 1)
-            targets = np.exp(rng.uniform(*ends, 64)).astype(np.int64)
+            within = (np.arange(DRAWN) + rng.random(DRAWN)) / DRAWN
+            low, high = np.log(max(rule.min, 1)), np.log(rule.max + 1)
+            targets = np.exp(low + within * (high - low)).astype(np.int64)
             if number == uniform:
-                targets = rng.integers(rule.min, rule.max, 64, endpoint=True)
+                targets = rule.min + (within * (rule.max + 1 - rule.min)).astype(np.int64)
+            elif near and len(workloads):
+                places = rng.permutation(DRAWN)[: int(near * DRAWN)]
+                usual = rng.choice(workloads[:, number], len(places))
+                usual = (usual * np.exp2(rng.uniform(-1, 1, len(places)))).astype(np.int64)
+                targets[places] = np.clip(usual, rule.min, rule.max)
             legal = self.legal_values(rule, (targets[:, np.newaxis] + _NEARBY * rule.multiple_of).ravel())
-            near = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
+            found = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
             if (rule.max - rule.min) // rule.multiple_of < len(_NEARBY):  # few enough to miss none
-                near = np.append(near, self.legal_values(rule, rule.max - _NEARBY * rule.multiple_of))
-            pools.append(near if len(near) else np.array(self.edge_values(rule), dtype=np.int64))
+                found = np.append(found, self.legal_values(rule, rule.max - _NEARBY * rule.multiple_of))
+            pools.append(found if len(found) else np.array(self.edge_values(rule), dtype=np.int64))
         count = 4096 if all(map(len, pools)) else 0
         points = np.stack([rng.choice(pool, count) if count else pool[:0] for pool in pools], axis=1)
         return rng.permutation(_distinct(self.allowed(points)))

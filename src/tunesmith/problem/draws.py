@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
+from tunesmith.problem.structures import (
+    CALM_SHARE,
+    MIXED_SHARE,
+    lay_halves,
+    lay_rows,
+    lay_runs,
+    structures_for,
+)
 from tunesmith.text import seed_of
 
 Array = NDArray[Any]
@@ -19,14 +27,18 @@ Array = NDArray[Any]
 # What the tester explores; the first alone is used before timing.
 DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
 # Values that callers may send, and at which an original may be less exact: candidates are held to it there.
-ODD = ("special", "extreme", "ties", "constant", "sparse", "sorted", "cancelling")
+ODD = ("special", "extreme", "ties", "constant", "sparse", "sorted", "cancelling", "rows", "halves")
+MIXED = "rows"  # every structure of the catalogue, where ordinary inputs have the calm ones
 
-# Larger arrays repeat one drawn block of this many elements, each time rolled by another odd step and, where
-# the distribution is symmetric, with every second block negated: no two stretches of memory are alike, at
-# the price of a copy. Marginal distributions stay; long-range independence is not what kernels are tested on.
+# Larger arrays repeat one drawn block of about so many elements, each time rolled by another odd step and,
+# where the distribution is symmetric, with every second block negated: no two stretches of memory are alike,
+# at the price of a copy. Marginal distributions stay; long-range independence is not what kernels are tested
+# on. Block and step are whole rows where these are so short that as many repetitions all start elsewhere.
 BLOCK = 1 << 20
 _ROLL = 1_000_003  # odd, so the first BLOCK repetitions all start elsewhere
+_ALONG = 0.8  # of arrays with several axes: rows along the last one; else columns, or all axes but the first
 
+CONSTANT = ("zeros", "ones")
 _SYMMETRIC = ("normal", "uniform", "wide", "spikes")
 _INTEGERS = (0, 100)
 _SPIKE = 50.0
@@ -39,9 +51,9 @@ _EXACT = 1 << 53  # whole numbers beyond it are not all there are in a float64
 
 @dataclass(frozen=True)
 class RepeatedBlock:
-    """What an array repeats: its k-th stretch of `BLOCK` items is `values` from item k * roll % BLOCK on and
-    then from the start, with the sign bits flipped where `negate` and k is odd. Items are those in memory:
-    elements, or bytes that packed elements share. Not longer than the array itself."""
+    """What an array repeats: its k-th stretch of n items, as many as `values` has, is `values` from item
+    k * roll % n on and then from the start, with the sign bits flipped where `negate` and k is odd. Items are
+    those in memory: elements, or bytes that packed elements share. Not longer than the array itself."""
 
     values: Array
     roll: int
@@ -52,12 +64,12 @@ class RepeatedBlock:
         if not self.roll and start + count <= self.values.size:
             return self.values[start : start + count]
         out = np.empty(count, dtype=self.values.dtype)
-        at = start
+        at, size = start, self.values.size
         while at < start + count:
-            number, place = divmod(at, BLOCK)
-            first = (place + number * self.roll) % BLOCK
+            number, place = divmod(at, size)
+            first = (place + number * self.roll) % size
             # To the end of the stretch, of the block, or of what is asked for, whichever comes first.
-            length = min(BLOCK - place, BLOCK - first, start + count - at)
+            length = min(size - place, size - first, start + count - at)
             part = out[at - start : at - start + length]
             part[...] = self.values[first : first + length]
             if self.negate and number % 2:
@@ -67,38 +79,99 @@ class RepeatedBlock:
 
     def at(self, places: NDArray[np.int64]) -> Array:
         """The items at these places of the array."""
-        numbers, within = np.divmod(places, BLOCK)
-        found: Array = self.values[(within + numbers * self.roll) % BLOCK]
+        numbers, within = np.divmod(places, self.values.size)
+        found: Array = self.values[(within + numbers * self.roll) % self.values.size]
         if self.negate:
             np.negative(found, out=found, where=numbers % 2 == 1)
         return found
 
 
-def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
+def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bool = False) -> RepeatedBlock:
     """What `draw_array` repeats, for those who lay an array out themselves.
 
     What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform
     within it (up to rounding to the type), or what of an odd distribution fits in. Integers are zeros, ones,
     or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
-    of the range or the type among them.
+    of the range or the type among them. Timed memory serves arrays of all sizes: runs instead of rows.
     """
     element = element_type(buffer.type)
     kept = distribution if distribution in ODD else "uniform"
     chosen = buffer.values or (kept if buffer.range else distribution)
     rng = np.random.default_rng(seed_of(seed, buffer.name))
-    count = min(buffer.words, BLOCK)
+    row, pitch = _row_of(buffer)
+    count, roll = _period(buffer, pitch)
     if chosen in ("zeros", "ones"):
         constant = np.full(element.packed, int(chosen == "ones"), dtype=element.numpy)
         return RepeatedBlock(np.repeat(packed(constant, element), count), 0, False)
     if element.kind != "float":
-        usual = element.bounds if element.packed > 1 else _INTEGERS
-        whole = _integers(rng, count * element.packed, element, buffer.range or usual)
-        values = packed(_odd_integers(rng, whole, element, chosen, buffer.range), element)
+        usual = buffer.range or (element.bounds if element.packed > 1 else _INTEGERS)
+        whole = _integers(rng, count * element.packed, element, usual)
+        whole = _odd_integers(rng, whole, element, chosen, buffer.range)
+        if not is_timed:  # where many are equal atomics wait for each other, which is not what callers time
+            _structure(buffer, whole, (row, pitch), distribution, seed, usual)
+        values = packed(whole, element)
     else:
-        values = _floats(rng, count, element, chosen, buffer.range).astype(element.numpy)
+        drawn = _floats(rng, count, element, chosen, buffer.range)
+        ends = buffer.range or (-element.largest, element.largest)
+        _structure(buffer, drawn, None if is_timed else (row, pitch), distribution, seed, ends)
+        values = drawn.astype(element.numpy)
     symmetric = element.kind == "float" and chosen in _SYMMETRIC and buffer.range is None
-    repeats = buffer.words > BLOCK
-    return RepeatedBlock(values, _ROLL % BLOCK if repeats else 0, symmetric and repeats)
+    repeats = buffer.words > count
+    return RepeatedBlock(values, roll if repeats else 0, symmetric and repeats)
+
+
+def _row_of(buffer: BufferPlan) -> tuple[int, int]:
+    """Elements of a row that lie side by side, and from the start of one to that of the next."""
+    axes = sorted(zip(buffer.strides, buffer.shape, strict=True))
+    steps = [(stride, length) for stride, length in axes if length > 1]
+    row = steps[0][1] if steps and steps[0][0] == 1 else 1
+    return row, max(steps[1][0] if len(steps) > 1 else row, row)
+
+
+def _period(buffer: BufferPlan, pitch: int) -> tuple[int, int]:
+    """Items of the block that an array repeats, and by how many it is rolled each time."""
+    rows = BLOCK * buffer.packed // pitch
+    if buffer.words <= BLOCK or rows * pitch * rows < buffer.extent or pitch % buffer.packed:
+        return min(buffer.words, BLOCK), _ROLL % BLOCK
+    step = next(n for n in range(rows * 5 // 8, 0, -1) if math.gcd(n, rows) == 1)
+    return rows * pitch // buffer.packed, step * pitch // buffer.packed
+
+
+def _structure(
+    buffer: BufferPlan,
+    values: Array,
+    rows: tuple[int, int] | None,
+    distribution: str,
+    seed: int,
+    bounds: tuple[float, float],
+) -> None:
+    """Rows of the catalogue among drawn ones; runs, where nobody knows of rows."""
+    rng = np.random.default_rng(seed_of(seed, buffer.name, "rows"))
+    element = element_type(buffer.type)
+    # Of wide numbers one made the scale of a row would stand above all others.
+    is_own = buffer.values is not None or distribution not in ("normal", "uniform", MIXED)
+    if distribution == "halves" and rows is not None and buffer.values is None and buffer.range is None:
+        if element.kind == "float":
+            lay_halves(np.random.default_rng(seed_of(seed, "halves")), values, *rows)
+            np.clip(values, *bounds, out=values)
+        return
+    if distribution in (*CONSTANT, *ODD) and distribution != MIXED:
+        return
+    share = MIXED_SHARE if distribution == MIXED else CALM_SHARE
+    table = structures_for(element, is_own, distribution != MIXED)
+    dense = 0 < values.size == buffer.count and buffer.in_c_order
+    if rows is None or (len(buffer.shape) < 2 and rng.integers(2)):
+        lay_runs(rng, values, share, table, bounds)
+    elif len(buffer.shape) < 2 or not dense or rng.random() < _ALONG:
+        lay_rows(rng, values, *rows, share, table, bounds)
+    elif len(buffer.shape) > 2 and rng.integers(2):
+        slab = math.prod(buffer.shape[1:])
+        lay_rows(rng, values, slab, slab, share, table, bounds)
+    else:
+        turned = np.ascontiguousarray(values.reshape(-1, buffer.shape[-1]).T)
+        column = turned.shape[1]
+        lay_rows(rng, turned.reshape(-1), column, column, share, table, bounds)
+        values[...] = turned.T.reshape(-1)
 
 
 def draw_array(buffer: BufferPlan, distribution: str, seed: int) -> Array:

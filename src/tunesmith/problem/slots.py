@@ -47,7 +47,8 @@ def stride_of(b: BufferPlan, apart: int) -> int:
 def arena_block(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
     """What the arena of an array repeats, however large it is."""
     count = b.packed * (BLOCK + 1)
-    return draw_block(replace(b, shape=(count,), strides=(1,), extent=count), distribution, seed)
+    long = replace(b, shape=(count,), strides=(1,), extent=count)
+    return draw_block(long, distribution, seed, is_timed=True)
 
 
 def block_of(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, zip_longest
+from math import isqrt
 
 import numpy as np
 
@@ -149,6 +150,7 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
         if _at(words, at - 1) == ">>" and 0 <= word < 40:
             mentioned.append(1 << word)
         mentioned.append(word)
+    compared += _of_roots(words, compared)
     # Where both hold, `n % 97 == 5 && n > 200`: the first such number beyond the other.
     both = [
         (bound // modulus + 1) * modulus + rest
@@ -157,6 +159,16 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
         if bound > modulus > rest >= 0
     ]
     return tuple(compared + both[:MOST_CONSTANTS]), tuple(mentioned)
+
+
+def _of_roots(words: Sequence[Word], compared: Sequence[int]) -> list[int]:
+    """528 of `n * n > 278784`, 278784 of `sqrt(n) > 528`."""
+    squares = any(
+        _is_name(a) and a == b for a, sign, b in zip(words, words[1:], words[2:], strict=False) if sign == "*"
+    )
+    roots = any("sqrt" in word for word in words if isinstance(word, str))
+    found = [isqrt(value) for value in compared if squares and value > SMALL * SMALL]
+    return found + [value * value for value in compared if roots and SMALL < value * value <= MOST]
 
 
 def _undone(words: Sequence[Word], at: int, step: int, value: int) -> Iterator[int]:

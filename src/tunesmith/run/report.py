@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status, overstated_traffic
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.tolerances import verdict_words
 from tunesmith.profiles.facts import RoofFacts
 from tunesmith.run.budget import BudgetUse, Spent, beside_budget, budget_uses, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
@@ -391,11 +392,7 @@ def judged_by(problem: Problem, state: State) -> str:
         return f"not verified: {state.unproven}" if is_broken(state.unproven) else state.unproven
     if state.baseline is None:
         return "not judged yet"
-    rules = f"; {problem.own_rules}" if problem.own_rules else ""
-    if state.baseline.judged_by == "reference":
-        return f"right by the float64 reference{rules}"
-    seen = " and what was recorded of a program" if problem.recorded else ""
-    return f"matches the original{seen} (there is no reference){rules}"
+    return verdict_words(problem, state.baseline.judged_by == "reference")
 
 
 def _space(state: State) -> dict[str, int]:
