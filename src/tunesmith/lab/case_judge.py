@@ -11,6 +11,7 @@ from itertools import islice, takewhile
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
+from tunesmith.lab.branch_search import BranchSearch
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle, is_moved
@@ -37,6 +38,14 @@ SPARES = 2
 AHEAD, FAR_AHEAD = 4, 12  # cases whose references are computed while one is tried: on a CPU, beside a GPU
 UNFIT_VALUES = Verdict(Status.CRASHED, "the original crashed on such values, or did not end, elsewhere")
 NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
+
+
+@dataclass(frozen=True)
+class ProvenCases:
+    verdict: Verdict
+    cases: list[Case]
+    replaced: list[ReplacedCase]
+    seen: list[CaseSeen]
 
 
 @dataclass
@@ -107,6 +116,22 @@ class CaseJudge:
         if not verdict.ok or apart is None or not isinstance(self._oracle, DeviceOracle):
             return verdict
         return self._oracle.examine_apart(code, examined, apart)
+
+    def prove(
+        self, code: BuiltCode, variant: Variant, seed: int, apart: DeviceOracle | None, branches: BranchSearch
+    ) -> ProvenCases:
+        """A winner on fresh cases, and on those that its conditions on data ask for besides."""
+        replaced: list[ReplacedCase] = []
+        cases = self.fresh(code, variant, seed, replaced, apart)
+        with self.telling_errors(apart) as errors:
+            verdict = self.judge(code, variant, cases, apart)
+            if verdict.ok and (drawn := branches.search(code, variant, cases, seed)):
+                ordinary = [case for case in cases if not case.is_odd][:1]  # the others alone clear nobody
+                verdict = self.judge(code, variant, [*ordinary, *drawn], apart)
+                cases += drawn
+        if verdict is NO_CASES and replaced:
+            verdict = Verdict(Status.INFEASIBLE, f"the original itself fails: {replaced[-1].reason}")
+        return ProvenCases(verdict, cases, replaced, seen_cases(cases, verdict, errors))
 
     def established(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case. Where it fails, a fresh process confirms that: an earlier

@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tunesmith.lab import measuring
+from tunesmith.lab.branch_search import BranchSearch
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
-from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
+from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Runner
@@ -40,7 +41,7 @@ from tunesmith.run.events import (
     Verified,
     VerifiedBuild,
 )
-from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
+from tunesmith.run.outcome import NO_SIDES, Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import Delivery, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
@@ -119,6 +120,8 @@ class LocalLab:
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
         self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
+        asked = (self._builders, self._plans, self._runner, self._cases.established)
+        self._branches = BranchSearch(problem, device, *asked)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -251,6 +254,7 @@ class LocalLab:
             self._runner.start()  # while the source is built
             self._runner.prepare_spare(self._ahead)
         self._cases.forget()
+        self._branches.sides = NO_SIDES
         started = time.perf_counter()
         results: list[Result] = []
         seen, replaced = list[Case](), list[ReplacedCase]()
@@ -269,22 +273,15 @@ class LocalLab:
             self._built_afresh = {other.config for other in later}
         for item in prepared:
             code = self._builders.start(item.variant).result()
-            cases: list[Case] = []
-            errors: ErrorsByCase = {}
             if isinstance(code, Verdict):
                 verdict = code
             else:
                 watched = self._sanitizing.start(code, item.variant, seed)
-                cases = self._cases.fresh(code, item.variant, seed, replaced, self._apart)
-                with self._cases.telling_errors(self._apart) as errors:
-                    verdict = self._cases.judge(code, item.variant, cases, self._apart)
+                proven = self._cases.prove(code, item.variant, seed, self._apart, self._branches)
                 sanitized.append(watched())  # before anything is timed
                 self._runner.wait_for_spare()
-                if verdict is NO_CASES and replaced:
-                    words = f"the original itself fails: {replaced[-1].reason}"
-                    verdict = Verdict(Status.INFEASIBLE, words)
-                seen += cases
-            tried += seen_cases(cases, verdict, errors)
+                verdict, seen, tried = proven.verdict, seen + proven.cases, tried + proven.seen
+                replaced += proven.replaced
             if verdict.ok and sanitized:
                 verdict = verdict_of(sanitized[-1])
             names = tuple(w.name for w in item.workloads)
@@ -305,7 +302,7 @@ class LocalLab:
         built = code if isinstance(code, BuiltCode) else None
         outcome = self._outcome(trial, _digest(prepared), built, results, started)
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
-        return Verified(outcome, len(seen), seed, *found, merged(sanitized))
+        return Verified(outcome, len(seen), seed, *found, merged(sanitized), self._branches.sides)
 
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.planted import is_planted, plant
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.text import seed_of
 
@@ -82,6 +83,9 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBloc
     or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
     of the range or the type among them.
     """
+    if is_planted(distribution):
+        usual = draw_block(buffer, DISTRIBUTIONS[0], seed)
+        return replace(usual, values=plant(usual.values, buffer, distribution, seed))
     element = element_type(buffer.type)
     kept = distribution if distribution in ODD else "uniform"
     chosen = buffer.values or (kept if buffer.range else distribution)

@@ -323,9 +323,10 @@ def _template(state: State, config: Config | None) -> str:
 
 def _notes(problem: Problem, state: State) -> tuple[str, ...]:
     timed = state.baseline.outcome.results if state.baseline is not None else ()
-    seconds = {result.workload: result.timing.seconds for result in timed if result.timing is not None}
+    seconds = {one.workload: one.timing.seconds for one in timed if one.timing is not None}
     overstated = overstated_traffic(problem, state.device.limits, seconds)
-    return (*overstated, *(held.sentence for held in protections(state)))
+    unmet = [f"{v.outcome.trial.config}: {v.sides.sentence}" for v in state.verified if v.sides.sentence]
+    return (*overstated, *unmet, *(held.sentence for held in protections(state)))
 
 
 def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
