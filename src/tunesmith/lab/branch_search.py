@@ -9,20 +9,18 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.csource.nodes import Language
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.measuring import LaunchPlans, case_deadline
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.references import draw_of
 from tunesmith.lab.runner import Runner
-from tunesmith.problem import languages
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.device_words import Refusal
@@ -30,16 +28,13 @@ from tunesmith.problem.plan import CannotRun
 from tunesmith.problem.planted import planted_name
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import Variant
-from tunesmith.problem.watched_conditions import (
-    MARKS,
-    MAX_CONSTANTS,
-    WatchedText,
-    plain_entry,
-    watch_conditions,
-)
 from tunesmith.run.outcome import NO_SIDES, DataSides
 from tunesmith.space.expr import parse
 from tunesmith.text import cut, first_line, seed_of
+
+if TYPE_CHECKING:
+    from tunesmith.csource.nodes import Language
+    from tunesmith.problem.watched_conditions import WatchedText
 
 SECONDS = 3.0  # for the inputs of the checks, and as much again for those that are drawn
 CASE_BYTES, DRAWN_BYTES = 4 << 20, 1 << 18
@@ -57,20 +52,19 @@ class BranchSearch:
     _plans: LaunchPlans
     _runner: Runner  # of candidates
     _established: Callable[[Case], float | Verdict]  # what the original takes
-    sides: DataSides = field(default=NO_SIDES, init=False)  # since they were last asked for anew
 
-    def search(self, code: BuiltCode, variant: Variant, cases: Sequence[Case], seed: int) -> list[Case]:
-        """Further cases. `cases`: on which the kernel has proved right."""
-        if not languages.named(variant.language).is_c_family:
-            return []
+    def search(
+        self, code: BuiltCode, variant: Variant, cases: Sequence[Case], seed: int
+    ) -> tuple[list[Case], DataSides]:
+        """Further cases, and what none has met. `cases`: on which the kernel has proved right."""
         watched = watch_variant(code, variant)
         if isinstance(watched, str):
-            return self._give_up(watched)
+            return _unwatched(watched)
         if not watched.conditions:
-            return []
+            return [], NO_SIDES
         marking = marking_variant(variant, watched)
         if isinstance(built := self._builders.start(marking).result(), Verdict):
-            return self._give_up(f"a copy that marks them does not build: {built.detail}")
+            return _unwatched(f"a copy that marks them does not build: {built.detail}")
         met, found = np.zeros(2 * len(watched.conditions), np.bool_), list[Case]()
         sized = [(self._plans.plan(marking, dict(case.sizes), built), case) for case in cases]
         known = [(plan.nbytes, case) for plan, case in sized if not isinstance(plan, CannotRun)]
@@ -84,18 +78,13 @@ class BranchSearch:
                     break
                 marks = self._marks(case, marking, built)
                 if isinstance(marks, str):
-                    return self._give_up(f"a copy that marks them does not run: {marks}")
+                    return _unwatched(f"a copy that marks them does not run: {marks}")
                 if is_new and (marks & ~met).any():
                     if isinstance(self._established(case), Verdict):
                         continue  # where the original fails nobody is judged
                     found.append(case)
                 met |= marks
-        self.sides = self.sides.joined(_sides_of(watched, met, len(found)))
-        return found
-
-    def _give_up(self, why: str) -> list[Case]:
-        self.sides = self.sides.joined(DataSides(why_not=cut(first_line(why), 200)))
-        return []
+        return found, _sides_of(watched, met, len(found))
 
     def _marks(self, case: Case, marking: Variant, built: BuiltCode) -> Marks | str:
         plan = self._plans.plan(marking, dict(case.sizes), built)
@@ -105,8 +94,11 @@ class BranchSearch:
         run = self._runner.run(built, plan, draw_of(self._problem, case), deadline)
         if isinstance(run, Verdict):
             return f"{run.status}: {run.detail}"
-        outputs = zip(plan.compared(), run.outputs, strict=True)
-        return np.frombuffer(next(data for b, data in outputs if b.name == MARKS), np.int32) == 1
+        return np.asarray(np.frombuffer(run.outputs[-1], np.int32) == 1)
+
+
+def _unwatched(why: str) -> tuple[list[Case], DataSides]:
+    return [], DataSides(why_not=cut(first_line(why), 200))
 
 
 def _drawn_cases(cases: Sequence[Case], watched: WatchedText, met: Marks, seed: int) -> Iterator[Case]:
@@ -116,7 +108,7 @@ def _drawn_cases(cases: Sequence[Case], watched: WatchedText, met: Marks, seed: 
         sides = zip(watched.conditions, met.reshape(-1, 2), strict=True)
         wanted = [each for condition, pair in sides if not pair.all() for each in condition.numbers]
         wanted += watched.numbers if number % 2 or not wanted else ()
-        name = planted_name(tuple(dict.fromkeys(wanted))[:MAX_CONSTANTS])
+        name = planted_name(dict.fromkeys(wanted))
         own = seed_of(seed, "sides", number)
         yield Case(several[number % len(several)].sizes, name, own, "verify", compares_errors=False)
 
@@ -124,10 +116,12 @@ def _drawn_cases(cases: Sequence[Case], watched: WatchedText, met: Marks, seed: 
 @lru_cache(maxsize=64)
 def watch_variant(code: BuiltCode, variant: Variant) -> WatchedText | str:
     """The very text that was compiled."""
+    from tunesmith.problem.watched_conditions import watch_conditions  # a reader of C
+
     given = tuple((name, value or "1") for name, value in _DEFINED.findall(" ".join(variant.flags)))
     watched = watch_conditions(code.unit.source, cast("Language", variant.language), given, variant.headers)
-    if isinstance(watched, WatchedText) and watched.conditions and variant.made_from:
-        from tunesmith.problem.vetting import vetted  # a whole reader of C
+    if not isinstance(watched, str) and watched.conditions and variant.made_from:
+        from tunesmith.problem.vetting import vetted
 
         about = (variant.made_from[0], variant.language, variant.made_from[1:], variant.flags)
         if isinstance(found := vetted(watched.plain, *about, variant.overlapping), Refusal):
@@ -137,14 +131,16 @@ def watch_variant(code: BuiltCode, variant: Variant) -> WatchedText | str:
 
 def marking_variant(variant: Variant, watched: WatchedText) -> Variant:
     """The copy as a kernel of its own, with an output more; all of a stranger's in it has been vetted."""
+    from tunesmith.problem.watched_conditions import MARKS, plain_entry
+
     shape = (parse(str(2 * len(watched.conditions))),)
     marks = Argument(MARKS, "int32", "output", shape, init=0.0, compare="exact")
     launches = [
         replace(one, args=(MARKS, *one.args)) if plain_entry(one.entry) in watched.functions else one
         for one in variant.launches
     ]
-    own = {"source": watched.source, "headers": (), "made_from": ()}
-    return replace(variant, **own, launches=tuple(launches), arguments=(*variant.arguments, marks))
+    text = replace(variant, source=watched.source, headers=(), made_from=())
+    return replace(text, launches=tuple(launches), arguments=(*variant.arguments, marks))
 
 
 def _sides_of(watched: WatchedText, met: Marks, drawn: int) -> DataSides:

@@ -3,19 +3,20 @@ verdict on all of them together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
-from tunesmith.lab.branch_search import BranchSearch
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle, is_moved
 from tunesmith.lab.runner import Runner
+from tunesmith.problem import languages
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
@@ -31,8 +32,12 @@ from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.run.events import CaseSeen, ReplacedCase
+from tunesmith.run.outcome import NO_SIDES, DataSides
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
+
+if TYPE_CHECKING:
+    from tunesmith.lab.branch_search import BranchSearch
 
 SPARES = 2
 AHEAD, FAR_AHEAD = 4, 12  # cases whose references are computed while one is tried: on a CPU, beside a GPU
@@ -46,6 +51,7 @@ class ProvenCases:
     cases: list[Case]
     replaced: list[ReplacedCase]
     seen: list[CaseSeen]
+    sides: DataSides
 
 
 @dataclass
@@ -118,20 +124,26 @@ class CaseJudge:
         return self._oracle.examine_apart(code, examined, apart)
 
     def prove(
-        self, code: BuiltCode, variant: Variant, seed: int, apart: DeviceOracle | None, branches: BranchSearch
+        self,
+        code: BuiltCode,
+        variant: Variant,
+        seed: int,
+        apart: DeviceOracle | None,
+        branches: Callable[[], BranchSearch],
     ) -> ProvenCases:
         """A winner on fresh cases, and on those that its conditions on data ask for besides."""
-        replaced: list[ReplacedCase] = []
+        replaced, sides = list[ReplacedCase](), NO_SIDES
         cases = self.fresh(code, variant, seed, replaced, apart)
         with self.telling_errors(apart) as errors:
             verdict = self.judge(code, variant, cases, apart)
-            if verdict.ok and (drawn := branches.search(code, variant, cases, seed)):
+            if verdict.ok and languages.named(variant.language).is_c_family:
+                drawn, sides = branches().search(code, variant, cases, seed)
                 ordinary = [case for case in cases if not case.is_odd][:1]  # the others alone clear nobody
-                verdict = self.judge(code, variant, [*ordinary, *drawn], apart)
+                verdict = self.judge(code, variant, [*ordinary, *drawn], apart) if drawn else verdict
                 cases += drawn
         if verdict is NO_CASES and replaced:
             verdict = Verdict(Status.INFEASIBLE, f"the original itself fails: {replaced[-1].reason}")
-        return ProvenCases(verdict, cases, replaced, seen_cases(cases, verdict, errors))
+        return ProvenCases(verdict, cases, replaced, seen_cases(cases, verdict, errors), sides)
 
     def established(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case. Where it fails, a fresh process confirms that: an earlier

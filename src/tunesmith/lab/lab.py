@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tunesmith.lab import measuring
-from tunesmith.lab.branch_search import BranchSearch
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.look_judge import LookJudge
@@ -49,6 +48,7 @@ from tunesmith.text import seed_of
 
 if TYPE_CHECKING:
     from tunesmith.backends.machine_code import ReadListing
+    from tunesmith.lab.branch_search import BranchSearch
     from tunesmith.lab.profiling import Onlooker
     from tunesmith.lab.rehearsing import Rehearsal
     from tunesmith.lab.tooling import ToolBench
@@ -120,8 +120,6 @@ class LocalLab:
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
         self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
-        asked = (self._builders, self._plans, self._runner, self._cases.established)
-        self._branches = BranchSearch(problem, device, *asked)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -254,15 +252,13 @@ class LocalLab:
             self._runner.start()  # while the source is built
             self._runner.prepare_spare(self._ahead)
         self._cases.forget()
-        self._branches.sides = NO_SIDES
         started = time.perf_counter()
         results: list[Result] = []
-        seen, replaced = list[Case](), list[ReplacedCase]()
+        seen, tried, replaced = list[Case](), list[CaseSeen](), list[ReplacedCase]()
         # The same for all winners, who were chosen before it was drawn: they share references.
         seed = self._verify_seed = self._draw_seed() if self._verify_seed is None else self._verify_seed
-        tried: list[CaseSeen] = []
         builds: list[VerifiedBuild] = []
-        sanitized: list[Sanitized] = []
+        sanitized, sides = list[Sanitized](), NO_SIDES
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
@@ -278,6 +274,7 @@ class LocalLab:
             else:
                 watched = self._sanitizing.start(code, item.variant, seed)
                 proven = self._cases.prove(code, item.variant, seed, self._apart, self._branches)
+                sides = sides.joined(proven.sides)
                 sanitized.append(watched())  # before anything is timed
                 self._runner.wait_for_spare()
                 verdict, seen, tried = proven.verdict, seen + proven.cases, tried + proven.seen
@@ -302,7 +299,7 @@ class LocalLab:
         built = code if isinstance(code, BuiltCode) else None
         outcome = self._outcome(trial, _digest(prepared), built, results, started)
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
-        return Verified(outcome, len(seen), seed, *found, merged(sanitized), self._branches.sides)
+        return Verified(outcome, len(seen), seed, *found, merged(sanitized), sides)
 
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""
@@ -340,6 +337,12 @@ class LocalLab:
         own = (self._problem, self._device, self._builders, self._plans, self._original, self._references)
         checks = (self._cases, self._sanitizing, self._timer, self._runner, looks, self.no_profiles)
         return ToolBench(*own, self._seed, reader, self._listing, *checks)
+
+    def _branches(self) -> BranchSearch:
+        from tunesmith.lab.branch_search import BranchSearch  # which needs a reader of C
+
+        own = (self._problem, self._device, self._builders, self._plans, self._runner)
+        return BranchSearch(*own, self._cases.established)
 
     def close(self) -> None:
         self._runner.close()

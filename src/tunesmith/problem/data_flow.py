@@ -53,7 +53,8 @@ class FlowFunction:
                 pending += [(part, is_read) for part in (place.named_children[1:] if is_element else [place])]
             elif node.type not in NEVER_RUN:
                 is_arrow = node.type == "field_expression" and any(text_of(n) == "->" for n in node.children)
-                reads = is_read or is_arrow or node.type in ("call_expression", "pointer_expression")
+                is_call = node.type == "call_expression" and not (callee(node) or "").endswith("_cast")
+                reads = is_read or is_arrow or is_call or node.type == "pointer_expression"
                 pending += [(part, reads) for part in below]
         return False
 
@@ -74,7 +75,10 @@ def trace_data(root: Node) -> list[FlowFunction]:
 
 
 def _is_method(node: Node) -> bool:
-    return node.parent is not None and node.parent.type == "field_declaration_list"
+    above = node.parent
+    while above is not None and above.type == "template_declaration":
+        above = above.parent
+    return above is not None and above.type == "field_declaration_list"
 
 
 def _declared(node: Node) -> Iterator[tuple[str, bool]]:
@@ -104,7 +108,10 @@ def _read_function(function: Node, shared: set[str]) -> FlowFunction:
             name = text_of(declared_name(node.child_by_field_name("declarator")))
             own.changes.append((name, node.child_by_field_name("value"), at))
         elif node.type == "assignment_expression":
-            own.changes.append((_changed_name(node.child_by_field_name("left")), node.named_children[-1], at))
+            target = node.child_by_field_name("left")
+            name = _changed_name(target)
+            if name not in own.memory or (target is not None and target.type == "identifier"):
+                own.changes.append((name, node.named_children[-1], at))
         elif node.type == "update_expression":
             own.changes.append((_changed_name(node), None, at))
         elif node.type in BRANCHES or is_logical(node):

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.plan import BufferPlan
-from tunesmith.problem.planted import is_planted, plant
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.text import seed_of
 
@@ -21,6 +20,7 @@ Array = NDArray[Any]
 DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
 # Values that callers may send, and at which an original may be less exact: candidates are held to it there.
 ODD = ("special", "extreme", "ties", "constant", "sparse", "sorted", "cancelling")
+PLANTED = "planted "  # begins the name of those in which numbers are planted; the numbers follow
 
 # Larger arrays repeat one drawn block of this many elements, each time rolled by another odd step and, where
 # the distribution is symmetric, with every second block negated: no two stretches of memory are alike, at
@@ -83,9 +83,11 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBloc
     or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
     of the range or the type among them.
     """
-    if is_planted(distribution):
-        usual = draw_block(buffer, DISTRIBUTIONS[0], seed)
-        return replace(usual, values=plant(usual.values, buffer, distribution, seed))
+    if distribution.startswith(PLANTED):
+        from tunesmith.problem.planted import plant  # which few cases need
+
+        block = draw_block(buffer, DISTRIBUTIONS[0], seed)
+        return replace(block, values=plant(block.values, buffer, distribution, seed))
     element = element_type(buffer.type)
     kept = distribution if distribution in ODD else "uniform"
     chosen = buffer.values or (kept if buffer.range else distribution)

@@ -8,31 +8,29 @@ neighbours, a row like the one before or like another array's, an extreme at a c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.problem.draws import PLANTED
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.text import seed_of
 
 Array = NDArray[Any]
-_PLANTED = "planted "
 _FORMS = 16
+_MAX_NUMBERS = 12
 _WHOLE = 8  # so many whole numbers from 0 on
 _RUN = 32  # elements of a flat array that make a row
 _BITS_FROM = 1 << 16  # so large a whole number may be meant as a float's bits
 _LARGE = 16.0  # a whole row of a larger number is ill-conditioned where a mean is taken off
 
 
-def planted_name(numbers: Sequence[float]) -> str:
-    return _PLANTED + ", ".join(f"{number:.17g}" for number in numbers)
-
-
-def is_planted(distribution: str) -> bool:
-    return distribution.startswith(_PLANTED)
+def planted_name(numbers: Iterable[float]) -> str:
+    return PLANTED + ", ".join(f"{number:.17g}" for number in islice(numbers, _MAX_NUMBERS))
 
 
 def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Array:
@@ -45,16 +43,15 @@ def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Ar
     low, high = (
         f(pair) for f, pair in zip((max, min), zip(ends, buffer.range or ends, strict=True), strict=True)
     )
-    numbers = [float(text) for text in distribution.removeprefix(_PLANTED).split(",") if text.strip()]
+    numbers = [float(text) for text in distribution.removeprefix(PLANTED).split(",") if text.strip()]
     exact = [n for n in numbers if low <= n <= high and (element.kind == "float" or n == int(n))]
     near = [n for n in _neighbours(numbers, element) if low <= n <= high]
     places = [int(n) for n in numbers if n >= 0 and n == int(n)] or [0]
-    kind: Any = np.float64 if element.kind == "float" else values.dtype
-    found = values.astype(kind)
+    found = values.astype(values.dtype if values.dtype.kind in "iu" and element.bytes == 8 else np.float64)
     alike = np.random.default_rng(seed).random(found.size if is_flat else width)  # for all arrays
     same = alike if element.kind == "float" else np.floor(alike * _WHOLE)
     # Rows of several arrays have the same form, or each its own.
-    both, own = (np.random.default_rng(seed_of(seed, _PLANTED, name)) for name in ("", buffer.name))
+    both, own = (np.random.default_rng(seed_of(seed, PLANTED, name)) for name in ("", buffer.name))
     for start in range(0, found.size, width):
         forms = int(both.integers(_FORMS)), int(own.integers(_FORMS))
         part, before = found[start : start + width], found[max(start - width, 0) :]
@@ -66,7 +63,8 @@ def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Ar
             some = -some  # all of a row: numbers that cancel say nothing of a kernel
         others = (ordered, before[:size], same[start if is_flat else 0 :][:size])
         _fill(part, forms[int(both.integers(2))], some, others, places[int(own.integers(len(places)))], own)
-    return np.clip(found, low, high).astype(values.dtype)
+    done: Array = np.clip(found, low, high).astype(values.dtype)
+    return done
 
 
 def _fill(
@@ -91,7 +89,7 @@ def _fill(
         case 11:
             row[1::2] = row[: row.size - row.size % 2 : 2]
         case 12:
-            row[place % row.size] = (np.abs(row).max() * 2 + 1) * rng.choice((1, -1))
+            row[place % row.size] = min(float(np.abs(row).max()) * 2 + 1, 2.0**62) * rng.choice((1, -1))
         case 13:
             spread = 1 + rng.random(row.size)
             row[...] = some[0] * spread if rng.integers(2) else some[0] / spread

@@ -33,7 +33,6 @@ _RELATIONS = re.compile(
 _UNASKED = flow.NEVER_RUN | listed("static_assert_declaration array_declarator")
 _LINE = re.compile(r"[ \t]*#[ \t]*line[ \t]+(\d{1,9})")
 _USUAL = (0.0, 1.0, 2.0)  # numbers that inputs have anyway
-MAX_CONSTANTS = 12
 _HEAD = f" {_MARK}(%sint *m, int n, %s v) {{ "
 _SCALAR = _HEAD + "m[2 * n + (v != 0)] = 1; return v; }\n"
 _VECTOR = _HEAD + "if (any(v)) m[2 * n + 1] = 1; if (!all(v)) m[2 * n] = 1; return v; }\n"
@@ -87,7 +86,7 @@ def watch_conditions(
     if root.has_error:
         bad = next(n for n in syntax_nodes(root) if n.type == "ERROR" or n.is_missing)
         return f"line {place.line(bad)} could not be read"
-    marking = _Marking(place, text)
+    marking = _ConditionMarker(place, text)
     functions = flow.trace_data(root)
     for function in functions:
         marking.mark_conditions(function)
@@ -98,7 +97,7 @@ def watch_conditions(
         includes + layout(tokens),
         tuple(marking.conditions),
         frozenset(marking.functions),
-        tuple(number for number in _numbers(root) if number not in _USUAL)[:MAX_CONSTANTS],
+        tuple(number for number in _numbers(root) if number not in _USUAL),
     )
 
 
@@ -113,7 +112,7 @@ def _numbers(root: Node) -> tuple[float, ...]:
     return tuple(dict.fromkeys(float(v) for v in values if v is not None and abs(v) < 1e300))
 
 
-class _Marking:
+class _ConditionMarker:
     def __init__(self, place: GrammarText, text: str) -> None:
         self._place = place
         self._before, self._behind = dict[int, str](), dict[int, str]()  # by tokens
