@@ -67,6 +67,7 @@ class VerifiedConfig:
     cases: tuple[CaseSeen, ...]
     sanitizer: str = NOT_IN_FORCE  # what watched it, or why nothing did
     findings: tuple[SanitizerFinding, ...] = ()  # of sanitizers
+    unmet: str = ""  # sides of conditions on data that no case has taken
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _verified(state: State, templates: Templates, found: Verified) -> VerifiedCo
     statuses = {result.workload: result.status.value for result in found.outcome.results}
     template = templates.lookup(state)(config).digest
     watched = found.sanitized or Sanitized()
-    said = (watched.sentence, watched.findings)
+    said = (watched.sentence, watched.findings, found.sides.sentence)
     return VerifiedConfig(config.as_dict(), template, statuses, found.builds, found.seen, *said)
 
 

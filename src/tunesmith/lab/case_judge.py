@@ -3,11 +3,12 @@ verdict on all of them together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
@@ -15,6 +16,7 @@ from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle, is_moved
 from tunesmith.lab.runner import Runner
+from tunesmith.problem import languages
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
@@ -30,13 +32,26 @@ from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.run.events import CaseSeen, ReplacedCase
+from tunesmith.run.outcome import NO_SIDES, DataSides
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
+
+if TYPE_CHECKING:
+    from tunesmith.lab.branch_search import BranchSearch
 
 SPARES = 2
 AHEAD, FAR_AHEAD = 4, 12  # cases whose references are computed while one is tried: on a CPU, beside a GPU
 UNFIT_VALUES = Verdict(Status.CRASHED, "the original crashed on such values, or did not end, elsewhere")
 NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
+
+
+@dataclass(frozen=True)
+class ProvenCases:
+    verdict: Verdict
+    cases: list[Case]
+    replaced: list[ReplacedCase]
+    seen: list[CaseSeen]
+    sides: DataSides
 
 
 @dataclass
@@ -107,6 +122,28 @@ class CaseJudge:
         if not verdict.ok or apart is None or not isinstance(self._oracle, DeviceOracle):
             return verdict
         return self._oracle.examine_apart(code, examined, apart)
+
+    def prove(
+        self,
+        code: BuiltCode,
+        variant: Variant,
+        seed: int,
+        apart: DeviceOracle | None,
+        branches: Callable[[], BranchSearch],
+    ) -> ProvenCases:
+        """A winner on fresh cases, and on those that its conditions on data ask for besides."""
+        replaced, sides = list[ReplacedCase](), NO_SIDES
+        cases = self.fresh(code, variant, seed, replaced, apart)
+        with self.telling_errors(apart) as errors:
+            verdict = self.judge(code, variant, cases, apart)
+            if verdict.ok and languages.named(variant.language).is_c_family:
+                drawn, sides = branches().search(code, variant, cases, seed)
+                ordinary = [case for case in cases if not case.is_odd][:1]  # the others alone clear nobody
+                verdict = self.judge(code, variant, [*ordinary, *drawn], apart) if drawn else verdict
+                cases += drawn
+        if verdict is NO_CASES and replaced:
+            verdict = Verdict(Status.INFEASIBLE, f"the original itself fails: {replaced[-1].reason}")
+        return ProvenCases(verdict, cases, replaced, seen_cases(cases, verdict, errors), sides)
 
     def established(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case. Where it fails, a fresh process confirms that: an earlier

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from tunesmith.lab import measuring
 from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
-from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
+from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Runner
@@ -39,13 +39,14 @@ from tunesmith.run.events import (
     Verified,
     VerifiedBuild,
 )
-from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
+from tunesmith.run.outcome import NO_SIDES, Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import Delivery, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
 if TYPE_CHECKING:
+    from tunesmith.lab.branch_search import BranchSearch
     from tunesmith.lab.profiling import Onlooker
     from tunesmith.lab.rehearsing import Rehearsal
 
@@ -248,12 +249,11 @@ class LocalLab:
         self._cases.forget()
         started = time.perf_counter()
         results: list[Result] = []
-        seen, replaced = list[Case](), list[ReplacedCase]()
+        seen, tried, replaced = list[Case](), list[CaseSeen](), list[ReplacedCase]()
         # The same for all winners, who were chosen before it was drawn: they share references.
         seed = self._verify_seed = self._draw_seed() if self._verify_seed is None else self._verify_seed
-        tried: list[CaseSeen] = []
         builds: list[VerifiedBuild] = []
-        sanitized: list[Sanitized] = []
+        sanitized, sides = list[Sanitized](), NO_SIDES
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
@@ -264,22 +264,16 @@ class LocalLab:
             self._built_afresh = {other.config for other in later}
         for item in prepared:
             code = self._builders.start(item.variant).result()
-            cases: list[Case] = []
-            errors: ErrorsByCase = {}
             if isinstance(code, Verdict):
                 verdict = code
             else:
                 watched = self._sanitizing.start(code, item.variant, seed)
-                cases = self._cases.fresh(code, item.variant, seed, replaced, self._apart)
-                with self._cases.telling_errors(self._apart) as errors:
-                    verdict = self._cases.judge(code, item.variant, cases, self._apart)
+                proven = self._cases.prove(code, item.variant, seed, self._apart, self._branches)
+                sides = sides.joined(proven.sides)
                 sanitized.append(watched())  # before anything is timed
                 self._runner.wait_for_spare()
-                if verdict is NO_CASES and replaced:
-                    words = f"the original itself fails: {replaced[-1].reason}"
-                    verdict = Verdict(Status.INFEASIBLE, words)
-                seen += cases
-            tried += seen_cases(cases, verdict, errors)
+                verdict, seen, tried = proven.verdict, seen + proven.cases, tried + proven.seen
+                replaced += proven.replaced
             if verdict.ok and sanitized:
                 verdict = verdict_of(sanitized[-1])
             names = tuple(w.name for w in item.workloads)
@@ -300,7 +294,7 @@ class LocalLab:
         built = code if isinstance(code, BuiltCode) else None
         outcome = self._outcome(trial, _digest(prepared), built, results, started)
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
-        return Verified(outcome, len(seen), seed, *found, merged(sanitized))
+        return Verified(outcome, len(seen), seed, *found, merged(sanitized), sides)
 
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""
@@ -325,6 +319,12 @@ class LocalLab:
         template = own[-1] if own else None
         subject = ProfileSubject(template if config is not None else None, config)
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
+
+    def _branches(self) -> BranchSearch:
+        from tunesmith.lab.branch_search import BranchSearch  # which needs a reader of C
+
+        own = (self._problem, self._device, self._builders, self._plans, self._runner)
+        return BranchSearch(*own, self._cases.established)
 
     def close(self) -> None:
         self._runner.close()

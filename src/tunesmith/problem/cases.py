@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.domain import FULL_BYTES, Bools, Domain, Ints, Sizes, array_lengths, domain_of
-from tunesmith.problem.draws import CONSTANT, DISTRIBUTIONS, MIXED, ODD
+from tunesmith.problem.draws import CONSTANT, DISTRIBUTIONS, MIXED, ODD, PLANTED
 from tunesmith.problem.fresh_sizes import fresh_sizes, sizes_with_rows
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
@@ -78,7 +78,7 @@ class Case:
     @property
     def is_odd(self) -> bool:
         """Whether a candidate is held to the original's behaviour as well as to the reference."""
-        return self.distribution in ODD
+        return self.distribution in ODD or self.distribution.startswith(PLANTED)
 
     def again(self, attempt: int) -> Case:
         """The same with other values."""

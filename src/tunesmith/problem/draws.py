@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
 # Values that callers may send, and at which an original may be less exact: candidates are held to it there.
 ODD = ("special", "extreme", "ties", "constant", "sparse", "sorted", "cancelling", "rows", "halves")
 MIXED = "rows"  # every structure of the catalogue, where ordinary inputs have the calm ones
+PLANTED = "planted "  # begins the name of those in which numbers are planted; the numbers follow
 
 # Larger arrays repeat one drawn block of about so many elements, each time rolled by another odd step and,
 # where the distribution is symmetric, with every second block negated: no two stretches of memory are alike,
@@ -94,6 +95,11 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bo
     or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
     of the range or the type among them. Timed memory serves arrays of all sizes: runs instead of rows.
     """
+    if distribution.startswith(PLANTED):
+        from tunesmith.problem.planted import plant  # which few cases need
+
+        block = draw_block(buffer, DISTRIBUTIONS[0], seed)
+        return replace(block, values=plant(block.values, buffer, distribution, seed))
     element = element_type(buffer.type)
     kept = distribution if distribution in ODD else "uniform"
     chosen = buffer.values or (kept if buffer.range else distribution)

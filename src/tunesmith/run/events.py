@@ -14,10 +14,10 @@ from tunesmith.run.dialogue import Instructed as Instructed
 from tunesmith.run.dialogue import Replied as Replied
 from tunesmith.run.dialogue import Requested as Requested
 from tunesmith.run.dialogue import Unanswered as Unanswered
+from tunesmith.run.outcome import NO_SIDES, DataSides, Outcome, Result, Trial
 from tunesmith.run.outcome import AskedOf as AskedOf
 from tunesmith.run.outcome import Enlisted as Enlisted
 from tunesmith.run.outcome import LeftOut as LeftOut
-from tunesmith.run.outcome import Outcome, Result, Trial
 from tunesmith.run.outcome import Rehearsed as Rehearsed
 from tunesmith.run.protection import Protection
 from tunesmith.run.sanitized import Sanitized
@@ -401,6 +401,7 @@ class Verified:
     seen: tuple[CaseSeen, ...] = ()  # journals of earlier versions do not say
     builds: tuple[VerifiedBuild, ...] = ()
     sanitized: Sanitized | None = None  # what sanitizers said; journals of earlier versions do not say
+    sides: DataSides = NO_SIDES  # of its conditions on data
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tunesmith.text import counted, first_line
 Effort = Literal["build", "short", "long"]
 Purpose = Literal["search", "gate", "sentinel", "finalist"]
 NOT_TIMED = "right here, not timed: resume where a GPU is"
+MAX_SHOWN = 4  # conditions in one sentence
 CONVICTS = (Status.WRONG, Status.UNSTABLE, Status.CRASHED, Status.TIMED_OUT)
 
 
@@ -35,6 +36,34 @@ class Trial:
     purpose: Purpose = "search"
     template: str = ""  # digest; empty for the original
     followed: bool = False  # the searcher picked it by what earlier runs say
+
+
+@dataclass(frozen=True)
+class DataSides:
+    """Conditions of a verified kernel on what its arrays hold, and those of which checks met one side."""
+
+    watched: int = 0
+    unmet: tuple[str, ...] = ()
+    drawn: int = 0  # cases that were added for them
+    why_not: str = ""  # they were not watched
+
+    def joined(self, other: DataSides) -> DataSides:
+        """Of several builds of one configuration."""
+        unmet = tuple(dict.fromkeys((*self.unmet, *other.unmet)))
+        watched, drawn = self.watched + other.watched, self.drawn + other.drawn
+        return DataSides(watched, unmet, drawn, self.why_not or other.why_not)
+
+    @property
+    def sentence(self) -> str:
+        """Empty where nothing is left open."""
+        if self.why_not:
+            return f"conditions on data were not watched: {self.why_not}"
+        more = len(self.unmet) - MAX_SHOWN
+        shown = "; ".join((*self.unmet[:MAX_SHOWN], *([f"and {more} more"] if more > 0 else [])))
+        return f"{counted(len(self.unmet), 'condition')} on data met on one side: {shown}" if shown else ""
+
+
+NO_SIDES = DataSides()
 
 
 @dataclass(frozen=True)

@@ -321,8 +321,9 @@ def _template(state: State, config: Config | None) -> str:
 def _notes(problem: Problem, state: State) -> tuple[str, ...]:
     timed = state.baseline.outcome.results if state.baseline is not None else ()
     seconds = {result.workload: result.timing.seconds for result in timed if result.timing is not None}
-    overstated = overstated_traffic(problem, state.device.limits, seconds)
-    return (*overstated, *(held.sentence for held in protections(state)))
+    unmet = [f"{v.outcome.trial.config}: {v.sides.sentence}" for v in state.verified if v.sides.sentence]
+    unmet += [held.sentence for held in protections(state)]
+    return (*overstated_traffic(problem, state.device.limits, seconds), *unmet)
 
 
 def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
@@ -431,11 +432,10 @@ def _failures(state: State) -> tuple[Failure, ...]:
 def _digests(problem: Problem, state: State) -> dict[str, str]:
     digests = {"problem": problem.digest}
     if state.baseline:
-        digests["original source"] = state.baseline.outcome.source_digest
-        digests["original binary"] = state.baseline.outcome.code_digest
+        before = state.baseline.outcome
+        digests |= {"original source": before.source_digest, "original binary": before.code_digest}
     for candidate in state.candidates:
-        name = f"template {candidate.id}" if candidate.id else "template"
-        digests[name] = candidate.template
+        digests[f"template {candidate.id}".rstrip()] = candidate.template
     for v in state.verified:
         config = v.outcome.trial.config
         name = config.label if config and _template(state, config) else str(config)
