@@ -75,6 +75,7 @@ int a[A];
 """
 DRAW = Draw("normal", 1)
 POLICY = TimingPolicy(rounds=6, min_rounds=3, chain_seconds=0.01, max_seconds=60.0)
+FILLING = 5e-5  # seconds of a fill
 SPENT = 0xEE  # what memory a kernel has written to holds afterwards
 
 
@@ -182,6 +183,10 @@ class RecordingSession:
         kernel = calls[0].executable
         assert isinstance(kernel, Kernel)
         for call in calls:
+            for p, element in call.fills:
+                p.memory.data[p.offset : p.offset + p.nbytes] = np.resize(
+                    np.frombuffer(element, np.uint8), p.nbytes
+                )
             pointers = [a for a in call.args if isinstance(a, Pointer)]
             for p in pointers:
                 assert not any(p.memory is r for r in self.released), (
@@ -197,8 +202,9 @@ class RecordingSession:
                 p = pointers[place]
                 p.memory.data[p.offset : p.offset + p.nbytes] = SPENT
         self.chains.append(Chain(kernel.name, tuple(slots), tuple(written), tuple(regions), tuple(seen)))
-        self.clock += len(calls) * kernel.seconds
-        return len(calls) * kernel.seconds
+        seconds = sum(kernel.seconds + FILLING * len(call.fills) for call in calls)
+        self.clock += seconds
+        return seconds
 
     def throttled(self) -> bool | None:
         answer, self.throttle = (self.throttle[0], self.throttle[1:]) if self.throttle else (False, ())
@@ -558,11 +564,21 @@ class TestInPlace:
         p = plan_launch(example, variant, {"n": 1024, "m": 1}, device_of("fake"), None)
         assert isinstance(p, Plan)
         session = RecordingSession()
-        run(session, (Kernel("original"), plan(example)), (Kernel("one", 1e-4, writes=(0, 2, 3)), p))
+        timed = run(session, (Kernel("original"), plan(example)), (Kernel("one", 1e-4, writes=(0, 2, 3)), p))
         seen = [call for chain in session.chains if chain.kernel == "one" for call in chain.seen]
         assert seen
         for _, _, counter, _ in seen:
             assert set(np.frombuffer(counter, dtype=np.int32).tolist()) == {7}
+        assert timed.samples[1] == pytest.approx((1e-4 + FILLING,) * 6), (
+            "what only the template asks for counts"
+        )
+        assert session.in_use < 2 * (1 << 16), "and is kept nowhere, to be restored"
+
+    def test_what_the_original_asks_of_its_callers_too_is_in_no_time(self) -> None:
+        p = plan(problem(out="init = 3.0"))
+        assert not any(b.is_filled_by_launch for b in p.buffers)
+        timed = run(RecordingSession(), (Kernel("one", 1e-4), p))
+        assert timed.samples[0] == pytest.approx((1e-4,) * 6)
 
     def test_contenders_with_workspaces_of_different_sizes(self) -> None:
         example = problem()

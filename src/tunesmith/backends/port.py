@@ -106,6 +106,7 @@ class LaunchCall:
     cluster: tuple[int, int, int] | None = None
     cooperative: bool = False
     pdl: bool = False
+    fills: tuple[tuple[Pointer, bytes], ...] = ()  # before it, one element over all of an array, in its time
 
 
 # Where a launch reads and where it writes: the two go round at different times, so that no output lies
@@ -184,7 +185,8 @@ class NumberRule:
 
 def at_slots(call: LaunchCall, slots: Slots) -> LaunchCall:
     args = tuple(a.at(slots) if isinstance(a, Pointer) and a.stride else a for a in call.args)
-    return replace(call, args=args)
+    fills = tuple((place.at(slots), element) for place, element in call.fills)
+    return replace(call, args=args, fills=fills)
 
 
 class Session(Protocol):

@@ -127,7 +127,7 @@ class Arenas:
             needed = slots * self.stride(b)
             # Drawn numbers are right for any size; linked or promised ones only for their own.
             is_linked = self.is_linked(b, draw)
-            is_fixed = is_linked or b.init is not None
+            is_fixed = is_linked or holds_init(b)
             content = repr((b, plan.sizes, draw) if is_fixed else (b.type, b.values, b.range, draw))
             key = (b.name, content)
             arena = self._arenas.get(key)
@@ -136,7 +136,7 @@ class Arenas:
                 arena = None
             if arena is None:
                 made = made or (_made(plan, draw) if is_linked else [])
-                fixed = [initial_payload(b, b"\0")] if b.init is not None else []
+                fixed = [initial_payload(b, b"\0")] if holds_init(b) else []
                 fixed = [one[b.name] for one in made] if is_linked else fixed
                 arena = self._arenas[key] = self._fill(b, needed, draw, fixed)
                 if is_linked and b.role == "input":
@@ -185,7 +185,12 @@ class Arenas:
 
 
 def needs_restoring(b: BufferPlan) -> bool:
-    return b.role == "inout" or b.init is not None
+    return b.role == "inout" or holds_init(b)
+
+
+def holds_init(b: BufferPlan) -> bool:
+    """Whether the original's callers fill it too: then nobody's time has that in it."""
+    return b.init is not None and not b.is_filled_by_launch
 
 
 def _made(plan: Plan, draw: Draw) -> list[dict[str, bytes]]:

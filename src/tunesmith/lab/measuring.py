@@ -134,7 +134,7 @@ WIDE = (
 )
 
 PLANS = 4096  # that are kept
-METHOD = 6  # counts changes of how times are taken, so that none is compared with an earlier one's
+METHOD = 7  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass

@@ -162,13 +162,22 @@ def bind_calls(
     bound.update({s.name: port.Scalar(s.type, s.value) for s in plan.scalars})
     bound.update({x.name: port.LocalBytes(x.nbytes) for x in plan.locals})
     bound.update({name: pointers[target] for name, target in plan.aliases})
+    fills = tuple(
+        (pointers[b.name], initial_word(b)) for b in plan.buffers if b.is_filled_by_launch and b.nbytes
+    )
     return [
         port.LaunchCall(
             executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
-            x.cooperative, x.pdl,
+            x.cooperative, x.pdl, () if number else fills,
         )
-        for x in plan.launches
+        for number, x in enumerate(plan.launches)
     ]  # fmt: skip
+
+
+def initial_word(item: BufferPlan) -> bytes:
+    """One item of what callers fill an array with."""
+    element = element_type(item.type)
+    return packed(np.full(element.packed, item.init).astype(element.numpy), element).tobytes()
 
 
 def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
@@ -182,7 +191,7 @@ def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
     shape, strides = (item.shape, item.strides) if element.packed == 1 else ((item.words,), (1,))
     view = as_strided(memory, shape, tuple(s * element.bytes for s in strides))
     if item.init is not None:
-        view[...] = packed(np.full(element.packed, item.init).astype(element.numpy), element).view(word)
+        view[...] = np.frombuffer(initial_word(item), dtype=word)
     else:
         view[...] = np.resize(np.frombuffer(fill(pattern, 8), dtype=word), item.shape)
     return memory.tobytes()

@@ -117,6 +117,8 @@ class CpuSession(port.PlainSession):
 
     def run(self, calls: Sequence[port.LaunchCall]) -> None:
         for call in calls:
+            for place, element in call.fills:
+                self.write(place.memory, place.offset, element * (place.nbytes // len(element)))
             self._launch(call)
         self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) % (1 << 64)
 

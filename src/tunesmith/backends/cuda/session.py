@@ -231,7 +231,9 @@ class CudaSession:
         launchers = [self._launcher(call) for call in calls]
         tables = [CudaTable(call, slots) for call in calls]
         for number in range(len(slots)):
-            for launch, table in zip(launchers, tables, strict=True):
+            for call, launch, table in zip(calls, launchers, tables, strict=True):
+                for place, element in call.fills:
+                    fill(place.at(slots[number]), element, self.stream)
                 (status,) = launch(table.pointers + number * table.row)
                 if status:
                     checked((status,))
@@ -261,6 +263,20 @@ class CudaSession:
     def _finish(self) -> None:
         checked(driver().cuStreamSynchronize(self.stream))
         self._written.clear()
+
+
+def fill(to: port.Pointer, element: bytes, stream: Any) -> None:
+    """Queue the writing of one element over all of an array, as programs do it."""
+    cu, first, word = driver(), address(to), int.from_bytes(element, "little")
+    if element == element[:1] * len(element):
+        checked(cu.cuMemsetD8Async(first, element[0], to.nbytes, stream))
+    elif len(element) < 8:
+        memset = cu.cuMemsetD16Async if len(element) == 2 else cu.cuMemsetD32Async
+        checked(memset(first, word, to.nbytes // len(element), stream))
+    else:  # both halves in turn, each as a column of a table of 32-bit words
+        for half in (0, 1):
+            value = word >> 32 * half & 0xFFFFFFFF
+            checked(cu.cuMemsetD2D32Async(first + 4 * half, 8, value, 1, to.nbytes // 8, stream))
 
 
 def _parameter_sizes(function: Any) -> list[int]:

@@ -14,6 +14,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import macros, sanitizer
@@ -193,6 +195,10 @@ class OpenCLSession(port.PlainSession):
             raise port.LaunchFailed(f"{takes}, {len(call.args)} are given")
         for index, arg in enumerate(call.args):
             kernel.set_arg(index, _argument(arg))
+        for place, element in call.fills:
+            assert isinstance(place.memory, OpenCLMemory)
+            what = (place.memory.buffer, np.frombuffer(element, np.uint8), place.offset, place.nbytes)
+            _cl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
         total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
         _cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)
