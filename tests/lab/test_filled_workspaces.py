@@ -14,7 +14,7 @@ TABLES = 'tables = { type = "float32*", shape = ["64", "32768"], init = 0 }'
 
 @needs_opencl
 def test_clearing_64_tables_before_each_call_counts(tmp_path: Path) -> None:
-    """It was claimed as 1.35x: its clears were outside the window, where a program does them before each call."""
+    """It was claimed as 1.35x: its clears were outside the window."""
     seconds = []
     with lab(
         problem("tiny"), spec="opencl", scratch=tmp_path, device=device_of("opencl", tmp_path)

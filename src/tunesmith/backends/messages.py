@@ -100,6 +100,7 @@ class RunCase:
     code_digest: str
     plan: Plan
     draw: Draw
+    shields: bool = False  # what may not be written cannot be, where each array has pages of its own
 
 
 @dataclass(frozen=True)
@@ -383,6 +384,7 @@ class Timed:
     busy: float = 0.0  # seconds the device spent in the launches timed
     looks: tuple[TimedLook, ...] = ()
     clocks: tuple[Clock, ...] = ()  # as they stood after the last round of several contenders
+    left_over: str = ""  # why the last contender's are no program's times: what it finds in local memory
 
 
 @dataclass(frozen=True)

@@ -314,6 +314,22 @@ class Marking(Protocol):
     def profiled(self) -> AbstractContextManager[None]: ...
 
 
+@runtime_checkable
+class Scrambling(Protocol):
+    """A session with a kernel of its own that leaves nothing of what others have in local memory."""
+
+    def scramble(self, is_local: bool) -> None:
+        """Run it, on all parts of the device; or one that fills as much of other memory."""
+
+
+@runtime_checkable
+class Shielding(Protocol):
+    """A session whose memory is pages of this process."""
+
+    def shielded(self, spans: Sequence[Pointer]) -> AbstractContextManager[None]:
+        """Whoever writes there meanwhile dies of it. Whole pages."""
+
+
 @dataclass(frozen=True)
 class DoctorFinding:
     """Something `tunesmith doctor` looked at, and the one command that enables what is not usable."""

@@ -305,6 +305,8 @@ class TrialTimer:
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         race, deadline = self._race([own, item], policy, own, fresh), self._deadline(item, policy, 2)
         run = self._runner.time(race, deadline)
+        if isinstance(run, RaceRun) and run.timed.left_over:
+            return Result(item.workload.name, Status.WRONG, detail=run.timed.left_over)
         timed = self._believer.believed(item.workload, item.plan, race, run, deadline, fresh is not None)
         if isinstance(timed, Verdict):
             return Result(item.workload.name, timed.status, detail=timed.detail)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tunesmith.backends.messages import Contender, Timed, TimedLook, TimeRuns, TimingPolicy
 from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, Recording, Session, Slots
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
 from tunesmith.lab.case_memory import CaseMemory
+from tunesmith.lab.left_over import tell_left_over
 from tunesmith.lab.looks import CHANCE, Watch, turns
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device
@@ -97,7 +98,10 @@ class Stopwatch:
             blobs += blobs_of_changed
         busy = sum(sum(s) * r.length for s, r in zip(samples, runners, strict=True))
         clocks = self._session.clocks() if len(runners) > 1 else ()
-        return Timed(tuple(map(tuple, samples)), discarded, busy, tuple(looks), clocks), blobs
+        left_over = ""
+        if policy.whole and not runners[-1].hopeless:
+            left_over = tell_left_over(self._session, lambda: self._sample(runners[-1], 1, look=False)())
+        return Timed(tuple(map(tuple, samples)), discarded, busy, tuple(looks), clocks, left_over), blobs
 
     def _spent(self, start: float) -> float:
         """A simulated device spends no time: how busy the host is must not decide how often it is sampled."""
@@ -189,12 +193,11 @@ class Stopwatch:
         policy = request.policy
         names = {b.name for b in contender.plan.buffers}
         own = [b for b in buffers if b.name in names]
-        stride = self._arenas.stride
-        pointers = {
-            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), turns(b)) for b in own
-        }
+        pitch = {b.name: self._arenas.pitch(b, arenas[b.name]) for b in own}
+        first = {b.name: self._arenas.place(b, arenas[b.name], 0, max(b.nbytes, 1)) for b in own}
+        pointers = {b.name: replace(first[b.name], stride=pitch[b.name], turns=turns(b)) for b in own}
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
-        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if turns(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), pitch[b.name]) for b in own if turns(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()

@@ -34,6 +34,22 @@ extern "C" __global__ void fill(u8 *to, u64 n, u64 pattern)
         to[i] = pattern_byte((u32)pattern, i);
 }
 
+// What an earlier launch has left in shared memory is gone after this one. With is_shared 0 it fills memory of its
+// own instead, so that caches are used alike.
+extern "C" __global__ void scramble(u32 *other, u64 words, u64 seed, u64 is_shared)
+{
+    extern __shared__ u32 mine[];
+    u32 *its = other + blockIdx.x * words;
+    for (u64 i = threadIdx.x; i < words; i += blockDim.x)
+        if (is_shared)
+            mine[i] = (u32)(seed ^ (i * 2654435761u));
+        else
+            its[i] = (u32)(seed ^ (i * 2654435761u));
+    __syncthreads();
+    if (is_shared && mine[seed % words] == 0x5eedu)  // so that no compiler leaves it out
+        its[0] = (u32)seed;
+}
+
 __device__ u64 mixed(u64 x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -22,7 +22,7 @@ from tunesmith.problem.problem import ElementType, element_type
 THREADS = 256
 BLOCKS_PER_SM = 8
 LATE_THREADS, LATE_NANOSECONDS = 8 * THREADS, 50_000  # so few that another kernel has room beside them
-ENTRIES = ("fill", "disturb", "copy_late", "spread", "differences", "compare")
+ENTRIES = ("fill", "scramble", "disturb", "copy_late", "spread", "differences", "compare")
 # Rounding of a double is not the same on host and device where the compiler fuses; here it may not.
 FLAGS = ("--fmad=false",)
 NOTHING = (1 << 64) - 1
@@ -65,6 +65,7 @@ class CudaInspector:
         self._device = device
         self._blocks = BLOCKS_PER_SM * device.limits.sms
         self._arguments: dict[str, LaunchWords] = {}
+        self._scrambled = 0
 
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
@@ -75,6 +76,24 @@ class CudaInspector:
         if first.nbytes:
             words = (address(first), first.nbytes, stride, slots, places, seed)
             self._launch("disturb", slots, *words)
+
+    def scramble(self, is_local: bool) -> None:
+        """All shared memory of all multiprocessors, or as many bytes of other memory."""
+        shared = self._device.limits.shared
+        blocks = 2 * self._device.limits.sms
+        self._scrambled += 1
+        words = (self._scrambler, shared // 4, self._scrambled, int(is_local))
+        pointers = self._arguments.setdefault("scramble", LaunchWords(words)).hold(words)
+        shape = (blocks, 1, 1, 4 * THREADS, 1, 1, shared)
+        checked(driver().cuLaunchKernel(self._functions["scramble"], *shape, self._stream, pointers, 0))
+
+    @cached_property
+    def _scrambler(self) -> int:
+        cu, limits = driver(), self._device.limits
+        shared = limits.shared
+        attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        checked(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
+        return int(checked(cu.cuMemAlloc(2 * limits.sms * shared)))
 
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0

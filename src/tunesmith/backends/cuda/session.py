@@ -180,6 +180,10 @@ class CudaSession:
             self._finish()
         return target.tobytes()
 
+    def scramble(self, is_local: bool) -> None:
+        assert isinstance(self.inspector, CudaInspector)
+        self.inspector.scramble(is_local)
+
     def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         if to.nbytes:
             checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
