@@ -1,5 +1,5 @@
-"""Templates that a user gives as files, so that nothing vets them: they ask where arrays lie, write where they
-may not and put it back, keep a table in local memory. Checks, finals or the verification tell."""
+"""Templates that a user gives as files, so that nothing vets them: they ask where arrays lie, write where
+they may not and put it back, keep a table in local memory. Checks, finals or the verification tell."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.opencl_here import needs_opencl
 from tunesmith.problem.plan import Status
 
 pytestmark = needs_opencl
+TRIES = 4
 NOTHING = "{ for (int i = 0; i < d; i++) to[i] = 0.0f; return; }"
 PUTS_BACK = "{{ volatile __global float *p = {}; float kept = *p; *p = 1.0f; *p = kept; }}"
 # What it does, and what the verdict says.
@@ -80,5 +81,9 @@ def test_a_table_kept_in_local_memory_is_no_gain(keeps: bool, tmp_path: Path) ->
     device = device_of("opencl", tmp_path)
     with lab(problem("groups"), text, spec="opencl", scratch=tmp_path, device=device) as harness:
         found = harness.outcome("long").results
+        for _ in range(TRIES if keeps else 0):  # a busy host hides it now and then
+            if {r.status for r in found} != {Status.OK}:
+                break
+            found = harness.outcome("long").results
     assert {r.status for r in found} == ({Status.WRONG} if keeps else {Status.OK}), found
     assert all("local memory" in r.detail for r in found if keeps), found

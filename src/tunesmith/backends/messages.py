@@ -364,9 +364,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class TimedLook:
-    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, one after the
-    other. A device that judges for itself sends them only where it cannot tell, and then the original's
-    outputs."""
+    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, in order. A
+    device that judges for itself sends them only where it cannot tell, and then the original's outputs."""
 
     place: SlotPlace  # that it read
     wrote: int  # the slot of what it wrote

@@ -82,6 +82,9 @@ class Pointer:
         return Pointer(self.memory, moved, self.nbytes, self.stride, self.turns)
 
 
+PointerPair = tuple[Pointer, Pointer]
+
+
 @dataclass(frozen=True)
 class Scalar:
     type: str
@@ -312,22 +315,6 @@ class Marking(Protocol):
     """A session that can tell a profiler where to look."""
 
     def profiled(self) -> AbstractContextManager[None]: ...
-
-
-@runtime_checkable
-class Scrambling(Protocol):
-    """A session with a kernel of its own that leaves nothing of what others have in local memory."""
-
-    def scramble(self, is_local: bool) -> None:
-        """Run it, on all parts of the device; or one that fills as much of other memory."""
-
-
-@runtime_checkable
-class Shielding(Protocol):
-    """A session whose memory is pages of this process."""
-
-    def shielded(self, spans: Sequence[Pointer]) -> AbstractContextManager[None]:
-        """Whoever writes there meanwhile dies of it. Whole pages."""
 
 
 @dataclass(frozen=True)

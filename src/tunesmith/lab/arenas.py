@@ -191,8 +191,8 @@ class Arenas:
         own = [b for b in own if not self.is_linked(b, draw)]
         pitch = sum(map(self.stride, own))
         by_host = self._session.inspector is None
-        fits = pitch * slots <= min(self._device.limits.max_allocation, BYTES_TOGETHER if by_host else math.inf)
-        fits = fits and (by_host or slots <= SLOTS_TOGETHER)
+        fits = slots * pitch <= BYTES_TOGETHER if by_host else slots <= SLOTS_TOGETHER
+        fits = fits and slots * pitch <= self._device.limits.max_allocation
         drawn = self._is_together.setdefault(plan.sizes, self._chance.random() < TOGETHER)
         if not drawn or not fits or len(own) < 2:
             return {}

@@ -81,6 +81,9 @@ class StoredCases:
         self._memory.begin(request.plan, stored.request.draw.seed)
         seconds = self._runs.run_twice(stored, request.plan, executable)
         verdict, damage = self._integrity(stored, request.plan)
+        if verdict.ok and self._runs.changed:
+            words = f"it changes the input {self._runs.changed} while it runs, and puts it back"
+            verdict = Verdict(Status.WRONG, words)
         contested: tuple[int, ...] = ()
         errors: tuple[OutputErrors, ...] = ()
         if verdict.ok and stored.waits and _may_begin_early(request.plan):

@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.port import Executable, Memory, Pointer, Scrambling, Session, Shielding
+from tunesmith.backends.abilities import Scrambling, Shielding
+from tunesmith.backends.port import Executable, Memory, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
 from tunesmith.lab.layouts import CaseLayout, GuardedLayout, is_fenced, layouts_of

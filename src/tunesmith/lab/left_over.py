@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from tunesmith.backends.port import Scrambling, Session
+from tunesmith.backends.abilities import Scrambling
+from tunesmith.backends.port import Session
 
 SECONDS = 0.05  # of launches on either side, where these are not slow
 FEWEST, MOST = 3, 12  # launches on either side

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import resources
@@ -14,6 +13,7 @@ import numpy as np
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import checked, driver
 from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.cuda.overseer import LaunchWords, Overseer
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer
 from tunesmith.problem.device import Device
@@ -22,7 +22,7 @@ from tunesmith.problem.problem import ElementType, element_type
 THREADS = 256
 BLOCKS_PER_SM = 8
 LATE_THREADS, LATE_NANOSECONDS = 8 * THREADS, 50_000  # so few that another kernel has room beside them
-ENTRIES = ("fill", "scramble", "disturb", "copy_late", "spread", "differences", "compare")
+ENTRIES = ("fill", "scramble", "oversee", "disturb", "copy_late", "spread", "differences", "compare")
 # Rounding of a double is not the same on host and device where the compiler fuses; here it may not.
 FLAGS = ("--fmad=false",)
 NOTHING = (1 << 64) - 1
@@ -43,20 +43,6 @@ class CudaMemory:
 def address(pointer: Pointer) -> int:
     assert isinstance(pointer.memory, CudaMemory)
     return pointer.memory.address + pointer.offset
-
-
-class LaunchWords:
-    """The arguments of a kernel, each 8 bytes wide, and their addresses. A launch copies them."""
-
-    def __init__(self, words: Sequence[int | float]) -> None:
-        self._format = struct.Struct("<" + "".join("d" if isinstance(word, float) else "q" for word in words))
-        self._values = np.zeros(len(words), dtype=np.uint64)
-        self._addresses = self._values.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
-        self._pointers = int(self._addresses.ctypes.data)
-
-    def hold(self, words: Sequence[int | float]) -> int:
-        self._format.pack_into(self._values.data, 0, *words)
-        return self._pointers
 
 
 class CudaInspector:
@@ -170,6 +156,10 @@ class CudaInspector:
     @cached_property
     def _results(self) -> int:
         return int(checked(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
+
+    @cached_property
+    def overseer(self) -> Overseer:
+        return Overseer(self._functions["oversee"])
 
     @cached_property
     def _functions(self) -> dict[str, Any]:

@@ -180,6 +180,17 @@ class CudaSession:
             self._finish()
         return target.tobytes()
 
+    def run_overseen(self, calls: Sequence[port.LaunchCall], pairs: Sequence[port.PointerPair]) -> int | None:
+        assert isinstance(self.inspector, CudaInspector)
+        overseer = self.inspector.overseer
+        self._finish()  # what was copied is there
+        overseer.begin([(address(a), address(b), a.nbytes) for a, b in pairs])
+        try:
+            self.run(calls)
+        finally:
+            found = overseer.end()
+        return found
+
     def scramble(self, is_local: bool) -> None:
         assert isinstance(self.inspector, CudaInspector)
         self.inspector.scramble(is_local)
