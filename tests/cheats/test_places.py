@@ -61,7 +61,7 @@ TABLE = """
             {
                 float next = 1.0f, last = 1.0f;
                 for (int i = 0; i < 255; i++) {
-                    for (int k = 0; k < 200; k++) next = sqrt(next * 3.0f + k);
+                    for (int k = 0; k < 40; k++) next = sqrt(next * 3.0f + k);
                     table[i] = next;
                     last += next;
                 }
@@ -72,6 +72,7 @@ TABLE = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keeps", [True, False])
 def test_a_table_kept_in_local_memory_is_no_gain(keeps: bool, tmp_path: Path) -> None:
     """The same that makes its table each time is slower, and honest."""

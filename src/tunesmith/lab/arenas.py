@@ -80,8 +80,8 @@ class Arenas:
         """Release all memory; the next request lays out its data anew."""
         for key in list(self._arenas):
             self._drop(key)
-        for key in list(self._together):
-            self._drop_together(key)
+        for own in list(self._together):
+            self._drop_together(own)
 
     def restore(self, b: BufferPlan, arena: Arena, slots: Sequence[int]) -> None:
         """Give an in-place array its values back, at slots that lie side by side."""

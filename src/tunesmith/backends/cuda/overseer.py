@@ -40,7 +40,7 @@ class Overseer:
         # What the host says last, what the kernel says, and the number of the launch.
         host = checked(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
         self._words = (ctypes.c_uint32 * 3).from_address(int(host))
-        self._words[:] = (0, 0, 0)
+        ctypes.memset(self._words, 0, ctypes.sizeof(self._words))
         self._address = int(checked(cu.cuMemHostGetDevicePointer(host, 0)))
         self._memory = int(checked(cu.cuMemAlloc(8 + 24 * MOST_PAIRS)))
         self._arguments = LaunchWords([0] * 5)

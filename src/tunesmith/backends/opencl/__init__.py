@@ -145,7 +145,7 @@ class OpenCLSession(port.PlainSession):
         flags, pages, own = cl.mem_flags.READ_WRITE, None, None
         if self._device.is_host:  # the pages of a program's own arrays, which can be kept from being written
             pages = HostPages(nbytes)
-            own = np.frombuffer((ctypes.c_char * max(1, nbytes)).from_address(pages.address), np.uint8)
+            own = np.ctypeslib.as_array((ctypes.c_uint8 * max(1, nbytes)).from_address(pages.address))
             flags |= cl.mem_flags.USE_HOST_PTR
         try:
             buffer = cl.Buffer(self._context, flags, nbytes, hostbuf=own)
