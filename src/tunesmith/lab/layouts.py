@@ -126,12 +126,13 @@ def _draw(arrays: list[_ArrayToPlace], seed: int, far: int, largest: int, is_sma
         array = arrays[number]
         if arrangement == "fenced":
             pages = max(PAGE, array.align)
+            zone = max(GUARD, pages)
             start, room = -(-cursor // pages) * pages, -(-array.size // pages) * pages
             spare = (room - array.size) // array.align * array.align
             ends = is_small and chance.random() < 0.75
-            offset = pages + (spare if ends else min(spare, array.fine))
-            parts[number] = GuardedLayout(offset, array.nbytes, 2 * pages + room, start)
-            cursor = start + 2 * pages + room
+            offset = zone + (spare if ends else min(spare, array.fine))
+            parts[number] = GuardedLayout(offset, array.nbytes, 2 * zone + room, start)
+            cursor = start + 2 * zone + room
             continue
         if arrangement == "together" and parts:
             cursor += chance.choice((0, 0, 64, 512, chance.randrange(PAGE)))
