@@ -212,7 +212,8 @@ class TestRoom:
     CASE = a_case(rows=64, d=64)
 
     @pytest.fixture
-    def bench(self) -> Bench:
+    def bench(self, monkeypatch: pytest.MonkeyPatch) -> Bench:
+        monkeypatch.setattr("tunesmith.lab.arenas.TOGETHER", 0.0)
         # Cases: 3 × (16 KB + guards of 131 KB) at work, 16 KB more for what was drawn, 49 KB kept.
         self.judges = Judges(scale_problem(), {"original": TWICE, "right": TWICE}, memory=700_000)
         bench = Bench(PythonBackend(self.judges.kernels))

@@ -41,7 +41,7 @@ class _GuardedBuffer:
 
 
 @dataclass
-class _Place:
+class _PlacedArrays:
     """The arrays of a case where one of its layouts puts them."""
 
     session: Session
@@ -75,7 +75,9 @@ class _Place:
             self.session.release(memory)
 
 
-def _put(session: Session, plan: Plan, layout: CaseLayout, inputs: dict[str, bytes], shields: bool) -> _Place:
+def _put(
+    session: Session, plan: Plan, layout: CaseLayout, inputs: dict[str, bytes], shields: bool
+) -> _PlacedArrays:
     memories: list[Memory] = []
     try:
         memories.extend(session.allocate(nbytes) for nbytes in layout.blocks)
@@ -83,7 +85,7 @@ def _put(session: Session, plan: Plan, layout: CaseLayout, inputs: dict[str, byt
         for memory in memories:
             session.release(memory)
         raise
-    place = _Place(session, layout, [], shields)
+    place = _PlacedArrays(session, layout, [], shields)
     for number, (item, part) in enumerate(zip(plan.buffers, layout.parts, strict=True)):
         memory = memories[part.block]
         before, after = zones = guards.zones(part, number)
@@ -102,7 +104,7 @@ def run_case(
     linked = reference.linked_inputs(plan, request.draw)
     arrays = reference.draw_inputs(plan, request.draw, linked)
     inputs = {name: array.tobytes() for name, array in arrays.items()}
-    places: list[_Place] = []
+    places: list[_PlacedArrays] = []
     try:
         layouts = layouts_of(plan.buffers, device, request.draw.seed)
         places.extend(_put(session, plan, layout, inputs, request.shields) for layout in layouts)

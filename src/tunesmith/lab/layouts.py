@@ -129,7 +129,7 @@ def _draw(arrays: list[_ArrayToPlace], seed: int, far: int, largest: int, is_sma
             zone = max(GUARD, pages)
             start, room = -(-cursor // pages) * pages, -(-array.size // pages) * pages
             spare = (room - array.size) // array.align * array.align
-            ends = is_small and chance.random() < 0.75
+            ends = is_small and chance.random() < 0.5
             offset = zone + (spare if ends else min(spare, array.fine))
             parts[number] = GuardedLayout(offset, array.nbytes, 2 * zone + room, start)
             cursor = start + 2 * zone + room
