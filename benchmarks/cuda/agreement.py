@@ -55,8 +55,10 @@ class RememberingRunner(Runner):
 
     last: CaseRun | Verdict | None = None
 
-    def run(self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float) -> CaseRun | Verdict:
-        self.last = super().run(code, plan, draw, deadline)
+    def run(
+        self, code: BuiltCode, plan: Plan, draw: Draw, deadline: float, shields: bool = False
+    ) -> CaseRun | Verdict:
+        self.last = super().run(code, plan, draw, deadline, shields)
         return self.last
 
     def forget(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from tunesmith.backends.port import (
     Scalar,
     Session,
     Slots,
+    Unsupported,
 )
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
@@ -40,6 +42,7 @@ class BackendSuite(ABC):
     def broken_unit(self) -> Unit: ...
 
     block = 16
+    widest_fill = 8  # bytes of an element that is not all one byte
     plays_every_call = True  # a simulated device may run the first of a chain and reckon the rest
 
     @pytest.fixture
@@ -187,6 +190,28 @@ class BackendSuite(ABC):
             source = data[read * stride // 4 :][: nbytes // 4]
             wanted[wrote * stride // 2 :][: nbytes // 4] = 2 * source
         np.testing.assert_array_equal(self.floats(session, out, 0, data.size), wanted)
+
+    @pytest.mark.parametrize("element", [b"\0", b"\1\2", struct.pack("f", 3.0), struct.pack("ff", 3.0, 4.0)])
+    def test_what_is_filled_before_a_launch_is_filled_each_time(
+        self, session: Session, backend: Backend, device: Device, element: bytes
+    ) -> None:
+        call, data, out, offset = self.call(session, backend, device, rows=4, d=24)
+        x = call.args[1]
+        if len(element) > self.widest_fill:
+            with pytest.raises(Unsupported, match="8 bytes"):
+                session.run([replace(call, fills=((x, element),))])
+            return
+        assert isinstance(x, Pointer)
+        call = replace(call, fills=((x, element),))
+        expected = np.resize(
+            np.frombuffer(np.resize(np.frombuffer(element, np.uint8), 8), np.float32), data.size
+        )
+        recording = session.record([call])
+        for play in (lambda: session.run([call]), lambda: recording.start()(), lambda: recording.start()()):
+            session.write(x.memory, x.offset, data.tobytes())
+            play()
+            got = np.frombuffer(session.read(out, offset, data.nbytes), dtype=np.float32)
+            np.testing.assert_array_equal(got, expected * np.float32(2))
 
     def test_a_recording_outlives_others(self, session: Session, backend: Backend, device: Device) -> None:
         call, data, out, offset = self.call(session, backend, device, rows=5, d=24)

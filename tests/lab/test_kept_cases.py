@@ -212,9 +212,10 @@ class TestRoom:
     CASE = a_case(rows=64, d=64)
 
     @pytest.fixture
-    def bench(self) -> Bench:
+    def bench(self, monkeypatch: pytest.MonkeyPatch) -> Bench:
+        monkeypatch.setattr("tunesmith.lab.arenas.TOGETHER", 0.0)
         # Cases: 3 × (16 KB + guards of 131 KB) at work, 16 KB more for what was drawn, 49 KB kept.
-        self.judges = Judges(scale_problem(), {"original": TWICE, "right": TWICE}, memory=700_000)
+        self.judges = Judges(scale_problem(), {"original": TWICE, "right": TWICE}, memory=500_000)
         bench = Bench(PythonBackend(self.judges.kernels))
         for name in ("original", "right"):
             bench.handle(Load(self.judges.code(name).unit, name, self.judges.gpu), (b"",))
@@ -273,7 +274,7 @@ class TestRoom:
 
     def test_where_there_is_none_at_all_that_is_said(self, bench: Bench) -> None:
         assert isinstance(bench._session, PythonSession)
-        bench._session.allocate(600_000)
+        bench._session.allocate(400_000)
         reply = self.keep(bench)
         assert isinstance(reply, Failed)
         assert reply.what == "memory"

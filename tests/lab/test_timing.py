@@ -22,6 +22,7 @@ from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch, sparing, visits_of
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
+from tunesmith.problem.slots import stride_of
 from tunesmith.problem.template import original
 from tunesmith.problem.template_file import parse_template
 
@@ -75,6 +76,7 @@ int a[A];
 """
 DRAW = Draw("normal", 1)
 POLICY = TimingPolicy(rounds=6, min_rounds=3, chain_seconds=0.01, max_seconds=60.0)
+FILLING = 5e-5  # seconds of a fill
 SPENT = 0xEE  # what memory a kernel has written to holds afterwards
 
 
@@ -182,6 +184,10 @@ class RecordingSession:
         kernel = calls[0].executable
         assert isinstance(kernel, Kernel)
         for call in calls:
+            for p, element in call.fills:
+                p.memory.data[p.offset : p.offset + p.nbytes] = np.resize(
+                    np.frombuffer(element, np.uint8), p.nbytes
+                )
             pointers = [a for a in call.args if isinstance(a, Pointer)]
             for p in pointers:
                 assert not any(p.memory is r for r in self.released), (
@@ -197,8 +203,9 @@ class RecordingSession:
                 p = pointers[place]
                 p.memory.data[p.offset : p.offset + p.nbytes] = SPENT
         self.chains.append(Chain(kernel.name, tuple(slots), tuple(written), tuple(regions), tuple(seen)))
-        self.clock += len(calls) * kernel.seconds
-        return len(calls) * kernel.seconds
+        seconds = sum(kernel.seconds + FILLING * len(call.fills) for call in calls)
+        self.clock += seconds
+        return seconds
 
     def parts(self) -> tuple[float, ...]:
         return ()
@@ -539,7 +546,40 @@ class TestRotation:
         assert all(np.isfinite(np.frombuffer(data, dtype=np.float32)).all() for data in seen.values())
 
 
+class TestTogether:
+    """Arrays beside each other hold at each slot what they would hold by themselves."""
+
+    @pytest.mark.parametrize("n", [1024, 700])
+    def test_the_same_numbers_lie_there(self, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = []
+        for share in (0.0, 1.0):
+            monkeypatch.setattr(arenas, "TOGETHER", share)
+            session = RecordingSession()
+            run(session, (Kernel("one", 1e-4), plan(problem(), n)))
+            read = {slot: call[1] for c in session.chains for slot, call in zip(c.slots, c.seen, strict=True)}
+            calls = [call for c in session.chains for call in c.regions]
+            blocks = {at[0] for call in calls for at in call}
+            found.append((read, len(blocks), min(abs(out[1] - x[1]) for out, x in calls)))
+        assert found[0][0] == found[1][0]
+        assert (found[0][1], found[1][1]) == (2, 1), "in one allocation"
+        assert found[1][2] == stride_of(plan(problem(), n).buffer("x"), 64)
+
+    def test_few_are_kept_and_all_are_given_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(arenas, "TOGETHER", 1.0)
+        session = RecordingSession()
+        watch = Stopwatch(session, small_device())
+        for n in range(1000, 1020):
+            run(session, (Kernel("one"), plan(problem(), n)), stopwatch=watch)
+        assert len(session.blocks) - len(session.released) == arenas.GROUPS_KEPT
+        watch.give_back()
+        assert session.in_use == 0
+
+
 class TestLayoutIsKept:
+    @pytest.fixture(autouse=True)
+    def apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(arenas, "TOGETHER", 0.0)
+
     def test_between_requests_of_one_workload(self) -> None:
         session = RecordingSession()
         watch = Stopwatch(session, small_device())
@@ -630,11 +670,21 @@ class TestInPlace:
         p = plan_launch(example, variant, {"n": 1024, "m": 1}, device_of("fake"), None)
         assert isinstance(p, Plan)
         session = RecordingSession()
-        run(session, (Kernel("original"), plan(example)), (Kernel("one", 1e-4, writes=(0, 2, 3)), p))
+        timed = run(session, (Kernel("original"), plan(example)), (Kernel("one", 1e-4, writes=(0, 2, 3)), p))
         seen = [call for chain in session.chains if chain.kernel == "one" for call in chain.seen]
         assert seen
         for _, _, counter, _ in seen:
             assert set(np.frombuffer(counter, dtype=np.int32).tolist()) == {7}
+        assert timed.samples[1] == pytest.approx((1e-4 + FILLING,) * 6), (
+            "what only the template asks for counts"
+        )
+        assert session.in_use < 2 * (1 << 16), "and is kept nowhere, to be restored"
+
+    def test_what_the_original_asks_of_its_callers_too_is_in_no_time(self) -> None:
+        p = plan(problem(out="init = 3.0"))
+        assert not any(b.is_filled_by_launch for b in p.buffers)
+        timed = run(RecordingSession(), (Kernel("one", 1e-4), p))
+        assert timed.samples[0] == pytest.approx((1e-4,) * 6)
 
     def test_contenders_with_workspaces_of_different_sizes(self) -> None:
         example = problem()

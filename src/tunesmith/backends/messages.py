@@ -100,6 +100,7 @@ class RunCase:
     code_digest: str
     plan: Plan
     draw: Draw
+    shields: bool = False  # what may not be written cannot be, where each array has pages of its own
 
 
 @dataclass(frozen=True)
@@ -362,9 +363,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class TimedLook:
-    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, one after the
-    other. A device that judges for itself sends them only where it cannot tell, and then the original's
-    outputs."""
+    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, in order. A
+    device that judges for itself sends them only where it cannot tell, and then the original's outputs."""
 
     place: SlotPlace  # that it read
     wrote: int  # the slot of what it wrote
@@ -384,6 +384,7 @@ class Timed:
     clocks: tuple[Clock, ...] = ()  # as they stood after the last round of several contenders
     disturbed: int = 0  # rounds taken again because others used the device meanwhile
     disturbance: str = ""  # what was seen where quiet ones were not to be had, in a sentence; empty: quiet
+    left_over: str = ""  # why the last contender's are no program's times: what it finds in local memory
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,9 @@ class Pointer:
         return Pointer(self.memory, moved, self.nbytes, self.stride, self.turns)
 
 
+PointerPair = tuple[Pointer, Pointer]
+
+
 @dataclass(frozen=True)
 class Scalar:
     type: str
@@ -106,6 +109,7 @@ class LaunchCall:
     cluster: tuple[int, int, int] | None = None
     cooperative: bool = False
     pdl: bool = False
+    fills: tuple[tuple[Pointer, bytes], ...] = ()  # before it, one element over all of an array, in its time
 
 
 # Where a launch reads and where it writes: the two go round at different times, so that no output lies
@@ -184,7 +188,8 @@ class NumberRule:
 
 def at_slots(call: LaunchCall, slots: Slots) -> LaunchCall:
     args = tuple(a.at(slots) if isinstance(a, Pointer) and a.stride else a for a in call.args)
-    return replace(call, args=args)
+    fills = tuple((place.at(slots), element) for place, element in call.fills)
+    return replace(call, args=args, fills=fills)
 
 
 class Session(Protocol):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from tunesmith.backends import messages as m
@@ -26,21 +24,17 @@ from tunesmith.lab import user_compare
 from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.device_cases import StoredCases
 from tunesmith.lab.device_lock import BUSY, DeviceBusy, DeviceLock, lock_name
+from tunesmith.lab.host_cases import run_case
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.timing import Stopwatch
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import BufferPlan, Status
-from tunesmith.problem.slots import moves
+from tunesmith.problem.plan import Status
 from tunesmith.run.protection import Protection
 from tunesmith.text import digest_of
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
-WRITTEN_WHOLE = 1 << 18  # bytes; of larger arrays only what changes
-STATEFUL = ("input", "output", "workspace")  # what stays as it is between two calls
-REMEMBERING = ("input", "workspace")
-VISITS = 5  # more to the same workspace, where nothing is timed and so nobody looks at timed launches
 # What waits for a turn, though not for long, so as not to disturb whoever times.
 RUNS_KERNELS = (m.RunCase, m.StoreCase, m.CheckCase, m.CheckCases, m.LaunchOnce)
 _FAILURES: dict[type[Exception], str] = {
@@ -52,19 +46,6 @@ _FAILURES: dict[type[Exception], str] = {
     reference.UserCodeFailed: "user",
     DeviceBusy: BUSY,
 }
-
-
-@dataclass(frozen=True)
-class _GuardedBuffer:
-    number: int
-    plan: BufferPlan
-    memory: Memory
-    layout: guards.GuardedLayout
-    zones: tuple[bytes, bytes]
-
-    @property
-    def pointer(self) -> Pointer:
-        return Pointer(self.memory, self.layout.offset, max(self.layout.nbytes, 1))
 
 
 @runtime_checkable
@@ -318,132 +299,4 @@ class Bench:
     def _run_case(self, request: m.RunCase) -> Answer:
         session, device = self._session, self._device
         assert session is not None and device is not None, "nothing has been loaded"
-        plan = request.plan
-        linked = reference.linked_inputs(plan, request.draw)
-        arrays = reference.draw_inputs(plan, request.draw, linked)
-        inputs = {name: array.tobytes() for name, array in arrays.items()}
-        buffers: list[_GuardedBuffer] = []
-        try:
-            for number, item in enumerate(plan.buffers):
-                layout = guards.layout_of(item, device.limits.alignment, request.draw.seed)
-                memory = session.allocate(layout.total)
-                before, after = zones = guards.zones(layout, number)
-                buffers.append(_GuardedBuffer(number, item, memory, layout, zones))
-                session.write(memory, 0, before)
-                session.write(memory, layout.offset + layout.nbytes, after)
-                if item.name in inputs and item.nbytes:
-                    session.write(memory, layout.offset, inputs[item.name])
-            executable = self._executables[request.code_digest]
-            calls = bind_calls(plan, executable, {b.plan.name: b.pointer for b in buffers})
-            visits = VISITS if device.untimed and any(b.role == "workspace" for b in plan.buffers) else 0
-
-            # Once on other inputs first: what that leaves behind the next run finds, and must not use.
-            drawn = [b for b in buffers if b.plan.name in inputs and b.plan.name not in linked]
-            _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
-            for b in drawn:
-                _swap(session, b, inputs[b.plan.name], request.draw.seed)
-            session.run(calls)
-            written = [b for b in buffers if b.plan.role in ("output", "inout")]
-            others = {b.plan.name: _payload(session, b) for b in written}
-            for b in drawn:
-                _swap(session, b, inputs[b.plan.name], request.draw.seed, back=True)
-            _prepare(session, buffers, inputs, guards.PATTERN, STATEFUL)
-            session.run(calls)
-            stale = {b.plan.name: _payload(session, b) for b in written}
-            visit = (session, calls, buffers, inputs, drawn, request.draw.seed)
-            again, forgot = _visited(*visit, visits)
-            _prepare(session, buffers, inputs, guards.PATTERN)
-            session.run(calls)
-            first = {b.plan.name: _payload(session, b) for b in written}
-            stateless = {name: data == first[name] for name, data in stale.items()}
-            if visits:
-                seen = ((forgot, others), *((one, first) for one in again))
-                stateless |= {n: same and all(a[n] == b[n] for a, b in seen) for n, same in stateless.items()}
-            stale.clear()
-            _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
-            start = time.perf_counter()
-            session.run(calls)
-            seconds = time.perf_counter() - start
-            unchanged = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
-            reports = tuple(_report(session, b, unchanged | first, stateless) for b in buffers)
-        finally:
-            for b in buffers:
-                session.release(b.memory)
-        return m.Ran(reports, seconds), tuple(first[b.name] for b in plan.compared())
-
-
-def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
-    """Let a few stretches of an input change places, or go back to theirs."""
-    size = b.plan.itemsize
-    whole = bytearray(data if len(data) <= WRITTEN_WHOLE else b"")
-    for to, source, count in moves(b.plan, seed, back):
-        part = data[source * size : (source + count) * size]
-        if whole:
-            whole[to * size : (to + count) * size] = part
-        else:
-            session.write(b.memory, b.layout.offset + to * size, part)
-    if whole:
-        session.write(b.memory, b.layout.offset, bytes(whole))
-
-
-def _visited(
-    session: Session,
-    calls: Sequence[port.LaunchCall],
-    buffers: list[_GuardedBuffer],
-    inputs: dict[str, bytes],
-    drawn: Sequence[_GuardedBuffer],
-    seed: int,
-    visits: int,
-) -> tuple[list[dict[str, bytes]], dict[str, bytes]]:
-    """What further calls with the same workspaces leave, on the same inputs; and one more on the others."""
-    again: list[dict[str, bytes]] = []
-    for number in range(visits + 1 if visits else 0):
-        _prepare(session, buffers, inputs, guards.PATTERN, REMEMBERING)
-        is_other = number == visits
-        for b in drawn if is_other else ():
-            _swap(session, b, inputs[b.plan.name], seed)
-        session.run(calls)
-        written = [b for b in buffers if b.plan.role in ("output", "inout")]
-        again.append({b.plan.name: _payload(session, b) for b in written})
-        for b in drawn if is_other else ():
-            _swap(session, b, inputs[b.plan.name], seed, back=True)
-    return again[:-1], again[-1] if again else {}
-
-
-def _prepare(
-    session: Session,
-    buffers: list[_GuardedBuffer],
-    inputs: dict[str, bytes],
-    pattern: bytes,
-    leaving: Sequence[str] = ("input",),
-) -> None:
-    for b in buffers:
-        if b.plan.nbytes and (b.plan.init is not None or b.plan.role not in leaving):
-            given = inputs.get(b.plan.name)
-            payload = initial_payload(b.plan, pattern) if given is None else given
-            session.write(b.memory, b.layout.offset, payload)
-
-
-def _payload(session: Session, b: _GuardedBuffer) -> bytes:
-    return session.read(b.memory, b.layout.offset, b.layout.nbytes) if b.layout.nbytes else b""
-
-
-def _report(
-    session: Session, b: _GuardedBuffer, known: dict[str, bytes], stateless: dict[str, bool]
-) -> m.BufferReport:
-    before = session.read(b.memory, 0, b.layout.offset)
-    end = b.layout.offset + b.layout.nbytes
-    after = session.read(b.memory, end, b.layout.total - end)
-    intact = (before, after) == b.zones
-    zones = guards.zones_digest(b.layout, b.number) if intact else guards.memory_digest(before, after)
-    hit = "" if intact else guards.damage((before, after), b.zones, b.plan.itemsize)
-    if b.plan.name not in known:
-        return m.BufferReport(b.plan.name, zones, damage=hit)
-    now, first = _payload(session, b), known[b.plan.name]
-    if b.plan.role != "input":
-        return m.BufferReport(
-            b.plan.name, zones, repeats=now == first, stateless=stateless[b.plan.name], damage=hit
-        )
-    left = guards.memory_digest(now)
-    given = left if now == first else guards.memory_digest(first)
-    return m.BufferReport(b.plan.name, zones, given, left, damage=hit)
+        return run_case(session, device, request, self._executables[request.code_digest])

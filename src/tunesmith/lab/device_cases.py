@@ -6,20 +6,27 @@ judged again on the host, whose words are the verdict.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.port import Comparison, Difference, Executable, Inspector, Pointer, Session
+from tunesmith.backends.port import (
+    Comparison,
+    Difference,
+    Executable,
+    Inspector,
+    Pointer,
+    Session,
+)
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
 from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.device_compare import is_like, unlike_spans
+from tunesmith.lab.device_runs import DeviceRuns, StoredCase
 from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.lab.whole_outputs import WholeOutputs
@@ -31,30 +38,9 @@ from tunesmith.problem.draws import draw_block
 from tunesmith.problem.freedom import is_free
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import element_type
-from tunesmith.problem.slots import moves
 
 MEMORY_SHARE = 0.25
 LATE_BYTES = 4 << 20  # of an array that arrives late
-
-
-@dataclass
-class _Stored:
-    request: m.StoreCase
-    pristine: dict[str, Pointer] = field(default_factory=dict)  # of everything a kernel reads
-    expected: dict[str, tuple[m.ExpectedArray, Pointer]] = field(default_factory=dict)
-    original: dict[str, Pointer] = field(default_factory=dict)  # where others are compared with it
-    errors: dict[str, ErrorStats] = field(default_factory=dict)
-    linked: frozenset[str] = frozenset()  # made by the user's function
-    whole: WholeOutputs | None = None  # where outputs are judged all together, on the host
-    waits: bool = True  # the original, where it may begin before its predecessor has ended
-
-    @property
-    def pointers(self) -> list[Pointer]:
-        return [*self.pristine.values(), *(p for _, p in self.expected.values()), *self.original.values()]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(p.memory.nbytes for p in self.pointers)
 
 
 def _may_begin_early(plan: Plan) -> bool:
@@ -66,14 +52,14 @@ class StoredCases:
         self._session = session
         self._inspector = inspector
         self._device = device
-        self._cases: OrderedDict[str, _Stored] = OrderedDict()
+        self._cases: OrderedDict[str, StoredCase] = OrderedDict()
         self._memory = CaseMemory(session, device)
-        self._busy = 0.0
+        self._runs = DeviceRuns(session, inspector, self._memory)
 
     def store(self, request: m.StoreCase, blobs: Sequence[bytes], executable: Executable) -> m.Judged:
         self._forget(request.case)
-        stored = _Stored(request)
-        self._memory.seed = request.draw.seed
+        stored = StoredCase(request)
+        self._memory.begin(request.plan, request.draw.seed)
         self._cases[request.case] = stored  # at once, so that it is given back whatever happens
         try:
             digests = self._lay_out(stored, blobs)
@@ -84,7 +70,7 @@ class StoredCases:
         if not verdict.ok:
             self._forget(request.case)
         self._make_room(request.case)
-        return m.Judged(verdict.status, verdict.detail, seconds, self._busy, digests, damage)
+        return m.Judged(verdict.status, verdict.detail, seconds, self._runs.busy, digests, damage)
 
     def check(self, request: m.CheckCase, executable: Executable) -> m.Judged | None:
         """None: there is no such case, or no longer."""
@@ -92,9 +78,12 @@ class StoredCases:
         if stored is None:
             return None
         self._cases.move_to_end(request.case)
-        self._memory.seed = stored.request.draw.seed
-        seconds = self._run_twice(stored, request.plan, executable)
+        self._memory.begin(request.plan, stored.request.draw.seed)
+        seconds = self._runs.run_twice(stored, request.plan, executable)
         verdict, damage = self._integrity(stored, request.plan)
+        if verdict.ok and self._runs.changed:
+            words = f"it changes the input {self._runs.changed} while it runs, and puts it back"
+            verdict = Verdict(Status.WRONG, words)
         contested: tuple[int, ...] = ()
         errors: tuple[OutputErrors, ...] = ()
         if verdict.ok and stored.waits and _may_begin_early(request.plan):
@@ -102,7 +91,7 @@ class StoredCases:
         if verdict.ok:
             errors = self._wanted_errors(stored, request)
             verdict, contested = self._values(stored, request.plan, request.compares_errors)
-        status, detail, busy = verdict.status, verdict.detail, self._busy
+        status, detail, busy = verdict.status, verdict.detail, self._runs.busy
         return m.Judged(status, detail, seconds, busy, damage=damage, contested=contested, errors=errors)
 
     def outputs(self, plan: Plan) -> tuple[bytes, ...]:
@@ -114,7 +103,7 @@ class StoredCases:
         stored = self._cases.get(request.case)
         if stored is None:
             return None
-        self._memory.seed = stored.request.draw.seed
+        self._memory.begin(request.plan, stored.request.draw.seed)
         for b, blob in zip(request.plan.compared(), blobs, strict=True):
             first = self._memory.first(b)
             self._session.write(first.memory, first.offset, blob)
@@ -123,7 +112,7 @@ class StoredCases:
         return m.Judged(verdict.status, verdict.detail, contested=contested, errors=errors)
 
     def _wanted_errors(
-        self, stored: _Stored, request: m.CheckCase | m.JudgeOutputs
+        self, stored: StoredCase, request: m.CheckCase | m.JudgeOutputs
     ) -> tuple[OutputErrors, ...]:
         """Before anything is compared with the original, which may overwrite what it has no say in."""
         if stored.whole is not None:
@@ -133,7 +122,9 @@ class StoredCases:
             compare.output_errors(b.name, self._errors(stored, b), stored.errors[b.name]) for b in compared
         )
 
-    def _values(self, stored: _Stored, plan: Plan, compares_errors: bool) -> tuple[Verdict, tuple[int, ...]]:
+    def _values(
+        self, stored: StoredCase, plan: Plan, compares_errors: bool
+    ) -> tuple[Verdict, tuple[int, ...]]:
         if stored.whole is not None:
             reason, contested = stored.whole.wrong(plan, self._memory, compares_errors)
             return (Verdict(Status.WRONG, reason), contested) if reason else (RIGHT, ())
@@ -168,7 +159,7 @@ class StoredCases:
 
     # -- laying out ---------------------------------------------------------------------------------
 
-    def _lay_out(self, stored: _Stored, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
+    def _lay_out(self, stored: StoredCase, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
         request = stored.request
         digests = []
         expected, sent = blobs[: len(request.expected)], blobs[len(request.expected) :]
@@ -202,47 +193,14 @@ class StoredCases:
         self._session.write(source, 0, data)
         self._inspector.spread(place, Pointer(source, 0, len(data)), b.itemsize, block.roll, block.negate)
 
-    # -- running ------------------------------------------------------------------------------------
-
-    def _run_twice(self, stored: _Stored, plan: Plan, executable: Executable) -> float:
-        pointers: dict[str, Pointer] = {}
-        for number, b in enumerate(plan.buffers):
-            work = self._memory.work(b)
-            for zone in self._memory.zones(b):
-                self._inspector.fill(zone, guards.zone_pattern(number))
-            pointers[b.name] = Pointer(work.memory, work.offset, max(work.nbytes, 1))
-        calls = guards.bind_calls(plan, executable, pointers)
-        # Once on other inputs first: what that leaves behind the next run finds, and must not use.
-        self._copy_inputs(stored, plan)
-        self._prepare(stored, plan, guards.OTHER_PATTERN)
-        self._swap(stored, plan)
-        self._session.run(calls)
-        self._copy_inputs(stored, plan)
-        self._prepare(stored, plan, guards.PATTERN, leaving=("output", "workspace"))
-        self._session.run(calls)
-        for b in plan.compared():
-            self._session.copy(self._memory.stale(b), self._memory.work(b))
-        self._prepare(stored, plan, guards.PATTERN)
-        before = time.perf_counter()
-        self._session.run(calls)
-        self._busy = time.perf_counter() - before
-        for b in plan.compared():
-            self._session.copy(self._memory.first(b), self._memory.work(b))
-        self._prepare(stored, plan, guards.OTHER_PATTERN)
-        before = time.perf_counter()
-        self._session.run(calls)
-        seconds = time.perf_counter() - before
-        self._busy += seconds
-        return seconds
-
-    def _waits(self, stored: _Stored, plan: Plan, executable: Executable) -> Verdict:
+    def _waits(self, stored: StoredCase, plan: Plan, executable: Executable) -> Verdict:
         """Whether a kernel that may begin before its predecessor has ended waits for what that writes."""
         pointers = {b.name: self._memory.work(b) for b in plan.buffers}
         calls = guards.bind_calls(plan, executable, pointers)
         late = [b for b in plan.buffers if b.name in stored.pristine and 0 < b.nbytes <= LATE_BYTES]
         for b in late:
-            self._copy_inputs(stored, plan)
-            self._prepare(stored, plan, guards.PATTERN)
+            self._runs.copy_inputs(stored, plan)
+            self._runs.prepare(stored, plan, guards.PATTERN)
             self._inspector.fill(self._memory.work(b), guards.PATTERN)
             self._inspector.copy_late(self._memory.work(b), stored.pristine[b.name])
             self._session.run(calls)
@@ -250,41 +208,14 @@ class StoredCases:
                 if not is_like(self._inspector, out, self._memory.work(out), self._memory.first(out)):
                     words = f"with pdl it uses {b.name} before the kernel that writes it has ended"
                     return Verdict(Status.WRONG, f"{words}: wait first (griddepcontrol.wait)")
-        self._copy_inputs(stored, plan)
+        self._runs.copy_inputs(stored, plan)
         return RIGHT
-
-    def _copy_inputs(self, stored: _Stored, plan: Plan) -> None:
-        for b in plan.buffers:
-            if b.role == "input":
-                self._session.copy(self._memory.work(b), stored.pristine[b.name])
-
-    def _swap(self, stored: _Stored, plan: Plan) -> None:
-        """Let a few stretches of the inputs change places."""
-        for b in plan.buffers:
-            if b.role not in ("input", "inout") or b.name in stored.linked:
-                continue
-            work, pristine, size = self._memory.work(b), stored.pristine[b.name], b.itemsize
-            for to, source, count in moves(b, stored.request.draw.seed):
-                part = pristine.part(source * size, count * size)
-                self._session.copy(work.part(to * size, count * size), part)
-
-    def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes, leaving: Sequence[str] = ()) -> None:
-        for b in plan.buffers:
-            work = self._memory.work(b)
-            if b.role in leaving and b.init is None:
-                continue
-            if b.role == "inout":
-                self._session.copy(work, stored.pristine[b.name])
-            elif b.role != "input" and b.init is None and b.extent == b.count:
-                self._inspector.fill(work, pattern)
-            elif b.role != "input" and b.nbytes:
-                self._session.write(work.memory, work.offset, guards.initial_payload(b, pattern))
 
     # -- judging ------------------------------------------------------------------------------------
 
-    def _judge_original(self, stored: _Stored, executable: Executable) -> tuple[Verdict, float, bool]:
+    def _judge_original(self, stored: StoredCase, executable: Executable) -> tuple[Verdict, float, bool]:
         request = stored.request
-        seconds = self._run_twice(stored, request.plan, executable)
+        seconds = self._runs.run_twice(stored, request.plan, executable)
         verdict, damage = self._integrity(stored, request.plan)
         if not verdict.ok:
             return verdict, seconds, damage
@@ -305,7 +236,7 @@ class StoredCases:
             stored.waits = self._waits(stored, request.plan, executable).ok
         return RIGHT, seconds, False
 
-    def _integrity(self, stored: _Stored, plan: Plan) -> tuple[Verdict, bool]:
+    def _integrity(self, stored: StoredCase, plan: Plan) -> tuple[Verdict, bool]:
         if self._is_intact(stored, plan):
             return RIGHT, False
 
@@ -314,7 +245,10 @@ class StoredCases:
 
         evidence = RunEvidence(
             self._damage,
-            lambda b: self._inspector.differing(self._memory.work(b), stored.pristine[b.name]).count > 0,
+            lambda b: any(
+                self._inspector.differing(self._memory.work(b, turn), stored.pristine[b.name]).count
+                for turn in self._memory.turns
+            ),
             lambda b: b.extent != b.count and self._gaps_hit(stored, b),
             lambda b: bool(differing(b).count),
             lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
@@ -322,11 +256,13 @@ class StoredCases:
         )
         return integrity(plan, stored.request.deterministic, evidence)
 
-    def _is_intact(self, stored: _Stored, plan: Plan) -> bool:
+    def _is_intact(self, stored: StoredCase, plan: Plan) -> bool:
         """All at once, which saves most of what asking costs. What is not all right is asked for singly."""
         memory, compared = self._memory, plan.compared()
-        zones = [(z, guards.zone_pattern(n)) for n, b in enumerate(plan.buffers) for z in memory.zones(b)]
-        inputs = [(memory.work(b), stored.pristine[b.name]) for b in plan.buffers if b.role == "input"]
+        everywhere = [(turn, n, b) for turn in memory.turns for n, b in enumerate(plan.buffers)]
+        zones = [(z, guards.zone_pattern(n)) for turn, n, b in everywhere for z in memory.zones(b, turn)]
+        read = [(turn, b) for turn, _, b in everywhere if b.role == "input"]
+        inputs = [(memory.work(b, turn), stored.pristine[b.name]) for turn, b in read]
         runs = [(which(b), memory.first(b)) for b in compared for which in (memory.work, memory.stale)]
         return all(b.extent == b.count for b in compared) and self._inspector.are_like(
             [*zones, *inputs, *runs]
@@ -343,20 +279,22 @@ class StoredCases:
         return guards.count_poisoned(part, self._memory.read(first.part(start, end - start)))
 
     def _damage(self, b: BufferPlan, number: int) -> str:
-        before, after = self._memory.zones(b)
         pattern = guards.zone_pattern(number)
-        if not any(self._inspector.unlike(zone, pattern).count for zone in (before, after)):
-            return ""
-        now, clean = (self._memory.read(before), self._memory.read(after)), self._memory.layout(b)
-        return guards.damage(now, guards.zones(clean, number), b.itemsize) or "the guard zone changed"
+        for turn in self._memory.turns:
+            zones = self._memory.zones(b, turn)
+            if any(self._inspector.unlike(zone, pattern).count for zone in zones):
+                now, part = tuple(map(self._memory.read, zones)), self._memory.layout(b, turn)
+                hit = guards.damage((now[0], now[1]), guards.zones(part, number), b.itemsize)
+                return hit or "the guard zone changed"
+        return ""
 
-    def _gaps_hit(self, stored: _Stored, b: BufferPlan) -> bool:
+    def _gaps_hit(self, stored: StoredCase, b: BufferPlan) -> bool:
         place = stored.pristine.get(b.name)
         before = guards.gaps_digest(b, self._memory.read(place)) if place is not None else None
         return guards.gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
 
     def _compare(
-        self, stored: _Stored, b: BufferPlan, comparable: bool
+        self, stored: StoredCase, b: BufferPlan, comparable: bool
     ) -> tuple[str | None, tuple[int, ...]]:
         """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
         if stored.request.odd:
@@ -369,19 +307,23 @@ class StoredCases:
             return self._against_original(stored, b)
         return None, ()
 
-    def _against_reference(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> str | None:
+    def _against_reference(
+        self, stored: StoredCase, b: BufferPlan, original: ErrorStats | None
+    ) -> str | None:
         found = self._found_right(stored, b, original)
         if found is not None and guards.rms_holds(found, original):
             return None
         return compare.judge(b, *self._on_host(stored, b), original)
 
-    def _errors(self, stored: _Stored, b: BufferPlan) -> ErrorStats:
+    def _errors(self, stored: StoredCase, b: BufferPlan) -> ErrorStats:
         found = self._found_right(stored, b, None)
         if found is not None:
             return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
         return compare.error_stats(*self._on_host(stored, b), b)
 
-    def _found_right(self, stored: _Stored, b: BufferPlan, original: ErrorStats | None) -> Comparison | None:
+    def _found_right(
+        self, stored: StoredCase, b: BufferPlan, original: ErrorStats | None
+    ) -> Comparison | None:
         """What the device finds where every element is right by it; None where the host must tell."""
         spec, place = stored.expected[b.name]
         rule = guards.reference_rule(b, original)
@@ -390,7 +332,7 @@ class StoredCases:
         found = self._inspector.compare(self._rows(stored, b), b.type, place, spec.dtype, rule)
         return None if found.wrong else found
 
-    def _against_original(self, stored: _Stored, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
+    def _against_original(self, stored: StoredCase, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
         first, place = self._memory.first(b), stored.original[b.name]
         if is_like(self._inspector, b, first, place):
             return None, ()
@@ -418,7 +360,7 @@ class StoredCases:
         # Without rows that the reference may yet be asked for it is wrong, whatever the rest is like.
         return (f"{reason}, at least", ()) if reason and not contested else None
 
-    def _like_either(self, stored: _Stored, b: BufferPlan) -> str | None:
+    def _like_either(self, stored: StoredCase, b: BufferPlan) -> str | None:
         """Odd values: like the original's or the reference's; codes only the host can tell from ties."""
         first, place = self._memory.first(b), stored.original[b.name]
         if b.compare != "codes" and is_like(self._inspector, b, first, place):
@@ -427,7 +369,7 @@ class StoredCases:
         expected = self._on_host(stored, b)[1] if b.name in stored.expected else None
         return compare.judge_odd(b, got, expected, other, distribution=stored.request.draw.distribution)
 
-    def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:
+    def _rows(self, stored: StoredCase, b: BufferPlan) -> Pointer:
         """The output, or the rows of it that the reference was asked for, one after the other."""
         first, rows = self._memory.first(b), stored.request.rows
         if not rows or b.name not in stored.request.sampled:
@@ -438,7 +380,7 @@ class StoredCases:
             self._session.copy(Pointer(memory, number * size, size), first.part(row * size, size))
         return Pointer(memory, 0, size * len(rows))
 
-    def _on_host(self, stored: _Stored, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    def _on_host(self, stored: StoredCase, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         spec, place = stored.expected[b.name]
         rows = stored.request.rows if b.name in stored.request.sampled else ()
         if rows and b.in_c_order and b.packed == 1:

@@ -333,6 +333,8 @@ class TrialTimer:
         while True:
             deadline = self._deadline(item, policy, 2)
             run = self._runner.time(race, deadline)
+            if isinstance(run, RaceRun) and run.timed.left_over:
+                return Verdict(Status.WRONG, run.timed.left_over)
             timed = self._believer.believed(item.workload, item.plan, race, run, deadline, is_last)
             if isinstance(timed, Verdict) or not timed.disturbance or time.monotonic() + pause > last:
                 return timed

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import TimedLook
+from tunesmith.lab.layouts import CaseLayout, GuardedLayout
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import ErrorStats, rms, rms_limit
 from tunesmith.problem.draws import logical, packed
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
-from tunesmith.text import counted, cut, seed_of
+from tunesmith.text import counted, cut
 
-GUARD = 1 << 16  # bytes on either side
 MOST_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
 BLOB = 1 << 30  # bytes of a look that travel in one piece; what is larger takes several
 # What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
@@ -34,32 +34,6 @@ Array = NDArray[Any]
 K = TypeVar("K")
 V = TypeVar("V")
 POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
-
-
-@dataclass(frozen=True)
-class GuardedLayout:
-    """A block [guard | payload | guard]; the payload is aligned as promised, half of them not better."""
-
-    offset: int
-    nbytes: int
-    total: int
-
-
-def layout_of(b: BufferPlan, alignment: int, seed: int) -> GuardedLayout:
-    """Of an array in a case. Where it lies says nothing: timed ones too begin at odd and even multiples."""
-    return guarded(b.nbytes, max(b.align, alignment), _is_even(seed, b.name))
-
-
-@lru_cache(1024)
-def _is_even(seed: int, name: str) -> bool:
-    return seed_of(seed, "place", name) % 2 == 0
-
-
-@lru_cache(1024)
-def guarded(nbytes: int, align: int, is_even: bool = False) -> GuardedLayout:
-    offset = (GUARD // (2 * align) + 1) * 2 * align + (0 if is_even else align)
-    # An empty array still gets a byte, because no driver allocates or binds nothing.
-    return GuardedLayout(offset, nbytes, offset + max(nbytes, 1) + GUARD)
 
 
 def fill(pattern: bytes, nbytes: int) -> bytes:
@@ -80,15 +54,20 @@ def memory_digest(*parts: bytes) -> str:
     return state.hexdigest()
 
 
+def zones_digest(places: Sequence[CaseLayout], number: int) -> str:
+    """Of the buffer with that number, wherever it was."""
+    return memory_digest(*(_zones_digest(c.parts[number].zone_sizes, number) for c in places))
+
+
 @lru_cache(256)
-def zones_digest(layout: GuardedLayout, number: int) -> str:
-    return memory_digest(*zones(layout, number))
+def _zones_digest(sizes: tuple[int, int], number: int) -> bytes:
+    return memory_digest(*(fill(zone_pattern(number), size) for size in sizes)).encode()
 
 
 def zones(layout: GuardedLayout, number: int) -> tuple[bytes, bytes]:
     """The two zones of the buffer with that number when nothing has touched them."""
-    pattern = zone_pattern(number)
-    return fill(pattern, layout.offset), fill(pattern, layout.total - layout.offset - layout.nbytes)
+    before, after = layout.zone_sizes
+    return fill(zone_pattern(number), before), fill(zone_pattern(number), after)
 
 
 def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
@@ -162,13 +141,22 @@ def bind_calls(
     bound.update({s.name: port.Scalar(s.type, s.value) for s in plan.scalars})
     bound.update({x.name: port.LocalBytes(x.nbytes) for x in plan.locals})
     bound.update({name: pointers[target] for name, target in plan.aliases})
+    fills = tuple(
+        (pointers[b.name], initial_word(b)) for b in plan.buffers if b.is_filled_by_launch and b.nbytes
+    )
     return [
         port.LaunchCall(
             executable, x.entry, x.grid, x.block, x.shared, tuple(bound[name] for name in x.args), x.cluster,
-            x.cooperative, x.pdl,
+            x.cooperative, x.pdl, () if number else fills,
         )
-        for x in plan.launches
+        for number, x in enumerate(plan.launches)
     ]  # fmt: skip
+
+
+def initial_word(item: BufferPlan) -> bytes:
+    """One item of what callers fill an array with."""
+    element = element_type(item.type)
+    return packed(np.full(element.packed, item.init).astype(element.numpy), element).tobytes()
 
 
 def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
@@ -182,7 +170,7 @@ def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
     shape, strides = (item.shape, item.strides) if element.packed == 1 else ((item.words,), (1,))
     view = as_strided(memory, shape, tuple(s * element.bytes for s in strides))
     if item.init is not None:
-        view[...] = packed(np.full(element.packed, item.init).astype(element.numpy), element).view(word)
+        view[...] = np.frombuffer(initial_word(item), dtype=word)
     else:
         view[...] = np.resize(np.frombuffer(fill(pattern, 8), dtype=word), item.shape)
     return memory.tobytes()

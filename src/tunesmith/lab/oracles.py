@@ -23,6 +23,7 @@ from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
 from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab.layouts import is_fenced, layouts_of
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
@@ -99,11 +100,27 @@ class HostOracle(CaseOracle):
 
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         for c in cases:
-            run = self._runner.run(code, c.plan, draw_of(self._problem, c.case), c.deadline)
+            run = self._run(code, c)
             verdict = run if isinstance(run, Verdict) else self.judge(c.case, c.plan, run)
             if not verdict.ok:
                 return verdict
         return RIGHT
+
+    def _run(self, code: BuiltCode, c: Examined) -> CaseRun | Verdict:
+        """What it may not write cannot be written. What crashes there and nowhere else has tried."""
+        ask = partial(self._runner.run, code, c.plan, draw_of(self._problem, c.case), c.deadline)
+        run = ask(shields=True)
+        places = layouts_of(c.plan.buffers, self._device, c.case.seed)
+        if (
+            not isinstance(run, Verdict)
+            or run.status is not Status.CRASHED
+            or not any(map(is_fenced, places))
+        ):
+            return run
+        if isinstance(ask(), Verdict):
+            return run
+        words = "it writes to an input or outside its arrays, whatever it puts back there"
+        return Verdict(Status.WRONG, f"{c.case.where}: {words}: with those pages read-only, {run.first_line}")
 
     def expectation(self, case: Case) -> Expectation | Verdict:
         """What the case should give; a Verdict when the original itself fails on it."""
@@ -184,9 +201,10 @@ class HostOracle(CaseOracle):
             if b.name in outputs and len(outputs[b.name]) != b.nbytes:
                 return Verdict(Status.CRASHED, f"the worker garbled {b.name}")
 
+        places = layouts_of(plan.buffers, self._device, case.seed)
+
         def damage(b: BufferPlan, number: int) -> str:
-            layout = guards.layout_of(b, self._device.limits.alignment, case.seed)
-            intact = reports[b.name].guard_digest == guards.zones_digest(layout, number)
+            intact = reports[b.name].guard_digest == guards.zones_digest(places, number)
             return "" if intact else reports[b.name].damage or "the guard zone changed"
 
         evidence = RunEvidence(

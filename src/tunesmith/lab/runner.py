@@ -100,8 +100,10 @@ class Runner:
         self._worker.ensure_started()
         return self._renewals, self._worker.generation
 
-    def run(self, code: BuiltCode, plan: Plan, draw: m.Draw, deadline: float) -> CaseRun | Verdict:
-        reply = self.ask_loaded(m.Ran, [code], m.RunCase(code.code_digest, plan, draw), deadline)
+    def run(
+        self, code: BuiltCode, plan: Plan, draw: m.Draw, deadline: float, shields: bool = False
+    ) -> CaseRun | Verdict:
+        reply = self.ask_loaded(m.Ran, [code], m.RunCase(code.code_digest, plan, draw, shields), deadline)
         if isinstance(reply, Verdict):
             return reply
         report, outputs = reply

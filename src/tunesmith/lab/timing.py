@@ -13,6 +13,7 @@ from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, 
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
 from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.disturbance import RETAKEN, Sample, disturbed_rounds, judge_rounds, sensitivity_of
+from tunesmith.lab.left_over import tell_left_over
 from tunesmith.lab.looks import CHANCE, Watch, turns
 from tunesmith.lab.memory import bind_calls
 from tunesmith.lab.processor_waits import read_waits
@@ -120,7 +121,10 @@ class Stopwatch:
             blobs += blobs_of_changed
         busy = sum(sum(s) * r.length for s, r in zip(samples, runners, strict=True))
         clocks = self._session.clocks() if len(runners) > 1 else ()
-        about = (discarded, busy, tuple(looks), clocks, disturbed, judged.disturbance)
+        left_over = ""
+        if policy.whole and not runners[-1].hopeless:
+            left_over = tell_left_over(self._session, lambda: self._sample(runners[-1], 1, look=False)())
+        about = (discarded, busy, tuple(looks), clocks, disturbed, judged.disturbance, left_over)
         return Timed(tuple(map(tuple, samples)), *about), blobs
 
     def _taken(self, contestant: _Contestant, look: bool) -> Sample:
@@ -231,12 +235,11 @@ class Stopwatch:
         policy = request.policy
         names = {b.name for b in contender.plan.buffers}
         own = [b for b in buffers if b.name in names]
-        stride = self._arenas.stride
-        pointers = {
-            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), turns(b)) for b in own
-        }
+        pitch = {b.name: self._arenas.pitch(b, arenas[b.name]) for b in own}
+        first = {b.name: self._arenas.place(b, arenas[b.name], 0, max(b.nbytes, 1)) for b in own}
+        pointers = {b.name: replace(first[b.name], stride=pitch[b.name], turns=turns(b)) for b in own}
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
-        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if turns(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), pitch[b.name]) for b in own if turns(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()

@@ -76,6 +76,7 @@ class BufferPlan:
     keys: str = ""  # the input that its indices point into
     keys_by_row: bool = False  # they count from the start of their row
     formula: str = ""  # of an input that no one draws: each element from its index
+    is_filled_by_launch: bool = False  # a template's own workspace with an `init`: the original needs none
 
     @property
     def in_c_order(self) -> bool:
@@ -331,6 +332,7 @@ def _arguments(
 ) -> Plan:
     """The plan but for its launches."""
     buffers, scalars, locals_, aliases = [], [], [], []
+    known = {argument.name for argument in problem.arguments}
     for argument in variant.arguments:
         element = argument.element
         if argument.role == "scalar":
@@ -370,6 +372,7 @@ def _arguments(
                     keys=argument.keys,
                     formula=argument.formula.bind(names).text if argument.formula is not None else "",
                     keys_by_row=bool(argument.keys) and _by_row(argument, variant.arguments),
+                    is_filled_by_launch=argument.init is not None and argument.name not in known,
                 )
             )
     return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())

@@ -11,6 +11,7 @@ import ctypes
 import re
 import struct
 from dataclasses import dataclass, field
+from functools import partialmethod
 from typing import Any
 
 import msgspec
@@ -207,6 +208,19 @@ class SimulatedRuntime:
 
     hipMemcpyHtoDAsync = hipMemcpyDtoHAsync = hipMemcpyDtoDAsync = _copy
 
+    def _set(self, width: int, to: int, word: int, count: int, stream: str) -> tuple[int]:
+        assert stream == "stream 1"
+        launch = (word.to_bytes(width, "little") * count, to, 0, 0)
+        if self.capturing is not None:
+            self.capturing.append(launch)
+        else:
+            self._play(launch)
+        return (OK,)
+
+    hipMemsetD8Async = partialmethod(_set, 1)
+    hipMemsetD16Async = partialmethod(_set, 2)
+    hipMemsetD32Async = partialmethod(_set, 4)
+
     def hipStreamSynchronize(self, stream: str) -> tuple[int]:
         return (INVALID if self.capturing is not None else OK,)
 
@@ -230,8 +244,11 @@ class SimulatedRuntime:
             self._play(launch)
         return (OK,)
 
-    def _play(self, launch: tuple[int, int, int, int]) -> None:
+    def _play(self, launch: tuple[int | bytes, int, int, int]) -> None:
         factor, out, x, count = launch
+        if isinstance(factor, bytes):
+            ctypes.memmove(out, factor, len(factor))
+            return
         values = np.frombuffer((ctypes.c_float * count).from_address(x), np.float32) * np.float32(factor)
         ctypes.memmove(out, values.ctypes.data, values.nbytes)
         self.clock += 1e-3 + count * 1e-6

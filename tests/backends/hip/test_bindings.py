@@ -69,6 +69,8 @@ def bindings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 
 
 class TestBindings(BackendSuite):
+    widest_fill = 4
+
     @pytest.fixture(autouse=True)
     def simulated(self, bindings: tuple[Any, Any]) -> Iterator[None]:
         with library.use(*bindings):

@@ -16,6 +16,7 @@ from tunesmith.backends.port import BuildFailed, DeviceLost, LaunchFailed, OutOf
 
 
 class TestSimulatedHip(BackendSuite):
+    widest_fill = 4
     runtime: SimulatedRuntime
 
     @pytest.fixture(autouse=True)

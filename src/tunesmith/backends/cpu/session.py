@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import math
-import mmap
 import os
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tunesmith.backends import port
+from tunesmith.backends.host_pages import HostPages, shielded
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
@@ -51,15 +52,6 @@ class HostExecutable:
     data: bytes
 
 
-class HostMemory:
-    """Pages of the process."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        self.pages = mmap.mmap(-1, max(1, nbytes))
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
-
-
 class CpuSession(port.PlainSession):
     """Runs kernels one after the other, each time in another order of threads and blocks."""
 
@@ -91,25 +83,24 @@ class CpuSession(port.PlainSession):
                 f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
                 f"the largest single array may have {limits.max_allocation}"
             )
-        try:
-            memory = HostMemory(nbytes)
-        except OSError as error:
-            raise port.OutOfMemory(f"{nbytes} bytes: {error.strerror}") from error
+        memory = HostPages(nbytes)
         self._allocated += nbytes
         return memory
 
     def release(self, memory: port.Memory) -> None:
-        assert isinstance(memory, HostMemory)
+        assert isinstance(memory, HostPages)
         self._allocated -= memory.nbytes
-        memory.address = 0
-        memory.pages.close()
+        memory.close()
+
+    def shielded(self, spans: Sequence[port.Pointer]) -> AbstractContextManager[None]:
+        return shielded([(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, HostPages)])
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
-        assert isinstance(memory, HostMemory)
+        assert isinstance(memory, HostPages)
         memory.pages[offset : offset + len(data)] = bytes(data)
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
-        assert isinstance(memory, HostMemory)
+        assert isinstance(memory, HostPages)
         return memory.pages[offset : offset + nbytes]
 
     def copy(self, to: port.Pointer, source: port.Pointer) -> None:
@@ -117,6 +108,8 @@ class CpuSession(port.PlainSession):
 
     def run(self, calls: Sequence[port.LaunchCall]) -> None:
         for call in calls:
+            for place, element in call.fills:
+                self.write(place.memory, place.offset, element * (place.nbytes // len(element)))
             self._launch(call)
         self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) % (1 << 64)
 
@@ -167,7 +160,7 @@ class CpuSession(port.PlainSession):
 
 def _argument(arg: port.Pointer | port.Scalar | port.LocalBytes) -> bytes:
     if isinstance(arg, port.Pointer):
-        assert isinstance(arg.memory, HostMemory)
+        assert isinstance(arg.memory, HostPages)
         return (arg.memory.address + arg.offset).to_bytes(8, "little")
     if isinstance(arg, port.Scalar):
         return np.array([arg.value], element_type(arg.type).numpy).tobytes()
@@ -179,7 +172,7 @@ def _arrays(args: Sequence[object]) -> list[_NativeArray]:
     found: dict[tuple[int, int], _NativeArray] = {}
     for arg in args:
         if isinstance(arg, port.Pointer):
-            assert isinstance(arg.memory, HostMemory)
+            assert isinstance(arg.memory, HostPages)
             start = arg.memory.address + arg.offset
             found[start, arg.nbytes] = _NativeArray(start, arg.nbytes, 1)
     return list(found.values())

@@ -34,6 +34,22 @@ extern "C" __global__ void fill(u8 *to, u64 n, u64 pattern)
         to[i] = pattern_byte((u32)pattern, i);
 }
 
+// What an earlier launch has left in shared memory is gone after this one. With is_shared 0 it fills memory of its
+// own instead, so that caches are used alike.
+extern "C" __global__ void scramble(u32 *other, u64 words, u64 seed, u64 is_shared)
+{
+    extern __shared__ u32 mine[];
+    u32 *its = other + blockIdx.x * words;
+    for (u64 i = threadIdx.x; i < words; i += blockDim.x)
+        if (is_shared)
+            mine[i] = (u32)(seed ^ (i * 2654435761u));
+        else
+            its[i] = (u32)(seed ^ (i * 2654435761u));
+    __syncthreads();
+    if (is_shared && mine[seed % words] == 0x5eedu)  // so that no compiler leaves it out
+        its[0] = (u32)seed;
+}
+
 __device__ u64 mixed(u64 x)
 {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -67,6 +83,27 @@ extern "C" __global__ void copy_late(u8 *to, const u8 *from, u64 n, u64 delay)
 #endif
     for (u64 i = thread_number(); i < n; i += threads())
         to[i] = from[i];
+}
+
+// Reads beside another kernel, until `words[0]` says stop or the time is up: `found` is one more than the number of a
+// pair of which the first was not what the second is. Pairs: two addresses, and how many bytes.
+extern "C" __global__ void oversee(const u64 *pairs, u64 count, volatile u32 *words, u64 nanoseconds, u64 *found)
+{
+    u64 start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+        words[1] = words[2];  // it has begun
+    do {
+        for (u64 p = blockIdx.x; p < count; p += gridDim.x) {
+            u64 a = pairs[3 * p], b = pairs[3 * p + 1], n = pairs[3 * p + 2];
+            u64 size = (a | b) % 4 ? 1 : 4;
+            for (u64 i = threadIdx.x * size; i + size <= n; i += blockDim.x * size)
+                if (size == 4 ? *(const volatile u32 *)(a + i) != *(const u32 *)(b + i)
+                              : *(const volatile u8 *)(a + i) != *(const u8 *)(b + i))
+                    *found = p + 1;
+        }
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (words[0] != words[2] && now - start < nanoseconds);
 }
 
 template <typename T>

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import resources
@@ -14,6 +13,7 @@ import numpy as np
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import checked, driver
 from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.cuda.overseer import LaunchWords, Overseer
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer
 from tunesmith.problem.device import Device
@@ -22,7 +22,7 @@ from tunesmith.problem.problem import ElementType, element_type
 THREADS = 256
 BLOCKS_PER_SM = 8
 LATE_THREADS, LATE_NANOSECONDS = 8 * THREADS, 50_000  # so few that another kernel has room beside them
-ENTRIES = ("fill", "disturb", "copy_late", "spread", "differences", "compare")
+ENTRIES = ("fill", "scramble", "oversee", "disturb", "copy_late", "spread", "differences", "compare")
 # Rounding of a double is not the same on host and device where the compiler fuses; here it may not.
 FLAGS = ("--fmad=false",)
 NOTHING = (1 << 64) - 1
@@ -45,26 +45,13 @@ def address(pointer: Pointer) -> int:
     return pointer.memory.address + pointer.offset
 
 
-class LaunchWords:
-    """The arguments of a kernel, each 8 bytes wide, and their addresses. A launch copies them."""
-
-    def __init__(self, words: Sequence[int | float]) -> None:
-        self._format = struct.Struct("<" + "".join("d" if isinstance(word, float) else "q" for word in words))
-        self._values = np.zeros(len(words), dtype=np.uint64)
-        self._addresses = self._values.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
-        self._pointers = int(self._addresses.ctypes.data)
-
-    def hold(self, words: Sequence[int | float]) -> int:
-        self._format.pack_into(self._values.data, 0, *words)
-        return self._pointers
-
-
 class CudaInspector:
     def __init__(self, stream: Any, device: Device) -> None:
         self._stream = stream
         self._device = device
         self._blocks = BLOCKS_PER_SM * device.limits.sms
         self._arguments: dict[str, LaunchWords] = {}
+        self._scrambled = 0
 
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
@@ -75,6 +62,24 @@ class CudaInspector:
         if first.nbytes:
             words = (address(first), first.nbytes, stride, slots, places, seed)
             self._launch("disturb", slots, *words)
+
+    def scramble(self, is_local: bool) -> None:
+        """All shared memory of all multiprocessors, or as many bytes of other memory."""
+        shared = self._device.limits.shared
+        blocks = 2 * self._device.limits.sms
+        self._scrambled += 1
+        words = (self._scrambler, shared // 4, self._scrambled, int(is_local))
+        pointers = self._arguments.setdefault("scramble", LaunchWords(words)).hold(words)
+        shape = (blocks, 1, 1, 4 * THREADS, 1, 1, shared)
+        checked(driver().cuLaunchKernel(self._functions["scramble"], *shape, self._stream, pointers, 0))
+
+    @cached_property
+    def _scrambler(self) -> int:
+        cu, limits = driver(), self._device.limits
+        shared = limits.shared
+        attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        checked(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
+        return int(checked(cu.cuMemAlloc(2 * limits.sms * shared)))
 
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
@@ -151,6 +156,10 @@ class CudaInspector:
     @cached_property
     def _results(self) -> int:
         return int(checked(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
+
+    @cached_property
+    def overseer(self) -> Overseer:
+        return Overseer(self._functions["oversee"])
 
     @cached_property
     def _functions(self) -> dict[str, Any]:

@@ -203,6 +203,21 @@ class CudaSession:
             self._finish()
         return target.tobytes()
 
+    def run_overseen(self, calls: Sequence[port.LaunchCall], pairs: Sequence[port.PointerPair]) -> int | None:
+        assert isinstance(self.inspector, CudaInspector)
+        overseer = self.inspector.overseer
+        self._finish()  # what was copied is there
+        overseer.begin([(address(a), address(b), a.nbytes) for a, b in pairs])
+        try:
+            self.run(calls)
+        finally:
+            found = overseer.end()
+        return found
+
+    def scramble(self, is_local: bool) -> None:
+        assert isinstance(self.inspector, CudaInspector)
+        self.inspector.scramble(is_local)
+
     def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         if to.nbytes:
             checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
@@ -263,7 +278,9 @@ class CudaSession:
         for number in range(len(slots)):
             if number in due:  # as a node of the graph, not as a place to wait for
                 checked(cu.cuEventRecordWithFlags(due[number], self.stream, external))
-            for launch, table in zip(launchers, tables, strict=True):
+            for call, launch, table in zip(calls, launchers, tables, strict=True):
+                for place, element in call.fills:
+                    fill(place.at(slots[number]), element, self.stream)
                 (status,) = launch(table.pointers + number * table.row)
                 if status:
                     checked((status,))
@@ -293,6 +310,20 @@ class CudaSession:
     def _finish(self) -> None:
         checked(driver().cuStreamSynchronize(self.stream))
         self._written.clear()
+
+
+def fill(to: port.Pointer, element: bytes, stream: Any) -> None:
+    """Queue the writing of one element over all of an array, as programs do it."""
+    cu, first, word = driver(), address(to), int.from_bytes(element, "little")
+    if element == element[:1] * len(element):
+        checked(cu.cuMemsetD8Async(first, element[0], to.nbytes, stream))
+    elif len(element) < 8:
+        memset = cu.cuMemsetD16Async if len(element) == 2 else cu.cuMemsetD32Async
+        checked(memset(first, word, to.nbytes // len(element), stream))
+    else:  # both halves in turn, each as a column of a table of 32-bit words
+        for half in (0, 1):
+            value = word >> 32 * half & 0xFFFFFFFF
+            checked(cu.cuMemsetD2D32Async(first + 4 * half, 8, value, 1, to.nbytes // 8, stream))
 
 
 def _parameter_sizes(function: Any) -> list[int]:

@@ -55,6 +55,7 @@ FAULTS = (
 )
 _BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
 _DEFINE = re.compile(r"^#define (\w+) (-?\d+)\s*$", re.MULTILINE)
+FILL_RATE = 1e10  # bytes a second of what is filled before a launch
 PRINTED = 1 << 18  # more than a pipe holds
 PACES = (1.0, 1.03, 0.97, 1.02, 1.25, 3.0)  # of each device, times what a kernel says that it takes
 HELD_DOWN = 4  # the number of the one whose clock is
@@ -164,6 +165,7 @@ class _FakeRecording:
     @cached_property
     def _seconds(self) -> float:
         each = [self.session.call_seconds(call) for call in self.calls]
+        each += [place.nbytes / FILL_RATE for call in self.calls for place, _ in call.fills]
         return self.session.pace * sum(each * len(self.slots))
 
     @cached_property
@@ -220,6 +222,8 @@ class FakeSession(port.PlainSession):
         for call in calls:
             for pointer in pointers_of(call):
                 self._carry_out(pointer.memory, pointer.offset, pointer.nbytes)
+            for place, element in call.fills:
+                self.write(place.memory, place.offset, element * (place.nbytes // len(element)))
             execute(call)
 
     def _carry_out(self, memory: port.Memory, offset: int, nbytes: int) -> None:

@@ -197,6 +197,8 @@ class HipSession:
         """Queue the calls. The answer holds their arguments' values, which must outlive that."""
         kept = [_HipArguments(call) for call in calls]
         for call, given in zip(calls, kept, strict=True):
+            for place, element in call.fills:
+                self._fill(place, element)
             self._launch(call, given.pointer)
         return kept
 
@@ -209,6 +211,14 @@ class HipSession:
             checked(runtime().hipModuleLaunchCooperativeKernel(function, *shape, self.stream, pointer))
         else:
             checked(runtime().hipModuleLaunchKernel(function, *shape, self.stream, pointer, None))
+
+    def _fill(self, to: port.Pointer, element: bytes) -> None:
+        hip, width = runtime(), 1 if element == element[:1] * len(element) else len(element)
+        memsets = {1: hip.hipMemsetD8Async, 2: hip.hipMemsetD16Async, 4: hip.hipMemsetD32Async}
+        if width not in memsets:
+            raise port.Unsupported("AMD's runtime fills no array with a number of 8 bytes but 0")
+        word = int.from_bytes(element[:width], "little")
+        checked(memsets[width](_address(to), word, to.nbytes // width, self.stream))
 
     def _finish(self) -> None:
         checked(runtime().hipStreamSynchronize(self.stream))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
@@ -9,12 +10,17 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tunesmith.backends import port
+from tunesmith.backends.host_pages import HostPages, shielded
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import macros, sanitizer
 from tunesmith.backends.opencl.needs import lacking
@@ -28,6 +34,7 @@ from tunesmith.text import digest_of
 
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192
+SCRAMBLED_BYTES = 1 << 15  # of local memory, at most: more leaves the caches to nobody else
 MAX_GRID = (1 << 31) - 1  # OpenCL names no limit; this many groups of any size still fit its counters
 # GPU drivers report less cache than there is; too much rotation costs memory, too little costs the truth.
 GPU_CACHE = 64 << 20
@@ -83,9 +90,10 @@ class OpenCLExecutable:
 class OpenCLMemory:
     """A buffer and the sub-buffers handed to kernels; OpenCL has no pointer arithmetic on the host."""
 
-    def __init__(self, buffer: Any, nbytes: int) -> None:
+    def __init__(self, buffer: Any, nbytes: int, pages: HostPages | None) -> None:
         self.buffer = buffer
         self.nbytes = nbytes
+        self.pages = pages  # where it lies, on a device that is the host
         self._regions: dict[tuple[int, int], Any] = {}
 
     def region(self, offset: int, nbytes: int) -> Any:
@@ -99,6 +107,8 @@ class OpenCLMemory:
             region.release()
         self._regions.clear()
         self.buffer.release()
+        if self.pages is not None:
+            self.pages.close()
 
 
 class OpenCLSession(port.PlainSession):
@@ -109,6 +119,7 @@ class OpenCLSession(port.PlainSession):
         self._context, self._handle = _context(device.id)
         self._queue = _cl().CommandQueue(self._context)
         self._allocated = 0
+        self._scrambled = 0
 
     def clocks(self) -> tuple[Clock, ...]:
         return processor_clocks() if self._device.is_host else ()
@@ -131,12 +142,21 @@ class OpenCLSession(port.PlainSession):
                 f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
                 f"the largest single array may have {limits.max_allocation}"
             )
+        flags, pages, own = cl.mem_flags.READ_WRITE, None, None
+        if self._device.is_host:  # the pages of a program's own arrays, which can be kept from being written
+            pages = HostPages(nbytes)
+            own = np.ctypeslib.as_array((ctypes.c_uint8 * max(1, nbytes)).from_address(pages.address))
+            flags |= cl.mem_flags.USE_HOST_PTR
         try:
-            buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, nbytes)
+            buffer = cl.Buffer(self._context, flags, nbytes, hostbuf=own)
         except cl.Error as error:
             raise port.OutOfMemory(str(error)) from error
         self._allocated += nbytes
-        return OpenCLMemory(buffer, nbytes)
+        return OpenCLMemory(buffer, nbytes, pages)
+
+    def shielded(self, spans: Sequence[port.Pointer]) -> AbstractContextManager[None]:
+        memories = [(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, OpenCLMemory)]
+        return shielded([(m.pages, start, size) for m, start, size in memories if m.pages is not None])
 
     def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, OpenCLMemory)
@@ -183,6 +203,28 @@ class OpenCLSession(port.PlainSession):
         self._guarded(self._queue.finish)
         return time.perf_counter() - start
 
+    def scramble(self, is_local: bool) -> None:
+        kernel, memories, words = self._scrambler
+        self._scrambled += 1
+        numbers = map(np.uint32, (words, self._scrambled, is_local))
+        kernel.set_args(*memories, *numbers, _cl().LocalMemory(4 * words))
+        size = (self._device.limits.sms,)
+        self._guarded(lambda: _cl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
+        self._guarded(self._queue.finish)
+
+    @cached_property
+    def _scrambler(self) -> tuple[Any, tuple[Any, Any], int]:
+        """The kernel, memory of its own, and how many words each group fills."""
+        cl, limits = _cl(), self._device.limits
+        source = resources.files("tunesmith.backends.opencl").joinpath("scramble.cl").read_text()
+        program = cl._cl._Program(self._context, source)
+        program._build(b"", [self._handle])
+        words = max(4, min(limits.shared, SCRAMBLED_BYTES)) // 4
+        other = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 4 * limits.sms * words)
+        copied = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        arrived = cl.Buffer(self._context, copied, hostbuf=np.zeros(1, np.uint32))
+        return cl.Kernel(program, "scramble"), (other, arrived), words
+
     def _enqueue(self, call: port.LaunchCall, wait_for: list[Any] | None) -> None:
         assert isinstance(call.executable, OpenCLExecutable)
         if call.shared:
@@ -193,6 +235,10 @@ class OpenCLSession(port.PlainSession):
             raise port.LaunchFailed(f"{takes}, {len(call.args)} are given")
         for index, arg in enumerate(call.args):
             kernel.set_arg(index, _argument(arg))
+        for place, element in call.fills:
+            assert isinstance(place.memory, OpenCLMemory)
+            what = (place.memory.buffer, np.frombuffer(element, np.uint8), place.offset, place.nbytes)
+            _cl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
         total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
         _cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)

@@ -1,0 +1,33 @@
+"""What a session may be able to do besides: who asks looks whether it can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, runtime_checkable
+
+from tunesmith.backends.port import LaunchCall, Pointer, PointerPair
+
+
+@runtime_checkable
+class Scrambling(Protocol):
+    """A session with a kernel of its own that leaves nothing of what others have in local memory."""
+
+    def scramble(self, is_local: bool) -> None:
+        """Run it, on all parts of the device; or one that fills as much of other memory."""
+
+
+@runtime_checkable
+class Overseeing(Protocol):
+    """A session where another kernel can read while a launch runs."""
+
+    def run_overseen(self, calls: Sequence[LaunchCall], pairs: Sequence[PointerPair]) -> int | None:
+        """The number of a pair, alike before, that was seen to be unlike meanwhile; None: of none."""
+
+
+@runtime_checkable
+class Shielding(Protocol):
+    """A session whose memory is pages of this process."""
+
+    def shielded(self, spans: Sequence[Pointer]) -> AbstractContextManager[None]:
+        """Whoever writes there meanwhile dies of it. Whole pages."""

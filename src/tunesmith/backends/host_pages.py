@@ -1,0 +1,47 @@
+"""Memory of this process as devices on the host use it: whole pages, which can be kept from being written."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from tunesmith.backends import port
+
+
+class HostPages:
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        try:
+            self.pages = mmap.mmap(-1, max(1, nbytes))
+        except OSError as error:
+            raise port.OutOfMemory(f"{nbytes} bytes: {error.strerror}") from error
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
+
+    def close(self) -> None:
+        self.address = 0
+        self.pages.close()
+
+    @contextmanager
+    def shielded(self, offset: int, nbytes: int) -> Iterator[None]:
+        self._protect(offset, nbytes, mmap.PROT_READ)
+        try:
+            yield
+        finally:
+            self._protect(offset, nbytes, mmap.PROT_READ | mmap.PROT_WRITE)
+
+    def _protect(self, offset: int, nbytes: int, how: int) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        start, length = ctypes.c_void_p(self.address + offset), ctypes.c_size_t(nbytes)
+        if libc.mprotect(start, length, how):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+
+@contextmanager
+def shielded(spans: Sequence[tuple[HostPages, int, int]]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for pages, offset, nbytes in spans:
+            if nbytes:
+                stack.enter_context(pages.shielded(offset, nbytes))
+        yield
