@@ -400,10 +400,15 @@ def _is_wordlike(token: Token) -> bool:
 def _would_join(left: Token, right: Token) -> bool:
     if _is_wordlike(left) and _is_wordlike(right):
         return True
-    if left.kind == "mark" and right.kind == "mark":
-        match = _CODE.match(left.text + right.text)
-        return match is not None and match.end() > len(left.text)
-    return False
+    if left.kind == "word" or right.kind == "word":
+        return False
+    if left.text[-1:] + right.text[:1] in _OTHER_SIGNS:
+        return True
+    match = _CODE.match(left.text + right.text)
+    return match is not None and match.end() > len(left.text)
+
+
+_OTHER_SIGNS = ("//", "/*", "<:", "<%", "%:", "%>", ":>")  # comments and digraphs
 
 
 _INTEGER_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)")

@@ -4,7 +4,9 @@ numbers kept."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from tunesmith.csource.conditions import ConditionReader
@@ -216,11 +218,14 @@ class _Preprocessor:
         try:
             found = {self._value(tokens, macros) for macros in self._versions()}
         except Unreadable as trouble:
-            self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {trouble.reason}")
-            return False
+            return self._undecided(rest, line, trouble.reason)
         if len(found) > 1:
             raise Unreadable(f"#if {rest[:60]} depends on which version of the compiler it is", line)
         return found.pop()
+
+    def _undecided(self, rest: str, line: int, reason: str) -> bool:
+        self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {reason}")
+        return False
 
     def _value(self, tokens: list[Token], macros: Mapping[str, Macro]) -> bool:
         return ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
@@ -328,16 +333,11 @@ def readings(
         try:
             for token in tokens:
                 work.take(token)
-            work.flush()
+            whole = work.whole()
         except _Undecided as question:
             waiting += [{**decided, str(question): False}, {**decided, str(question): True}]
             continue
-        if work.open_conditions:
-            raise Unreadable("this #if has no #endif", work.open_conditions[-1].line)
-        if work.problems:
-            line, _, words = work.problems[0].removeprefix("line ").partition(": ")
-            raise Unreadable(words, int(line))
-        found.append(Reading(tuple(decided.items()), tuple(work.done)))
+        found.append(Reading(tuple(decided.items()), whole))
     return tuple(found)
 
 
@@ -345,6 +345,16 @@ class _Strict(_Preprocessor):
     def __init__(self, is_foreign: Callable[[str], bool], decided: Mapping[str, bool]) -> None:
         super().__init__(knows_headers=False)
         self._is_foreign, self._decided = is_foreign, decided
+
+    def whole(self) -> tuple[Token, ...]:
+        """All that was taken."""
+        self.flush()
+        if self.open_conditions:
+            raise Unreadable("this #if has no #endif", self.open_conditions[-1].line)
+        if self.problems:
+            line, _, words = self.problems[0].removeprefix("line ").partition(": ")
+            raise Unreadable(words, int(line))
+        return tuple(self.done)
 
     def _directive(self, word: str, rest: str, token: Token) -> None:
         if word in ("line", "error"):
@@ -369,3 +379,83 @@ class _Strict(_Preprocessor):
 
     def _asks(self, name: str) -> bool:
         return name not in self._macros and self._is_foreign(name)
+
+
+# -- for the compiler at hand ---------------------------------------------------------------------------
+
+
+class Undecidable(Unreadable):
+    """A condition that a compiler may decide otherwise."""
+
+
+def decide(
+    tokens: Sequence[Token],
+    target: Predefined,
+    may_differ: Callable[[str], bool],
+    defines: Iterable[tuple[str, str]] = (),
+    headers: Iterable[tuple[str, str]] = (),
+) -> tuple[Token, ...]:
+    """What is left where the compiler defines what `target` says: no macro and no condition. `#include`,
+    `#line` and `#pragma` stay. Of `headers`, the user's own as included -> text, the macros are taken.
+    `may_differ`: whether compilers may define a name that `target` does not have; no condition may ask for
+    one. Raises Unreadable."""
+    work = _Deciding(target, may_differ, dict(headers))
+    for name, value in defines:
+        work.define(f"{name} {value}", 0)
+    for token in tokens:
+        work.take(token)
+    return work.whole()
+
+
+class _Deciding(_Strict):
+    def __init__(
+        self, target: Predefined, may_differ: Callable[[str], bool], headers: Mapping[str, str]
+    ) -> None:
+        _Preprocessor.__init__(self, True, headers, "there", target)
+        self._may_differ = may_differ
+
+    def take(self, token: Token) -> None:
+        if not self._inside or token.kind == "directive":
+            super().take(token)
+
+    def _directive(self, word: str, rest: str, token: Token) -> None:
+        if word == "include" and not self._inside:
+            self.done.append(token)
+        if word == "error" and not self._inside:
+            raise Unreadable(f"the file says #error {rest}", token.line)
+        super()._directive(word, rest, token)
+
+    def _include(self, name: str, line: int) -> None:
+        """Its macros alone. It is the user's own: what cannot be followed there defines none."""
+        if name in self._once or len(self._inside) > MOST_NESTING:
+            return
+        before = len(self.done), len(self.problems), len(self.open_conditions)
+        self._inside.append(name)
+        with suppress(Unreadable):
+            for token in _directives_of(self._headers[name]):
+                self.take(replace(token, line=line))
+        self._inside.pop()
+        for said, count in zip((self.done, self.problems, self.open_conditions), before, strict=True):
+            del said[count:]  # type: ignore[attr-defined]
+
+    def _holds(self, word: str, rest: str, line: int) -> bool:
+        if not self._inside:
+            asked = lex(rest, line)
+            known = {*self._macros, "defined"}
+            left = Expansion(self._macros, MOST_TOKENS).expand(decided_defined(asked, known), frozenset(), 0)
+            names = [token.text for token in (*asked, *left) if token.kind == "word"]
+            if strange := next((n for n in names if n not in known and self._may_differ(n)), None):
+                raise Undecidable(
+                    f"#{word} {rest[:60]} asks for {strange}, which compilers define as they like", line
+                )
+        return self._decision(word, rest, line)
+
+    def _undecided(self, rest: str, line: int, reason: str) -> bool:
+        if self._inside:
+            return super()._undecided(rest, line, reason)
+        raise Undecidable(f"#if {rest[:60]} cannot be decided: {reason}", line)
+
+
+@lru_cache(maxsize=512)
+def _directives_of(header: str) -> tuple[Token, ...]:
+    return tuple(token for token in lex(header) if token.kind == "directive")
