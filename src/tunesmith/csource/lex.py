@@ -364,7 +364,8 @@ def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comme
         line = token.line if line is None else line
         breaks = max(token.line - line, 0)
         if token.kind == "directive":
-            pieces.append("\n" * max(breaks, 1 if pieces else 0) + f"#{token.text}\n")
+            fresh = not pieces or pieces[-1].endswith("\n")
+            pieces.append("\n" * max(breaks, 0 if fresh else 1) + f"#{token.text}\n")
             line = max(token.line, line) + 1
         else:
             space = token.space

@@ -185,7 +185,17 @@ class _Preprocessor:
 
     def _on_compiler(self, rest: str) -> list[str]:
         """What a condition asks of the compiler, by itself or by macros in it, with the answers."""
-        pending, known = [t.text for t in lex(rest) if t.kind == "word"], dict[str, None]()
+        return [
+            f"{name} is {' '.join(map(str, self._given[name].body)) or 'defined'}"
+            if name in self._given
+            else f"{name} is {'defined' if name in self._others else 'not defined'}"
+            for name in self._asked_for(lex(rest))
+            if self._predefined.knows(name) and self._macros.get(name) is self._given.get(name)
+        ]
+
+    def _asked_for(self, tokens: Iterable[Token]) -> dict[str, None]:
+        """The names in a condition, and in the macros in it."""
+        pending, known = [t.text for t in tokens if t.kind == "word"], dict[str, None]()
         while pending:
             name = pending.pop(0)
             macro = self._macros.get(name)
@@ -194,13 +204,7 @@ class _Preprocessor:
             known[name] = None
             if macro is not None and self._given.get(name) is not macro:
                 pending += [t.text for t in macro.body if t.kind == "word"]
-        return [
-            f"{name} is {' '.join(map(str, self._given[name].body)) or 'defined'}"
-            if name in self._given
-            else f"{name} is {'defined' if name in self._others else 'not defined'}"
-            for name in known
-            if self._predefined.knows(name) and self._macros.get(name) is self._given.get(name)
-        ]
+        return known
 
     def _decision(self, word: str, rest: str, line: int) -> bool:
         if self._own_versions and self._toolkit == "unknown":
@@ -215,8 +219,11 @@ class _Preprocessor:
         for token in tokens:
             if token.kind == "word" and token.text in self._others and token.text not in self._macros:
                 raise Unreadable(f"#if {rest[:60]} asks for {token.text}, which a header defines", line)
+        tells = any(name in TELL_VERSION or name in OF_HEADERS for name in self._asked_for(tokens))
         try:
-            found = {self._value(tokens, macros) for macros in self._versions()}
+            found = {
+                self._value(tokens, macros) for macros in (self._versions() if tells else (self._macros,))
+            }
         except Unreadable as trouble:
             return self._undecided(rest, line, trouble.reason)
         if len(found) > 1:
@@ -440,15 +447,17 @@ class _Deciding(_Strict):
 
     def _holds(self, word: str, rest: str, line: int) -> bool:
         if not self._inside:
-            asked = lex(rest, line)
-            known = {*self._macros, "defined"}
-            left = Expansion(self._macros, MOST_TOKENS).expand(decided_defined(asked, known), frozenset(), 0)
-            names = [token.text for token in (*asked, *left) if token.kind == "word"]
-            if strange := next((n for n in names if n not in known and self._may_differ(n)), None):
-                raise Undecidable(
-                    f"#{word} {rest[:60]} asks for {strange}, which compilers define as they like", line
-                )
+            tokens = lex(rest, line)
+            if word == "if":
+                tokens = decided_defined(tokens, self._macros, self._is_open)
+                tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
+            if strange := next((t.text for t in tokens if t.kind == "word" and self._is_open(t.text)), None):
+                words = f"#{word} {rest[:60]} asks for {strange}, which compilers define as they like"
+                raise Undecidable(f"{words}: ask for the template's own parameters and macros", line)
         return self._decision(word, rest, line)
+
+    def _is_open(self, name: str) -> bool:
+        return name not in self._macros and self._may_differ(name)
 
     def _undecided(self, rest: str, line: int, reason: str) -> bool:
         if self._inside:

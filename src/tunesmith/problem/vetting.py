@@ -71,8 +71,8 @@ def _judge_expanded(tokens: Sequence[Token], user: UserWords, flags: Sequence[st
         first_word(t.text)[1] for t in tokens if t.kind == "directive" and t.text.startswith("include")
     }
     names = given | (user.header_macros if includes & user.includes else frozenset())
-    for token, following in zip(tokens, (*tokens[1:], None), strict=True):
-        calls = following is not None and following.text == "("
+    for at, token in enumerate(tokens if names else ()):
+        calls = at + 1 < len(tokens) and tokens[at + 1].text == "("
         if token.kind == "word" and ((token.text, False) in names or (calls and (token.text, True) in names)):
             words = f"{token.text} is a macro of the original's headers that cannot be followed here"
             raise Refusal("name", token.line, f"{words}: write out what it stands for")
