@@ -14,7 +14,7 @@ from tunesmith.csource.conditions import ConditionReader
 from tunesmith.csource.lex import lex
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.predefined import target
-from tunesmith.problem.decided import decided
+from tunesmith.problem.decided import decided, settled_text
 from tunesmith.problem.device import Device
 from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.problem import Problem
@@ -298,6 +298,32 @@ def test_what_pocl_tells_of_itself_is_told_for_it() -> None:
     targets = [target("opencl", 0, "", driver) for driver in ("OpenCL 3.0 PoCL 5", "OpenCL 3.0 other")]
     found = [decided(text, "", "opencl", own=one) for one in targets]
     assert ["told" in str(one) for one in found] == [True, False]
+
+
+def test_a_template_that_leaves_asks_for_its_own_parameters_alone() -> None:
+    text = """#define NEW (__CUDA_ARCH__ >= 900)
+#if N > 2 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+int a = __CUDA_ARCH__;  // __CUDA_ARCH__
+#elif defined(USE_ROCM) || NEW
+#endif
+#ifdef __CUDACC__
+#endif
+#ifndef N
+#endif
+"""
+    assert (
+        settled_text(text, target("cuda", 80, ""))
+        == """#define NEW (800 >= 900)
+#if N > 2 && 1 && 800 >= 800  // if N > 2 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+int a = 800;  // __CUDA_ARCH__
+#elif 0 || NEW  // elif defined(USE_ROCM) || NEW
+#endif
+#if 1  // ifdef __CUDACC__
+#endif
+#ifndef N
+#endif
+"""
+    )
 
 
 HEADER = """#ifndef OWN_H

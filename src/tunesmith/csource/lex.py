@@ -51,7 +51,7 @@ MAX_WORDS = 50_000
 MAX_BRACKETS = 256  # within each other, as clang has it
 MAX_RUN = 2 * MAX_BRACKETS
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
+DEPTHS = _BRACKETS | {"<": 1, ">": -1, ">>": -2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,8 +364,8 @@ def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comme
         line = token.line if line is None else line
         breaks = max(token.line - line, 0)
         if token.kind == "directive":
-            fresh = not pieces or pieces[-1].endswith("\n")
-            pieces.append("\n" * max(breaks, 0 if fresh else 1) + f"#{token.text}\n")
+            breaks = max(breaks, bool(pieces) and not pieces[-1].endswith("\n"))
+            pieces.append("\n" * breaks + f"#{token.text}\n")
             line = max(token.line, line) + 1
         else:
             space = token.space
@@ -399,17 +399,11 @@ def _is_wordlike(token: Token) -> bool:
 
 
 def _would_join(left: Token, right: Token) -> bool:
-    if _is_wordlike(left) and _is_wordlike(right):
-        return True
-    if left.kind == "word" or right.kind == "word":
-        return False
-    if left.text[-1:] + right.text[:1] in _OTHER_SIGNS:
-        return True
+    if (are_words := _is_wordlike(left) and _is_wordlike(right)) or "word" in (left.kind, right.kind):
+        return are_words
     match = _CODE.match(left.text + right.text)
-    return match is not None and match.end() > len(left.text)
-
-
-_OTHER_SIGNS = ("//", "/*", "<:", "<%", "%:", "%>", ":>")  # comments and digraphs
+    is_other = left.text[-1:] + right.text[:1] in "// /* <: <% %: %> :>"  # comments and digraphs
+    return is_other or (match is not None and match.end() > len(left.text))
 
 
 _INTEGER_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)")

@@ -12,10 +12,11 @@ from functools import lru_cache
 
 from tunesmith.csource.lex import CPP, Token, first_word, joined, layout, lex
 from tunesmith.csource.lex import directives as each_directive
-from tunesmith.csource.macros import Macro, read_macro
+from tunesmith.csource.macros import Macro, expanded, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.predefined import ABSENT, PLAIN, Predefined, target
-from tunesmith.csource.preprocess import Undecidable, decide
+from tunesmith.csource.preprocess import decided_defined
+from tunesmith.csource.readings import Undecidable, decide
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.device_words import CUDA, HIP, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
@@ -88,6 +89,48 @@ def decided(
     except Refusal as refusal:
         return placed(refusal, moved)
     return text
+
+
+def settled_text(text: str, own: Predefined) -> str:
+    """A template as it leaves for other programs: it asks for its own parameters and macros. What it asks
+    of a compiler stands there as numbers, with the question beside it."""
+    lines = list(each_directive(text))
+    taken = {_name(line.rest) for line in lines if line.word in ("define", "undef")}
+    read = [read_macro(f"{name} {value}") for name, value in own.macros]
+    macros = {one.name: one for one in read if isinstance(one, Macro) and one.name not in taken}
+    plain = {name: str(one.body[0]) for name, one in macros.items() if one.parameters is None}
+
+    def is_known(name: str) -> bool:
+        return name not in taken and (name in macros or ABSENT.fullmatch(name) is not None)
+
+    def with_values(code: str) -> str:
+        parts = [(part.lastgroup, part[0]) for part in CPP.finditer(code)]
+        return "".join(
+            _WORDS.sub(lambda word: plain.get(word[0], word[0]), one) if kind == "code" else one
+            for kind, one in parts
+        )
+
+    def answered(word: str, rest: str) -> str | None:
+        if word in ("ifdef", "ifndef"):
+            return str(int((rest in macros) == (word == "ifdef"))) if is_known(rest) else None
+        asked = lex(rest)
+        left = decided_defined(asked, macros, lambda name: not is_known(name))
+        found = [
+            "0" if token.kind == "word" and is_known(token.text) else token.text
+            for token in expanded(left, macros)
+        ]
+        return " ".join(found) if found != [token.text for token in asked] else None
+
+    done, pieces = 0, list[str]()
+    for word, rest, _, start, end in lines:
+        pieces.append(with_values(text[done:start]))
+        done, line = end, text[start:end]
+        if word == "define":
+            line = with_values(line)
+        elif word in ("if", "elif", "ifdef", "ifndef") and (answer := answered(word, rest)) is not None:
+            line = f"#{'elif' if word == 'elif' else 'if'} {answer}  // {word} {rest}"
+        pieces.append(line)
+    return "".join([*pieces, with_values(text[done:])])
 
 
 def _texts(tokens: Sequence[Token]) -> list[tuple[str, str]]:

@@ -247,6 +247,17 @@ class Template:
             refused=refused,
         )
 
+    def as_delivered(self, problem: Problem) -> str:
+        """The text for people and other programs; a stranger's asks for its own parameters alone."""
+        if not self.is_foreign:
+            return self.source
+        from tunesmith.problem.decided import settled_text, target_of
+
+        flags = (*problem.kernel.flags, *self.flags)
+        return settled_text(
+            self.source, target_of(self.language, self.built_for, problem.kernel.compiler, flags)
+        )
+
     def _decided(
         self, text: str, problem: Problem, headers: tuple[tuple[str, str], ...], flags: tuple[str, ...]
     ) -> tuple[str, str]:
