@@ -13,8 +13,7 @@ from tests.samples import a_device
 from tunesmith.csource.conditions import ConditionReader
 from tunesmith.csource.lex import lex
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.predefined import target
-from tunesmith.problem.decided import decided, settled_text
+from tunesmith.problem.decided import decided, settled_text, target_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.problem import Problem
@@ -295,35 +294,35 @@ def test_an_extension_decides_what_asks_for_it(extensions: tuple[str, ...]) -> N
 
 def test_what_pocl_tells_of_itself_is_told_for_it() -> None:
     text = "#if defined(__has_builtin) && __has_builtin(__builtin_nontemporal_store)\nint told;\n#endif\n"
-    targets = [target("opencl", 0, "", driver) for driver in ("OpenCL 3.0 PoCL 5", "OpenCL 3.0 other")]
+    targets = [
+        target_of("opencl", replace(a_device(), driver=driver))
+        for driver in ("OpenCL 3.0 PoCL 5", "OpenCL 3.0 other")
+    ]
     found = [decided(text, "", "opencl", own=one) for one in targets]
     assert ["told" in str(one) for one in found] == [True, False]
 
 
 def test_a_template_that_leaves_asks_for_its_own_parameters_alone() -> None:
-    text = """#define NEW (__CUDA_ARCH__ >= 900)
-#if N > 2 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    text = """#if N > 2 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 int a = __CUDA_ARCH__;  // __CUDA_ARCH__
-#elif defined(USE_ROCM) || NEW
+#elif defined(USE_ROCM)
 #endif
-#ifdef __CUDACC__
-#endif
-#ifndef N
-#endif
+#pragma unroll
 """
+    device = a_device(capability=80)
+    found = settled_text(text, target_of("cuda", device))
     assert (
-        settled_text(text, target("cuda", 80, ""))
-        == """#define NEW (800 >= 900)
-#if N > 2 && 1 && 800 >= 800  // if N > 2 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-int a = 800;  // __CUDA_ARCH__
-#elif 0 || NEW  // elif defined(USE_ROCM) || NEW
+        found
+        == """#define TARGET_CUDA_ARCH 800
+#if N > 2 && defined(TARGET_CUDA_ARCH) && TARGET_CUDA_ARCH >= 800
+int a = TARGET_CUDA_ARCH;  // __CUDA_ARCH__
+#elif defined(TARGET_USE_ROCM)
 #endif
-#if 1  // ifdef __CUDACC__
-#endif
-#ifndef N
-#endif
+#pragma unroll
 """
     )
+    before = decided(f"#define N 4\n{text}", "", "cuda", own=target_of("cuda", device))
+    assert str(decided(f"#define N 4\n{found}", "", "cuda")).split() == str(before).split()
 
 
 HEADER = """#ifndef OWN_H

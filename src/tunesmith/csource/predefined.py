@@ -100,8 +100,6 @@ _CLANG = (
     ("__has_builtin(name)", "TUNESMITH_HAS_##name"),
     *((f"TUNESMITH_HAS___builtin_{name}", "1") for name in _BUILTINS.split()),
 )
-_CPLUSPLUS = {"11": 201103, "14": 201402, "17": 201703, "20": 202002, "23": 202302}
-_STANDARD = re.compile(r"-std=c\+\+(\d\d)")
 
 
 def opencl_of(driver: str, flags: str, extensions: Iterable[str] | None = None) -> Predefined:
@@ -113,23 +111,6 @@ def opencl_of(driver: str, flags: str, extensions: Iterable[str] | None = None) 
     found = opencl(version, extensions or (), who, c_version)
     fast = (("__FAST_RELAXED_MATH__", "1"),) if "-cl-fast-relaxed-math" in flags else ()
     return Predefined((*found.macros, *fast, *(_CLANG if "PoCL" in driver else ())), who)
-
-
-def target(
-    language: str, capability: int, flags: str, driver: str = "", extensions: Iterable[str] = (),
-    architecture: str = "", compiler: str = "",
-) -> Predefined:  # fmt: skip
-    """What the compiler of a device is taken to define, by what is known of the device."""
-    if language == "opencl":
-        return opencl_of(driver, flags, extensions)
-    found = dict(assumed(language, capability).macros)
-    if standard := _STANDARD.search(flags):
-        found["__cplusplus"] = f"{_CPLUSPLUS.get(standard[1], 201703)}L"
-    if compiler == "nvcc" and found.pop("__CUDACC_RTC__", ""):
-        found["__NVCC__"] = "1"
-    if language == "hip" and architecture:
-        found[f"__{architecture}__"] = "1"
-    return Predefined(tuple(found.items()), "the device")
 
 
 # What a target that does not have them is known to lack.

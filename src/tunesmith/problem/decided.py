@@ -12,10 +12,9 @@ from functools import lru_cache
 
 from tunesmith.csource.lex import CPP, Token, first_word, joined, layout, lex
 from tunesmith.csource.lex import directives as each_directive
-from tunesmith.csource.macros import Macro, expanded, read_macro
+from tunesmith.csource.macros import Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.predefined import ABSENT, PLAIN, Predefined, target
-from tunesmith.csource.preprocess import decided_defined
+from tunesmith.csource.predefined import ABSENT, PLAIN, Predefined, assumed, opencl_of
 from tunesmith.csource.readings import Undecidable, decide
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
@@ -32,6 +31,8 @@ _LINE = re.compile(r'line\s+(\d{1,9})(?:\s+"[\w.+-]*")?')
 _RAW_STRING = re.compile(r"(?:u8|[uUL])?R\"")
 _TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+_STANDARD = re.compile(r"-std=c\+\+(\d\d)")
+_CPLUSPLUS = {"11": 201103, "14": 201402, "17": 201703, "20": 202002, "23": 202302}
 _MOST = 500_000  # characters
 _MOST_BLANK = 3  # lines in a row; more are a `#line`
 
@@ -45,12 +46,18 @@ def words_of(language: str) -> DeviceWords:
 def target_of(
     language: str, device: Device | None, compiler: str = "", flags: Sequence[str] = ()
 ) -> Predefined:
-    """What the compiler is taken to define; without a device, what is assumed of the language."""
+    """What the compiler is taken to define, by what is known of the device; None: what is assumed."""
     said = " ".join(flags)
-    if device is None:
-        return target(language, 0, said, compiler=compiler)
-    about = device.driver, device.extensions, device.target, compiler
-    return target(language, device.limits.capability, said, *about)
+    if language == languages.OPENCL.name:
+        return opencl_of(device.driver if device else "", said, device.extensions if device else ())
+    found = dict(assumed(language, device.limits.capability if device else 0).macros)
+    if standard := _STANDARD.search(said):
+        found["__cplusplus"] = f"{_CPLUSPLUS.get(standard[1], 201703)}L"
+    if compiler == "nvcc" and found.pop("__CUDACC_RTC__", ""):
+        found["__NVCC__"] = "1"
+    if language == languages.HIP.name and device is not None and device.target:
+        found[f"__{device.target}__"] = "1"
+    return Predefined(tuple(found.items()), "the device")
 
 
 @lru_cache(maxsize=1024)
@@ -92,45 +99,39 @@ def decided(
 
 
 def settled_text(text: str, own: Predefined) -> str:
-    """A template as it leaves for other programs: it asks for its own parameters and macros. What it asks
-    of a compiler stands there as numbers, with the question beside it."""
+    """A template as it leaves for other programs: it asks for its own parameters and macros. What it asks of
+    a compiler are macros of its own by then, with the values that were judged."""
     lines = list(each_directive(text))
     taken = {_name(line.rest) for line in lines if line.word in ("define", "undef")}
-    read = [read_macro(f"{name} {value}") for name, value in own.macros]
-    macros = {one.name: one for one in read if isinstance(one, Macro) and one.name not in taken}
-    plain = {name: str(one.body[0]) for name, one in macros.items() if one.parameters is None}
+    values = {name.partition("(")[0]: (name, value) for name, value in own.macros}
+    used: dict[str, str] = {}
 
-    def is_known(name: str) -> bool:
-        return name not in taken and (name in macros or ABSENT.fullmatch(name) is not None)
-
-    def with_values(code: str) -> str:
-        parts = [(part.lastgroup, part[0]) for part in CPP.finditer(code)]
-        return "".join(
-            _WORDS.sub(lambda word: plain.get(word[0], word[0]), one) if kind == "code" else one
-            for kind, one in parts
-        )
-
-    def answered(word: str, rest: str) -> str | None:
-        if word in ("ifdef", "ifndef"):
-            return str(int((rest in macros) == (word == "ifdef"))) if is_known(rest) else None
-        asked = lex(rest)
-        left = decided_defined(asked, macros, lambda name: not is_known(name))
-        found = [
-            "0" if token.kind == "word" and is_known(token.text) else token.text
-            for token in expanded(left, macros)
-        ]
-        return " ".join(found) if found != [token.text for token in asked] else None
+    def renamed(word: re.Match[str]) -> str:
+        name = word[0]
+        if name in taken or not (name in values or ABSENT.fullmatch(name)):
+            return name
+        used[name] = f"TARGET_{name.strip('_')}"
+        return used[name]
 
     done, pieces = 0, list[str]()
-    for word, rest, _, start, end in lines:
-        pieces.append(with_values(text[done:start]))
-        done, line = end, text[start:end]
-        if word == "define":
-            line = with_values(line)
-        elif word in ("if", "elif", "ifdef", "ifndef") and (answer := answered(word, rest)) is not None:
-            line = f"#{'elif' if word == 'elif' else 'if'} {answer}  // {word} {rest}"
-        pieces.append(line)
-    return "".join([*pieces, with_values(text[done:])])
+    for start, end in (
+        *((d.start, d.end) for d in lines if d.word in ("pragma", "include")),
+        (len(text),) * 2,
+    ):
+        parts = [(part.lastgroup, part[0]) for part in CPP.finditer(text[done:start])]
+        pieces += [_WORDS.sub(renamed, part) if kind == "code" else part for kind, part in parts]
+        pieces.append(text[start:end])
+        done = end
+    known = [
+        (new, values[name][0].removeprefix(name), values[name][1])
+        for name, new in used.items()
+        if name in values
+    ]
+    defined = [f"#define {new}{takes} {value}\n" for new, takes, value in known]
+    defined += [
+        f"#define {n} {v}\n" for n, v in own.macros if "__has_builtin" in used and n.startswith("TUNE")
+    ]
+    return "".join([*defined, *pieces])
 
 
 def _texts(tokens: Sequence[Token]) -> list[tuple[str, str]]:

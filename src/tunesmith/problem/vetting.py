@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tunesmith.csource.lex import Token, first_word, lex
+from tunesmith.csource.lex import directives as each_directive
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.problem import languages
 from tunesmith.problem.decided import decided, defined_by, directives, placed, user_words, words_of
@@ -21,6 +22,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
 from tunesmith.problem.vetting_waits import judge_waits
 from tunesmith.problem.vetting_words import UnitWords, judge_unit
+from tunesmith.space.expr import Undefined
 
 _OVERLAPPING = 90  # the first capability of devices on which launches overlap
 
@@ -79,12 +81,38 @@ def _judge_expanded(tokens: Sequence[Token], user: UserWords, flags: Sequence[st
 
 
 def foreign_fault(problem: Problem, template: Template) -> str | None:
-    """Why nothing may be built of a template that a stranger wrote: by its default, and its flags. Every
-    other configuration is vetted when it is built."""
+    """Why nothing may be built of a template that a stranger wrote: by its flags, its default, and the values
+    that its conditions ask for. Every configuration is vetted when it is built."""
     template = replace(template, is_foreign=True)
-    variant = builds_of(problem, template, template.default)[0].variant
     capability = template.built_for.limits.capability if template.built_for is not None else 0
-    return variant_fault(variant, capability) or vet_flags(template.flags, variant.language)
+    asked = _asked_for(template)
+    values = ((param.name, value) for param in template.space.params for value in param.values)
+    changed = (template.default.replace(name, value) for name, value in values if name in asked)
+    for config in dict.fromkeys((template.default, *changed)):
+        try:
+            variant = builds_of(problem, template, config)[0].variant
+        except Undefined:
+            continue  # there is no such build
+        if fault := variant_fault(variant, capability):
+            return fault
+    return vet_flags(template.flags, template.language)
+
+
+def _asked_for(template: Template) -> set[str]:
+    """Names in its conditions, and in what those stand for."""
+    found: set[str] = set()
+    bodies = {name: expr.names for name, expr in template.defines}
+    for word, rest, *_ in each_directive(template.source):
+        names = re.findall(r"[A-Za-z_]\w*", rest)
+        if word == "define" and names:
+            bodies[names[0]] = bodies.get(names[0], frozenset()) | {*names[1:]}
+        elif word in ("if", "elif", "ifdef", "ifndef"):
+            found.update(names)
+    more = found
+    while more:
+        more = {other for name in more for other in bodies.get(name, ())} - found
+        found |= more
+    return found
 
 
 def variant_fault(variant: Variant, capability: int) -> str:
