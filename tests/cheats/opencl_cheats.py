@@ -386,7 +386,7 @@ CHEATS: dict[str, Cheat] = {
         rule="directive",
         begin="\n#ifdef unix\nif (d == 300) return;\n#endif\n",
     ),
-    "line": Cheat(
+    "line_of_a_condition": Cheat(
         "judge",
         "skips a size where it is compiled as it was written, and not as it was expanded",
         at="vetting",
