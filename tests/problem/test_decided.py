@@ -350,6 +350,18 @@ def test_macros_of_the_users_headers_are_put_in_place(code: str, expected: str) 
     assert '#include "own.h"' in str(text)
 
 
+def test_what_the_users_headers_ask_for_stays_defined_and_writes_nothing_there() -> None:
+    header = "__device__ float f(float a) { if (a > DIM) return T(a); return a * OTHER; }\n"
+    own = f'#define T (float)\n#include "own.h"\n{CUDA}'
+    defines = (
+        '#define DIM 4\n#define T (float)\n#define OTHER 1; asm("trap;")\n#define UNUSED 7\n#define if asm\n'
+    )
+    text = decided(f'{defines}#include "own.h"\n{CUDA}', own, "cuda", (("own.h", header),))
+    lines = [line for line in str(text).splitlines() if line.startswith("#")]
+    assert lines == ["#define DIM 4", "#define T (float)", '#include "own.h"']
+    assert vetted(str(text), own, "cuda", (header,), (), (), (("own.h", header),)) == text
+
+
 @pytest.mark.parametrize("code", ["x[0] = SELF(2);", 'JOIN(as, m)("trap;");', "x[0] = MORE;"])
 def test_none_is_left_that_a_compiler_would_expand_again(code: str) -> None:
     own = f'#include "own.h"\n{CUDA}'

@@ -14,12 +14,12 @@ _BITS = 64
 
 
 @dataclass(frozen=True)
-class _Number:
+class _Intmax:
     value: int
     unsigned: bool = False
 
     @classmethod
-    def wrapped(cls, value: int, unsigned: bool) -> _Number:
+    def wrapped(cls, value: int, unsigned: bool) -> _Intmax:
         """As compilers do where a number has no room."""
         value &= (1 << _BITS) - 1
         return cls(value if unsigned or value >> (_BITS - 1) == 0 else value - (1 << _BITS), unsigned)
@@ -47,7 +47,7 @@ class ConditionReader:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _ternary(self, depth: int, counts: bool) -> _Number:
+    def _ternary(self, depth: int, counts: bool) -> _Intmax:
         """`counts`: what is not evaluated may divide by zero."""
         if depth > _MAX_DEPTH:
             raise Unreadable("it is nested too deep")
@@ -59,9 +59,9 @@ class ConditionReader:
         if self._next().text != ":":
             raise Unreadable("a `?` has no `:`")
         no = self._ternary(depth + 1, counts and test.value == 0)
-        return _Number.wrapped((yes if test.value else no).value, yes.unsigned or no.unsigned)
+        return _Intmax.wrapped((yes if test.value else no).value, yes.unsigned or no.unsigned)
 
-    def _binary(self, least: int, depth: int, counts: bool) -> _Number:
+    def _binary(self, least: int, depth: int, counts: bool) -> _Intmax:
         left = self._unary(depth + 1, counts)
         while LEVELS.get(self._peek(), 0) >= least:
             op = self._next().text
@@ -70,13 +70,13 @@ class ConditionReader:
             left = _applied(op, left, right, counts)
         return left
 
-    def _unary(self, depth: int, counts: bool) -> _Number:
+    def _unary(self, depth: int, counts: bool) -> _Intmax:
         if depth > _MAX_DEPTH:
             raise Unreadable("it is nested too deep")
         token = self._next()
         if token.text in ("!", "-", "+", "~"):
             inner = self._unary(depth + 1, counts)
-            return _Number.wrapped(unary(token.text, inner.value), inner.unsigned and token.text != "!")
+            return _Intmax.wrapped(unary(token.text, inner.value), inner.unsigned and token.text != "!")
         if token.text == "(":
             value = self._ternary(depth + 1, counts)
             if self._next().text != ")":
@@ -87,11 +87,11 @@ class ConditionReader:
         if token.kind == "word":
             if self._peek() == "(":  # __has_include(<x>) and its like: a call of what is no macro
                 raise Unreadable(f"{token.text}(...) has no meaning here")
-            return _Number(int(token.text == "true"))
+            return _Intmax(int(token.text == "true"))
         raise Unreadable(f"`{token.text}` is no integer")
 
 
-def _literal(text: str) -> _Number:
+def _literal(text: str) -> _Intmax:
     number = read_number(text)
     if not isinstance(number, int):
         raise Unreadable(f"`{text}` is no integer")
@@ -99,18 +99,18 @@ def _literal(text: str) -> _Number:
     unsigned = "u" in text.lower() or (number >> (_BITS - 1) != 0 and not is_decimal)
     if number >> (_BITS if unsigned else _BITS - 1):
         raise Unreadable(f"`{text}` has no room in {_BITS} bits")
-    return _Number(number, unsigned)
+    return _Intmax(number, unsigned)
 
 
-def _applied(op: str, left: _Number, right: _Number, counts: bool) -> _Number:
+def _applied(op: str, left: _Intmax, right: _Intmax, counts: bool) -> _Intmax:
     shifts = op in ("<<", ">>")
     unsigned = left.unsigned or (right.unsigned and not shifts)
-    a = _Number.wrapped(left.value, unsigned).value
-    b = right.value if shifts else _Number.wrapped(right.value, unsigned).value
+    a = _Intmax.wrapped(left.value, unsigned).value
+    b = right.value if shifts else _Intmax.wrapped(right.value, unsigned).value
     value = binary(op, a, b)
     has_no_room = op == "/" and value == 1 << (_BITS - 1) and not unsigned  # the least number by -1
     if counts and (value is None or has_no_room):
         raise Unreadable(
             f"it shifts by {b}" if shifts else f"it divides {a} by {b}" if b else "it divides by zero"
         )
-    return _Number.wrapped(value or 0, unsigned and op not in COMPARISONS)
+    return _Intmax.wrapped(value or 0, unsigned and op not in COMPARISONS)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tunesmith.csource.lex import Token, first_word, lex
-from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion
+from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import Preprocessor, decided_defined
@@ -111,12 +112,13 @@ def decide(
     may_differ: Callable[[str], bool],
     defines: Iterable[tuple[str, str]] = (),
     headers: Iterable[tuple[str, str]] = (),
+    may_stay: Callable[[Macro], bool] = lambda _macro: False,
 ) -> tuple[Token, ...]:
     """What is left where the compiler defines what `target` says: no macro and no condition. `#include`,
-    `#line` and `#pragma` stay. Of `headers`, the user's own as included -> text, the macros are taken.
-    `may_differ`: whether compilers may define a name that `target` does not have; no condition may ask for
-    one. Raises Unreadable."""
-    work = _Deciding(target, may_differ, dict(headers))
+    `#line` and `#pragma` stay. Of `headers`, the user's own as included -> text, the macros are taken; what
+    they ask for stays defined where `may_stay` says so. `may_differ`: whether compilers may define a name
+    that `target` does not have; no condition may ask for one. Raises Unreadable."""
+    work = _Deciding(target, may_differ, dict(headers), may_stay)
     for name, value in defines:
         work.define(f"{name} {value}", 0)
     for token in tokens:
@@ -126,21 +128,32 @@ def decide(
 
 class _Deciding(_Strict):
     def __init__(
-        self, target: Predefined, may_differ: Callable[[str], bool], headers: Mapping[str, str]
+        self,
+        target: Predefined,
+        may_differ: Callable[[str], bool],
+        headers: Mapping[str, str],
+        may_stay: Callable[[Macro], bool],
     ) -> None:
         Preprocessor.__init__(self, True, headers, "there", target)
-        self._may_differ = may_differ
+        self._may_differ, self._may_stay = may_differ, may_stay
+        self._header_words = frozenset[str]().union(*map(_words_of, headers.values()))
 
     def take(self, token: Token) -> None:
         if not self._inside or token.kind == "directive":
             super().take(token)
 
     def _directive(self, word: str, rest: str, token: Token) -> None:
-        if word == "include" and not self._inside:
+        if not self._inside and (word == "include" or self._is_for_headers(word, rest)):
             self.done.append(token)
         if word == "error" and not self._inside:
             raise Unreadable(f"the file says #error {rest}", token.line)
         super()._directive(word, rest, token)
+
+    def _is_for_headers(self, word: str, rest: str) -> bool:
+        if word == "undef":
+            return rest in self._header_words and rest in self._macros and self._may_stay(self._macros[rest])
+        macro = read_macro(rest) if word == "define" else ""
+        return isinstance(macro, Macro) and macro.name in self._header_words and self._may_stay(macro)
 
     def _include(self, name: str, line: int) -> None:
         """Its macros alone. It is the user's own: what cannot be followed there defines none."""
@@ -178,3 +191,8 @@ class _Deciding(_Strict):
 @lru_cache(maxsize=512)
 def _directives_of(header: str) -> tuple[Token, ...]:
     return tuple(token for token in lex(header) if token.kind == "directive")
+
+
+@lru_cache(maxsize=512)
+def _words_of(header: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d]\w*", header))

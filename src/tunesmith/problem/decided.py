@@ -1,7 +1,8 @@
 """A stranger's source as one text for the device at hand: macros expanded, conditions decided, once.
 
 What is left has no macro of its own and no condition, so that whoever compiles it, here or in the user's
-program, reads what was judged. Only `#include`, `#pragma` and `#line` remain.
+program, reads what was judged. Only `#include`, `#pragma` and `#line` remain, and numbers that the user's own
+headers ask for.
 """
 
 from __future__ import annotations
@@ -81,10 +82,15 @@ def decided(
         is_known = ABSENT.fullmatch(name) or (name in user.words and name not in _OF_A_LINE)
         return bool(is_compilers) and not is_known
 
+    def may_stay(macro: Macro) -> bool:
+        """For the user's headers to ask for: a number, or what the user defines so; no more"""
+        is_number = macro.parameters is None and all(token.kind == "number" for token in macro.body)
+        return is_number or (macro.name, " ".join(map(str, macro.body))) in user.defines
+
     try:
         tokens = lex(_plain(source))
         moved += directives(tokens, words, user)
-        left = decide(tokens, known, may_differ, defined_by(flags), headers)
+        left = decide(tokens, known, may_differ, defined_by(flags), headers, may_stay)
         if _texts(left) == _texts(tokens):
             return source
         text = _without_gaps(layout(left, 1, with_comments=True))
@@ -188,13 +194,16 @@ def user_words(original: str, headers: tuple[str, ...]) -> UserWords:
         pragmas=frozenset(" ".join(rest.split()) for word, rest in lines if word == "pragma"),
         text="\n".join(texts),
         states=frozenset(kept_by(headers)),
-        header_macros=frozenset(
-            (macro.name, macro.parameters is not None)
-            for text in texts[1:]
-            for word, rest, *_ in each_directive(text)
-            if word == "define" and isinstance(macro := read_macro(rest), Macro)
+        header_macros=frozenset((m.name, m.parameters is not None) for t in texts[1:] for m in _macros(t)),
+        defines=frozenset(
+            (m.name, " ".join(map(str, m.body))) for m in _macros(texts[0]) if not m.parameters
         ),
     )
+
+
+def _macros(text: str) -> Iterator[Macro]:
+    read = (read_macro(rest) for word, rest, *_ in each_directive(text) if word == "define")
+    return (macro for macro in read if isinstance(macro, Macro))
 
 
 def _plain(source: str) -> str:

@@ -48,6 +48,7 @@ class UserWords:
     text: str
     states: frozenset[str]  # what headers have that outlives a launch and can be written, and what uses it
     header_macros: frozenset[tuple[str, bool]] = frozenset()  # and whether each takes arguments
+    defines: frozenset[tuple[str, str]] = frozenset()  # of the original, without those that take arguments
 
 
 def listed(text: str) -> frozenset[str]:

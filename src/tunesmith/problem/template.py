@@ -15,8 +15,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.problem.template_source import without_block
-from tunesmith.problem.template_text import macro_lines, tuned_header, with_counts
+from tunesmith.problem.template_source import macro_lines, tuned_header, with_counts, without_block
 from tunesmith.space import vector
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.expr import Expr, Undefined, parse, unparse

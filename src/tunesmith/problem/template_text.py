@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tunesmith.problem.problem import Argument, Launch
 from tunesmith.problem.problem_text import toml_string
-from tunesmith.problem.template_source import WORD
-from tunesmith.space.params import Config
 
 WIDTH = 117  # of a line of the declaration, behind its comment sign
 MOST_LINES = 40  # with more, short conditions share lines
 _MOST_APART = {"answers": 3, "defines": 2}  # with more, they share lines anyway
 Pairs = Sequence[tuple[str, str]]  # a name, and what stands behind its equals sign
 Tables = Sequence[tuple[str, Pairs]]
-_UNROLL = re.compile(r"(?<=pragma unroll)[^\n]*")
-_BLANKS = "\\ \t"
 
 
 @dataclass(frozen=True)
@@ -220,43 +216,3 @@ def remarks(toml: str) -> dict[str, str]:
     """What stands behind an entry on its line, by the entry's name."""
     found = [_REMARK.fullmatch(line) for line in toml.splitlines()]
     return {name: one[2] for one in found if one for name in re.findall(r"\w+", one[1])}
-
-
-# -- of a tuned kernel --------------------------------------------------------------------------------------
-
-
-def with_counts(text: str, values: Mapping[str, object]) -> str:
-    """`#pragma unroll N` with the value of N: nvcc's host compiler expands no macro in a pragma."""
-
-    def counted(pragma: re.Match[str]) -> str:
-        return WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0])
-
-    return _UNROLL.sub(counted, text)
-
-
-def macro_lines(macros: Iterable[tuple[str, object]]) -> str:
-    return "".join(f"#define {name} {value}\n" for name, value in macros)
-
-
-def describe_launch(launch: Launch) -> str:
-    grid, block, own = (
-        ", ".join(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
-    )
-    shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
-    # Each only where it is said: a text that changes would make another variant of every kernel known so far.
-    cluster = f", clusters of ({own})" if launch.cluster else ""
-    cooperative = ", cooperative" if launch.cooperative else ""
-    pdl = ", programmatic dependent launch" if launch.pdl else ""
-    when = f", where {launch.when.text}" if launch.when is not None else ""
-    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}{when}"
-    return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
-
-
-def tuned_header(name: str, config: Config, launches: tuple[Launch, ...], flags: tuple[str, ...]) -> str:
-    """How to use the file, in the file: what is compiled and timed is, to the byte, what is delivered."""
-    lines = [f"{name}, tuned by Tunesmith: {config}"]
-    lines += [f"launch {describe_launch(launch)}" for launch in launches]
-    if flags:
-        lines.append(f"build with {' '.join(flags)}")
-    # A backslash at the end of a line would swallow the next one, even with blanks behind it.
-    return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())

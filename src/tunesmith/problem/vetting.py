@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from tunesmith.csource.lex import Token, first_word, lex
 from tunesmith.csource.lex import directives as each_directive
+from tunesmith.csource.macros import Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.problem import languages
 from tunesmith.problem.decided import decided, defined_by, directives, placed, user_words, words_of
@@ -44,10 +45,11 @@ def vetted(
     headers: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
     overlapping: tuple[str, ...] = (),
+    included: tuple[tuple[str, str], ...] = (),
 ) -> str | Refusal:
     """What may be compiled: the text with its macros expanded and its conditions decided, as it was judged; a
-    text that came so, as it came."""
-    text = decided(source, original, language, (), flags)
+    text that came so, as it came. `included`: the headers, as included -> text."""
+    text = decided(source, original, language, included, flags)
     if isinstance(text, Refusal) or not languages.named(language).is_c_family:
         return text
     words, user = words_of(language), user_words(original, headers)
@@ -68,11 +70,13 @@ def vetted(
 
 def _judge_expanded(tokens: Sequence[Token], user: UserWords, flags: Sequence[str]) -> None:
     """No word is left of which a header or a flag of the user's makes another: the compiler would."""
-    given = frozenset((name, False) for name, _ in defined_by(flags))
-    includes = {
-        first_word(t.text)[1] for t in tokens if t.kind == "directive" and t.text.startswith("include")
-    }
-    names = given | (user.header_macros if includes & user.includes else frozenset())
+    lines = [first_word(token.text) for token in tokens if token.kind == "directive"]
+    stays = [
+        macro for word, rest in lines if word == "define" and isinstance(macro := read_macro(rest), Macro)
+    ]
+    names = {(name, False) for name, _ in defined_by(flags)} | {(m.name, bool(m.parameters)) for m in stays}
+    if any(word == "include" and rest in user.includes for word, rest in lines):
+        names |= user.header_macros
     for at, token in enumerate(tokens if names else ()):
         calls = at + 1 < len(tokens) and tokens[at + 1].text == "("
         if token.kind == "word" and ((token.text, False) in names or (calls and (token.text, True) in names)):
@@ -121,7 +125,7 @@ def variant_fault(variant: Variant, capability: int) -> str:
         return variant.refused
     original, *headers = variant.made_from
     overlapping = () if 0 < capability < _OVERLAPPING else variant.overlapping
-    about = (tuple(headers), variant.flags, overlapping)
+    about = (tuple(headers), variant.flags, overlapping, variant.headers)
     found = vetted(variant.source, original, variant.language, *about)
     if isinstance(found, Refusal):
         return str(found)
