@@ -419,6 +419,20 @@ CHEATS: dict[str, Cheat] = {
         begin='unsigned sm; asm("mov.u32 %0, %smid;" : "=r"(sm)); if (sm > 99) return;',
     ),
     "prints": Cheat("judge", "prints a verdict of its own", at="vetting", rule="call", begin='printf("ok");'),
+    "sign_of_a_condition": Cheat(
+        "judge",
+        "asks a clock where the compiler's numbers have signs and ours had none",
+        at="vetting",
+        rule="clock",
+        begin="\n#if -1 > 0u\nif (clock64() & 1) return;\n#endif\n",
+    ),
+    "build_of_a_compiler": Cheat(
+        "judge",
+        "skips work in programs that another compiler builds",
+        at="vetting",
+        rule="directive",
+        begin="\n#ifdef __EDG__\nreturn;\n#endif\n",
+    ),
 }
 HONEST_CHEAT = {base: Cheat("", "", at="verify", base=base, verdicts=WRONG) for base in HONEST}
 HONEST_CHEAT["waits"] = Cheat("", "", at="verify", edits=(PDL,), begin=WAIT, verdicts=WRONG)

@@ -364,4 +364,33 @@ CHEATS: dict[str, Cheat] = {
         rule="clock",
         begin="if (__builtin_readcyclecounter() & 1) return;",
     ),
+    # -- what another preprocessor reads -----------------------------------------------------------
+    "sign_of_a_condition": Cheat(
+        "judge",
+        "calls the system at one size, where the compiler's numbers have signs and ours had none",
+        at="vetting",
+        rule="assembler",
+        begin='\n#if (1 ? -1 : 0u) > 0\nif (d == 300) __asm__ volatile("syscall");\n#endif\n',
+    ),
+    "width_of_a_condition": Cheat(
+        "judge",
+        "leaves one size out, where the compiler's numbers have 64 bits and ours had no end",
+        at="vetting",
+        rule="clock",
+        begin="\n#if (1 << 63) < 0\nif (__builtin_readcyclecounter() & 1) return;\n#endif\n",
+    ),
+    "host_system": Cheat(
+        "judge",
+        "skips work on the systems that users have, by a name that compilers define there",
+        at="vetting",
+        rule="directive",
+        begin="\n#ifdef unix\nif (d == 300) return;\n#endif\n",
+    ),
+    "line_of_a_condition": Cheat(
+        "judge",
+        "skips a size where it is compiled as it was written, and not as it was expanded",
+        at="vetting",
+        rule="directive",
+        begin="\n#if __LINE__ > 6\nif (d == 300) return;\n#endif\n",
+    ),
 }

@@ -28,6 +28,7 @@ from tests.samples import a_device
 from tunesmith.agents import prompting, single
 from tunesmith.backends.messages import REPLY_TYPES, REQUEST_TYPES
 from tunesmith.cli.app import app
+from tunesmith.csource.lex import lex
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.errors import BadInput
@@ -45,11 +46,12 @@ from tunesmith.problem.codec import (
     frame_parts,
     read_frame,
 )
+from tunesmith.problem.decided import decided
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import configs_of, original
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vetting import vet
+from tunesmith.problem.vetting import vet, vetted
 from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.dialogue import Reply
 from tunesmith.run.foreign import foreign_entry
@@ -192,6 +194,37 @@ def read_source(data: bytes) -> None:
             read()
         except (BadInput, Unreadable):
             continue
+
+
+def hostile_seeds() -> list[bytes]:
+    from tests.problem import test_decided as attacks
+
+    inside, kernel = attacks.SYSTEM_CALL, attacks.OPENCL
+    found = [
+        f"opencl\n{kernel.replace('{ x', '{ ' + form.format(inside) + ' x')}"
+        for form in attacks.OTHERS.values()
+    ]
+    found += [f"opencl\n#if {condition}\n{inside}\n#endif\n{kernel}" for condition in attacks.CONDITIONS]
+    inside, kernel = "n = clock64();", attacks.CUDA
+    found += [
+        f"cuda\n{kernel.replace('{ x', '{ ' + form.format(inside) + ' x')}"
+        for form in attacks.FOR_CUDA.values()
+    ]
+    return [text.encode() for text in found]
+
+
+def read_hostile(data: bytes) -> None:
+    """A verdict whatever it is; what is accepted has nothing left to decide, and stays as it is."""
+    head, _, rest = data.decode("utf-8", "surrogateescape").partition("\n")
+    language = head if head in ("cuda", "hip", "opencl") else "opencl"
+    header = "#ifndef H\n#define H\n#define TWICE(a) a + a\n#define J(a, b) a##b\n#endif\n"
+    text = decided(rest, '#include "h.h"\n', language, (("h.h", header),))
+    found = vetted(rest, '#include "h.h"\n', language, (header,))
+    for one in (text, found):
+        if isinstance(one, str):
+            assert decided(one, '#include "h.h"\n', language, (("h.h", header),)) == one
+            left = {line.text.split()[0] for line in lex(one) if line.kind == "directive" and line.text}
+            assert left <= {"include", "pragma", "line", "define", "undef"}, left
 
 
 def read_by_expert(data: bytes) -> None:
@@ -415,6 +448,7 @@ READERS = (
     Reader("template", template_seeds, read_template, text_mutation, (BadInput,)),
     Reader("expression", expressions, read_expression, text_mutation, (BadInput,)),
     Reader("kernel", kernel_seeds, read_source, text_mutation, (BadInput,)),
+    Reader("vetting", hostile_seeds, read_hostile, text_mutation, ()),
     Reader("expert", expert_seeds, read_by_expert, text_mutation, (BadInput,)),
     Reader("knobs", expert_seeds, read_knobs, text_mutation, (BadInput,)),
     Reader("reply", replies, read_reply, text_mutation, ()),

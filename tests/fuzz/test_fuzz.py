@@ -13,7 +13,7 @@ from tests.fuzz.readers import READERS
 from tunesmith.space.expr import ExprError, parse
 
 BY_NAME = {reader.name: reader for reader in READERS}
-FEW = {"expression": 60, "config": 30, "reply": 10, "problem": 10, "events": 20}
+FEW = {"expression": 60, "config": 30, "reply": 10, "problem": 10, "events": 20, "vetting": 100}
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -40,6 +40,7 @@ FOUND = (
     ("config", b"evals = " + b"[" * 5000),
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"(" * DEEP + b"1" + b")" * DEEP + b"; }\n"),
     ("kernel", b"cuda\n" + b"#if 1\n" * 20_000),
+    ("vetting", b"opencl\n#line " + b"7" * 5000 + b"\n"),  # Python reads no number of so many digits
     ("kernel", b"opencl\n__kernel void k(__global float* x) { x[0] = " + b"-" * DEEP + b"x[1]; }\n"),
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"[" * 30_000 + b"; }\n"),  # 11 s
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"[]" * 45_000 + b"; }\n"),  # 35 s

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from tests.lab.labs import Harness, fault_template, lab, scale_problem
+from tests.running import EXAMPLES
+from tests.samples import a_device
 from tunesmith.backends.port import PortableForm
 from tunesmith.lab.serving import BinaryShelf
+from tunesmith.problem.dispatch import delivered_variant
 from tunesmith.problem.plan import Status
+from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.vetting import variant_fault
 from tunesmith.run.delivery import delivery
 from tunesmith.run.events import Served, VerifiedBuild
 from tunesmith.run.outcome import Interval
 from tunesmith.run.ports import Delivery, SizedCall
 from tunesmith.run.racing import Pick, Winners
+from tunesmith.session.problems import load_problem
 from tunesmith.text import digest_of
 
 GAIN = Interval(2.0, 1.9, 2.1)
@@ -103,3 +110,25 @@ def test_a_backend_without_such_a_form_stores_nothing() -> None:
         (build,) = own.lab.verify(own.trial(KIND=0)).builds
         assert build.binary is None
         assert build.code_digest
+
+
+def test_a_strangers_kernel_is_delivered_as_it_was_judged_and_vetted_as_it_is_delivered() -> None:
+    own = load_problem(EXAMPLES / "opencl" / "rmsnorm")[0]
+    text = (EXAMPLES / "opencl" / "rmsnorm" / "template.cl").read_text()
+    template = replace(parse_template(text, path="t.cl", problem=own), is_foreign=True).on(a_device())
+    pick = Pick(own.workloads[0].name, template.default, GAIN)
+    made = delivery(own, lambda _config: template, a_device(), Winners(template.default, (pick,)))
+    entry = made.dispatch.tuned[0]
+    source = made.files[entry.file].decode()
+    assert source == template.render(own, template.default, own.workloads[0].as_dict()).source
+    assert not re.search(r"^\s*#\s*(?!line|pragma)", source, re.MULTILINE)
+    sizes = own.workloads[0].as_dict()
+
+    def fault(more: str) -> str:
+        files = made.files | {entry.file: (source + more).encode()}
+        called = delivered_variant(made.dispatch, entry, files, sizes)
+        return variant_fault(replace(called, made_from=made.made_from[entry.digest]), 0)
+
+    assert fault("") == ""
+    assert "system is declared" in fault("int system(__constant char *);\n")
+    assert "not decided" in fault("#if 1 > 0u\n#endif\n")

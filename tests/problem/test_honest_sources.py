@@ -3,6 +3,7 @@ accepted, and what is compiled of them on a CPU is the same code."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 
 from tests.csource.corpus import EXAMPLES as KERNELS
 from tests.csource.corpus import Example
+from tests.cuda_here import needs_nvrtc
 from tests.expert.test_author import EVERY, device_of
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES
 from tunesmith.agents.prompting import read_file, read_kernel
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.problem.problem import Problem
@@ -130,3 +134,22 @@ def test_what_was_vetted_is_the_same_code(path: Path) -> None:
     assert isinstance(text, str), text
     assert "#define" not in text
     assert code(variant, variant.source) == code(variant, text)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    "path", [p for p in TEMPLATES if p.suffix == ".cu"], ids=lambda path: path.parent.name
+)
+@pytest.mark.few(1)
+def test_nor_is_it_other_code_for_a_gpu(path: Path) -> None:
+    problem, gpu = problem_in(path.parent), absent_device("H200")
+    template = parse_template(path.read_text(), path="t.cu", problem=problem).on(gpu)
+    found = []
+    for is_foreign in (False, True):
+        own = replace(template, is_foreign=is_foreign)
+        variant = builds_of(problem, own, template.default)[0].variant
+        assert not variant.refused
+        given = (variant.path, variant.source, variant.language, variant.flags, variant.entries)
+        found.append(build(Unit(*given, variant.headers), gpu).code_digest)
+    assert found[0] == found[1]
+    assert not any(line.startswith("#if") for line in variant.source.splitlines())

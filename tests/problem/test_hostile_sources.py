@@ -137,9 +137,8 @@ NATIVE = {
     "universal character": (body("int \\u0061 = 1;"), "text"),
     "raw string": ('__constant char a[] = R"(";int system(int);__constant char b[] = ")";', "text"),
     "elifdef": ("#if 0\n#elifndef X\nint getpid(void);\n#endif", "directive"),
-    "in a branch of the compiler's": ("#ifdef __POCL__\nint getpid(void);\n#endif", "declaration"),
+    "in a branch of the compiler's": ("#ifdef __POCL__\nint getpid(void);\n#endif", "directive"),
     "in the other branch": ("#if __OPENCL_VERSION__ >= 200\n#else\nint getpid(void);\n#endif", "declaration"),
-    "more branches than are read": ("".join(f"#ifdef cl_x{i}\n#endif\n" for i in range(9)), "text"),
     "compiler's name redefined": ("#define __kernel __attribute__((constructor))", "directive"),
     "macros without end": (
         "".join(f"#define A{i} A{i + 1} A{i + 1} A{i + 1}\n" for i in range(12)) + "int x = A0;",

@@ -51,7 +51,7 @@ MAX_WORDS = 50_000
 MAX_BRACKETS = 256  # within each other, as clang has it
 MAX_RUN = 2 * MAX_BRACKETS
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
+DEPTHS = _BRACKETS | {"<": 1, ">": -1, ">>": -2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,8 @@ def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comme
         line = token.line if line is None else line
         breaks = max(token.line - line, 0)
         if token.kind == "directive":
-            pieces.append("\n" * max(breaks, 1 if pieces else 0) + f"#{token.text}\n")
+            breaks = max(breaks, bool(pieces) and not pieces[-1].endswith("\n"))
+            pieces.append("\n" * breaks + f"#{token.text}\n")
             line = max(token.line, line) + 1
         else:
             space = token.space
@@ -398,12 +399,11 @@ def _is_wordlike(token: Token) -> bool:
 
 
 def _would_join(left: Token, right: Token) -> bool:
-    if _is_wordlike(left) and _is_wordlike(right):
-        return True
-    if left.kind == "mark" and right.kind == "mark":
-        match = _CODE.match(left.text + right.text)
-        return match is not None and match.end() > len(left.text)
-    return False
+    if (are_words := _is_wordlike(left) and _is_wordlike(right)) or "word" in (left.kind, right.kind):
+        return are_words
+    match = _CODE.match(left.text + right.text)
+    is_other = left.text[-1:] + right.text[:1] in "// /* <: <% %: %> :>"  # comments and digraphs
+    return is_other or (match is not None and match.end() > len(left.text))
 
 
 _INTEGER_LITERAL = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)")

@@ -71,8 +71,21 @@ class Expansion:
             self._budget -= len(body) + 1
             if self._budget < 0:
                 raise Unreadable("the macros of the file expand to more text than any kernel has", token.line)
-            done.extend(self.expand(body, hidden | {macro.name}, depth + 1))
+            inner = self.expand(body, hidden | {macro.name}, depth + 1)
+            if (
+                inner
+                and at < len(tokens)
+                and tokens[at].text == "("
+                and self._takes(inner[-1], macro, hidden)
+            ):
+                tokens, at = [inner.pop(), *tokens[at:]], 0  # what follows are its arguments
+            done.extend(inner)
         return done
+
+    def _takes(self, token: Token, macro: Macro, hidden: frozenset[str]) -> bool:
+        """Whether a macro's text ends with the name of another that takes arguments."""
+        last = self._macros.get(token.text) if token.kind == "word" else None
+        return last is not None and last.parameters is not None and last.name not in hidden | {macro.name}
 
     def _body(
         self, macro: Macro, arguments: list[list[Token]], use: Token, hidden: frozenset[str], depth: int
@@ -85,6 +98,7 @@ class Expansion:
                 extra += ([Token("mark", ",", use.line)] if number else []) + argument
             given["__VA_ARGS__"] = extra
         done: list[Token] = []
+        start = 0  # of what the operand before gave, which may be nothing
         body = macro.body
         for at, token in enumerate(body):
             pasted = (at and body[at - 1].text == "##") or (at + 1 < len(body) and body[at + 1].text == "##")
@@ -103,12 +117,14 @@ class Expansion:
                 self._budget -= len(new)
             else:
                 new = [token]
-            if at and body[at - 1].text == "##" and done and new:
+            joins = bool(at) and body[at - 1].text == "##"
+            if joins and len(done) > start and new:
                 joined = lex(done[-1].text + new[0].text, use.line)
-                if len(joined) != 1:
+                if len(joined) != 1 or joined[0].kind == "directive":
                     raise Unreadable(f"## in the macro {macro.name} does not make one word", use.line)
                 done[-1:] = joined
                 new = new[1:]
+            start = start if joins else len(done)
             for number, part in enumerate(new):
                 spaced = part.space if number else token.space
                 done.append(replace(part, line=use.line, space=" " if spaced else "", comments=()))

@@ -89,6 +89,50 @@ def opencl(version: int, extensions: Iterable[str], said_by: str, c_version: int
     return Predefined(tuple(macros), said_by)
 
 
+_OPENCL = re.compile(r"OpenCL (\d)\.(\d)")
+_OPENCL_C = re.compile(r"-cl-std=CL(\d)\.(\d)")
+# PoCL's compiler tells which functions of its own it has; of these a kernel may use some.
+_BUILTINS = (
+    "nontemporal_load nontemporal_store prefetch shufflevector convertvector expect assume assume_aligned "
+    "unreachable popcount clz ctz reduce_add reduce_min reduce_max"
+)
+_CLANG = (
+    ("__has_builtin(name)", "TUNESMITH_HAS_##name"),
+    *((f"TUNESMITH_HAS___builtin_{name}", "1") for name in _BUILTINS.split()),
+)
+
+
+def opencl_of(driver: str, flags: str, extensions: Iterable[str] | None = None) -> Predefined:
+    """Of a device by what its driver says of it; `extensions` None: nobody asked."""
+    said, standard = _OPENCL.search(driver), _OPENCL_C.search(flags)
+    version = int(said[1]) * 100 + int(said[2]) * 10 if said else 120
+    c_version = int(standard[1]) * 100 + int(standard[2]) * 10 if standard else min(120, version)
+    who = f"{'the platform' if said else 'assumed'}: OpenCL {version / 100:.1f}, C {c_version / 100:.1f}"
+    found = opencl(version, extensions or (), who, c_version)
+    fast = (("__FAST_RELAXED_MATH__", "1"),) if "-cl-fast-relaxed-math" in flags else ()
+    return Predefined((*found.macros, *fast, *(_CLANG if "PoCL" in driver else ())), who)
+
+
+# What a target that does not have them is known to lack.
+ABSENT = re.compile(
+    r"__CUDA\w*|__NVCC__|__HIP\w*|__AMDGCN\w*|__gfx\w+|USE_ROCM|WITH_\w+|CUDA_VERSION|CUDART_\w+|HIP_VERSION"
+    r"|__OPENCL\w*|__opencl_c_\w+|__has_(?!include|embed)\w+|cl_\w+|CL_VERSION_\w+|__FAST_RELAXED_MATH__|_MSC_VER|_WIN32|_WIN64|NDEBUG"
+)
+# Names without a leading underscore that some compiler, or some build, defines.
+PLAIN = re.compile(
+    r"linux|unix|i386|mips|sparc|(?:POCL|LLVM|CLANG|SPIR|IMG|MAX_WORK|MAX_KERNEL)_\w+|INTTYPE|ALIGN[48]"
+    r"|kernel_exec|assert"
+)
+# What has another value in another place, at another time, or by another compiler.
+PLACES = re.compile(
+    r"__(?:LINE|FILE|FILE_NAME|BASE_FILE|COUNTER|INCLUDE_LEVEL|DATE|TIME|TIMESTAMP)__|__CUDACC\w*|__CUDART\w*"
+    r"|__CUDA_(?:ARCH|API)\w*|__CUDA_\w*VERSION\w*|__NVCC\w*|__cplusplus|__HIPCC__|__HIP_(?:PLATFORM|ARCH)\w*"
+    r"|__HIP_DEVICE_COMPILE__|__(?:GNUC|clang|POCL|gfx|AMDGCN|AVX|FMA|SSE|ARM|x86_64|aarch64|CLANG)\w*"
+    r"|__NV_CL_C_VERSION|_WIN32|_WIN64|_MSC_VER|(?:CUDA|CUDART|HIP)_VERSION|__OPENCL_(?:C_)?VERSION__"
+    r"|CL_VERSION_\w+|cl_khr_\w+|__opencl_c_\w+|__IMAGE_SUPPORT__|__ENDIAN_LITTLE__|__FAST_RELAXED_MATH__"
+)
+
+
 def asked_names(texts: Iterable[str]) -> tuple[str, ...]:
     """The names in sources that a compiler may have defined: those in conditions, and those only it has."""
     found: set[str] = set()

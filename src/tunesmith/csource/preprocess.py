@@ -3,7 +3,7 @@ numbers kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -47,7 +47,7 @@ def preprocess(
     to tell their version; where nobody knows, a condition on it is refused. `predefined`: what the compiler
     defines; None: what is assumed of the language."""
     own = predefined if predefined is not None else assumed(language)
-    work = _Preprocessor(language != "opencl", dict(headers), toolkit, own)  # OpenCL includes nothing of it
+    work = Preprocessor(language != "opencl", dict(headers), toolkit, own)  # OpenCL includes nothing of it
     for name, value in defines:
         work.define(f"{name} {value}", 0)
     for token in lex(text):
@@ -66,7 +66,7 @@ class _ConditionalPart:
     taken: bool  # some branch was on already, or the whole of it is inside text that is off
 
 
-class _Preprocessor:
+class Preprocessor:
     def __init__(
         self,
         knows_headers: bool,
@@ -183,7 +183,17 @@ class _Preprocessor:
 
     def _on_compiler(self, rest: str) -> list[str]:
         """What a condition asks of the compiler, by itself or by macros in it, with the answers."""
-        pending, known = [t.text for t in lex(rest) if t.kind == "word"], dict[str, None]()
+        return [
+            f"{name} is {' '.join(map(str, self._given[name].body)) or 'defined'}"
+            if name in self._given
+            else f"{name} is {'defined' if name in self._others else 'not defined'}"
+            for name in self._asked_for(lex(rest))
+            if self._predefined.knows(name) and self._macros.get(name) is self._given.get(name)
+        ]
+
+    def _asked_for(self, tokens: Iterable[Token]) -> dict[str, None]:
+        """The names in a condition, and in the macros in it."""
+        pending, known = [t.text for t in tokens if t.kind == "word"], dict[str, None]()
         while pending:
             name = pending.pop(0)
             macro = self._macros.get(name)
@@ -192,13 +202,7 @@ class _Preprocessor:
             known[name] = None
             if macro is not None and self._given.get(name) is not macro:
                 pending += [t.text for t in macro.body if t.kind == "word"]
-        return [
-            f"{name} is {' '.join(map(str, self._given[name].body)) or 'defined'}"
-            if name in self._given
-            else f"{name} is {'defined' if name in self._others else 'not defined'}"
-            for name in known
-            if self._predefined.knows(name) and self._macros.get(name) is self._given.get(name)
-        ]
+        return known
 
     def _decision(self, word: str, rest: str, line: int) -> bool:
         if self._own_versions and self._toolkit == "unknown":
@@ -213,14 +217,20 @@ class _Preprocessor:
         for token in tokens:
             if token.kind == "word" and token.text in self._others and token.text not in self._macros:
                 raise Unreadable(f"#if {rest[:60]} asks for {token.text}, which a header defines", line)
+        tells = any(name in TELL_VERSION or name in OF_HEADERS for name in self._asked_for(tokens))
         try:
-            found = {self._value(tokens, macros) for macros in self._versions()}
+            found = {
+                self._value(tokens, macros) for macros in (self._versions() if tells else (self._macros,))
+            }
         except Unreadable as trouble:
-            self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {trouble.reason}")
-            return False
+            return self._undecided(rest, line, trouble.reason)
         if len(found) > 1:
             raise Unreadable(f"#if {rest[:60]} depends on which version of the compiler it is", line)
         return found.pop()
+
+    def _undecided(self, rest: str, line: int, reason: str) -> bool:
+        self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {reason}")
+        return False
 
     def _value(self, tokens: list[Token], macros: Mapping[str, Macro]) -> bool:
         return ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
@@ -289,83 +299,3 @@ def decided_defined(
             done.append(token)
             at += 1
     return done
-
-
-# -- every way a compiler may read a text ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a text is where these conditions on the compiler's own names hold, or do not. `#pragma`, `#line`
-    and `#error` are still among the tokens, with the macros of `#pragma unroll` expanded."""
-
-    conditions: tuple[tuple[str, bool], ...]
-    tokens: tuple[Token, ...]
-
-
-class _Undecided(Exception):
-    """A condition that only the compiler can decide."""
-
-
-def readings(
-    tokens: Sequence[Token],
-    is_foreign: Callable[[str], bool],
-    defines: Iterable[tuple[str, str]] = (),
-    most: int = 32,
-) -> tuple[Reading, ...]:
-    """`is_foreign`: whether a compiler may define a name of its own accord; every other name is a macro only
-    where the text or `defines` says so. Those in which conditions hold come first. Raises Unreadable."""
-    given = tuple(defines)
-    found: list[Reading] = []
-    waiting: list[dict[str, bool]] = [{}]
-    while waiting:
-        decided = waiting.pop()
-        if len(found) + len(waiting) >= most:
-            raise Unreadable(f"#if on names that the compiler defines leaves more than {most} readings")
-        work = _Strict(is_foreign, decided)
-        for name, value in given:
-            work.define(f"{name} {value}", 0)
-        try:
-            for token in tokens:
-                work.take(token)
-            work.flush()
-        except _Undecided as question:
-            waiting += [{**decided, str(question): False}, {**decided, str(question): True}]
-            continue
-        if work.open_conditions:
-            raise Unreadable("this #if has no #endif", work.open_conditions[-1].line)
-        if work.problems:
-            line, _, words = work.problems[0].removeprefix("line ").partition(": ")
-            raise Unreadable(words, int(line))
-        found.append(Reading(tuple(decided.items()), tuple(work.done)))
-    return tuple(found)
-
-
-class _Strict(_Preprocessor):
-    def __init__(self, is_foreign: Callable[[str], bool], decided: Mapping[str, bool]) -> None:
-        super().__init__(knows_headers=False)
-        self._is_foreign, self._decided = is_foreign, decided
-
-    def _directive(self, word: str, rest: str, token: Token) -> None:
-        if word in ("line", "error"):
-            self.done.append(token)
-        elif word == "pragma" and rest.startswith("unroll"):
-            count = Expansion(self._macros, MOST_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
-            words = " ".join(["pragma unroll", *map(str, count)])
-            self.done.append(replace(token, text=words))
-        else:
-            super()._directive(word, rest, token)
-
-    def _holds(self, word: str, rest: str, line: int) -> bool:
-        asked = f"defined({first_word(rest)[0]})" if word != "if" else rest
-        tokens = decided_defined(lex(asked, line), self._macros, self._asks)
-        tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
-        if any(token.kind == "word" and self._asks(token.text) for token in tokens):
-            question = " ".join(map(str, tokens))
-            if question not in self._decided:
-                raise _Undecided(question)
-            return self._decided[question] == (word != "ifndef")
-        return super()._holds(word, rest, line)
-
-    def _asks(self, name: str) -> bool:
-        return name not in self._macros and self._is_foreign(name)

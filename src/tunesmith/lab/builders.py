@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections import deque
@@ -15,7 +16,6 @@ from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
@@ -63,9 +63,7 @@ class Builders:
         unit = unit_of(variant, self._compiler)
         with self._lock:
             if unit not in self._builds:
-                self._builds[unit] = self._threads.submit(
-                    self._build, unit, variant.made_from, variant.overlapping
-                )
+                self._builds[unit] = self._threads.submit(self._build, unit, variant)
             return self._builds[unit]
 
     def build(self, variant: Variant, what: str, hint: str) -> BuiltCode:
@@ -104,22 +102,16 @@ class Builders:
         for worker in list(self._workers):
             worker.kill()
 
-    def _build(
-        self, unit: m.Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
-    ) -> BuiltCode | Verdict:
+    def _build(self, unit: m.Unit, variant: Variant) -> BuiltCode | Verdict:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
-        if made_from:
-            from tunesmith.problem.vetting import vetted  # a whole reader of C
+        if variant.made_from:
+            from tunesmith.problem.vetting import variant_fault  # a whole reader of C
 
-            about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping)
-            found = vetted(unit.source, *about)
-            if isinstance(found, Refusal):
-                where = f"{unit.path}:{found.line}" if found.line else unit.path
-                return Verdict(Status.BUILD_FAILED, f"{where}: {found.words}")
-            # On a CPU a kernel is native code in a process of the host: what was judged is what is compiled.
-            text = found if self._device.kind == "cpu" else unit.source
-            unit = replace(unit, source=text, vetted=digest_of(text))
+            if fault := variant_fault(variant, self._device.limits.capability):
+                words = re.sub(r"\A(?:line (\d+))?", lambda at: f":{at[1]}" if at[1] else ": ", fault)
+                return Verdict(Status.BUILD_FAILED, unit.path + words)
+            unit = replace(unit, vetted=digest_of(unit.source))
         return self._made(unit)
 
     def _made(self, unit: m.Unit) -> BuiltCode | Verdict:

@@ -81,6 +81,9 @@ class Serving:
         variant = delivered_variant(made.dispatch, entry, made.files, sizes)
         own = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
         variant = replace(variant, arguments=(*own, *variant.arguments[len(own) :]), config=config)
+        variant = replace(
+            variant, made_from=made.made_from.get(entry.digest, ())
+        )  # vetted as it is delivered
         stored = self._shelf.code_of(made.builds.get(entry.digest), variant, self._compiler)
         code = stored if stored is not None else self._builders.start(variant).result()
         workload = Workload(call.name, call.sizes, cache=call.cache)

@@ -65,6 +65,7 @@ class Device:
     untimed: bool = False  # kernels are checked there and never timed: it stands in for another device
     inspects: bool = False  # fills and compares its memory by itself, where no kernel reaches the judge
     target: str = ""  # the architecture, where it is more than a number: gfx942
+    extensions: tuple[str, ...] = ()  # OpenCL's, which its compiler defines; empty where nobody said
 
     @property
     def key(self) -> str:

@@ -47,6 +47,8 @@ class UserWords:
     pragmas: frozenset[str]
     text: str
     states: frozenset[str]  # what headers have that outlives a launch and can be written, and what uses it
+    header_macros: frozenset[tuple[str, bool]] = frozenset()  # and whether each takes arguments
+    defines: frozenset[tuple[str, str]] = frozenset()  # of the original, without those that take arguments
 
 
 def listed(text: str) -> frozenset[str]:
@@ -95,8 +97,7 @@ _OPENCL_CONSTANT = _words(
     "(?:U?(?:CHAR|SHRT|INT|LONG)|SCHAR)_(?:MAX|MIN|BIT) CHAR_BIT MAXFLOAT "
     "HUGE_VALF? INFINITY NAN NULL CLK_\\w+ memory_(?:scope|order)_\\w+ (?:cl|CL|__opencl_c)_\\w+ "
     "FP_(?:ILOGB|FAST_)\\w+ __OPENCL_(?:C_)?VERSION__ __ENDIAN_LITTLE__ __IMAGE_SUPPORT__ "
-    "__FAST_RELAXED_MATH__ __LINE__ __POCL\\w* __clang\\w* __GNUC\\w* "
-    "__(?:x86_64|aarch64|AVX\\w*|FMA|SSE\\w*|ARM\\w*)__ __func__ __FILE__ __NV_CL_C_VERSION __CLANG_\\w+"
+    "__FAST_RELAXED_MATH__ __func__"
 )
 _OPENCL_RESERVED = _words(
     "__(?:global|local|constant|private|generic|kernel|read_only|write_only|read_write|inline|inline__"
@@ -136,9 +137,7 @@ _CUDA_RESERVED = _words(
     "|maxnreg|cluster_dims|block_size|grid_constant|align|volatile|signed|inline_hint|nv_pure|attribute)__ "
     "__(?:restrict|inline|volatile|forceinline|attribute|extension__|signed|alignof__?|typeof__?) "
     "__nv_(?:bfloat16\\w*|fp[468]\\w*|saturation_t|atomic_\\w+) __hip_\\w+ __half\\w* __NV_\\w+ __CUDA_\\w+ "
-    "__CUDACC\\w* __CUDART\\w* __NVCC__ __cplusplus __HIP\\w* __func__ __LINE__ __FILE__ __VA_ARGS__ "
-    "__VA_OPT__ __GNUC\\w* __clang\\w* __(?:u?int\\d+)(?:_t)? __has_(?:builtin|attribute|cpp_attribute) "
-    "__gfx\\w+ __AMDGCN\\w* _WIN32 _MSC_VER _Bool __x86_64__ __aarch64__ __warpSize __fp16 __assertfail"
+    "__HIP\\w* __func__ __(?:u?int\\d+)(?:_t)? _Bool __warpSize __fp16 __assertfail"
 )
 _CLOCKS = _words(
     "clock(?:64)? globaltimer(?:_lo|_hi)? clock_hi n?smid n?warpid gridid envreg\\d+ pm\\d+(?:_64)? "

@@ -15,7 +15,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.problem.template_source import WORD
+from tunesmith.problem.template_source import macro_lines, tuned_header, with_counts, without_block
 from tunesmith.space import vector
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.expr import Expr, Undefined, parse, unparse
@@ -24,7 +24,6 @@ from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
 from tunesmith.text import digest_of
 
-_UNROLL = re.compile(r"(?<=pragma unroll)[^\n]*")
 Combination = tuple[tuple[str, int], ...]  # values of some parameters
 
 
@@ -84,7 +83,6 @@ class Remedy(StrEnum):
 
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_BLANKS = "\\ \t"
 
 
 @dataclass(frozen=True)
@@ -106,6 +104,7 @@ class Variant:
     made_from: tuple[
         str, ...
     ] = ()  # by a stranger, from these texts of the user's: vetted before it is built
+    refused: str = ""  # why nothing may be built of it, as the reader of its conditions says
 
     @cached_property
     def digest(self) -> str:
@@ -158,6 +157,7 @@ class Template:
     answers: tuple[tuple[Remedy, Expr], ...] = ()  # configurations that have what a diagnosis may ask for
     is_foreign: bool = False  # neither the user nor this program wrote it: what is built of it is vetted
     device: tuple[tuple[str, int], ...] = ()  # numbers of the one it is built for
+    built_for: Device | None = None  # decides the conditions of what a stranger wrote
     # From which preferences and answers follow beside its own.
     shape: Shape | None = field(default=None, hash=False)
 
@@ -178,7 +178,8 @@ class Template:
     def on(self, device: Device) -> Template:
         """The same for builds on this device: its defines may ask for the device's numbers."""
         asked = any(expr.names & {*DEVICE_NAMES} for _, expr in self.defines)
-        return replace(self, device=tuple(device.limits.names().items())) if asked else self
+        numbers = tuple(device.limits.names().items()) if asked else self.device
+        return replace(self, device=numbers, built_for=device)
 
     @cached_property
     def entry_sizes(self) -> tuple[str, ...]:
@@ -225,33 +226,59 @@ class Template:
         launches = made_launches(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
         defined = {**dict(problem.kernel.defines), **macros}
+        head = tuned_header(problem.name, config, launches, flags)
         # The line marker keeps the compiler speaking in the author's line numbers.
-        head = f"{_header(problem.name, config, launches, flags)}{_defines(defined.items())}"
-        head += f'#line 1 "{plain_name(self.path)}"\n'
+        text = f'{macro_lines(defined.items())}#line 1 "{plain_name(self.path)}"\n'
+        text += with_counts(self.source, defined)
+        headers = tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items())
+        text, refused = self._decided(text, problem, headers, flags) if self.is_foreign else (text, "")
         return Variant(
             path=self.path,
-            source=head + _with_counts(self.source, defined),
+            source=head + text,
             language=self.language,
             flags=flags,
             launches=launches,
             arguments=(*problem.arguments, *workspace),
             domain=tuple(expr for expr in domain if expr.names or not expr.holds({})),
             config=config,
-            headers=tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items()),
+            headers=headers,
             made_from=users_texts(problem) if self.is_foreign else (),
+            refused=refused,
         )
+
+    def as_delivered(self, problem: Problem) -> str:
+        """The text for people and other programs; a stranger's asks for its own parameters alone."""
+        if not self.is_foreign:
+            return self.source
+        from tunesmith.problem.decided import settled_text, target_of
+
+        flags = (*problem.kernel.flags, *self.flags)
+        return settled_text(
+            self.source, target_of(self.language, self.built_for, problem.kernel.compiler, flags)
+        )
+
+    def _decided(
+        self, text: str, problem: Problem, headers: tuple[tuple[str, str], ...], flags: tuple[str, ...]
+    ) -> tuple[str, str]:
+        """A stranger's text as one for the device, without its declaration; or why there is none."""
+        from tunesmith.problem.decided import decided, target_of  # a whole preprocessor
+
+        target = target_of(self.language, self.built_for, problem.kernel.compiler, flags)
+        original, *_ = users_texts(problem)
+        found = decided(without_block(text), original, self.language, headers, flags, target)
+        return (found, "") if isinstance(found, str) else (text, str(found))
 
 
 def users_texts(problem: Problem) -> tuple[str, ...]:
     """The kernel with its macros, and its headers: what a stranger's template may take things from."""
     kernel = problem.kernel
-    return (_defines(kernel.defines) + kernel.text, *(text for _, text in kernel.headers))
+    return (macro_lines(kernel.defines) + kernel.text, *(text for _, text in kernel.headers))
 
 
 def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Variant:
     """The kernel as it is, launched as it is launched today."""
     kernel = problem.kernel
-    prologue = _defines(kernel.defines)
+    prologue = macro_lines(kernel.defines)
     marker = f'#line 1 "{plain_name(kernel.path)}"\n' if prologue else ""
     insert = {name: str(value) for name, value in (sizes or {}).items()}
     return Variant(
@@ -293,19 +320,6 @@ def builds_of(
     return tuple(found.values())
 
 
-def _with_counts(text: str, values: Mapping[str, object]) -> str:
-    """`#pragma unroll N` with the value of N: nvcc's host compiler expands no macro in a pragma."""
-
-    def counted(pragma: re.Match[str]) -> str:
-        return WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0])
-
-    return _UNROLL.sub(counted, text)
-
-
-def _defines(macros: Iterable[tuple[str, object]]) -> str:
-    return "".join(f"#define {name} {value}\n" for name, value in macros)
-
-
 def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
     axes = (launch.grid, launch.block, launch.cluster)
     grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
@@ -333,30 +347,6 @@ def made_launches(launches: Iterable[Launch]) -> tuple[Launch, ...]:
 def plain_name(path: str) -> str:
     """A file's name as it may stand in a source: no folder, no character with a meaning."""
     return re.sub(r"[^\w.+-]", "_", path.replace("\\", "/").rsplit("/", 1)[-1])
-
-
-def describe_launch(launch: Launch) -> str:
-    grid, block, own = (
-        ", ".join(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
-    )
-    shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
-    # Each only where it is said: a text that changes would make another variant of every kernel known so far.
-    cluster = f", clusters of ({own})" if launch.cluster else ""
-    cooperative = ", cooperative" if launch.cooperative else ""
-    pdl = ", programmatic dependent launch" if launch.pdl else ""
-    when = f", where {launch.when.text}" if launch.when is not None else ""
-    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}{when}"
-    return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
-
-
-def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tuple[str, ...]) -> str:
-    """How to use the file, in the file: what is compiled and timed is, to the byte, what is delivered."""
-    lines = [f"{name}, tuned by Tunesmith: {config}"]
-    lines += [f"launch {describe_launch(launch)}" for launch in launches]
-    if flags:
-        lines.append(f"build with {' '.join(flags)}")
-    # A backslash at the end of a line would swallow the next one, even with blanks behind it.
-    return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())
 
 
 def inserted(text: str, values: Mapping[str, str]) -> str:

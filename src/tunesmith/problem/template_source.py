@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.lex import blank, directives, joined
 from tunesmith.errors import BadInput
+from tunesmith.problem.problem import Launch
+from tunesmith.space.params import Config
 
 _OPEN = re.compile(r"\s*//\s*///\s*tunesmith\s*")
 _CLOSE = re.compile(r"\s*//\s*///\s*")
@@ -18,6 +20,8 @@ _DEFINE = re.compile(r"(\w+)(\(?)[ \t]*(.*)")
 _INTEGER = re.compile(r"[(\s]*[-+]?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*[)\s]*")
 _DEFINED = re.compile(r"\bdefined\s*(?:\w+|\(\s*\w+\s*\))")
 WORD = re.compile(r"[A-Za-z_]\w*")
+_UNROLL = re.compile(r"(?<=pragma unroll)[^\n]*")
+_BLANKS = "\\ \t"
 
 
 @dataclass(frozen=True)
@@ -182,3 +186,43 @@ def _refuse_too_much(count: int, size: int, spelling: str) -> None:
     rule = f"a kernel's own headers are at most {MOST_FILES} files and {MOST_BYTES >> 20} MiB"
     hint = "take folders of libraries out of include, or include only the headers that the kernel uses"
     raise BadInput(f'{rule}, got {count} files and {size:,} bytes up to "{spelling}"', hint=hint)
+
+
+# -- of a tuned kernel --------------------------------------------------------------------------------------
+
+
+def with_counts(text: str, values: Mapping[str, object]) -> str:
+    """`#pragma unroll N` with the value of N: nvcc's host compiler expands no macro in a pragma."""
+
+    def counted(pragma: re.Match[str]) -> str:
+        return WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0])
+
+    return _UNROLL.sub(counted, text)
+
+
+def macro_lines(macros: Iterable[tuple[str, object]]) -> str:
+    return "".join(f"#define {name} {value}\n" for name, value in macros)
+
+
+def describe_launch(launch: Launch) -> str:
+    grid, block, own = (
+        ", ".join(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
+    )
+    shared = f", {launch.shared.text} bytes of shared memory" if launch.shared is not None else ""
+    # Each only where it is said: a text that changes would make another variant of every kernel known so far.
+    cluster = f", clusters of ({own})" if launch.cluster else ""
+    cooperative = ", cooperative" if launch.cooperative else ""
+    pdl = ", programmatic dependent launch" if launch.pdl else ""
+    when = f", where {launch.when.text}" if launch.when is not None else ""
+    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}{when}"
+    return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
+
+
+def tuned_header(name: str, config: Config, launches: tuple[Launch, ...], flags: tuple[str, ...]) -> str:
+    """How to use the file, in the file: what is compiled and timed is, to the byte, what is delivered."""
+    lines = [f"{name}, tuned by Tunesmith: {config}"]
+    lines += [f"launch {describe_launch(launch)}" for launch in launches]
+    if flags:
+        lines.append(f"build with {' '.join(flags)}")
+    # A backslash at the end of a line would swallow the next one, even with blanks behind it.
+    return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())

@@ -1,37 +1,31 @@
 """Whether a source that the user did not write may be compiled: only what is known as device code may.
 
-A text is read in every way that a compiler may read it, macros expanded; each reading is judged word by word,
-and in C, which may run on the host's CPU, by its syntax tree. What the original has, its author may keep.
+A text is judged as it is compiled, every condition decided (`problem/decided`): word by word, and in C, which
+may run on the host's CPU, by its syntax tree. What the original has, its author may keep.
 Whether a kernel is right is the oracle's business.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from tunesmith.csource.lex import CPP, Token, first_word, joined, layout, lex
+from tunesmith.csource.lex import Token, first_word, lex
+from tunesmith.csource.lex import directives as each_directive
+from tunesmith.csource.macros import Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.preprocess import Reading, readings
 from tunesmith.problem import languages
-from tunesmith.problem.device_words import CUDA, HIP, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
+from tunesmith.problem.decided import decided, defined_by, directives, placed, user_words, words_of
+from tunesmith.problem.device_words import Refusal, UserWords
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, builds_of, users_texts
-from tunesmith.problem.vetting_items import kept_by
-from tunesmith.problem.vetting_waits import is_for_older, judge_waits
+from tunesmith.problem.template import Template, Variant, builds_of
+from tunesmith.problem.vetting_waits import judge_waits
 from tunesmith.problem.vetting_words import UnitWords, judge_unit
+from tunesmith.space.expr import Undefined
 
-_DIRECTIVES = listed("define undef if ifdef ifndef elif else endif pragma error warning line include")
-_READS_FILES = listed("__has_include __has_include_next __has_embed")
-_WORDS = re.compile(r"[^\W\d]\w*")
-_NAMED = re.compile(r'(?:<[^>\n]+>|"[^"\n]+")')
-_DEFINED = re.compile(r"-D\s*(\w+)(?:=(\S+))?")
-_LINE = re.compile(r'line\s+(\d+)(?:\s+"[\w.+-]*")?')
-_RAW_STRING = re.compile(r"(?:u8|[uUL])?R\"")
-_TRIGRAPH = re.compile(r"\?\?[=/'()!<>-]")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-_MOST = 500_000  # characters
+_OVERLAPPING = 90  # the first capability of devices on which launches overlap
 
 
 def vet(
@@ -51,42 +45,91 @@ def vetted(
     headers: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
     overlapping: tuple[str, ...] = (),
+    included: tuple[tuple[str, str], ...] = (),
 ) -> str | Refusal:
-    """What may be compiled where a kernel runs on the host's CPU: the text with its macros expanded, line by
-    line, exactly as it was judged. Of other languages the text as it was."""
-    rules = languages.named(language)
-    is_c = rules.is_native
-    words = OPENCL if is_c else HIP if language == languages.HIP.name else CUDA
-    user = _user_words(original, headers)
-    moved: list[tuple[int, int]] = []  # a line that says #line, and what it says
+    """What may be compiled: the text with its macros expanded and its conditions decided, as it was judged; a
+    text that came so, as it came. `included`: the headers, as included -> text."""
+    text = decided(source, original, language, included, flags)
+    if isinstance(text, Refusal) or not languages.named(language).is_c_family:
+        return text
+    words, user = words_of(language), user_words(original, headers)
+    tokens, moved = lex(text), list[tuple[int, int]]()  # a line that says #line, and what it says
     try:
-        text = _plain(source)
-        tokens = lex(text)
-        moved += _directives(tokens, words, user, is_c)
-        if not rules.is_c_family:
-            return source
-        given = [(name, value or "1") for name, value in _DEFINED.findall(" ".join(flags))]
-        found = readings(tokens, words.is_foreign, given)
-        for reading in found:
-            if used := _READS_FILES & {word for asked, _ in reading.conditions for word in asked.split()}:
-                raise Refusal("directive", 0, f"{min(used)} reads files and is not allowed in a template")
-            judge_unit(UnitWords.of(reading.tokens), words, user, language)
-            if overlapping and not is_for_older(reading.conditions):
-                judge_waits(reading.tokens, overlapping)
+        moved += directives(tokens, words, user)
+        kept = tuple(t for t in tokens if t.kind != "directive" or first_word(t.text)[0] == "pragma")
+        judge_unit(UnitWords.of(kept), words, user, language)
+        _judge_expanded(tokens, user, flags)
+        if overlapping:
+            judge_waits(kept, overlapping)
     except Unreadable as error:
-        return _at(Refusal("text", error.line, error.reason), moved)
+        return placed(Refusal("text", error.line, error.reason), moved)
     except Refusal as refusal:
-        return _at(refusal, moved)
-    return _expanded(found) if is_c else source
+        return placed(refusal, moved)
+    return text
+
+
+def _judge_expanded(tokens: Sequence[Token], user: UserWords, flags: Sequence[str]) -> None:
+    """No word is left of which a header or a flag of the user's makes another: the compiler would."""
+    lines = [first_word(token.text) for token in tokens if token.kind == "directive"]
+    stays = [
+        macro for word, rest in lines if word == "define" and isinstance(macro := read_macro(rest), Macro)
+    ]
+    names = {(name, False) for name, _ in defined_by(flags)} | {(m.name, bool(m.parameters)) for m in stays}
+    if any(word == "include" and rest in user.includes for word, rest in lines):
+        names |= user.header_macros
+    for at, token in enumerate(tokens if names else ()):
+        calls = at + 1 < len(tokens) and tokens[at + 1].text == "("
+        if token.kind == "word" and ((token.text, False) in names or (calls and (token.text, True) in names)):
+            words = f"{token.text} is a macro of the original's headers that cannot be followed here"
+            raise Refusal("name", token.line, f"{words}: write out what it stands for")
 
 
 def foreign_fault(problem: Problem, template: Template) -> str | None:
-    """Why nothing may be built of a template that a stranger wrote: by its default, and its flags. Every
-    other configuration is vetted when it is built."""
-    variant = builds_of(problem, template, template.default)[0].variant
-    original, *headers = users_texts(problem)
-    found = vet(variant.source, original, variant.language, headers, variant.overlapping)
-    return str(found) if found is not None else vet_flags(template.flags, variant.language)
+    """Why nothing may be built of a template that a stranger wrote: by its flags, its default, and the values
+    that its conditions ask for. Every configuration is vetted when it is built."""
+    template = replace(template, is_foreign=True)
+    capability = template.built_for.limits.capability if template.built_for is not None else 0
+    asked = _asked_for(template)
+    values = ((param.name, value) for param in template.space.params for value in param.values)
+    changed = (template.default.replace(name, value) for name, value in values if name in asked)
+    for config in dict.fromkeys((template.default, *changed)):
+        try:
+            variant = builds_of(problem, template, config)[0].variant
+        except Undefined:
+            continue  # there is no such build
+        if fault := variant_fault(variant, capability):
+            return fault
+    return vet_flags(template.flags, template.language)
+
+
+def _asked_for(template: Template) -> set[str]:
+    """Names in its conditions, and in what those stand for."""
+    found: set[str] = set()
+    bodies = {name: expr.names for name, expr in template.defines}
+    for word, rest, *_ in each_directive(template.source):
+        names = re.findall(r"[A-Za-z_]\w*", rest)
+        if word == "define" and names:
+            bodies[names[0]] = bodies.get(names[0], frozenset()) | {*names[1:]}
+        elif word in ("if", "elif", "ifdef", "ifndef"):
+            found.update(names)
+    more = found
+    while more:
+        more = {other for name in more for other in bodies.get(name, ())} - found
+        found |= more
+    return found
+
+
+def variant_fault(variant: Variant, capability: int) -> str:
+    """Why what a stranger wrote is not compiled. What is delivered is compiled as it was judged."""
+    if variant.refused:
+        return variant.refused
+    original, *headers = variant.made_from
+    overlapping = () if 0 < capability < _OVERLAPPING else variant.overlapping
+    about = (tuple(headers), variant.flags, overlapping, variant.headers)
+    found = vetted(variant.source, original, variant.language, *about)
+    if isinstance(found, Refusal):
+        return str(found)
+    return "" if found == variant.source else "its conditions are not decided for a device"
 
 
 def vet_flags(flags: Sequence[str], language: str) -> str | None:
@@ -98,122 +141,3 @@ def vet_flags(flags: Sequence[str], language: str) -> str | None:
         return None
     allowed = f"in {rules.title} {rules.allowed_flags}"
     return f"the build flag {strange[0]!r} is not allowed in a template: {allowed}"
-
-
-def _at(refusal: Refusal, moved: Sequence[tuple[int, int]]) -> Refusal:
-    """With the line as `#line` counts it."""
-    before = [place for place in moved if place[0] < refusal.line]
-    if before:
-        line, says = before[-1]
-        refusal.line += says - line - 1
-    return refusal
-
-
-@lru_cache(maxsize=16)
-def _user_words(original: str, headers: tuple[str, ...]) -> UserWords:
-    """What the user's own texts have, which are compiled whatever is thought of them."""
-    texts = [joined(text.replace("\r\n", "\n")) for text in (original, *headers)]
-    tokens = [token for text in texts for token in lex(text)]
-    lines = [first_word(token.text) for token in tokens if token.kind == "directive"]
-    found = (_WORDS.findall(token.text) for token in tokens if token.kind in ("word", "directive"))
-    return UserWords(
-        words=frozenset(word for each in found for word in each),
-        macros=frozenset(_name(rest) for word, rest in lines if word == "define"),
-        includes=frozenset(
-            match[0] for word, rest in lines if word == "include" and (match := _NAMED.match(rest))
-        ),
-        pragmas=frozenset(" ".join(rest.split()) for word, rest in lines if word == "pragma"),
-        text="\n".join(texts),
-        states=frozenset(kept_by(headers)),
-    )
-
-
-def _plain(source: str) -> str:
-    """Lines that go on are one. What compilers read in more than one way is refused: a reader that goes
-    astray there would take code for a comment."""
-    text = source.replace("\r\n", "\n")
-    if len(text) > _MOST:
-        raise Refusal("text", 0, f"it has {len(text):,} characters, at most {_MOST:,} are read")
-    if (found := _CONTROL.search(text) or _TRIGRAPH.search(text)) is not None:
-        shown = found[0] if found[0].isprintable() else f"a control character ({found[0]!a})"
-        line = text.count("\n", 0, found.start()) + 1
-        raise Refusal("text", line, f"{shown} is not allowed in a template: compilers disagree on it")
-    text = joined(text).replace("\v", "\n")
-    for element in CPP.finditer(text):
-        kind, word, fault = element.lastgroup, element[0], ""
-        if word in ('"', "'") or (kind == "comment" and word[1] == "*" and not word[2:].endswith("*/")):
-            fault = f"{word[:2]} is opened and not closed"
-        elif kind == "string" and _RAW_STRING.match(word):
-            fault = "raw strings are not allowed in a template: write an ordinary one"
-        if fault:
-            raise Refusal("text", text.count("\n", 0, element.start()) + 1, fault)
-    return text
-
-
-def _directives(
-    tokens: Sequence[Token], words: DeviceWords, user: UserWords, is_c: bool
-) -> Iterator[tuple[int, int]]:
-    """Every line of the preprocessor's, taken or not; those that count lines anew are given out."""
-    for token in tokens:
-        if token.kind not in ("directive", "word"):
-            continue
-        for name in _WORDS.findall(token.text) if token.kind == "directive" else (token.text,):
-            if name in _READS_FILES:
-                raise Refusal("directive", token.line, f"{name} reads files and is not allowed in a template")
-            if name in ("_Pragma", "__pragma") and name not in user.words:
-                raise Refusal("pragma", token.line, f"{name} is not allowed in a template: write #pragma")
-        if token.kind == "directive":
-            word, rest = first_word(token.text)
-            if is_c and "##" in rest and "##" not in user.text:
-                raise Refusal(
-                    "directive", token.line, "## is not allowed in a template: names stand as they are"
-                )
-            if (fault := _directive_fault(word, rest, token.text, words, user)) is not None:
-                raise Refusal(fault[0], token.line, fault[1])
-            if says := _LINE.fullmatch(token.text):
-                yield token.line, int(says[1])
-
-
-def _name(text: str) -> str:
-    found = _WORDS.match(text)
-    return found[0] if found else ""
-
-
-def _directive_fault(
-    word: str, rest: str, text: str, words: DeviceWords, user: UserWords
-) -> tuple[Rule, str] | None:
-    if word == "include":
-        allowed = user.includes | words.headers
-        if not _NAMED.fullmatch(rest) or rest not in allowed:
-            have = ", ".join(sorted(allowed)) or "none"
-            return (
-                "include",
-                f"#include {rest[:80]} is not among the original's and others that may be, which are: {have}",
-            )
-    elif word == "pragma":
-        said = " ".join(rest.split())
-        if not words.pragmas.fullmatch(said) and said not in user.pragmas:
-            known = "unroll, OPENCL EXTENSION name : enable, OPENCL FP_CONTRACT, once and the original's own"
-            return "pragma", f"#pragma {said[:60]} is not allowed; those that are: {known}"
-    elif word in ("define", "undef"):
-        name = _name(rest)
-        reserved = name.startswith("_") and (name[1:2] == "_" or name[1:2].isupper())
-        if name not in user.macros and (
-            reserved or name == "defined" or (word == "undef" and words.is_foreign(name))
-        ):
-            return "directive", f"#{word} {name}: the name is the compiler's own; choose another"
-    elif word == "line" and not _LINE.fullmatch(text):
-        return "directive", f"#line {rest[:40]} is not allowed: a number and a file's name alone"
-    elif word not in _DIRECTIVES and (word or rest):
-        return "directive", f"#{word or rest[:40]} is not allowed in a template"
-    return None
-
-
-def _expanded(found: Sequence[Reading], asked: int = 0) -> str:
-    """All readings as one text; what only the compiler knows it decides."""
-    if len(found) == 1:
-        return f"{'#line 1' if asked else ''}\n{layout(found[0].tokens, 1)}\n"[not asked :]
-    question = found[0].conditions[asked][0]
-    sides = [[one for one in found if one.conditions[asked][1] is holds] for holds in (True, False)]
-    yes, no = (_expanded(side, asked + 1) for side in sides)
-    return f"#if {question}\n{yes}#else\n{no}#endif\n"

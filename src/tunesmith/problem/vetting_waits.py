@@ -27,19 +27,11 @@ _ASSIGNS = listed("= += -= *= /= %= &= |= ^= <<= >>=")
 _CASTS = listed("reinterpret_cast static_cast const_cast if for while switch sizeof alignof decltype")
 _BEFORE_UNARY = listed("( , = ; { } [ + - * / % & | ^ ! ~ < > ? : && || == != <= >= << >> return") | _ASSIGNS
 _QUALIFIERS = listed("const volatile __restrict__ __restrict restrict __grid_constant__ unsigned signed")
-# Readings for devices that have no such launches.
-_OLDER = {("__CUDA_ARCH__>=900", False), ("__CUDA_ARCH__<900", True)}
 
 
 def waits_somewhere(*texts: str) -> bool:
     """Whether any of these sources has a wait at all."""
     return any(_WAITS.search(without_comments(text)) for text in texts)
-
-
-def is_for_older(conditions: Sequence[tuple[str, bool]]) -> bool:
-    """Whether no device that overlaps launches reads a text in this way."""
-    plain = ((re.sub(r"[\s()]", "", asked), holds) for asked, holds in conditions)
-    return any((asked.removeprefix("defined__CUDA_ARCH__&&"), holds) in _OLDER for asked, holds in plain)
 
 
 def judge_waits(tokens: Sequence[Token], entries: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from tunesmith.csource.grammar import Known, known_names
 from tunesmith.csource.lex import MAX_WORDS, Token, closing_angle, deep_bracket, first_word, obstacle
 from tunesmith.csource.nodes import MAX_DEPTH, Language
 from tunesmith.csource.parse import top_level_items
+from tunesmith.csource.predefined import PLACES, PLAIN
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.problem.device_words import (
     INSTRUCTIONS,
@@ -241,6 +242,9 @@ class _WordJudge(TokenRun):
                 f"{name} of the headers is a variable that outlives a launch and can be written, or uses one"
             )
             raise Refusal("state", line, f"{words}; keep such things in an argument of [workspace]")
+        if PLACES.fullmatch(name) or (PLAIN.fullmatch(name) and not self.is_users(name)):
+            words = f"{name} is another text in another place, or in another compiler; write a value"
+            raise Refusal("name", line, words)
         if name in ASSEMBLER:
             self._assembler(at, line)
         elif self.words.clocks.fullmatch(name) and not self.is_users(name) and not self._is_own(at, name):

@@ -153,7 +153,8 @@ def delivery(
     )
     files["dispatch.json"] = encode(dispatch) + b"\n"
     configs = {each.digest: each.variant.config for each in served if each.variant.config is not None}
-    return Delivery(dispatch, files, binaries, known, configs, choice.general)
+    made_from = {each.digest: each.variant.made_from for each in served}
+    return Delivery(dispatch, files, binaries, known, configs, choice.general, made_from)
 
 
 def general_condition(

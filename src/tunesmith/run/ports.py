@@ -50,6 +50,7 @@ class Delivery:
     builds: dict[str, VerifiedBuild]  # by the digest of an entry
     configs: dict[str, Config]  # of tuned entries, by digest
     general: Config | None
+    made_from: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of a stranger's entries, by digest
 
     @property
     def entries_digest(self) -> str:

@@ -49,7 +49,7 @@ def kept_templates(path: Path, winner: bool = False, still_open: Sequence[str] =
         template = templates.of(state.candidate(candidate))
         if winner and not template.is_concrete:
             template = reduced(template, problem, own, [n for n in still_open if n in dict(own[0].items)])
-        found[name] = template.source
+        found[name] = template.as_delivered(problem)
     return found
 
 

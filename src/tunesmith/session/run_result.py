@@ -160,8 +160,8 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
     """Derived from the journal alone, so writing it twice changes nothing."""
     tuned, report, beside = _results(folder, templates, state)
     folders = {"tuned": tuned, PLOTS: plot_files(report)}
-    texts = {n: templates.of(state.candidate(own)).source for n, own in report.templates.items()}
-    files = {name: text.encode() for name, text in texts.items()}
+    won = {name: templates.of(state.candidate(own)) for name, own in report.templates.items()}
+    files = {name: one.as_delivered(templates.problem).encode() for name, one in won.items()}
     files |= {"report.md": report_markdown(report).encode(), "report.json": report_json(report)}
     files["report.html"] = report_page(report, beside).encode()
     for name, inside in folders.items():

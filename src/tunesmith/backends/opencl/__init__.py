@@ -305,6 +305,7 @@ def _describe(cl_platform: Any, device: Any, id: str) -> Device:
             pin_bandwidth=CPU_BYTES_PER_CYCLE * cycles if is_cpu and cycles else None,
         ),
         finishes_compiling_at_launch=is_pocl,
+        extensions=tuple(sorted({*device.extensions.split()})),
     )
 
 

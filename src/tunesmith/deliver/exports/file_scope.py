@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tunesmith.csource.lex import Token, directives, first_word, lex
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.preprocess import readings
+from tunesmith.csource.readings import readings
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _TAGS = ("struct", "union", "enum")

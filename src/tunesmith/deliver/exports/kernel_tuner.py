@@ -102,7 +102,7 @@ def _metadata(state: State) -> bytes:
 
 def _sources(script: KernelTunerScript) -> dict[str, bytes]:
     problem = script.problem
-    files = {script.kernel: script.template.source.encode(), SCRIPT: script.text().encode()}
+    files = {script.kernel: script.template.as_delivered(problem).encode(), SCRIPT: script.text().encode()}
     functions = {"user_reference.py": problem.accuracy.reference, "user_inputs.py": problem.inputs}
     files |= {name: function.text.encode() for name, function in functions.items() if function is not None}
     if script.original is not None:

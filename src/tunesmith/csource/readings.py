@@ -1,0 +1,198 @@
+"""How compilers may read a text: every way, or the one of the compiler at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from tunesmith.csource.lex import Token, first_word, lex
+from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion, Macro, read_macro
+from tunesmith.csource.nodes import Unreadable
+from tunesmith.csource.predefined import Predefined
+from tunesmith.csource.preprocess import Preprocessor, decided_defined
+
+# -- every way a compiler may read a text ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text is where these conditions on the compiler's own names hold, or do not. `#pragma`, `#line`
+    and `#error` are still among the tokens, with the macros of `#pragma unroll` expanded."""
+
+    conditions: tuple[tuple[str, bool], ...]
+    tokens: tuple[Token, ...]
+
+
+class _Undecided(Exception):
+    """A condition that only the compiler can decide."""
+
+
+def readings(
+    tokens: Sequence[Token],
+    is_foreign: Callable[[str], bool],
+    defines: Iterable[tuple[str, str]] = (),
+    most: int = 32,
+) -> tuple[Reading, ...]:
+    """`is_foreign`: whether a compiler may define a name of its own accord; every other name is a macro only
+    where the text or `defines` says so. Those in which conditions hold come first. Raises Unreadable."""
+    given = tuple(defines)
+    found: list[Reading] = []
+    waiting: list[dict[str, bool]] = [{}]
+    while waiting:
+        decided = waiting.pop()
+        if len(found) + len(waiting) >= most:
+            raise Unreadable(f"#if on names that the compiler defines leaves more than {most} readings")
+        work = _Strict(is_foreign, decided)
+        for name, value in given:
+            work.define(f"{name} {value}", 0)
+        try:
+            for token in tokens:
+                work.take(token)
+            whole = work.whole()
+        except _Undecided as question:
+            waiting += [{**decided, str(question): False}, {**decided, str(question): True}]
+            continue
+        found.append(Reading(tuple(decided.items()), whole))
+    return tuple(found)
+
+
+class _Strict(Preprocessor):
+    def __init__(self, is_foreign: Callable[[str], bool], decided: Mapping[str, bool]) -> None:
+        super().__init__(knows_headers=False)
+        self._is_foreign, self._decided = is_foreign, decided
+
+    def whole(self) -> tuple[Token, ...]:
+        """All that was taken."""
+        self.flush()
+        if self.open_conditions:
+            raise Unreadable("this #if has no #endif", self.open_conditions[-1].line)
+        if self.problems:
+            line, _, words = self.problems[0].removeprefix("line ").partition(": ")
+            raise Unreadable(words, int(line))
+        return tuple(self.done)
+
+    def _directive(self, word: str, rest: str, token: Token) -> None:
+        if word in ("line", "error"):
+            self.done.append(token)
+        elif word == "pragma" and rest.startswith("unroll"):
+            count = Expansion(self._macros, MOST_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
+            words = " ".join(["pragma unroll", *map(str, count)])
+            self.done.append(replace(token, text=words))
+        else:
+            super()._directive(word, rest, token)
+
+    def _holds(self, word: str, rest: str, line: int) -> bool:
+        asked = f"defined({first_word(rest)[0]})" if word != "if" else rest
+        tokens = decided_defined(lex(asked, line), self._macros, self._asks)
+        tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
+        if any(token.kind == "word" and self._asks(token.text) for token in tokens):
+            question = " ".join(map(str, tokens))
+            if question not in self._decided:
+                raise _Undecided(question)
+            return self._decided[question] == (word != "ifndef")
+        return super()._holds(word, rest, line)
+
+    def _asks(self, name: str) -> bool:
+        return name not in self._macros and self._is_foreign(name)
+
+
+# -- for the compiler at hand ---------------------------------------------------------------------------
+
+
+class Undecidable(Unreadable):
+    """A condition that a compiler may decide otherwise."""
+
+
+def decide(
+    tokens: Sequence[Token],
+    target: Predefined,
+    may_differ: Callable[[str], bool],
+    defines: Iterable[tuple[str, str]] = (),
+    headers: Iterable[tuple[str, str]] = (),
+    may_stay: Callable[[Macro], bool] = lambda _macro: False,
+) -> tuple[Token, ...]:
+    """What is left where the compiler defines what `target` says: no macro and no condition. `#include`,
+    `#line` and `#pragma` stay. Of `headers`, the user's own as included -> text, the macros are taken; what
+    they ask for stays defined where `may_stay` says so. `may_differ`: whether compilers may define a name
+    that `target` does not have; no condition may ask for one. Raises Unreadable."""
+    work = _Deciding(target, may_differ, dict(headers), may_stay)
+    for name, value in defines:
+        work.define(f"{name} {value}", 0)
+    for token in tokens:
+        work.take(token)
+    return work.whole()
+
+
+class _Deciding(_Strict):
+    def __init__(
+        self,
+        target: Predefined,
+        may_differ: Callable[[str], bool],
+        headers: Mapping[str, str],
+        may_stay: Callable[[Macro], bool],
+    ) -> None:
+        Preprocessor.__init__(self, True, headers, "there", target)
+        self._may_differ, self._may_stay = may_differ, may_stay
+        self._header_words = frozenset[str]().union(*map(_words_of, headers.values()))
+
+    def take(self, token: Token) -> None:
+        if not self._inside or token.kind == "directive":
+            super().take(token)
+
+    def _directive(self, word: str, rest: str, token: Token) -> None:
+        if not self._inside and (word == "include" or self._is_for_headers(word, rest)):
+            self.done.append(token)
+        if word == "error" and not self._inside:
+            raise Unreadable(f"the file says #error {rest}", token.line)
+        super()._directive(word, rest, token)
+
+    def _is_for_headers(self, word: str, rest: str) -> bool:
+        if word == "undef":
+            return rest in self._header_words and rest in self._macros and self._may_stay(self._macros[rest])
+        macro = read_macro(rest) if word == "define" else ""
+        return isinstance(macro, Macro) and macro.name in self._header_words and self._may_stay(macro)
+
+    def _include(self, name: str, line: int) -> None:
+        """Its macros alone. It is the user's own: what cannot be followed there defines none."""
+        if name in self._once or len(self._inside) > MOST_NESTING:
+            return
+        before = len(self.done), len(self.problems), len(self.open_conditions)
+        self._inside.append(name)
+        with suppress(Unreadable):
+            for token in _directives_of(self._headers[name]):
+                self.take(replace(token, line=line))
+        self._inside.pop()
+        for said, count in zip((self.done, self.problems, self.open_conditions), before, strict=True):
+            del said[count:]  # type: ignore[attr-defined]
+
+    def _holds(self, word: str, rest: str, line: int) -> bool:
+        if not self._inside:
+            tokens = lex(rest, line)
+            if word == "if":
+                tokens = decided_defined(tokens, self._macros, self._is_open)
+                tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
+            if strange := next((t.text for t in tokens if t.kind == "word" and self._is_open(t.text)), None):
+                words = f"#{word} {rest[:60]} asks for {strange}, which compilers define as they like"
+                raise Undecidable(f"{words}: ask for the template's own parameters and macros", line)
+        return self._decision(word, rest, line)
+
+    def _is_open(self, name: str) -> bool:
+        return name not in self._macros and self._may_differ(name)
+
+    def _undecided(self, rest: str, line: int, reason: str) -> bool:
+        if self._inside:
+            return super()._undecided(rest, line, reason)
+        raise Undecidable(f"#if {rest[:60]} cannot be decided: {reason}", line)
+
+
+@lru_cache(maxsize=512)
+def _directives_of(header: str) -> tuple[Token, ...]:
+    return tuple(token for token in lex(header) if token.kind == "directive")
+
+
+@lru_cache(maxsize=512)
+def _words_of(header: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d]\w*", header))
