@@ -49,7 +49,8 @@ class Overseer:
         """Two addresses and a number of bytes of each; the launch that is overseen comes after."""
         cu, shown = driver(), pairs[:MOST_PAIRS]
         table = np.array([0, *(word for pair in shown for word in pair)], dtype=np.uint64)
-        checked(cu.cuMemcpyHtoD(self._memory, table.ctypes.data, table.nbytes))
+        # On its stream: a plain copy returns before it has arrived, and this stream does not wait for it.
+        checked(cu.cuMemcpyHtoDAsync(self._memory, table.ctypes.data, table.nbytes, self._stream))
         number = self._words[2] = self._words[2] % 0x7FFFFFFF + 1
         words = (self._memory + 8, len(shown), self._address, NANOSECONDS, self._memory)
         shape = (BLOCKS, 1, 1, THREADS, 1, 1, 0)
