@@ -64,7 +64,7 @@ class Builders:
         with self._lock:
             if unit not in self._builds:
                 self._builds[unit] = self._threads.submit(
-                    self._build, unit, variant.made_from, variant.overlapping
+                    self._build, unit, variant.made_from, variant.overlapping, variant.read_only
                 )
             return self._builds[unit]
 
@@ -105,14 +105,18 @@ class Builders:
             worker.kill()
 
     def _build(
-        self, unit: m.Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
+        self,
+        unit: m.Unit,
+        made_from: tuple[str, ...],
+        overlapping: tuple[str, ...] = (),
+        read_only: frozenset[tuple[str, int]] = frozenset(),
     ) -> BuiltCode | Verdict:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
         if made_from:
             from tunesmith.problem.vetting import vetted  # a whole reader of C
 
-            about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping)
+            about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping, read_only)
             found = vetted(unit.source, *about)
             if isinstance(found, Refusal):
                 where = f"{unit.path}:{found.line}" if found.line else unit.path

@@ -35,11 +35,17 @@ _MOST = 500_000  # characters
 
 
 def vet(
-    source: str, original: str, language: str, headers: Sequence[str] = (), overlapping: Sequence[str] = ()
+    source: str,
+    original: str,
+    language: str,
+    headers: Sequence[str] = (),
+    overlapping: Sequence[str] = (),
+    read_only: frozenset[tuple[str, int]] = frozenset(),
 ) -> Refusal | None:
     """Why a source must not be compiled; None where it may. `original` is what it was made from, `headers`
-    are the texts of the user's own, `overlapping` the entries that are launched with `pdl = true`."""
-    found = vetted(source, original, language, tuple(headers), overlapping=tuple(overlapping))
+    are the texts of the user's own, `overlapping` the entries that are launched with `pdl = true`,
+    `read_only` arguments, by entry and position, that no launch may write."""
+    found = vetted(source, original, language, tuple(headers), (), tuple(overlapping), read_only)
     return found if isinstance(found, Refusal) else None
 
 
@@ -51,6 +57,7 @@ def vetted(
     headers: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
     overlapping: tuple[str, ...] = (),
+    read_only: frozenset[tuple[str, int]] = frozenset(),
 ) -> str | Refusal:
     """What may be compiled where a kernel runs on the host's CPU: the text with its macros expanded, line by
     line, exactly as it was judged. Of other languages the text as it was."""
@@ -70,7 +77,7 @@ def vetted(
         for reading in found:
             if used := _READS_FILES & {word for asked, _ in reading.conditions for word in asked.split()}:
                 raise Refusal("directive", 0, f"{min(used)} reads files and is not allowed in a template")
-            judge_unit(UnitWords.of(reading.tokens), words, user, language)
+            judge_unit(UnitWords.of(reading.tokens, read_only), words, user, language)
             if overlapping and not is_for_older(reading.conditions):
                 judge_waits(reading.tokens, overlapping)
     except Unreadable as error:
@@ -85,7 +92,8 @@ def foreign_fault(problem: Problem, template: Template) -> str | None:
     other configuration is vetted when it is built."""
     variant = builds_of(problem, template, template.default)[0].variant
     original, *headers = users_texts(problem)
-    found = vet(variant.source, original, variant.language, headers, variant.overlapping)
+    about = (variant.overlapping, variant.read_only)
+    found = vet(variant.source, original, variant.language, headers, *about)
     return str(found) if found is not None else vet_flags(template.flags, variant.language)
 
 

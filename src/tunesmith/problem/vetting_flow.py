@@ -9,8 +9,7 @@ decides nothing, is no index and is never stored, but for lowest bits, as far as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
@@ -56,6 +55,7 @@ _LEAVES = frozenset(
     "function_definition template_declaration type_definition alias_declaration break_statement using_declaration "
     "static_assert_declaration type_qualifier storage_class_specifier".split()
 )
+_ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
 _SIMPLE = ("primitive_type", "sized_type_specifier")
 _DEEPEST = 24  # calls in calls
 _PASSES = 8
@@ -169,6 +169,7 @@ class Flow:
 
     def _root(self, name: str, part: GrammarText, node: Node) -> None:
         self.held, self.weak = {}, set()
+        self.contexts: dict[object, int] = {}
         for _ in range(_PASSES):
             self.arrays = {}
             self.read, self.is_stale = set(), False
@@ -181,6 +182,8 @@ class Flow:
             self.unset: set[str] = set()
             self.written: set[str] = set()
             self.control: list[list[tuple[str, Refusal]] | None] = []  # loops; None: what need not happen
+            self.optional: set[str] = set()
+            self.doubted: list[tuple[frozenset[str], Refusal]] = []
             self.context, self.active = 0, 0
             self.returned: list[Value] = []
             for each, root in self.parts:
@@ -192,6 +195,9 @@ class Flow:
             self._entry(name, node)
             if not self.is_stale:
                 break
+        for arrays, refusal in self.doubted:
+            if not arrays <= self.optional:
+                raise refusal
 
     def _entry(self, name: str, node: Node) -> None:
         is_kernel = name in self.kernels
@@ -244,7 +250,7 @@ class Flow:
     # -- variables ----------------------------------------------------------------------------------
 
     def _declare(self, name: str, node: Node) -> str:
-        key = f"{name}@{node.start_byte}.{self.context}"
+        key = f"{name}@{node.start_byte}:{self.context}"
         self.scopes[-1][name] = key
         self.depths[key] = len(self.control)
         return key
@@ -318,8 +324,7 @@ class Flow:
             self._unwritten(frozenset(empty), node, self._names(frozenset(empty)))
         values = [self.held[key] for array in arrays if (key := f"*{array}") in self.held]
         self.read |= {f"*{array}" for array in arrays}
-        variables = [self.held[key] for key in arrays if key in self.held and key in self.depths
-                     and self.arrays[key].space == "private"]  # fmt: skip
+        variables = [self.held[key] for key in arrays if self.arrays[key].space == "variable" and key in self.held]
         return join_all(values + variables) if values or variables else PLAIN
 
     def _unwritten(self, keys: frozenset[str], node: Node, name: str) -> None:
@@ -346,7 +351,7 @@ class Flow:
                 if array.space in ("argument", "shared"):
                     what = f"stores what is made of the address of {self._names(value.arrays)} in {array.name}"
                     raise self._refuse(node, f"{what}; store values of arrays alone")
-                self._hold(f"*{key}", value, True)
+                self._hold(key if array.space == "variable" else f"*{key}", value, True)
 
     def _touch(self, value: Value) -> None:
         """Somebody may have written there."""
@@ -377,9 +382,19 @@ class Flow:
         if node is None:
             return
         value = self.value(node)
-        if value.arrays and (value.shift is not None or value.is_moved):
-            what = f"decides by the address of {self._names(value.arrays)}"
-            raise self._refuse(node, f"{what}; an alignment may be tested, as in `& 15`, up to an access's width")
+        if not value.arrays:
+            return
+        refusal = self._refuse(node, f"decides by the address of {self._names(value.arrays)}; {_ALIGNMENT}")
+        if not value.is_place:
+            raise refusal
+        self._null_test(value, refusal)
+
+    def _null_test(self, value: Value, refusal: Refusal) -> None:
+        """An argument may be missing; behind steps it is asked for only where the argument itself is, too."""
+        if value.is_moved:
+            self.doubted.append((value.arrays - {NOTHING}, refusal))
+        else:
+            self.optional |= value.arrays
 
     def _on_identifier(self, node: Node) -> Value:
         assert node.text is not None
@@ -436,8 +451,9 @@ class Flow:
         sign = operator.type
         if sign in ("&&", "||"):
             self._condition(left)
-            with self._maybe():
-                self._condition(right)
+            self.control.append(None)
+            self._condition(right)
+            self.control.pop()
             return PLAIN
         one, other = self.value(left), self.value(right)
         if one is PLAIN and other is PLAIN:
@@ -475,19 +491,19 @@ class Flow:
             raise self._refuse(node, f"{what}; two arrays may lie anywhere: compare indices")
         held, bare = (one, right) if one.arrays else (other, left)
         by_null = sign in ("==", "!=") and _NULL.fullmatch(text_of(bare))
-        if held.is_place and by_null and not held.is_moved and (one.is_plain or other.is_plain):
-            return PLAIN
         what = f"compares the address of {self._names(one.arrays | other.arrays)} with something else"
-        raise self._refuse(node, f"{what}; an alignment may be tested, as in `& 15`, up to an access's width")
+        refusal = self._refuse(node, f"{what}; {_ALIGNMENT}")
+        if not (held.is_place and by_null and (one.is_plain or other.is_plain)):
+            raise refusal
+        self._null_test(held, refusal)
+        return PLAIN
 
     def _is_unknown(self, keys: frozenset[str]) -> bool:
         return all(key in self.arrays and self.arrays[key].space == "unknown" for key in keys - {NOTHING})
 
     def _on_conditional_expression(self, node: Node) -> Value:
         self._condition(node.child_by_field_name("condition"))
-        with self._maybe():
-            one, other = self._field(node, "consequence"), self._field(node, "alternative")
-        return PLAIN if one is PLAIN and other is PLAIN else join(one, other)
+        return self._maybe(node, "consequence", "alternative")
 
     def _on_pointer_expression(self, node: Node) -> Value:
         argument = node.child_by_field_name("argument")
@@ -502,7 +518,7 @@ class Flow:
         for place in self._places(argument):
             if isinstance(place, str):
                 self.unset.discard(place)
-                self.arrays.setdefault(place, Array(place.partition("@")[0], "private"))
+                self.arrays.setdefault(place, Array(place.partition("@")[0], "variable"))
                 place = Value(frozenset({place}))
             found = place if found is PLAIN else join(found, place)
         return found
@@ -585,7 +601,7 @@ class Flow:
         operator = node.child_by_field_name("operator")
         if text_of(operator) == "->":
             pointer = self.value(argument)
-            keys = [key for key in pointer.arrays if key in self.depths]
+            keys = [key for key in pointer.arrays if self.arrays[key].space == "variable"]
             if keys and len(keys) == len(pointer.arrays):
                 return tuple(f"{key}.{name}" for key in keys)
             return (pointer,) if pointer.arrays else (f".{name}",)
@@ -627,64 +643,58 @@ class Flow:
 
     # -- statements ---------------------------------------------------------------------------------
 
-    @contextmanager
-    def _maybe(self) -> Iterator[None]:
-        self.control.append(None)
-        try:
-            yield
-        finally:
-            self.control.pop()
-
-    @contextmanager
-    def _scope(self) -> Iterator[None]:
-        self.scopes.append({})
-        try:
-            yield
-        finally:
-            self.scopes.pop()
-
     def _on_compound_statement(self, node: Node) -> Value:
-        with self._scope():
-            for child in node.named_children:
-                self.value(child)
+        self.scopes.append({})
+        for child in node.named_children:
+            self.value(child)
+        self.scopes.pop()
         return PLAIN
 
     def _on_if_statement(self, node: Node) -> Value:
-        with self._scope():
-            self._condition(node.child_by_field_name("condition"))
-            with self._maybe():
-                self._field(node, "consequence")
-                self._field(node, "alternative")
+        self.scopes.append({})
+        self._condition(node.child_by_field_name("condition"))
+        self._maybe(node, "consequence", "alternative")
+        self.scopes.pop()
         return PLAIN
 
+    def _maybe(self, node: Node, *fields: str) -> Value:
+        """What need not happen."""
+        self.control.append(None)
+        found = PLAIN
+        for name in fields:
+            value = self._field(node, name)
+            found = value if found is PLAIN else found if value is PLAIN else join(found, value)
+        self.control.pop()
+        return found
+
     def _on_switch_statement(self, node: Node) -> Value:
-        with self._scope():
-            condition = node.child_by_field_name("condition")
-            value = self.value(condition) if condition is not None else PLAIN
-            if value.arrays:
-                raise self._refuse(node, f"decides by the address of {self._names(value.arrays)}")
-            with self._maybe():
-                self._field(node, "body")
+        self.scopes.append({})
+        value = self._field(node, "condition")
+        if value.arrays:
+            raise self._refuse(node, f"decides by the address of {self._names(value.arrays)}")
+        self._maybe(node, "body")
+        self.scopes.pop()
         return PLAIN
 
     def _loop(self, node: Node) -> Value:
-        with self._scope():
-            for name in ("initializer", "right"):
-                self._field(node, name)
-            later: list[tuple[str, Refusal]] = []
-            self.control.append(later)
-            if node.type == "for_range_loop":
-                self._bind(node.child_by_field_name("declarator"), node, self._field(node, "right"))
-            if node.type != "do_statement":
-                self._condition(node.child_by_field_name("condition"))
-            self._field(node, "body")
-            if node.type == "do_statement":
-                self._condition(node.child_by_field_name("condition"))
-            self._field(node, "update")
-            self.control.pop()
-            for key, refusal in later:
-                if key not in self.written and (key in self.unset or key in self.arrays):
-                    raise refusal
+        self.scopes.append({})
+        self._field(node, "initializer")
+        source = self._field(node, "right")
+        later: list[tuple[str, Refusal]] = []
+        self.control.append(later)
+        if node.type == "for_range_loop":
+            self._bind(node.child_by_field_name("declarator"), node, source)
+        if node.type != "do_statement":
+            self._condition(node.child_by_field_name("condition"))
+        self._field(node, "body")
+        if node.type == "do_statement":
+            self._condition(node.child_by_field_name("condition"))
+        self._field(node, "update")
+        self.control.pop()
+        self.scopes.pop()
+        for key, refusal in later:
+            if key in self.unset or (key in self.arrays and key not in self.written):
+                raise refusal
         return PLAIN
 
     _on_for_statement = _on_while_statement = _on_do_statement = _on_for_range_loop = _loop
@@ -722,20 +732,17 @@ class Flow:
             given = self._initial(value, kind)
             key = self._declare(text_of(name), target)
             at_file = len(self.scopes) == 1
-            is_array = target.type == "array_declarator" and "pointer_declarator" not in _declarator_kinds(
-                target.child_by_field_name("declarator")
-            )
-            if is_array or (is_shared and "pointer_declarator" not in kinds):
+            dims = _dimensions(name)
+            if dims or (is_shared and "pointer_declarator" not in kinds):
                 space = "shared" if is_shared else "constant" if at_file else "private"
                 plain = kind is not None and kind.type in _SIMPLE
-                lacks = value is None and not at_file and (is_shared or plain)
+                lacks = value is None and not at_file and (plain or (is_shared and dims > 0))
                 self.arrays[key] = Array(text_of(name), space, space == "constant", lacks)
-                dims = sum(n.type == "array_declarator" for n in syntax_nodes(target))
-                if is_array:
+                if dims:
                     self._hold(key, Value(frozenset({key}), dims=dims), False)
                 if not given.is_plain:
                     self._hold(f"*{key}", given, True)
-                if not is_array:
+                if not dims:
                     self.aliases[key] = (Value(frozenset({key})),)
                 continue
             if value is not None:
@@ -856,7 +863,7 @@ class Flow:
         self.known[memo] = PLAIN
         before = (self.place, self.scopes, self.returned, self.context)
         self.place, self.scopes, self.returned = part, [*scopes, {}], []
-        self.context = len(self.known)
+        self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active += 1
         for one, (value, places, key) in zip(parameters, given, strict=True):
             name = declared_name(one.child_by_field_name("declarator"))
@@ -1021,6 +1028,14 @@ def _declarator_kinds(declarator: Node | None) -> set[str]:
         found.add(declarator.type)
         declarator = _inner(declarator)
     return found
+
+
+def _dimensions(name: Node | None) -> int:
+    """Of the array that a declaration makes of a name; 0: it is none."""
+    count = 0
+    while name is not None and name.parent is not None and name.parent.type == "array_declarator":
+        count, name = count + 1, name.parent
+    return count
 
 
 def _member_name(declarator: Node | None) -> str:

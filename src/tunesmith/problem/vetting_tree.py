@@ -113,7 +113,7 @@ class _Tree:
 
     def judge(self, place: GrammarText, root: Node) -> None:
         for node in syntax_nodes(root):
-            if node.type == "ERROR" or node.is_missing:
+            if (node.type == "ERROR" and not text_of(node).startswith("[[")) or node.is_missing:
                 shown = " ".join(place.written(node).split())[:60]
                 raise Refusal(
                     "declaration", place.line(node), f"`{shown}` could not be read; write it plainly"

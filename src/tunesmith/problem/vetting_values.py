@@ -13,7 +13,7 @@ WIDEST_SHARED = 4096  # of shared memory, whose places follow from the build alo
 @dataclass(frozen=True)
 class Array:
     name: str
-    space: str  # argument, shared, private, constant; unknown: a parameter that nobody here fills
+    space: str  # argument, shared, private, constant; a variable; unknown: a parameter that nobody here fills
     is_read_only: bool = False
     lacks_write: bool = False  # nothing is there before this launch writes it
 
