@@ -126,9 +126,9 @@ class Variant:
     @property
     def read_only(self) -> frozenset[tuple[str, int]]:
         """Arguments, by the bare name of the entry and position, that no launch may write."""
-        roles = {argument.name: argument.role for argument in self.arguments}
+        inputs = {one.name for one in self.arguments if one.role == "input" and one.alias is None}
         handed = [
-            ((launch.entry.partition("<")[0].rpartition("::")[2], at), roles.get(name) == "input")
+            ((launch.entry.partition("<")[0].rpartition("::")[2], at), name in inputs)
             for launch in self.launches
             for at, name in enumerate(launch.args)
         ]

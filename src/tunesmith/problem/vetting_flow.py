@@ -475,6 +475,8 @@ class Flow:
         shared = all(key in self.arrays and self.arrays[key].space == "shared" for key in arrays)
         width = WIDEST_SHARED if shared and not self.is_c else self.widest
         value = combine(sign, one, other, number, width)
+        if value is None and self._is_unknown(arrays):
+            return PLAIN  # whoever calls it decides
         if value is None:
             what = f"is the distance between {self._names(arrays)}, which differs from program to program"
             raise self._refuse(node, f"{what}; index each array from its own start")
