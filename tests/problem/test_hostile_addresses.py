@@ -76,7 +76,7 @@ ADDRESS = {
     ),
     "by a method": (
         CUDA,
-        "struct pair { const float *a, *b; __device__ pair(const float *c, const float *d) : a(c), b(d) {}"
+        "struct pair { const float *a, *b; __device__ pair(const float *c, const float *d) { a = c; b = d; }"
         " __device__ int near() const { return a < b; } };\n" + SIGNATURE + " { pair p(x, w); y[0] = p.near(); }",
     ),
     "by an operator": (
@@ -89,6 +89,51 @@ ADDRESS = {
         CUDA,
         "template <typename F> __device__ int ask(const float *p, F f) { return f(p); }\n"
         + SIGNATURE + " { y[0] = ask(x, [&](const float *p) { return p < w; }); }",
+    ),
+    "by a functor": (
+        CUDA,
+        "struct near { const float *a; __device__ bool operator()(const float *b) const { return a < b; } };\n"
+        + SIGNATURE + " { near f{x}; y[0] = f(w); }",
+    ),
+    "by a functor of the library": (CUDA, "y[0] = cuda::std::less<const float *>{}(x, w);"),
+    "by a function that is handed on": (
+        CUDA,
+        "__device__ bool near(const float *a, const float *b) { return a < b; }\n"
+        "template <typename F> __device__ bool ask(F f, const float *a, const float *b) { return f(a, b); }\n"
+        + SIGNATURE + " { y[0] = ask(near, x, w); }",
+    ),
+    "by another operator": (
+        CUDA,
+        "struct pair { const float *a, *b; __device__ bool operator[](int i) const { return a < b; } };\n"
+        + SIGNATURE + " { pair p = {x, w}; y[0] = p[0]; }",
+    ),
+    "by a conversion": (
+        CUDA,
+        "struct pair { const float *a, *b; __device__ operator bool() const { return a < b; } };\n"
+        + SIGNATURE + " { pair p = {x, w}; if (p) y[0] = 0; }",
+    ),
+    "in a capture": (CUDA, "auto near = [p = x](const float *q) { return p < q; }; y[0] = near(w);"),
+    "by a pack": (
+        CUDA,
+        "template <typename... A> __device__ int f(A... a) { const float *p[] = {a...}; return p[0] < p[1]; }\n"
+        + SIGNATURE + " { y[0] = f(x, w); }",
+    ),
+    "behind a name for the type": (
+        BOTH, "typedef const G float *row;\nKERNEL k(row x, row w, G float *y, int n) { if (x < w) y[0] = 0; }",
+    ),
+    "behind an open type": (
+        CUDA, "template <typename P> __global__ void k(P x, P w, float *y) { y[0] = x[0] * w[0]; if (x < w) y[0] = 0; }"
+        "// KERNEL",
+    ),
+    "by going back": (
+        BOTH, "const G float *p = x; again: if (p < x + n) y[0] = 0; p = w; if (n--) goto again;",
+    ),
+    "by itself": (
+        BOTH, "DEVICE int f(const G float *p, const G float *q, int n) { if (n) return f(q, p, n - 1); return p < q; }\n"
+        + SIGNATURE + " { y[0] = f(x, w, n); }",
+    ),
+    "kept in a register of PTX": (
+        CUDA, 'ULONG u = (ULONG)x; asm("shr.u64 %0, %0, 12;" : "+l"(u)); if (u & 1) y[0] = 0;',
     ),
     "in an array of pointers": (CUDA, "const float *p[2] = {x, w}; y[0] = p[0] < p[1];"),
     "page": (BOTH, "if (((ULONG)x & 4095) == 128 && ((ULONG)y & 4095) == 128) y[0] = 1; else y[0] = 0;"),
@@ -118,8 +163,7 @@ ADDRESS = {
     "as a number by an atomic": (CUDA, "atomicAdd((unsigned *)y, (unsigned)(ULONG)x);"),
     "in a union": (CUDA, "union both { const float *p; ULONG u; } b; b.p = x; if (b.u & 4096) y[0] = 0;"),
     "read as bits": (CUDA, "const float *p = x; if (*(ULONG *)&p & 4096) y[0] = 0;"),
-    "copied as bits": (CUDA, "ULONG u; memcpy(&u, &x, 8); if (u & 4096) y[0] = 0;"),
-    "by bit_cast": (CUDA, "ULONG u = __builtin_bit_cast(ULONG, x); if (u & 4096) y[0] = 0;"),
+    "by bit_cast": (CUDA, "ULONG u = cuda::std::bit_cast<ULONG>(x); if (u & 4096) y[0] = 0;"),
     "by cvta": (CUDA, "size_t u = __cvta_generic_to_global(x); if (u & 4096) y[0] = 0;"),
     "by a shuffle": (CUDA, "ULONG u = __shfl_sync(0xffffffff, (ULONG)x, 0); if (u > 5) y[0] = 0;"),
     "by a count of bits": (CUDA, "if (__popcll((ULONG)x) > 5) y[0] = 0;"),
@@ -133,7 +177,7 @@ ADDRESS = {
         + SIGNATURE + " { ULONG u; get(&u, x); if (u & 4096) y[0] = 0; }",
     ),
     "by a structured binding": (
-        CUDA, "struct S { ULONG u; int v; };\n" + SIGNATURE + " { S s = {(ULONG)x, 1}; auto [a, b] = s; y[a & 1] = 0; }",
+        CUDA, "struct S { ULONG u; int v; };\n" + SIGNATURE + " { S s = {(ULONG)x, 1}; auto [a, b] = s; if (a & 4096) y[0] = 0; }",
     ),
     "in shared memory": (CUDA, "__shared__ ULONG s; s = (ULONG)x; __syncthreads(); if (s & 4096) y[0] = 0;"),
     "in a switch": (CUDA, "switch ((ULONG)x >> 30) { case 0: y[0] = 0; }"),
@@ -142,7 +186,7 @@ ADDRESS = {
         CUDA, 'ULONG u; asm("mov.u64 %0, %1;" : "=l"(u) : "l"(x)); if (u & 4096) y[0] = 0;',
     ),
     "in PTX by names": (
-        CUDA, 'ULONG u; asm("cvta.to.global.u64 %[o], %[i];" : [o] "=l"(u) : [i] "l"(x)); y[u & 7] = 0;',
+        CUDA, 'ULONG u; asm("cvta.to.global.u64 %[o], %[i];" : [o] "=l"(u) : [i] "l"(x)); y[u & 64] = 0;',
     ),
     "compared in PTX": (
         CUDA,
@@ -177,7 +221,7 @@ WRITE = {
     ),
     "by a reference": (CUDA, "float &at = const_cast<float &>(x[0]); at = 1;"),
     "by a streaming store": (CUDA, "__stcs((float *)x, 1.0f);"),
-    "by memcpy": (CUDA, "memcpy((void *)x, y, 4);"),
+    "by a pipeline": (CUDA, "__shared__ float s[4]; s[0] = 1; __pipeline_memcpy_async((void *)x, s, 4);"),
     "in PTX": (CUDA, 'asm volatile("st.global.f32 [%0], %1;" :: "l"(x), "f"(1.0f) : "memory");'),
     "in PTX behind an addition": (
         CUDA,

@@ -13,9 +13,9 @@ from tunesmith.problem.vetting_values import PLAIN, WIDEST_SHARED, Value, combin
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_REGISTER = re.compile(r"%\d+|%\[\w+\]|%?%?[A-Za-z_$][\w$]*")
+_REGISTER = re.compile(r"%\d+|%?%?[A-Za-z_$][\w$]*")
 _INSTRUCTION = re.compile(r"\s*(?:@!?(%?%?[\w$\[\]]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
-_BRACKETS = re.compile(r"\[((?:%\[\w+\]|[^\[\]])*)\]")
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _WRITE = frozenset({"st", "red", "atom", "cp", "stmatrix", "multimem"})
 _ACCESS = _WRITE | frozenset(
     "ld ldu ldmatrix mbarrier prefetch prefetchu tensormap discard applypriority wgmma mma wmma tcgen05 fence bar "
@@ -30,25 +30,23 @@ class AsmFlow:
     def __init__(
         self,
         words: Sequence[Token],
-        outputs: int,
+        outputs: Sequence[Value],
         inputs: Sequence[Value],
         write: Callable[[Value, Node], None],
         touch: Callable[[Value], None],
         is_shared: Callable[[Value], bool],
     ) -> None:
         self.write, self.touch, self.is_shared = write, touch, is_shared
-        self.outputs = outputs
+        self.outputs = len(outputs)
         texts = [token.text for token in words]
         end = next((at for at, text in enumerate(texts) if at > 1 and text in (":", "::")), len(texts))
         code = "".join(word.text[1:-1] for word in words[:end] if word.kind == "string")
         code = code.replace("\\n", "\n").replace("\\t", " ").replace("\\r", "\n")
-        self.code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
-        self.held = {f"%{outputs + at}": value for at, value in enumerate(inputs)}
-        names = re.findall(r"\[ (\w+) \] \"", " ".join(texts[end:]))
-        for at, name in enumerate(names):
-            if at >= outputs and at - outputs < len(inputs):
-                self.held[f"%[{name}]"] = inputs[at - outputs]
-        self.names = names
+        code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL)
+        named = re.findall(r"\[ (\w+) \] \"", " ".join(texts[end:]))
+        at = {name: f"%{place}" for place, name in enumerate(named)}
+        self.code = re.sub(r"%\[(\w+)\]", lambda found: at.get(found[1], found[1]), code)
+        self.held = {f"%{place}": value for place, value in enumerate((*outputs, *inputs))}
 
     def run(self, node: Node, refuse: Callable[[Node, str], Refusal]) -> list[Value]:
         """What it gives out."""
@@ -56,11 +54,7 @@ class AsmFlow:
             found = _INSTRUCTION.fullmatch(line.rstrip())
             if found is not None:
                 self._instruction(found[1], found[2].partition(".")[0], found[2], found[3], node, refuse)
-        found_names = [f"%[{name}]" for name in self.names[: self.outputs]]
-        return [
-            self.held.get(f"%{at}", self.held.get(found_names[at] if at < len(found_names) else "", PLAIN))
-            for at in range(self.outputs)
-        ]
+        return [self.held.get(f"%{at}", PLAIN) for at in range(self.outputs)]
 
     def _of(self, text: str) -> Value:
         return join_all([self.held.get(name, PLAIN) for name in _REGISTER.findall(text)])

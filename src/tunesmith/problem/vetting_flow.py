@@ -50,13 +50,15 @@ _NULL = re.compile(r"[()\s]*(?:0|NULL|nullptr)[uUlL]*[)\s]*")
 _WIDE_WORD = re.compile(r"(char|short|int|float|half|long|double)(\d+)|v(?:load|store)(\d+)")
 _LEAVES = frozenset(
     "number_literal string_literal char_literal concatenated_string type_descriptor primitive_type this null true "
-    "false comment template_argument_list type_identifier sized_type_specifier alignof_expression attribute_declaration "
+    "false comment template_argument_list sized_type_specifier alignof_expression attribute_declaration "
     "qualified_identifier template_function struct_specifier class_specifier union_specifier enum_specifier "
     "function_definition template_declaration type_definition alias_declaration break_statement using_declaration "
     "static_assert_declaration type_qualifier storage_class_specifier".split()
 )
 _ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
+_WRAPPERS = ("reference_declarator", "parenthesized_declarator", "variadic_declarator")
 _SIMPLE = ("primitive_type", "sized_type_specifier")
+_POINTERS = {"pointer_declarator", "array_declarator", "abstract_pointer_declarator"}
 _DEEPEST = 24  # calls in calls
 _PASSES = 8
 _LAMBDA = "lambda"
@@ -85,6 +87,8 @@ class Flow:
         self.array_members: set[str] = set()
         self.numbers: dict[str, int] = {}  # constants of the file, and parameters of templates
         self.unions: set[str] = set()
+        self.pointer_types: set[str] = set()
+        self.open_types: set[str] = set()
         for part, root in parts:
             self._collect(part, root)
         wide = [_WIDE_WORD.fullmatch(token.text) for part, _ in parts for token in part.tokens]
@@ -102,6 +106,9 @@ class Flow:
         }
         self.called: set[int] = set()
         self.asks_numbers = False
+        self.contexts: dict[object, int] = {}
+        self.results: dict[object, Value] = {}  # of functions that call themselves
+        self.asked: set[object] = set()
 
     # -- what the unit has --------------------------------------------------------------------------
 
@@ -123,6 +130,17 @@ class Flow:
                         self._record(node, body)
                 case "number_literal" if node.parent is not None and node.parent.type == "template_argument_list":
                     most = max(most, _number(text_of(node)) or 0)
+                case "type_definition" | "alias_declaration":
+                    base = text_of(node.child_by_field_name("type"))
+                    for declarator in (*node.children_by_field_name("declarator"), node):
+                        name = node.child_by_field_name("name") or declarator
+                        if "*" in text_of(declarator) or "*" in base or base in self.pointer_types:
+                            self.pointer_types.add(_member_name(name))
+                case "type_parameter_declaration" | "optional_type_parameter_declaration":
+                    self.open_types |= {text_of(one) for one in node.named_children[:1]}
+                case "goto_statement" if "goto" not in self.user.words:
+                    self.place = part
+                    raise self._refuse(node, "goes where it cannot be followed; write a loop")
                 case "enumerator":
                     value = node.child_by_field_name("value")
                     self.numbers[text_of(node.child_by_field_name("name"))] = (
@@ -168,10 +186,7 @@ class Flow:
                     self._root(name, part, node)
 
     def _root(self, name: str, part: GrammarText, node: Node) -> None:
-        self.held, self.weak = {}, set()
-        self.contexts: dict[object, int] = {}
         for _ in range(_PASSES):
-            self.arrays = {}
             self.read, self.is_stale = set(), False
             self.known: dict[object, Value] = {}
             self.scopes: list[dict[str, str]] = [{}]
@@ -184,7 +199,8 @@ class Flow:
             self.control: list[list[tuple[str, Refusal]] | None] = []  # loops; None: what need not happen
             self.optional: set[str] = set()
             self.doubted: list[tuple[frozenset[str], Refusal]] = []
-            self.context, self.active = 0, 0
+            self.context = 0
+            self.active: list[object] = []
             self.returned: list[Value] = []
             for each, root in self.parts:
                 self.place = each
@@ -195,6 +211,8 @@ class Flow:
             self._entry(name, node)
             if not self.is_stale:
                 break
+        else:
+            raise self._refuse(node, "moves pointers in more ways than can be followed; index arrays instead")
         for arrays, refusal in self.doubted:
             if not arrays <= self.optional:
                 raise refusal
@@ -208,24 +226,35 @@ class Flow:
             key = self._declare(found, one)
             kinds = _declarator_kinds(declarator)
             qualifiers = _qualifiers(self.place, one)
-            if kinds & {"pointer_declarator", "array_declarator", "abstract_pointer_declarator"}:
+            if kinds & _POINTERS or self._is_pointer(one, found, node):
                 is_shared = "_Noreturn" in qualifiers
                 space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
                 is_read = bool({"const", "noreturn"} & qualifiers) or (name, at) in self.reads
                 self.arrays[key] = Array(found, space, is_kernel and is_read, is_kernel and is_shared)
-                self.held[key] = Value(frozenset({key}))
+                self._hold(key, Value(frozenset({key})), False)
                 if text_of(declarator).count("*") > 1:
                     inner = f"*{key}"
                     self.arrays[inner] = Array(f"{found}[]", space, False)
-                    self.held[inner] = Value(frozenset({inner}))
+                    self._hold(inner, Value(frozenset({inner})), False)
             else:
                 for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
                     if member in self.pointer_members:
                         inner = f"{key}.{member}"
                         self.arrays[inner] = Array(f"{found}.{member}", "argument" if is_kernel else "unknown")
-                        self.held[inner] = Value(frozenset({inner}))
+                        self._hold(inner, Value(frozenset({inner})), False)
         self._body(node)
         self.scopes.pop()
+
+    def _is_pointer(self, parameter: Node, name: str, function: Node) -> bool:
+        """By a name for the type, or where a template leaves it open by its use."""
+        kind = text_of(parameter.child_by_field_name("type"))
+        if kind not in self.open_types or kind in self.pointer_types:
+            return kind in self.pointer_types
+        return any(
+            text_of(one.child_by_field_name("argument")) == name
+            for one in syntax_nodes(function)
+            if one.type in ("subscript_expression", "pointer_expression") and one.children[0].type != "&"
+        )
 
     def _body(self, node: Node) -> None:
         self.called.add(node.id)
@@ -310,10 +339,12 @@ class Flow:
     # -- memory -------------------------------------------------------------------------------------
 
     def _check_pointer(self, pointer: Value, node: Node) -> None:
-        spaces = {self.arrays[key].space for key in pointer.arrays if key in self.arrays}
-        if pointer.shift is not None and not spaces <= {"shared"}:
+        if pointer.shift is not None and not self._lies_in(pointer.arrays, "shared"):
             what = f"reaches memory by more of the address of {self._names(pointer.arrays)} than steps from it"
             raise self._refuse(node, f"{what}; index the array")
+
+    def _lies_in(self, arrays: frozenset[str], space: str) -> bool:
+        return all(key in self.arrays and self.arrays[key].space == space for key in arrays - {NOTHING})
 
     def _access(self, pointer: Value, node: Node) -> Value:
         """What is read there."""
@@ -379,9 +410,10 @@ class Flow:
         return self.value(child) if child is not None else PLAIN
 
     def _condition(self, node: Node | None) -> None:
-        if node is None:
-            return
-        value = self.value(node)
+        if node is not None:
+            self._decides(node, self.value(node))
+
+    def _decides(self, node: Node, value: Value) -> None:
         if not value.arrays:
             return
         refusal = self._refuse(node, f"decides by the address of {self._names(value.arrays)}; {_ALIGNMENT}")
@@ -409,6 +441,8 @@ class Flow:
         if places is None:
             return self._load(key, node)
         return join_all([self._load(place, node) for place in places])
+
+    _on_type_identifier = _on_identifier
 
     def _on_parenthesized_expression(self, node: Node) -> Value:
         return self.value(node.named_children[-1]) if node.named_children else PLAIN
@@ -444,20 +478,32 @@ class Flow:
         return value if value.is_plain or operator == "+" else value.mixed(PLAIN)
 
     def _on_binary_expression(self, node: Node) -> Value:
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-        operator = node.child_by_field_name("operator")
+        chain: list[Node] = []  # a sum of many is deep on its left
+        first: Node | None = node
+        while first is not None and first.type == "binary_expression":
+            chain.append(first)
+            first = first.child_by_field_name("left")
+        value, left = self.value(first) if first is not None else PLAIN, first
+        for each in reversed(chain):
+            value, left = self._joined_by(each, left, value), each
+        return value
+
+    def _joined_by(self, node: Node, left: Node | None, one: Value) -> Value:
+        right, operator = node.child_by_field_name("right"), node.child_by_field_name("operator")
         if left is None or right is None or operator is None:
             return PLAIN
         sign = operator.type
         if sign in ("&&", "||"):
-            self._condition(left)
+            self._decides(left, one)
             self.control.append(None)
             self._condition(right)
             self.control.pop()
             return PLAIN
-        one, other = self.value(left), self.value(right)
+        other = self.value(right)
         if one is PLAIN and other is PLAIN:
             return PLAIN
+        if (own := f"operator {sign}") in self.functions:
+            self._call(own, (left, right))
         if sign in _COMPARISONS:
             return self._compared(node, left, right, one, other, sign)
         return self._combined(sign, one, other, node, left, right)
@@ -472,10 +518,10 @@ class Flow:
             if number is None and sign == "&":
                 number = self._number(left)
         arrays = one.arrays | other.arrays
-        shared = all(key in self.arrays and self.arrays[key].space == "shared" for key in arrays)
-        width = WIDEST_SHARED if shared and not self.is_c else self.widest
+        is_shared = not self.is_c and self._lies_in(arrays, "shared")
+        width = WIDEST_SHARED if is_shared else self.widest
         value = combine(sign, one, other, number, width)
-        if value is None and self._is_unknown(arrays):
+        if value is None and self._lies_in(arrays, "unknown"):
             return PLAIN  # whoever calls it decides
         if value is None:
             what = f"is the distance between {self._names(arrays)}, which differs from program to program"
@@ -487,7 +533,7 @@ class Flow:
             return PLAIN
         if one.is_place and other.is_place:
             keys = one.arrays | other.arrays
-            if one.one_array == other.one_array is not None or self._is_unknown(keys):
+            if one.one_array == other.one_array is not None or self._lies_in(keys, "unknown"):
                 return PLAIN
             what = f"compares addresses of {self._names(keys)}"
             raise self._refuse(node, f"{what}; two arrays may lie anywhere: compare indices")
@@ -499,9 +545,6 @@ class Flow:
             raise refusal
         self._null_test(held, refusal)
         return PLAIN
-
-    def _is_unknown(self, keys: frozenset[str]) -> bool:
-        return all(key in self.arrays and self.arrays[key].space == "unknown" for key in keys - {NOTHING})
 
     def _on_conditional_expression(self, node: Node) -> Value:
         self._condition(node.child_by_field_name("condition"))
@@ -541,6 +584,8 @@ class Flow:
         index = node.child_by_field_name("index") or node.child_by_field_name("indices")
         assert base is not None and index is not None
         pointer, by = self.value(base), self.value(index)
+        if pointer.arrays and "operator [ ]" in self.functions:
+            self._call("operator [ ]", (index,))
         if by.arrays and not pointer.arrays:
             pointer, by = by, pointer
         if by.arrays:
@@ -603,9 +648,8 @@ class Flow:
         operator = node.child_by_field_name("operator")
         if text_of(operator) == "->":
             pointer = self.value(argument)
-            keys = [key for key in pointer.arrays if self.arrays[key].space == "variable"]
-            if keys and len(keys) == len(pointer.arrays):
-                return tuple(f"{key}.{name}" for key in keys)
+            if pointer.arrays and self._lies_in(pointer.arrays, "variable"):
+                return tuple(f"{key}.{name}" for key in sorted(pointer.arrays - {NOTHING}))
             return (pointer,) if pointer.arrays else (f".{name}",)
         return tuple(
             f"{place}.{name}" if isinstance(place, str) else place for place in self._places(argument)
@@ -714,7 +758,10 @@ class Flow:
         for declarator in node.children_by_field_name("declarator"):
             value = declarator.child_by_field_name("value")
             target = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
-            if target is None or target.type == "function_declarator":
+            if target is None:
+                continue
+            if target.type == "function_declarator":
+                self._vexing(target, node)
                 continue
             if target.type == "structured_binding_declarator":
                 held = self.value(value) if value is not None else PLAIN
@@ -756,19 +803,27 @@ class Flow:
                 self.unset.add(key)
         return PLAIN
 
+    def _vexing(self, target: Node, node: Node) -> None:
+        """`pair p(x, w);`, which the grammar takes for the declaration of a function."""
+        types = [one.child_by_field_name("type") for one in _parameters(target)]
+        named = [one for one in types if one is not None and self._lookup(text_of(one)) is not None]
+        if named:
+            name = text_of(node.child_by_field_name("type"))
+            self._store(self._declare(text_of(declared_name(target)), target), self._made(name, named), node)
+
     def _initial(self, value: Node | None, kind: Node | None) -> Value:
         if value is None:
             return PLAIN
-        if value.type == "argument_list" and (made := self._constructed(text_of(kind), value)) is not None:
-            return made
+        if value.type in ("argument_list", "initializer_list"):
+            return self._made(text_of(kind), _without_comments(value))
         return self.value(value)
 
-    def _constructed(self, name: str, arguments: Node) -> Value | None:
-        if name not in self.functions:
-            return None
-        values = _without_comments(arguments)
-        self._call(name, values)
-        return join_all([self.value(one) for one in values])
+    def _made(self, name: str, arguments: Sequence[Node]) -> Value:
+        """By a constructor, where there is one."""
+        name = name.partition("<")[0].strip()
+        if name in self.functions:
+            self._call(name, arguments)
+        return join_all([self.value(one) for one in arguments])
 
     def _members(self, key: str, value: Node, kind: Node | None) -> None:
         """Of a list that fills a struct."""
@@ -827,15 +882,18 @@ class Flow:
             return found if not found.is_plain or name not in self.members else join_all([self.value(a) for a in arguments])
         if holder.arrays:
             self._touch(holder)
+        if called.type not in ("field_expression", "qualified_identifier", "template_function", "template_method"):
+            is_own = called.type != "identifier" or name in self.numbers or self._lookup(name) is not None
+            if is_own and "operator ( )" in self.functions:
+                return self._call("operator ( )", arguments)
+            if is_own and any(self.value(one).arrays for one in arguments):
+                raise self._refuse(node, "hands a pointer to what cannot be followed; call a function by its name")
         return self._built_in(name, arguments, node, owner is not None)
 
     def _call(self, name: str, arguments: Sequence[Node]) -> Value:
-        found = [
-            self._inlined(part, node, arguments, self.scopes[:1])
-            for part, node in self.functions[name]
-            if len(_parameters(node)) >= len(arguments)
-        ]
-        return join_all(found)
+        all_of = self.functions[name]
+        fitting = [one for one in all_of if len(_parameters(one[1])) >= len(arguments)]
+        return join_all([self._inlined(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
 
     def _inlined(
         self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
@@ -847,11 +905,17 @@ class Flow:
                 given.append((PLAIN, (), None))
                 continue
             argument = arguments[at]
+            if at == len(parameters) - 1 and len(arguments) > len(parameters):  # a pack
+                given.append((join_all([self.value(each) for each in arguments[at:]]), (), None))
+                continue
             key = self._lookup(text_of(argument)) if argument.type == "identifier" else None
             if argument.type == "lambda_expression":
                 key = f"{_LAMBDA}@{argument.start_byte}"
                 assert self.place is not None
                 self.lambdas[key] = (self.place, argument, list(self.scopes))
+            if key is None and argument.type == "identifier" and (own := text_of(argument)) in self.functions:
+                key = f"{_LAMBDA}@{own}"
+                self.lambdas[key] = (*self.functions[own][0], self.scopes[:1])
             if key in self.lambdas:
                 given.append((PLAIN, (), key))
             elif "reference_declarator" in _declarator_kinds(one.child_by_field_name("declarator")):
@@ -860,13 +924,21 @@ class Flow:
             else:
                 given.append((self.value(argument), (), None))
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
-        if memo in self.known or self.active > _DEEPEST:
-            return self.known.get(memo, PLAIN)
-        self.known[memo] = PLAIN
+        if memo in self.known:
+            return self.known[memo]
+        if len(self.active) > _DEEPEST:
+            raise self._refuse(node, f"is called more than {_DEEPEST} calls deep; write a loop")
+        if memo in self.active:  # calls itself
+            self.asked.add(memo)
+            return self.results.get(memo, PLAIN)
         before = (self.place, self.scopes, self.returned, self.context)
         self.place, self.scopes, self.returned = part, [*scopes, {}], []
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
-        self.active += 1
+        self.active.append(memo)
+        for one in syntax_nodes(captures) if (captures := node.child_by_field_name("captures")) is not None else ():
+            if one.type == "lambda_capture_initializer" and len(one.named_children) > 1:
+                value = self.value(one.named_children[-1])
+                self._store(self._declare(text_of(one.named_children[0]), one), value, one)
         for one, (value, places, key) in zip(parameters, given, strict=True):
             name = declared_name(one.child_by_field_name("declarator"))
             own = self._declare(text_of(name) or _member_name(one.child_by_field_name("declarator")), one)
@@ -878,9 +950,11 @@ class Flow:
                 self._store(own, value, one)
         self._body(node)
         found = join_all(self.returned)
-        self.active -= 1
+        self.active.pop()
         self.place, self.scopes, self.returned, self.context = before
         self.known[memo] = found
+        if memo in self.asked and self.results.get(memo, PLAIN) != found:
+            self.results[memo], self.is_stale = join(self.results.get(memo, PLAIN), found), True
         return found
 
     def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> Value:
@@ -921,11 +995,12 @@ class Flow:
     def _on_gnu_asm_expression(self, node: Node) -> Value:
         outputs, inputs = _asm_operands(node, "output_operands"), _asm_operands(node, "input_operands")
         values = [self.value(one) for one in inputs]
-        if any(not value.is_plain for value in values):
+        assert self.place is not None
+        kept = [self.value(one) if self._is_kept(one) else PLAIN for one in outputs]
+        if any(not value.is_plain for value in (*values, *kept)):
             places = [self._places(one) for one in outputs]
-            assert self.place is not None
             words = self.place.words(node.start_byte, node.end_byte)
-            flow = AsmFlow(words, len(outputs), values, self._asm_write, self._touch, self._is_shared)
+            flow = AsmFlow(words, kept, values, self._asm_write, self._touch, self._is_shared)
             found = flow.run(node, self._refuse)
             for targets, value in zip(places, found, strict=True):
                 for place in targets:
@@ -936,11 +1011,18 @@ class Flow:
                 self._store(place, PLAIN, node)
         return PLAIN
 
+    def _is_kept(self, operand: Node) -> bool:
+        """Whether an output is an input, too."""
+        constraint = operand.parent.child_by_field_name("constraint") if operand.parent is not None else None
+        assert self.place is not None
+        words = self.place.words(constraint.start_byte, constraint.end_byte) if constraint is not None else ()
+        return any("+" in word.text for word in words)
+
     def _asm_write(self, pointer: Value, node: Node) -> None:
         self._write(pointer, PLAIN, node)
 
     def _is_shared(self, value: Value) -> bool:
-        return all(key in self.arrays and self.arrays[key].space == "shared" for key in value.arrays)
+        return self._lies_in(value.arrays, "shared")
 
     # -- numbers ------------------------------------------------------------------------------------
 
@@ -1019,7 +1101,7 @@ def _number(text: str) -> int | None:
 
 def _inner(declarator: Node) -> Node | None:
     inner = declarator.child_by_field_name("declarator")
-    if inner is None and declarator.type in ("reference_declarator", "parenthesized_declarator"):
+    if inner is None and declarator.type in _WRAPPERS:
         return declarator.named_children[-1] if declarator.named_children else None
     return inner
 
@@ -1047,7 +1129,7 @@ def _member_name(declarator: Node | None) -> str:
 
 
 def _parameters(function: Node) -> list[Node]:
-    declarator = function.child_by_field_name("declarator")
+    declarator = function if function.child_by_field_name("parameters") is not None else _inner(function)
     while declarator is not None and declarator.child_by_field_name("parameters") is None:
         declarator = _inner(declarator)
     listed = declarator.child_by_field_name("parameters") if declarator is not None else None

@@ -64,10 +64,14 @@ def judge_tree(
     for part, root in parts:
         tree.judge(part, root)
     kernels = frozenset(kernel_names(tokens))
-    if tree.is_c:
-        PointerJudge(parts, kernels).judge()
     flow = Flow(parts, kernels, reads, words, user, tree.is_c)
-    flow.judge()
+    try:
+        if tree.is_c:
+            PointerJudge(parts, kernels).judge()
+        flow.judge()
+    except RecursionError as error:
+        too_deep = "its statements and expressions are nested too deep to be followed; split them"
+        raise Refusal("text", 0, too_deep) from error
     return flow.asks_numbers
 
 

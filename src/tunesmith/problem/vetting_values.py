@@ -45,7 +45,7 @@ class Value:
 
     def mixed(self, by: Value, shift: int = 0) -> Value:
         """Bits of both."""
-        arrays = (self.arrays | by.arrays) - {NOTHING}
+        arrays = self.arrays | by.arrays
         shift = min(max(self.shift or 0, by.shift or 0) + shift, SHIFTED_AWAY)
         return Value(arrays, shift if arrays else None, self.is_low or by.is_low)
 
