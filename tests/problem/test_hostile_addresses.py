@@ -401,7 +401,9 @@ HONEST = {
 TABLES = {"address": ADDRESS, "write": WRITE, "unset": UNSET}
 LOCAL_POINTER = {"opencl": "__local", "cuda": ""}
 ATTACKS = [
-    pytest.param(rule, text.replace("LOCALP", LOCAL_POINTER[language]), language, id=f"{rule}-{name}-{language}")
+    pytest.param(
+        rule, text.replace("LOCALP", LOCAL_POINTER[language]), language, id=f"{rule}-{name}-{language}"
+    )
     for rule, table in TABLES.items()
     for name, (languages, text) in table.items()
     for language in languages
@@ -418,7 +420,9 @@ def test_what_tells_one_place_from_another_is_refused(rule: str, text: str, lang
     refusal = found(text, language)
     assert refusal is not None
     # What a number is made of has a rule of its own where kernels run on the host.
-    assert refusal.rule in ((rule, "pointer") if language == "opencl" and rule == "address" else (rule,)), refusal
+    assert refusal.rule in ((rule, "pointer") if language == "opencl" and rule == "address" else (rule,)), (
+        refusal
+    )
 
 
 @pytest.mark.parametrize(("text", "language"), KEPT)

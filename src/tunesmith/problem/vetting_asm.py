@@ -18,8 +18,27 @@ _INSTRUCTION = re.compile(r"\s*(?:@!?(%?%?[\w$\[\]]+)\s+)?([a-z][\w.:]*)\s*(.*)"
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _WRITE = frozenset({"st", "red", "atom", "cp", "stmatrix", "multimem"})
 _ACCESS = _WRITE | frozenset(
-    "ld ldu ldmatrix mbarrier prefetch prefetchu tensormap discard applypriority wgmma mma wmma tcgen05 fence bar "
-    "barrier griddepcontrol membar clusterlaunchcontrol".split()
+    [
+        "ld",
+        "ldu",
+        "ldmatrix",
+        "mbarrier",
+        "prefetch",
+        "prefetchu",
+        "tensormap",
+        "discard",
+        "applypriority",
+        "wgmma",
+        "mma",
+        "wmma",
+        "tcgen05",
+        "fence",
+        "bar",
+        "barrier",
+        "griddepcontrol",
+        "membar",
+        "clusterlaunchcontrol",
+    ]
 )
 _SAME = frozenset({"mov", "cvta", "cvt", "mapa"})
 _ARITHMETIC = {"add": "+", "sub": "-", "and": "&", "shr": ">>", "rem": "%", "div": "/", "shl": "<<"}
@@ -60,12 +79,20 @@ class AsmFlow:
         return join_all([self.held.get(name, PLAIN) for name in _REGISTER.findall(text)])
 
     def _instruction(
-        self, guard: str | None, stem: str, opcode: str, rest: str, node: Node, refuse: Callable[[Node, str], Refusal]
+        self,
+        guard: str | None,
+        stem: str,
+        opcode: str,
+        rest: str,
+        node: Node,
+        refuse: Callable[[Node, str], Refusal],
     ) -> None:
         if guard and self.held.get(guard, PLAIN).arrays:
             raise refuse(node, "decides by an address in assembler")
         places = [self._of(inside) for inside in _BRACKETS.findall(rest)]
-        plain = [part.strip() for part in _BRACKETS.sub(" ", rest).replace("{", " ").replace("}", " ").split(",")]
+        plain = [
+            part.strip() for part in _BRACKETS.sub(" ", rest).replace("{", " ").replace("}", " ").split(",")
+        ]
         if stem in _ACCESS:
             others = [value for part in plain if not (value := self._of(part)).is_plain]
             if any(not self.is_shared(value) for value in others):
@@ -91,7 +118,9 @@ class AsmFlow:
         if stem in _ARITHMETIC and len(values) == 3:
             number = re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2])
             width = WIDEST_SHARED if self.is_shared(value) else 16
-            mixed = combine(_ARITHMETIC[stem], values[1], values[2], int(plain[2], 0) if number else None, width)
+            mixed = combine(
+                _ARITHMETIC[stem], values[1], values[2], int(plain[2], 0) if number else None, width
+            )
             if mixed is None:
                 raise refuse(node, "is the distance between two arrays in assembler")
             value = mixed

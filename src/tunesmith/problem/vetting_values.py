@@ -23,7 +23,9 @@ class Value:
     """A number or a pointer. No arrays and no lowest bits: nothing of an address is in it."""
 
     arrays: frozenset[str] = frozenset()
-    shift: int | None = None  # None: a place there, some steps on; else bits of an address, shifted by so many
+    shift: int | None = (
+        None  # None: a place there, some steps on; else bits of an address, shifted by so many
+    )
     is_low: bool = False  # lowest bits of an address, as far as an alignment goes, have a part in it
     is_moved: bool = False
     dims: int = 1  # of what it points to

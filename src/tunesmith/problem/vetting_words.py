@@ -56,7 +56,9 @@ class UnitWords:
 
     texts: tuple[str, ...]
     tokens: tuple[Token, ...] = field(compare=False)
-    reads: frozenset[tuple[str, int]] = frozenset()  # arguments, by entry and position, that no template writes
+    reads: frozenset[tuple[str, int]] = (
+        frozenset()
+    )  # arguments, by entry and position, that no template writes
 
     @property
     def exact(self) -> UnitWords:
