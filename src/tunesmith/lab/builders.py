@@ -16,6 +16,7 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.device_words import Refusal
+from tunesmith.problem.domain import read_only_arguments
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
@@ -63,9 +64,8 @@ class Builders:
         unit = unit_of(variant, self._compiler)
         with self._lock:
             if unit not in self._builds:
-                self._builds[unit] = self._threads.submit(
-                    self._build, unit, variant.made_from, variant.overlapping, variant.read_only
-                )
+                about = (variant.made_from, variant.overlapping, read_only_arguments(variant))
+                self._builds[unit] = self._threads.submit(self._build, unit, *about)
             return self._builds[unit]
 
     def build(self, variant: Variant, what: str, hint: str) -> BuiltCode:

@@ -123,19 +123,6 @@ class Variant:
         """Entries that may start before the launch ahead of them has ended."""
         return tuple(dict.fromkeys(launch.entry for launch in self.launches if launch.pdl))
 
-    @property
-    def read_only(self) -> frozenset[tuple[str, int]]:
-        """Arguments, by the bare name of the entry and position, that no launch may write."""
-        inputs = {one.name for one in self.arguments if one.role == "input" and one.alias is None}
-        handed = [
-            ((launch.entry.partition("<")[0].rpartition("::")[2], at), name in inputs)
-            for launch in self.launches
-            for at, name in enumerate(launch.args)
-        ]
-        return frozenset(place for place, is_input in handed if is_input) - {
-            place for place, is_input in handed if not is_input
-        }
-
     def argument(self, name: str) -> Argument:
         return next(a for a in self.arguments if a.name == name)
 

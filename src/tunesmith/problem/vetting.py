@@ -16,6 +16,7 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import Reading, readings
 from tunesmith.problem import languages
 from tunesmith.problem.device_words import CUDA, HIP, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
+from tunesmith.problem.domain import read_only_arguments
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, builds_of, users_texts
 from tunesmith.problem.vetting_items import kept_by
@@ -92,7 +93,7 @@ def foreign_fault(problem: Problem, template: Template) -> str | None:
     other configuration is vetted when it is built."""
     variant = builds_of(problem, template, template.default)[0].variant
     original, *headers = users_texts(problem)
-    about = (variant.overlapping, variant.read_only)
+    about = (variant.overlapping, read_only_arguments(variant))
     found = vet(variant.source, original, variant.language, headers, *about)
     return str(found) if found is not None else vet_flags(template.flags, variant.language)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import Token
 from tunesmith.problem.device_words import Refusal
-from tunesmith.problem.vetting_values import PLAIN, WIDEST_SHARED, Value, combine, join_all
+from tunesmith.problem.vetting_values import PLAIN, WIDEST_SHARED, FlowValue, combine, join_all
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -49,11 +49,11 @@ class AsmFlow:
     def __init__(
         self,
         words: Sequence[Token],
-        outputs: Sequence[Value],
-        inputs: Sequence[Value],
-        write: Callable[[Value, Node], None],
-        touch: Callable[[Value], None],
-        is_shared: Callable[[Value], bool],
+        outputs: Sequence[FlowValue],
+        inputs: Sequence[FlowValue],
+        write: Callable[[FlowValue, Node], None],
+        touch: Callable[[FlowValue], None],
+        is_shared: Callable[[FlowValue], bool],
     ) -> None:
         self.write, self.touch, self.is_shared = write, touch, is_shared
         self.outputs = len(outputs)
@@ -67,7 +67,7 @@ class AsmFlow:
         self.code = re.sub(r"%\[(\w+)\]", lambda found: at.get(found[1], found[1]), code)
         self.held = {f"%{place}": value for place, value in enumerate((*outputs, *inputs))}
 
-    def run(self, node: Node, refuse: Callable[[Node, str], Refusal]) -> list[Value]:
+    def run(self, node: Node, refuse: Callable[[Node, str], Refusal]) -> list[FlowValue]:
         """What it gives out."""
         for line in re.split(r"[;\n]|[{}](?=\s*(?:\.reg|@|[a-z]+[.\s]|$))", self.code):
             found = _INSTRUCTION.fullmatch(line.rstrip())
@@ -75,7 +75,7 @@ class AsmFlow:
                 self._instruction(found[1], found[2].partition(".")[0], found[2], found[3], node, refuse)
         return [self.held.get(f"%{at}", PLAIN) for at in range(self.outputs)]
 
-    def _of(self, text: str) -> Value:
+    def _of(self, text: str) -> FlowValue:
         return join_all([self.held.get(name, PLAIN) for name in _REGISTER.findall(text)])
 
     def _instruction(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import text_of
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
-from tunesmith.problem.vetting_memory import Memory, Place
+from tunesmith.problem.vetting_memory import FlowMemory, Place
 from tunesmith.problem.vetting_unit import (
     CASTS,
     arguments_of,
@@ -22,8 +22,8 @@ from tunesmith.problem.vetting_values import (
     NOTHING,
     PLAIN,
     WIDEST_SHARED,
-    Array,
-    Value,
+    FlowArray,
+    FlowValue,
     combine,
     join,
     join_all,
@@ -76,7 +76,7 @@ _LEAVES = frozenset(
 )
 
 
-class Expressions(Memory):
+class FlowExpressions(FlowMemory):
     """Handlers by the kind of node: `_on_` and its name."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Expressions(Memory):
     ) -> None:
         super().__init__(parts, words, user, is_c)
         self.asks_numbers = False
-        self.handlers: dict[str, Callable[[Node], Value]] = {
+        self.handlers: dict[str, Callable[[Node], FlowValue]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
 
@@ -95,12 +95,12 @@ class Expressions(Memory):
         self.lambdas: dict[str, tuple[GrammarText, Node, Sequence[dict[str, str]]]] = {}
 
     @abstractmethod
-    def _call(self, name: str, arguments: Sequence[Node]) -> Value: ...
+    def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue: ...
 
     @abstractmethod
-    def _run_lambda(self, key: str, arguments: Sequence[Node]) -> Value: ...
+    def _run_lambda(self, key: str, arguments: Sequence[Node]) -> FlowValue: ...
 
-    def value(self, node: Node) -> Value:
+    def value(self, node: Node) -> FlowValue:
         kind = node.type
         handler = self.handlers.get(kind)
         if handler is not None:
@@ -114,7 +114,7 @@ class Expressions(Memory):
                 found = join(found, value) if not found.is_plain else value
         return found
 
-    def _field(self, node: Node, name: str) -> Value:
+    def _field(self, node: Node, name: str) -> FlowValue:
         child = node.child_by_field_name(name)
         return self.value(child) if child is not None else PLAIN
 
@@ -122,7 +122,7 @@ class Expressions(Memory):
         if node is not None:
             self._decides(node, self.value(node))
 
-    def _decides(self, node: Node, value: Value) -> None:
+    def _decides(self, node: Node, value: FlowValue) -> None:
         if not value.arrays:
             return
         refusal = self.refuse(node, f"decides by the address of {self._names(value.arrays)}; {_ALIGNMENT}")
@@ -130,14 +130,14 @@ class Expressions(Memory):
             raise refusal
         self._null_test(value, refusal)
 
-    def _null_test(self, value: Value, refusal: Refusal) -> None:
+    def _null_test(self, value: FlowValue, refusal: Refusal) -> None:
         """An argument may be missing; behind steps it is asked for only where the argument itself is, too."""
         if value.is_moved:
             self.doubted.append((value.arrays - {NOTHING}, refusal))
         else:
             self.optional |= value.arrays
 
-    def _on_identifier(self, node: Node) -> Value:
+    def _on_identifier(self, node: Node) -> FlowValue:
         assert node.text is not None
         name = node.text.decode("utf-8", "replace")
         key = self.lookup(name)
@@ -153,7 +153,7 @@ class Expressions(Memory):
 
     _on_type_identifier = _on_identifier
 
-    def _last(self, node: Node) -> Value:
+    def _last(self, node: Node) -> FlowValue:
         value = PLAIN
         for child in node.named_children:
             value = self.value(child)
@@ -164,7 +164,7 @@ class Expressions(Memory):
     _on_parenthesized_expression = _on_comma_expression = _on_condition_clause = _on_cast_expression = _last
     _on_compound_literal_expression = _on_initializer_pair = _last
 
-    def _on_unary_expression(self, node: Node) -> Value:
+    def _on_unary_expression(self, node: Node) -> FlowValue:
         operator = text_of(node.child_by_field_name("operator"))
         argument = node.child_by_field_name("argument")
         if operator in ("!", "not"):
@@ -173,7 +173,7 @@ class Expressions(Memory):
         value = self.value(argument) if argument is not None else PLAIN
         return value if value.is_plain or operator == "+" else value.mixed(PLAIN)
 
-    def _on_binary_expression(self, node: Node) -> Value:
+    def _on_binary_expression(self, node: Node) -> FlowValue:
         chain: list[Node] = []  # a sum of many is deep on its left
         first: Node | None = node
         while first is not None and first.type == "binary_expression":
@@ -184,7 +184,7 @@ class Expressions(Memory):
             value, left = self._joined_by(each, left, value), each
         return value
 
-    def _joined_by(self, node: Node, left: Node | None, one: Value) -> Value:
+    def _joined_by(self, node: Node, left: Node | None, one: FlowValue) -> FlowValue:
         right, operator = node.child_by_field_name("right"), node.child_by_field_name("operator")
         if left is None or right is None or operator is None:
             return PLAIN
@@ -204,7 +204,9 @@ class Expressions(Memory):
             return self._compared(node, left, right, one, other, sign)
         return self._combined(sign, one, other, node, left, right)
 
-    def _combined(self, sign: str, one: Value, other: Value, node: Node, left: Node, right: Node) -> Value:
+    def _combined(
+        self, sign: str, one: FlowValue, other: FlowValue, node: Node, left: Node, right: Node
+    ) -> FlowValue:
         if one.is_plain and other.is_plain:
             return PLAIN
         number = None
@@ -224,7 +226,9 @@ class Expressions(Memory):
             raise self.refuse(node, f"{what}; index each array from its own start")
         return value
 
-    def _compared(self, node: Node, left: Node, right: Node, one: Value, other: Value, sign: str) -> Value:
+    def _compared(
+        self, node: Node, left: Node, right: Node, one: FlowValue, other: FlowValue, sign: str
+    ) -> FlowValue:
         if not (one.arrays or other.arrays):
             return PLAIN
         if one.is_place and other.is_place:
@@ -242,7 +246,7 @@ class Expressions(Memory):
         self._null_test(held, refusal)
         return PLAIN
 
-    def _maybe(self, node: Node, *fields: str) -> Value:
+    def _maybe(self, node: Node, *fields: str) -> FlowValue:
         """What need not happen."""
         self.control.append(None)
         found = PLAIN
@@ -252,11 +256,11 @@ class Expressions(Memory):
         self.control.pop()
         return found
 
-    def _on_conditional_expression(self, node: Node) -> Value:
+    def _on_conditional_expression(self, node: Node) -> FlowValue:
         self._condition(node.child_by_field_name("condition"))
         return self._maybe(node, "consequence", "alternative")
 
-    def _on_pointer_expression(self, node: Node) -> Value:
+    def _on_pointer_expression(self, node: Node) -> FlowValue:
         argument = node.child_by_field_name("argument")
         if argument is None:
             return PLAIN
@@ -264,28 +268,30 @@ class Expressions(Memory):
             return self._pointed(self.value(argument), argument, node)
         return self._address(argument)
 
-    def _address(self, argument: Node) -> Value:
+    def _address(self, argument: Node) -> FlowValue:
         found = PLAIN
         for place in self._places(argument):
             if isinstance(place, str):
                 self.unset.discard(place)
-                self.arrays.setdefault(place, Array(place.partition("@")[0], "variable"))
-                place = Value(frozenset({place}))
+                self.arrays.setdefault(place, FlowArray(place.partition("@")[0], "variable"))
+                place = FlowValue(frozenset({place}))
             found = place if found is PLAIN else join(found, place)
         return found
 
-    def _pointed(self, pointer: Value, argument: Node, node: Node) -> Value:
+    def _pointed(self, pointer: FlowValue, argument: Node, node: Node) -> FlowValue:
         if not pointer.arrays:
             return pointer  # a member that is an array
         if pointer.dims > 1:
-            return Value(pointer.arrays, pointer.shift, pointer.is_low, pointer.is_moved, pointer.dims - 1)
+            return FlowValue(
+                pointer.arrays, pointer.shift, pointer.is_low, pointer.is_moved, pointer.dims - 1
+            )
         return self._access(pointer, node)
 
-    def _on_subscript_expression(self, node: Node) -> Value:
+    def _on_subscript_expression(self, node: Node) -> FlowValue:
         pointer, base = self._indexed(node)
         return self._pointed(pointer, base, node)
 
-    def _indexed(self, node: Node) -> tuple[Value, Node]:
+    def _indexed(self, node: Node) -> tuple[FlowValue, Node]:
         base = node.child_by_field_name("argument")
         index = node.child_by_field_name("index") or node.child_by_field_name("indices")
         assert base is not None and index is not None
@@ -299,7 +305,7 @@ class Expressions(Memory):
             raise self.refuse(node, f"{what}; count from the start of the array")
         return (pointer.stepped(by) if pointer.arrays else pointer), base
 
-    def _on_field_expression(self, node: Node) -> Value:
+    def _on_field_expression(self, node: Node) -> FlowValue:
         argument = node.child_by_field_name("argument")
         name = text_of(node.child_by_field_name("field"))
         if argument is None:
@@ -361,7 +367,7 @@ class Expressions(Memory):
             f"{place}.{name}" if isinstance(place, str) else place for place in self._places(argument)
         )
 
-    def _on_assignment_expression(self, node: Node) -> Value:
+    def _on_assignment_expression(self, node: Node) -> FlowValue:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         sign = text_of(node.child_by_field_name("operator"))
         if left is None or right is None:
@@ -375,7 +381,7 @@ class Expressions(Memory):
         self._assign(left, value, node)
         return value
 
-    def _assign(self, left: Node, value: Value, node: Node) -> None:
+    def _assign(self, left: Node, value: FlowValue, node: Node) -> None:
         places = self._places(left)
         for place in places:
             self._store(place, value, node)
@@ -383,7 +389,7 @@ class Expressions(Memory):
             what = f"keeps the address of {self._names(value.arrays)} where it cannot be followed"
             raise self.refuse(node, f"{what}; keep it in a variable")
 
-    def _on_update_expression(self, node: Node) -> Value:
+    def _on_update_expression(self, node: Node) -> FlowValue:
         argument = node.child_by_field_name("argument")
         if argument is None:
             return PLAIN

@@ -18,7 +18,7 @@ from tunesmith.problem.device_words import DeviceWords, UserWords
 from tunesmith.problem.vetting_asm import AsmFlow
 from tunesmith.problem.vetting_expressions import SAME
 from tunesmith.problem.vetting_memory import Place
-from tunesmith.problem.vetting_statements import Statements
+from tunesmith.problem.vetting_statements import FlowStatements
 from tunesmith.problem.vetting_unit import (
     CASTS,
     SIMPLE,
@@ -30,7 +30,7 @@ from tunesmith.problem.vetting_unit import (
     parameters_of,
     qualifiers_of,
 )
-from tunesmith.problem.vetting_values import LOW, PLAIN, Array, Value, join, join_all
+from tunesmith.problem.vetting_values import LOW, PLAIN, FlowArray, FlowValue, join, join_all
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -52,7 +52,7 @@ _PASSES = 8
 _LAMBDA = "lambda"
 
 
-class Flow(Statements):
+class AddressFlow(FlowStatements):
     """Of a unit. `kernels` are its entries; `reads` the arguments, by entry and position, that the problem
     does not say are written."""
 
@@ -68,13 +68,13 @@ class Flow(Statements):
         self.kernels, self.reads = kernels, reads
         self.called: set[int] = set()
         self.contexts: dict[object, int] = {}
-        self.results: dict[object, Value] = {}  # of functions that call themselves
+        self.results: dict[object, FlowValue] = {}  # of functions that call themselves
         self.asked: set[object] = set()
         super().__init__(parts, words, user, is_c)
 
     def begin(self) -> None:
         super().begin()
-        self.known: dict[object, Value] = {}
+        self.known: dict[object, FlowValue] = {}
         self.active: list[object] = []
 
     def judge(self) -> None:
@@ -115,20 +115,20 @@ class Flow(Statements):
                 is_shared = "_Noreturn" in qualifiers
                 space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
                 is_read = bool({"const", "noreturn"} & qualifiers) or (name, at) in self.reads
-                self.arrays[key] = Array(found, space, is_kernel and is_read, is_kernel and is_shared)
-                self._hold(key, Value(frozenset({key})), False)
+                self.arrays[key] = FlowArray(found, space, is_kernel and is_read, is_kernel and is_shared)
+                self._hold(key, FlowValue(frozenset({key})), False)
                 if text_of(declarator).count("*") > 1:
                     inner = f"*{key}"
-                    self.arrays[inner] = Array(f"{found}[]", space, False)
-                    self._hold(inner, Value(frozenset({inner})), False)
+                    self.arrays[inner] = FlowArray(f"{found}[]", space, False)
+                    self._hold(inner, FlowValue(frozenset({inner})), False)
             else:
                 for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
                     if member in self.pointer_members:
                         inner = f"{key}.{member}"
-                        self.arrays[inner] = Array(
+                        self.arrays[inner] = FlowArray(
                             f"{found}.{member}", "argument" if is_kernel else "unknown"
                         )
-                        self._hold(inner, Value(frozenset({inner})), False)
+                        self._hold(inner, FlowValue(frozenset({inner})), False)
         self._body(node)
         self.scopes.pop()
 
@@ -153,24 +153,28 @@ class Flow(Statements):
         if (body := node.child_by_field_name("body")) is not None:
             self.value(body)
 
-    def _on_lambda_expression(self, node: Node) -> Value:
+    def _on_lambda_expression(self, node: Node) -> FlowValue:
         key = f"{_LAMBDA}@{node.start_byte}"
         self.lambdas[key] = (self.place, node, list(self.scopes))
         self._run_lambda(key, ())
         return PLAIN
 
-    def _run_lambda(self, key: str, arguments: Sequence[Node]) -> Value:
+    def _run_lambda(self, key: str, arguments: Sequence[Node]) -> FlowValue:
         part, function, scopes = self.lambdas[key]
         return self._inlined(part, function, arguments, scopes)
 
-    def _on_call_expression(self, node: Node) -> Value:
+    def _on_call_expression(self, node: Node) -> FlowValue:
         called = node.child_by_field_name("function")
         name = called_name(node)
         arguments = arguments_of(node)
         if called is None or (called.type in SIMPLE) or name in CASTS or name == "__builtin_astype":
             values = [self.value(one) for one in arguments]
             found = join_all(values)
-            return Value(found.arrays, found.shift, found.is_low, found.is_moved) if found.dims > 1 else found
+            return (
+                FlowValue(found.arrays, found.shift, found.is_low, found.is_moved)
+                if found.dims > 1
+                else found
+            )
         if called.type == "identifier" and (key := self.lookup(name)) is not None and key in self.lambdas:
             return self._run_lambda(key, arguments)
         owner = called.child_by_field_name("argument") if called.type == "field_expression" else None
@@ -199,16 +203,16 @@ class Flow(Statements):
                 )
         return self._built_in(name, arguments, node, owner is not None)
 
-    def _call(self, name: str, arguments: Sequence[Node]) -> Value:
+    def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue:
         all_of = self.functions[name]
         fitting = [one for one in all_of if len(parameters_of(one[1])) >= len(arguments)]
         return join_all([self._inlined(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
 
     def _inlined(
         self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
-    ) -> Value:
+    ) -> FlowValue:
         parameters = parameters_of(node)
-        given: list[tuple[Value, tuple[Place, ...], str | None]] = []
+        given: list[tuple[FlowValue, tuple[Place, ...], str | None]] = []
         for at, one in enumerate(parameters):
             if at >= len(arguments):
                 given.append((PLAIN, (), None))
@@ -267,7 +271,7 @@ class Flow(Statements):
             self.results[memo], self.is_stale = join(self.results.get(memo, PLAIN), found), True
         return found
 
-    def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> Value:
+    def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> FlowValue:
         first = _WRITE_FIRST.fullmatch(name)
         for one in arguments:
             if one.type == "identifier" and (key := self.lookup(text_of(one))) is not None:
@@ -300,7 +304,7 @@ class Flow(Statements):
             self._touch(value)
         return join_all([self._access(v, node) for v in places if "prefetch" not in name])
 
-    def _on_gnu_asm_expression(self, node: Node) -> Value:
+    def _on_gnu_asm_expression(self, node: Node) -> FlowValue:
         outputs, inputs = asm_operands(node, "output_operands"), asm_operands(node, "input_operands")
         values = [self.value(one) for one in inputs]
         kept = [self.value(one) if self._is_kept(one) else PLAIN for one in outputs]
@@ -324,8 +328,8 @@ class Flow(Statements):
         words = self.place.words(constraint.start_byte, constraint.end_byte) if constraint is not None else ()
         return any("+" in word.text for word in words)
 
-    def _asm_write(self, pointer: Value, node: Node) -> None:
+    def _asm_write(self, pointer: FlowValue, node: Node) -> None:
         self._write(pointer, PLAIN, node)
 
-    def _is_shared(self, value: Value) -> bool:
+    def _is_shared(self, value: FlowValue) -> bool:
         return self._lies_in(value.arrays, "shared")

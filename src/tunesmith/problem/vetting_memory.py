@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
-from tunesmith.problem.vetting_unit import Unit
-from tunesmith.problem.vetting_values import NOTHING, PLAIN, Array, Value, join, join_all
+from tunesmith.problem.vetting_unit import FlowUnit
+from tunesmith.problem.vetting_values import NOTHING, PLAIN, FlowArray, FlowValue, join, join_all
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-Place = str | Value  # a variable, or what a pointer points to
+Place = str | FlowValue  # a variable, or what a pointer points to
 
 
-class Memory(Unit):
+class FlowMemory(FlowUnit):
     def __init__(
         self, parts: Sequence[tuple[GrammarText, Node]], words: DeviceWords, user: UserWords, is_c: bool
     ) -> None:
         super().__init__(parts, words, user, is_c)
-        self.arrays: dict[str, Array] = {}
-        self.held: dict[str, Value] = {}
+        self.arrays: dict[str, FlowArray] = {}
+        self.held: dict[str, FlowValue] = {}
         self.weak: set[str] = set()  # what is not always stored anew, and so joined
         self.begin()
 
@@ -49,8 +49,8 @@ class Memory(Unit):
         self.depths[key] = len(self.control)
         return key
 
-    def _load(self, place: Place, node: Node) -> Value:
-        if isinstance(place, Value):
+    def _load(self, place: Place, node: Node) -> FlowValue:
+        if isinstance(place, FlowValue):
             return self._access(place, node)
         self.read.add(place)
         if place in self.unset:
@@ -59,14 +59,14 @@ class Memory(Unit):
         if found is None and "." in place.partition("@")[2]:
             base, _, member = place.rpartition(".")
             if member in self.array_members and base in self.depths:
-                self.arrays.setdefault(place, Array(member, "private"))
-                return Value(frozenset({place}))
+                self.arrays.setdefault(place, FlowArray(member, "private"))
+                return FlowValue(frozenset({place}))
             whole = self.held.get(base)
             found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
         return found if found is not None else PLAIN
 
-    def _store(self, place: Place, value: Value, node: Node) -> None:
-        if isinstance(place, Value):
+    def _store(self, place: Place, value: FlowValue, node: Node) -> None:
+        if isinstance(place, FlowValue):
             self._write(place, value, node)
             return
         if self.is_c and value.shift is not None:
@@ -85,7 +85,7 @@ class Memory(Unit):
                 for other in self.union_members:
                     self._hold(f"{base}.{other}", value, True)
 
-    def _hold(self, key: str, value: Value, is_weak: bool) -> None:
+    def _hold(self, key: str, value: FlowValue, is_weak: bool) -> None:
         if is_weak:
             self.weak.add(key)
         before = self.held.get(key)
@@ -98,14 +98,14 @@ class Memory(Unit):
     def _lies_in(self, arrays: frozenset[str], space: str) -> bool:
         return all(key in self.arrays and self.arrays[key].space == space for key in arrays - {NOTHING})
 
-    def _check_pointer(self, pointer: Value, node: Node) -> None:
+    def _check_pointer(self, pointer: FlowValue, node: Node) -> None:
         if pointer.shift is not None and not self._lies_in(pointer.arrays, "shared"):
             what = (
                 f"reaches memory by more of the address of {self._names(pointer.arrays)} than steps from it"
             )
             raise self.refuse(node, f"{what}; index the array")
 
-    def _access(self, pointer: Value, node: Node) -> Value:
+    def _access(self, pointer: FlowValue, node: Node) -> FlowValue:
         """What is read there."""
         self._check_pointer(pointer, node)
         arrays = pointer.arrays - {NOTHING}
@@ -128,7 +128,7 @@ class Memory(Unit):
                 return
         raise refusal
 
-    def _write(self, pointer: Value, value: Value, node: Node) -> None:
+    def _write(self, pointer: FlowValue, value: FlowValue, node: Node) -> None:
         self._check_pointer(pointer, node)
         for key in sorted(pointer.arrays - {NOTHING}):
             array = self.arrays.get(key)
@@ -147,7 +147,7 @@ class Memory(Unit):
                     raise self.refuse(node, f"{what}; store values of arrays alone")
                 self._hold(key if array.space == "variable" else f"*{key}", value, True)
 
-    def _touch(self, value: Value) -> None:
+    def _touch(self, value: FlowValue) -> None:
         """Somebody may have written there."""
         self.written |= value.arrays
         self.unset -= value.arrays

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 from tunesmith.problem.device_words import Refusal
-from tunesmith.problem.vetting_expressions import Expressions
+from tunesmith.problem.vetting_expressions import FlowExpressions
 from tunesmith.problem.vetting_unit import (
     SIMPLE,
     declarator_kinds,
@@ -16,32 +16,32 @@ from tunesmith.problem.vetting_unit import (
     qualifiers_of,
     without_comments,
 )
-from tunesmith.problem.vetting_values import PLAIN, Array, Value, join, join_all
+from tunesmith.problem.vetting_values import PLAIN, FlowArray, FlowValue, join_all
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-class Statements(Expressions):
+class FlowStatements(FlowExpressions):
     def begin(self) -> None:
         super().begin()
-        self.returned: list[Value] = []
+        self.returned: list[FlowValue] = []
 
-    def _on_compound_statement(self, node: Node) -> Value:
+    def _on_compound_statement(self, node: Node) -> FlowValue:
         self.scopes.append({})
         for child in node.named_children:
             self.value(child)
         self.scopes.pop()
         return PLAIN
 
-    def _on_if_statement(self, node: Node) -> Value:
+    def _on_if_statement(self, node: Node) -> FlowValue:
         self.scopes.append({})
         self._condition(node.child_by_field_name("condition"))
         self._maybe(node, "consequence", "alternative")
         self.scopes.pop()
         return PLAIN
 
-    def _on_switch_statement(self, node: Node) -> Value:
+    def _on_switch_statement(self, node: Node) -> FlowValue:
         self.scopes.append({})
         value = self._field(node, "condition")
         if value.arrays:
@@ -50,7 +50,7 @@ class Statements(Expressions):
         self.scopes.pop()
         return PLAIN
 
-    def _loop(self, node: Node) -> Value:
+    def _loop(self, node: Node) -> FlowValue:
         self.scopes.append({})
         self._field(node, "initializer")
         source = self._field(node, "right")
@@ -73,12 +73,12 @@ class Statements(Expressions):
 
     _on_for_statement = _on_while_statement = _on_do_statement = _on_for_range_loop = _loop
 
-    def _on_return_statement(self, node: Node) -> Value:
+    def _on_return_statement(self, node: Node) -> FlowValue:
         for child in node.named_children:
             self.returned.append(self.value(child))
         return PLAIN
 
-    def _on_declaration(self, node: Node) -> Value:
+    def _on_declaration(self, node: Node) -> FlowValue:
         kind = node.child_by_field_name("type")
         qualifiers = qualifiers_of(self.place, node)
         is_shared = bool(qualifiers & {"__shared__", "_Noreturn"})
@@ -117,13 +117,13 @@ class Statements(Expressions):
                 space = "shared" if is_shared else "constant" if at_file else "private"
                 plain = kind is not None and kind.type in SIMPLE
                 lacks = value is None and not at_file and (plain or (is_shared and dims > 0))
-                self.arrays[key] = Array(text_of(name), space, space == "constant", lacks)
+                self.arrays[key] = FlowArray(text_of(name), space, space == "constant", lacks)
                 if dims:
-                    self._hold(key, Value(frozenset({key}), dims=dims), False)
+                    self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
                 if not given.is_plain:
                     self._hold(f"*{key}", given, True)
                 if not dims:
-                    self.aliases[key] = (Value(frozenset({key})),)
+                    self.aliases[key] = (FlowValue(frozenset({key})),)
                 continue
             if value is not None:
                 if is_constant and (number := self.number(value)) is not None:
@@ -142,14 +142,14 @@ class Statements(Expressions):
             name = text_of(node.child_by_field_name("type"))
             self._store(self._declare(text_of(declared_name(target)), target), self._made(name, named), node)
 
-    def _initial(self, value: Node | None, kind: Node | None) -> Value:
+    def _initial(self, value: Node | None, kind: Node | None) -> FlowValue:
         if value is None:
             return PLAIN
         if value.type in ("argument_list", "initializer_list"):
             return self._made(text_of(kind), without_comments(value))
         return self.value(value)
 
-    def _made(self, name: str, arguments: Sequence[Node]) -> Value:
+    def _made(self, name: str, arguments: Sequence[Node]) -> FlowValue:
         """By a constructor, where there is one."""
         name = name.partition("<")[0].strip()
         if name in self.functions:
@@ -173,7 +173,7 @@ class Statements(Expressions):
                 name = text_of(one.child_by_field_name("designator")).lstrip(". ")
             self._store(f"{key}.{name}", self.value(one), one)
 
-    def _bind(self, target: Node | None, node: Node, value: Value, source: Node | None = None) -> None:
+    def _bind(self, target: Node | None, node: Node, value: FlowValue, source: Node | None = None) -> None:
         """A name for something else, or for a copy of it."""
         for name in (n for n in syntax_nodes(target) if n.type == "identifier") if target is not None else ():
             key = self._declare(text_of(name), name)

@@ -13,7 +13,7 @@ from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.syntax import declared_name, syntax_nodes, syntax_tree, text_of
 from tunesmith.csource.types import INTEGERS, is_builtin_type
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords, listed
-from tunesmith.problem.vetting_flow import Flow
+from tunesmith.problem.vetting_flow import AddressFlow
 from tunesmith.problem.vetting_pointers import PointerJudge
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def judge_tree(
     for part, root in parts:
         tree.judge(part, root)
     kernels = frozenset(kernel_names(tokens))
-    flow = Flow(parts, kernels, reads, words, user, tree.is_c)
+    flow = AddressFlow(parts, kernels, reads, words, user, tree.is_c)
     try:
         if tree.is_c:
             PointerJudge(parts, kernels).judge()

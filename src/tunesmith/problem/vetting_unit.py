@@ -24,7 +24,7 @@ _WRAPPERS = ("reference_declarator", "parenthesized_declarator", "variadic_decla
 _WIDEST = 128  # bytes of an access
 
 
-class Unit:
+class FlowUnit:
     def __init__(
         self, parts: Sequence[tuple[GrammarText, Node]], words: DeviceWords, user: UserWords, is_c: bool
     ) -> None:

@@ -11,7 +11,7 @@ WIDEST_SHARED = 4096  # of shared memory, whose places follow from the build alo
 
 
 @dataclass(frozen=True)
-class Array:
+class FlowArray:
     name: str
     space: str  # argument, shared, private, constant; a variable; unknown: a parameter that nobody here fills
     is_read_only: bool = False
@@ -19,7 +19,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Value:
+class FlowValue:
     """A number or a pointer. No arrays and no lowest bits: nothing of an address is in it."""
 
     arrays: frozenset[str] = frozenset()
@@ -42,21 +42,21 @@ class Value:
     def one_array(self) -> str | None:
         return next(iter(self.arrays)) if self.is_place and len(self.arrays) == 1 else None
 
-    def stepped(self, by: Value) -> Value:
+    def stepped(self, by: FlowValue) -> FlowValue:
         return replace(self, is_moved=True, is_low=self.is_low or by.is_low)
 
-    def mixed(self, by: Value, shift: int = 0) -> Value:
+    def mixed(self, by: FlowValue, shift: int = 0) -> FlowValue:
         """Bits of both."""
         arrays = self.arrays | by.arrays
         shift = min(max(self.shift or 0, by.shift or 0) + shift, SHIFTED_AWAY)
-        return Value(arrays, shift if arrays else None, self.is_low or by.is_low)
+        return FlowValue(arrays, shift if arrays else None, self.is_low or by.is_low)
 
 
-PLAIN = Value()
-LOW = Value(is_low=True)
+PLAIN = FlowValue()
+LOW = FlowValue(is_low=True)
 
 
-def join(one: Value, other: Value) -> Value:
+def join(one: FlowValue, other: FlowValue) -> FlowValue:
     """Either of them."""
     if one == other:
         return one
@@ -67,12 +67,12 @@ def join(one: Value, other: Value) -> Value:
         arrays = one.arrays | other.arrays
         shifts = [each.shift for each in (one, other) if each.shift is not None]
         dims = max(one.dims, other.dims)
-        return Value(arrays, max(shifts, default=None), is_low, one.is_moved or other.is_moved, dims)
+        return FlowValue(arrays, max(shifts, default=None), is_low, one.is_moved or other.is_moved, dims)
     held, bare = (one, other) if one.arrays else (other, one)
     return held.mixed(bare) if bare.is_low else replace(held, arrays=held.arrays | {NOTHING})
 
 
-def join_all(values: Collection[Value]) -> Value:
+def join_all(values: Collection[FlowValue]) -> FlowValue:
     found = [value for value in values if not value.is_plain]
     result = found[0] if found else PLAIN
     for value in found[1:]:
@@ -80,7 +80,9 @@ def join_all(values: Collection[Value]) -> Value:
     return result
 
 
-def combine(operator: str, left: Value, right: Value, number: int | None, width: int) -> Value | None:
+def combine(
+    operator: str, left: FlowValue, right: FlowValue, number: int | None, width: int
+) -> FlowValue | None:
     """Of an operator of arithmetic; `number` is what the right side is, where that is known, `width` what an
     alignment may be. None: the distance between two arrays."""
     if left.is_plain and right.is_plain:
