@@ -1,7 +1,11 @@
 """Addresses, inputs and memory of earlier launches: what tells the lab from a program is refused by data flow,
 in every language; what kernels do with pointers stays."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -21,13 +25,12 @@ LANGUAGES = {
 }  # fmt: skip
 SIGNATURE = "KERNEL k(const G float *x, const G float *w, G float *y, int n)"
 ORIGINAL = f"{SIGNATURE} {{ y[0] = x[0] * w[0]; }}\n"
-GLOBAL = "__device__ void g(float *p, int i) { p[i] = 0; }\n"
 BOTH, CUDA, OPENCL = ("opencl", "cuda"), ("cuda",), ("opencl",)
 
 
 def written(text: str, language: str) -> str:
     for word, own in LANGUAGES[language].items():
-        text = __import__("re").sub(rf"\b{word}\b", lambda _, own=own: own, text)
+        text = re.sub(rf"\b{word}\b", own, text)
     return text
 
 
@@ -428,3 +431,26 @@ def test_what_tells_one_place_from_another_is_refused(rule: str, text: str, lang
 @pytest.mark.parametrize(("text", "language"), KEPT)
 def test_what_kernels_do_stays(text: str, language: str) -> None:
     assert found(text, language) is None
+
+
+@pytest.mark.parametrize("language", BOTH)
+def test_what_the_problem_calls_an_input_is_not_written_whatever_the_signature_says(language: str) -> None:
+    text = "KERNEL k(G float *x, const G float *w, G float *y, int n) { y[0] = x[0]; x[0] = w[0]; }"
+    assert found(text, language) is None
+    refusal = found(text, language, frozenset({("k", 0), ("k", 1)}))
+    assert refusal is not None
+    assert (refusal.rule, "writes x, which is an input" in refusal.words) == ("write", True)
+
+
+def test_configurations_that_differ_in_a_mask_are_judged_apart() -> None:
+    text = "if (((ULONG)x & {}) == 0) y[0] = 1;"
+    assert found(text.replace("{}", "15"), "cuda") is None
+    assert found(text.replace("{}", "255"), "cuda") is not None
+
+
+@pytest.mark.parametrize("language", BOTH)
+@pytest.mark.parametrize("piece", ["n ? 1 : ", "n && ", "-(", "if (n) {} else "])
+def test_deep_nesting_is_refused_and_not_raised(piece: str, language: str) -> None:
+    text = ("y[0] = " if "if" not in piece else "") + piece * 1500 + "1" + ")" * 1500 * piece.count("(") + ";"
+    refusal = found(text, language)
+    assert refusal is None or refusal.rule == "text"
