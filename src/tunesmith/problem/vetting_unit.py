@@ -10,7 +10,7 @@ from tunesmith.csource.arithmetic import binary, unary
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 from tunesmith.csource.types import size_of
-from tunesmith.problem.device_words import DeviceWords, Refusal, Rule, UserWords
+from tunesmith.problem.device_words import DeviceWords, Refusal, Rule, UserWords, listed
 from tunesmith.problem.vetting_types import layers_of, name_in
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ SIMPLE = ("primitive_type", "sized_type_specifier")
 _RECORDS = ("struct_specifier", "union_specifier", "class_specifier")
 _WIDE_WORD = re.compile(r"(char|short|int|float|half|long|double)(\d+)|v(?:load|store)(\d+)")
 _WRAPPERS = ("reference_declarator", "parenthesized_declarator", "variadic_declarator")
+_NOTHING_INSIDE = listed("identifier string_literal char_literal primitive_type type_qualifier number")
 _WIDEST = 128  # bytes of an access
 
 
@@ -43,13 +44,20 @@ class FlowUnit:
         self.scopes: list[dict[str, str]] = [{}]
         for self.place, root in parts:
             self._collect(root)
-        wide = [_WIDE_WORD.fullmatch(token.text) for part, _ in parts for token in part.tokens]
+        wide = [
+            _WIDE_WORD.fullmatch(word) for word in {token.text for part, _ in parts for token in part.tokens}
+        ]
         sizes = [(size_of(m[1], "opencl") or 8) * int(m[2]) if m[1] else 8 * int(m[3]) for m in wide if m]
         self.widest = min(max([16, *sizes]), _WIDEST)
 
     def _collect(self, root: Node) -> None:
         most, parameters = 0, list[str]()
-        for node in syntax_nodes(root):
+        pending = [root]
+        while pending:
+            node = pending.pop()
+            if node.type in _NOTHING_INSIDE:
+                continue
+            pending += reversed(node.named_children)
             match node.type:
                 case "function_definition":
                     name = _function_name(node)
