@@ -13,7 +13,7 @@ from typing import Literal
 
 Rule = Literal[
     "text", "directive", "include", "pragma", "attribute", "name", "call", "declaration", "assembler", "host",
-    "state", "clock", "pointer", "wait",
+    "state", "clock", "pointer", "wait", "address", "write", "unset",
 ]  # fmt: skip
 
 

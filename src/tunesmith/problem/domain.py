@@ -284,3 +284,16 @@ def _fact(node: Node, contract: Contract) -> SizeFact | None:
             up = 0 if isinstance(node, Arithmetic) else by - 1
             return SizeFact((whole.most + up) // by, whole.divisor // by if whole.divisor % by == 0 else 1)
     return None
+
+
+def read_only_arguments(variant: Variant) -> frozenset[tuple[str, int]]:
+    """Inputs, by the bare name of the entry and the position there, that no launch may write."""
+    inputs = {one.name for one in variant.arguments if one.role == "input" and one.alias is None}
+    handed = [
+        ((launch.entry.partition("<")[0].rpartition("::")[2], at), name in inputs)
+        for launch in variant.launches
+        for at, name in enumerate(launch.args)
+    ]
+    return frozenset(place for place, is_input in handed if is_input) - {
+        place for place, is_input in handed if not is_input
+    }

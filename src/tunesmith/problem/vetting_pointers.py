@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
-from tunesmith.csource.lex import Token
-from tunesmith.csource.syntax import syntax_nodes, text_of
-from tunesmith.csource.types import is_builtin_type
+from tunesmith.csource.syntax import is_field, syntax_nodes, text_of
 from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.vetting_types import (
     NULL,
@@ -37,34 +34,19 @@ _TAKE = re.compile(
     r"v(?:load|store)\w*|atom(?:ic)?_\w+|async_work_group_\w+|wait_group_events|prefetch|fract|frexp|modf|remquo"
     r"|sincos|lgamma_r|get_fence|sub_group_\w+|(?:read|write)_image\w+|__builtin_(?:prefetch|nontemporal_\w+)"
 )
-_KERNEL = ("kernel", "__kernel")
 _PREFETCHES = ("prefetch", "__builtin_prefetch")
 _AROUND = ("parenthesized_expression", "unary_expression")
-_FARTHEST = 6  # bits by which an address is shifted for that
-_WIDEST = 4095  # of a mask or divisor by which an alignment is tested, and of an array whose size is one
 FROM_ARRAY = "start from an argument or an array, and index it"
 
 
-def is_wide(number: str) -> bool:
-    """Whether a mask of so many bits tells more of an address than how it is aligned."""
-    try:
-        return int(number.rstrip("uUlL"), 0) > _WIDEST
-    except ValueError:
-        return True
-
-
-def _is_shift(node: Node) -> bool:
-    if node.type != "binary_expression" or text_of(node.child_by_field_name("operator")) != ">>":
-        return False
-    by = text_of(node.child_by_field_name("right"))
-    return by.isdigit() and int(by) <= _FARTHEST
+def _operator(node: Node) -> str:
+    return text_of(node.child_by_field_name("operator")) if node.type == "binary_expression" else ""
 
 
 class PointerJudge(PointerTypes):
-    def __init__(self, parts: Sequence[tuple[GrammarText, Node]], tokens: Sequence[Token]) -> None:
+    def __init__(self, parts: Sequence[tuple[GrammarText, Node]], kernels: frozenset[str]) -> None:
         super().__init__([root for _, root in parts])
-        self.parts = parts
-        self.kernels = {_function_behind(tokens, at) for at, t in enumerate(tokens) if t.text in _KERNEL}
+        self.parts, self.kernels = parts, kernels
         self.distances: list[Refusal] = []
 
     # -- judgement ----------------------------------------------------------------------------------
@@ -219,16 +201,11 @@ class PointerJudge(PointerTypes):
 
     def _tests_alignment(self, node: Node) -> bool:
         outer = node
-        while (above := outer.parent) is not None and (above.type in _AROUND or _is_shift(above)):
+        while (above := outer.parent) is not None and (above.type in _AROUND or _operator(above) == ">>"):
             outer = above
         if above is None or above.type != "binary_expression":
             return False
-        operator = text_of(above.child_by_field_name("operator"))
-        left, right = above.child_by_field_name("left"), above.child_by_field_name("right")
-        if operator not in ("&", "%") or left is None or right is None:
-            return False
-        other = right if left == outer else left
-        return (operator == "&" or left == outer) and self._is_narrow(other)
+        return _operator(above) == "&" or (_operator(above) == "%" and is_field(above, "left", outer))
 
     def _is_prefetched(self, node: Node) -> bool:
         """Nothing is accessed by an address that goes nowhere else."""
@@ -244,45 +221,6 @@ class PointerJudge(PointerTypes):
             return False
         name = text_of(call.child_by_field_name("function"))
         return name in _PREFETCHES and name not in self.takes
-
-    def _is_narrow(self, node: Node) -> bool:
-        """A constant of few bits: numbers and sizes of plain types, and differences of these."""
-        match node.type:
-            case "parenthesized_expression":
-                return len(node.named_children) == 1 and self._is_narrow(node.named_children[0])
-            case "number_literal":
-                return not is_wide(text_of(node))
-            case "sizeof_expression":
-                kind = node.child_by_field_name("type")
-                value = node.child_by_field_name("value")
-                while value is not None and value.type == "parenthesized_expression":
-                    value = value.named_children[0]
-                name = text_of(kind if kind is not None else value)
-                return self._is_small(" ".join(name.replace("const ", "").split()))
-            case "binary_expression":
-                left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-                plain = text_of(node.child_by_field_name("operator")) == "-"
-                whole = plain and left is not None and right is not None and text_of(right) == "1"
-                return whole and left is not None and self._is_narrow(left)
-        return False
-
-    def _is_small(self, name: str) -> bool:
-        if is_builtin_type(name, "opencl") or name.endswith("*"):
-            return True
-        kind = self.sized.get(name.removeprefix("struct ").strip())
-        if kind is None:
-            return False
-        inside = list(syntax_nodes(kind))
-        arrays = sum(n.type == "array_declarator" for n in inside)
-        names = [text_of(n) for n in inside if n.type == "type_identifier"]
-        numbers = [text_of(n) for n in inside if n.type == "number_literal"]
-        plain = all(each == name or is_builtin_type(each, "opencl") for each in names)
-        return plain and arrays <= 1 and not any(map(is_wide, numbers))
-
-
-def _function_behind(tokens: Sequence[Token], at: int) -> str:
-    names = (one.text for one, following in pairwise(tokens[at:]) if following.text == "(")
-    return next(names, "")
 
 
 def _parts(value: Node) -> Iterator[Node]:

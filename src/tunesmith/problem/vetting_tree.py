@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import GrammarText, Known, grammar_text
+from tunesmith.csource.grammar import DROPPED_GROUPS, GrammarText, Known, grammar_text
 from tunesmith.csource.lex import Token
 from tunesmith.csource.nodes import Language
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.syntax import declared_name, syntax_nodes, syntax_tree, text_of
 from tunesmith.csource.types import INTEGERS, is_builtin_type
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords, listed
+from tunesmith.problem.vetting_flow import AddressFlow
 from tunesmith.problem.vetting_pointers import PointerJudge
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _NODES = listed(
     "ms_restrict_modifier"
 )
 CALLED = "is not defined here: a template calls what it defines and built-ins"
+_KERNEL = ("kernel", "__kernel", "__global__")
 _ADDRESS = listed("subscript_expression field_expression string_literal")
 
 
@@ -47,8 +50,9 @@ def judge_tree(
     functions: frozenset[str],
     words: DeviceWords,
     user: UserWords,
-) -> None:
-    """Raises Refusal. C++ that the grammar does not read is left to the judgement of its words."""
+    reads: frozenset[tuple[str, int]] = frozenset(),
+) -> bool:
+    """Whether other numbers might be judged otherwise. Raises Refusal."""
     place = grammar_text(tokens, language, known)
     parts = [(place, syntax_tree(place.text, language))]
     if parts[0][1].has_error:
@@ -59,8 +63,26 @@ def judge_tree(
         tree.declare(root)
     for part, root in parts:
         tree.judge(part, root)
-    if tree.is_c:
-        PointerJudge(parts, tokens).judge()
+    kernels = frozenset(kernel_names(tokens))
+    flow = AddressFlow(parts, kernels, reads, words, user, tree.is_c)
+    try:
+        if tree.is_c:
+            PointerJudge(parts, kernels).judge()
+        flow.judge()
+    except RecursionError as error:
+        too_deep = "its statements and expressions are nested too deep to be followed; split them"
+        raise Refusal("text", 0, too_deep) from error
+    return flow.asks_numbers
+
+
+def kernel_names(tokens: Sequence[Token]) -> Iterator[str]:
+    """What stands behind the word for a kernel, before its arguments."""
+    names = (at for at, token in enumerate(tokens) if token.text in _KERNEL)
+    for start in names:
+        for one, following in pairwise(tokens[start:]):
+            if following.text == "(" and one.kind == "word" and one.text not in DROPPED_GROUPS:
+                yield one.text
+                break
 
 
 class _Tree:
@@ -94,10 +116,8 @@ class _Tree:
         self.integers -= others
 
     def judge(self, place: GrammarText, root: Node) -> None:
-        if root.has_error and not self.is_c:
-            return
         for node in syntax_nodes(root):
-            if node.type == "ERROR" or node.is_missing:
+            if (node.type == "ERROR" and not text_of(node).startswith("[[")) or node.is_missing:
                 shown = " ".join(place.written(node).split())[:60]
                 raise Refusal(
                     "declaration", place.line(node), f"`{shown}` could not be read; write it plainly"

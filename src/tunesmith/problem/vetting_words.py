@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tunesmith.csource.grammar import Known, known_names
@@ -23,7 +23,6 @@ from tunesmith.problem.device_words import (
     listed,
 )
 from tunesmith.problem.vetting_items import ASSEMBLER, ATTRIBUTES, TokenRun, judge_item, judge_outside
-from tunesmith.problem.vetting_pointers import is_wide
 from tunesmith.problem.vetting_tree import CALLED, judge_tree
 
 _MARKS = listed("+ - * / % & | ^ ~ ! = < > ? : ; , . ( ) [ ] { } :: ++ -- << >> <= >= == != && || -> ->* ...")
@@ -58,29 +57,45 @@ class UnitWords:
 
     texts: tuple[str, ...]
     tokens: tuple[Token, ...] = field(compare=False)
+    reads: frozenset[tuple[str, int]] = (
+        frozenset()
+    )  # arguments, by entry and position, that no template writes
+
+    @property
+    def exact(self) -> UnitWords:
+        """With its numbers."""
+        return replace(self, texts=tuple([token.text for token in self.tokens]))
 
     @classmethod
-    def of(cls, tokens: tuple[Token, ...]) -> UnitWords:
+    def of(cls, tokens: tuple[Token, ...], reads: frozenset[tuple[str, int]] = frozenset()) -> UnitWords:
         before = ["", *(token.text for token in tokens[:-1])]
         pairs = zip(tokens, before, strict=False)  # there may be none
-        return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens)
+        return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens, reads)
 
 
 def _general(token: Token) -> str:
     is_plain = token.kind == "number" and token.text != "0" and "'" not in token.text
-    return "1" if is_plain and ("." in token.text or not is_wide(token.text)) else token.text
+    return "1" if is_plain else token.text
+
+
+def judge_unit(unit: UnitWords, words: DeviceWords, user: UserWords, language: str) -> None:
+    """Raises Refusal."""
+    judged = _judged(unit, words, user, language)
+    if judged is not None and judged != unit.tokens:
+        _judged(unit.exact, words, user, language)
 
 
 @lru_cache(maxsize=64)
-def judge_unit(unit: UnitWords, words: DeviceWords, user: UserWords, language: str) -> None:
-    """Raises Refusal."""
+def _judged(unit: UnitWords, words: DeviceWords, user: UserWords, language: str) -> tuple[Token, ...] | None:
+    """The very words, where other numbers might be judged otherwise."""
     if len(unit.tokens) > MAX_WORDS:
         raise Refusal("text", 0, f"it has {len(unit.tokens):,} words, at most {MAX_WORDS:,} are read")
     if deep := deep_bracket(unit.tokens, MAX_DEPTH):
         raise Refusal("text", deep.line, f"brackets are nested more than {MAX_DEPTH} deep")
     if trouble := obstacle(unit.tokens):
         raise Refusal("text", 0, trouble)
-    _WordJudge(unit.tokens, words, user, language).judge()
+    asks_numbers = _WordJudge(unit.tokens, words, user, language).judge(unit.reads)
+    return unit.tokens if asks_numbers else None
 
 
 class _WordJudge(TokenRun):
@@ -94,7 +109,7 @@ class _WordJudge(TokenRun):
         self.declared = frozenset() if self.is_c else frozenset(self._declared())
         self.namespaces = NAMESPACES | self.known.namespaces | self._aliases()
 
-    def judge(self) -> None:
+    def judge(self, reads: frozenset[tuple[str, int]]) -> bool:
         items = tuple(top_level_items(self.all))
         for item in items:
             if item[0].text in ASSEMBLER:
@@ -119,12 +134,15 @@ class _WordJudge(TokenRun):
                 raise Refusal("text", token.line, f"{token.text} is no number of C")
         for item in items:
             judge_item(item, self.functions, self.namespaces, self.user, self.is_c)
-        judge_tree(bare, self.language, self.known, self.functions, self.words, self.user)
+        asks_numbers = judge_tree(
+            bare, self.language, self.known, self.functions, self.words, self.user, reads
+        )
         for at, token in enumerate(bare if self.is_c else ()):
             # What the tree may have taken for something else.
             following = bare[at + 1].text if at + 1 < len(bare) else ""
             if token.kind == "word" and following == "(" and not self._may_be_called(token.text):
                 raise Refusal("call", token.line, f"{token.text} {CALLED}")
+        return asks_numbers
 
     def _may_be_called(self, name: str) -> bool:
         own = name in self.functions or name in _NO_CALLS or self.is_users(name)

@@ -1,0 +1,400 @@
+"""Expressions and statements of a unit: what they tell of addresses, and what they store where."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tunesmith.csource.grammar import GrammarText
+from tunesmith.csource.syntax import text_of
+from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
+from tunesmith.problem.vetting_memory import FlowMemory, Place
+from tunesmith.problem.vetting_unit import (
+    CASTS,
+    arguments_of,
+    array_pointer,
+    called_name,
+)
+from tunesmith.problem.vetting_values import (
+    NOTHING,
+    PLAIN,
+    WIDEST_SHARED,
+    FlowArray,
+    FlowValue,
+    combine,
+    join,
+    join_all,
+)
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+SAME = re.compile(
+    r"as_\w+|to_(?:global|local|private)|__cvta_\w+|__builtin_(?:assume_aligned|expect|bit_cast)|move|forward"
+    r"|addressof|convert_u?long\w*"
+)
+_COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">=", "<=>"})
+_NULL = re.compile(r"[()\s]*(?:0|NULL|nullptr)[uUlL]*[)\s]*")
+_ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
+_LEAVES = frozenset(
+    [
+        "number_literal",
+        "string_literal",
+        "char_literal",
+        "concatenated_string",
+        "type_descriptor",
+        "primitive_type",
+        "this",
+        "null",
+        "true",
+        "false",
+        "comment",
+        "sizeof_expression",
+        "template_argument_list",
+        "sized_type_specifier",
+        "alignof_expression",
+        "attribute_declaration",
+        "qualified_identifier",
+        "template_function",
+        "struct_specifier",
+        "class_specifier",
+        "union_specifier",
+        "enum_specifier",
+        "function_definition",
+        "template_declaration",
+        "type_definition",
+        "alias_declaration",
+        "break_statement",
+        "using_declaration",
+        "static_assert_declaration",
+        "type_qualifier",
+        "storage_class_specifier",
+    ]
+)
+
+
+class FlowExpressions(FlowMemory):
+    """Handlers by the kind of node: `_on_` and its name."""
+
+    def __init__(
+        self, parts: Sequence[tuple[GrammarText, Node]], words: DeviceWords, user: UserWords, is_c: bool
+    ) -> None:
+        super().__init__(parts, words, user, is_c)
+        self.asks_numbers = False
+        self.handlers: dict[str, Callable[[Node], FlowValue]] = {
+            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
+        }
+
+    def begin(self) -> None:
+        super().begin()
+        self.optional: set[str] = set()
+        self.doubted: list[tuple[frozenset[str], Refusal]] = []
+        self.lambdas: dict[str, tuple[GrammarText, Node, Sequence[dict[str, str]]]] = {}
+
+    @abstractmethod
+    def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue: ...
+
+    @abstractmethod
+    def _run_lambda(self, key: str, arguments: Sequence[Node]) -> FlowValue: ...
+
+    def value(self, node: Node) -> FlowValue:
+        kind = node.type
+        handler = self.handlers.get(kind)
+        if handler is not None:
+            return handler(node)
+        if kind in _LEAVES:
+            return PLAIN
+        found = PLAIN
+        for child in node.named_children:
+            value = self.value(child)
+            if value is not PLAIN and not value.is_plain:
+                found = join(found, value) if not found.is_plain else value
+        return found
+
+    def _field(self, node: Node, name: str) -> FlowValue:
+        child = node.child_by_field_name(name)
+        return self.value(child) if child is not None else PLAIN
+
+    def _condition(self, node: Node | None) -> None:
+        if node is not None:
+            self._decides(node, self.value(node))
+
+    def _decides(self, node: Node, value: FlowValue) -> None:
+        if not value.arrays:
+            return
+        refusal = self.refuse(node, f"decides by the address of {self._names(value.arrays)}; {_ALIGNMENT}")
+        if not value.is_place:
+            raise refusal
+        self._null_test(value, refusal)
+
+    def _null_test(self, value: FlowValue, refusal: Refusal) -> None:
+        """An argument may be missing; behind steps it is asked for only where the argument itself is, too."""
+        if value.is_moved:
+            self.doubted.append((value.arrays - {NOTHING}, refusal))
+        else:
+            self.optional |= value.arrays
+
+    def _on_identifier(self, node: Node) -> FlowValue:
+        assert node.text is not None
+        name = node.text.decode("utf-8", "replace")
+        key = self.lookup(name)
+        if key is None:
+            return self._load(f".{name}", node) if f".{name}" in self.held else PLAIN
+        if key in self.lambdas:
+            self._run_lambda(key, ())
+            return PLAIN
+        places = self.aliases.get(key)
+        if places is None:
+            return self._load(key, node)
+        return join_all([self._load(place, node) for place in places])
+
+    _on_type_identifier = _on_identifier
+
+    def _last(self, node: Node) -> FlowValue:
+        value = PLAIN
+        for child in node.named_children:
+            value = self.value(child)
+        if node.type == "cast_expression" and value.dims > 1:
+            return replace(value, dims=1)
+        return value
+
+    _on_parenthesized_expression = _on_comma_expression = _on_condition_clause = _on_cast_expression = _last
+    _on_compound_literal_expression = _on_initializer_pair = _last
+
+    def _on_unary_expression(self, node: Node) -> FlowValue:
+        operator = text_of(node.child_by_field_name("operator"))
+        argument = node.child_by_field_name("argument")
+        if operator in ("!", "not"):
+            self._condition(argument)
+            return PLAIN
+        value = self.value(argument) if argument is not None else PLAIN
+        return value if value.is_plain or operator == "+" else value.mixed(PLAIN)
+
+    def _on_binary_expression(self, node: Node) -> FlowValue:
+        chain: list[Node] = []  # a sum of many is deep on its left
+        first: Node | None = node
+        while first is not None and first.type == "binary_expression":
+            chain.append(first)
+            first = first.child_by_field_name("left")
+        value, left = self.value(first) if first is not None else PLAIN, first
+        for each in reversed(chain):
+            value, left = self._joined_by(each, left, value), each
+        return value
+
+    def _joined_by(self, node: Node, left: Node | None, one: FlowValue) -> FlowValue:
+        right, operator = node.child_by_field_name("right"), node.child_by_field_name("operator")
+        if left is None or right is None or operator is None:
+            return PLAIN
+        sign = operator.type
+        if sign in ("&&", "||"):
+            self._decides(left, one)
+            self.control.append(None)
+            self._condition(right)
+            self.control.pop()
+            return PLAIN
+        other = self.value(right)
+        if one is PLAIN and other is PLAIN:
+            return PLAIN
+        if (own := f"operator {sign}") in self.functions:
+            self._call(own, (left, right))
+        if sign in _COMPARISONS:
+            return self._compared(node, left, right, one, other, sign)
+        return self._combined(sign, one, other, node, left, right)
+
+    def _combined(
+        self, sign: str, one: FlowValue, other: FlowValue, node: Node, left: Node, right: Node
+    ) -> FlowValue:
+        if one.is_plain and other.is_plain:
+            return PLAIN
+        number = None
+        if sign in ("&", "%", ">>", "/"):
+            self.asks_numbers = True
+            number = self.number(right)
+            if number is None and sign == "&":
+                number = self.number(left)
+        arrays = one.arrays | other.arrays
+        is_shared = not self.is_c and self._lies_in(arrays, "shared")
+        width = WIDEST_SHARED if is_shared else self.widest
+        value = combine(sign, one, other, number, width)
+        if value is None and self._lies_in(arrays, "unknown"):
+            return PLAIN  # whoever calls it decides
+        if value is None:
+            what = f"is the distance between {self._names(arrays)}, which differs from program to program"
+            raise self.refuse(node, f"{what}; index each array from its own start")
+        return value
+
+    def _compared(
+        self, node: Node, left: Node, right: Node, one: FlowValue, other: FlowValue, sign: str
+    ) -> FlowValue:
+        if not (one.arrays or other.arrays):
+            return PLAIN
+        if one.is_place and other.is_place:
+            keys = one.arrays | other.arrays
+            if one.one_array == other.one_array is not None or self._lies_in(keys, "unknown"):
+                return PLAIN
+            what = f"compares addresses of {self._names(keys)}"
+            raise self.refuse(node, f"{what}; two arrays may lie anywhere: compare indices")
+        held, bare = (one, right) if one.arrays else (other, left)
+        by_null = sign in ("==", "!=") and _NULL.fullmatch(text_of(bare))
+        what = f"compares the address of {self._names(one.arrays | other.arrays)} with something else"
+        refusal = self.refuse(node, f"{what}; {_ALIGNMENT}")
+        if not (held.is_place and by_null and (one.is_plain or other.is_plain)):
+            raise refusal
+        self._null_test(held, refusal)
+        return PLAIN
+
+    def _maybe(self, node: Node, *fields: str) -> FlowValue:
+        """What need not happen."""
+        self.control.append(None)
+        found = PLAIN
+        for name in fields:
+            value = self._field(node, name)
+            found = value if found is PLAIN else found if value is PLAIN else join(found, value)
+        self.control.pop()
+        return found
+
+    def _on_conditional_expression(self, node: Node) -> FlowValue:
+        self._condition(node.child_by_field_name("condition"))
+        return self._maybe(node, "consequence", "alternative")
+
+    def _on_pointer_expression(self, node: Node) -> FlowValue:
+        argument = node.child_by_field_name("argument")
+        if argument is None:
+            return PLAIN
+        if node.children[0].type == "*":
+            return self._pointed(self.value(argument), argument, node)
+        return self._address(argument)
+
+    def _address(self, argument: Node) -> FlowValue:
+        found = PLAIN
+        for place in self._places(argument):
+            if isinstance(place, str):
+                self.unset.discard(place)
+                self.arrays.setdefault(place, FlowArray(place.partition("@")[0], "variable"))
+                place = FlowValue(frozenset({place}))
+            found = place if found is PLAIN else join(found, place)
+        return found
+
+    def _pointed(self, pointer: FlowValue, argument: Node, node: Node) -> FlowValue:
+        if not pointer.arrays:
+            return pointer  # a member that is an array
+        if pointer.dims > 1:
+            return FlowValue(
+                pointer.arrays, pointer.shift, pointer.is_low, pointer.is_moved, pointer.dims - 1
+            )
+        return self._access(pointer, node)
+
+    def _on_subscript_expression(self, node: Node) -> FlowValue:
+        pointer, base = self._indexed(node)
+        return self._pointed(pointer, base, node)
+
+    def _indexed(self, node: Node) -> tuple[FlowValue, Node]:
+        base = node.child_by_field_name("argument")
+        index = node.child_by_field_name("index") or node.child_by_field_name("indices")
+        assert base is not None and index is not None
+        pointer, by = self.value(base), self.value(index)
+        if pointer.arrays and "operator [ ]" in self.functions:
+            self._call("operator [ ]", (index,))
+        if by.arrays and not pointer.arrays:
+            pointer, by = by, pointer
+        if by.arrays:
+            what = f"has an index that is made of the address of {self._names(by.arrays)}"
+            raise self.refuse(node, f"{what}; count from the start of the array")
+        return (pointer.stepped(by) if pointer.arrays else pointer), base
+
+    def _on_field_expression(self, node: Node) -> FlowValue:
+        argument = node.child_by_field_name("argument")
+        name = text_of(node.child_by_field_name("field"))
+        if argument is None:
+            return PLAIN
+        if argument.type == "identifier" and self.lookup(text_of(argument)) is None:
+            return PLAIN  # threadIdx.x
+        values = [self._load(place, node) for place in self._places(node)]
+        return join_all(values) if values else self.held.get(f".{name}", PLAIN)
+
+    def _places(self, node: Node) -> tuple[Place, ...]:
+        """Where an lvalue lies."""
+        match node.type:
+            case "identifier":
+                key = self.lookup(text_of(node))
+                return self.aliases.get(key, (key,)) if key is not None else (f".{text_of(node)}",)
+            case "parenthesized_expression" | "comma_expression":
+                return self._places(node.named_children[-1]) if node.named_children else ()
+            case "cast_expression":
+                value = node.child_by_field_name("value")
+                return self._places(value) if value is not None else ()
+            case "assignment_expression" | "update_expression":
+                self.value(node)
+                target = node.child_by_field_name("left") or node.child_by_field_name("argument")
+                return self._places(target) if target is not None else ()
+            case "conditional_expression":
+                sides = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
+                self._condition(node.child_by_field_name("condition"))
+                return tuple(place for side in sides if side is not None for place in self._places(side))
+            case "subscript_expression":
+                pointer, base = self._indexed(node)
+                return (pointer,) if pointer.arrays else self._places(base)
+            case "pointer_expression" if node.children[0].type == "*":
+                argument = node.child_by_field_name("argument")
+                pointer = self.value(argument) if argument is not None else PLAIN
+                return (pointer,) if pointer.arrays else ()
+            case "field_expression":
+                return self._member_places(node)
+            case "call_expression":
+                name = called_name(node)
+                arguments = arguments_of(node)
+                if arguments and (name in CASTS or SAME.fullmatch(name)):
+                    return self._places(arguments[0])
+                given = self.value(node)
+                return (given,) if given.arrays else ()
+        return ()
+
+    def _member_places(self, node: Node) -> tuple[Place, ...]:
+        argument = node.child_by_field_name("argument")
+        name = text_of(node.child_by_field_name("field"))
+        if argument is None or argument.type == "this":
+            return (f".{name}",)
+        operator = node.child_by_field_name("operator")
+        if text_of(operator) == "->":
+            pointer = self.value(argument)
+            if pointer.arrays and self._lies_in(pointer.arrays, "variable"):
+                return tuple(f"{key}.{name}" for key in sorted(pointer.arrays - {NOTHING}))
+            return (pointer,) if pointer.arrays else (f".{name}",)
+        return tuple(
+            f"{place}.{name}" if isinstance(place, str) else place for place in self._places(argument)
+        )
+
+    def _on_assignment_expression(self, node: Node) -> FlowValue:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        sign = text_of(node.child_by_field_name("operator"))
+        if left is None or right is None:
+            return PLAIN
+        value = self.value(right)
+        if (declared := array_pointer(left)) is not None:
+            self._store(self._declare(text_of(declared), declared), value, node)
+            return value
+        if sign != "=":
+            value = self._combined(sign[:-1], self.value(left), value, node, left, right)
+        self._assign(left, value, node)
+        return value
+
+    def _assign(self, left: Node, value: FlowValue, node: Node) -> None:
+        places = self._places(left)
+        for place in places:
+            self._store(place, value, node)
+        if not places and value.arrays:
+            what = f"keeps the address of {self._names(value.arrays)} where it cannot be followed"
+            raise self.refuse(node, f"{what}; keep it in a variable")
+
+    def _on_update_expression(self, node: Node) -> FlowValue:
+        argument = node.child_by_field_name("argument")
+        if argument is None:
+            return PLAIN
+        value = self.value(argument)
+        if value.arrays:
+            value = value.stepped(PLAIN)
+        self._assign(argument, value, node)
+        return value

@@ -1,0 +1,153 @@
+"""Variables and arrays of a unit, what they hold and what has been written, as data flow passes by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tunesmith.csource.grammar import GrammarText
+from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
+from tunesmith.problem.vetting_unit import FlowUnit
+from tunesmith.problem.vetting_values import NOTHING, PLAIN, FlowArray, FlowValue, join, join_all
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Place = str | FlowValue  # a variable, or what a pointer points to
+
+
+class FlowMemory(FlowUnit):
+    def __init__(
+        self, parts: Sequence[tuple[GrammarText, Node]], words: DeviceWords, user: UserWords, is_c: bool
+    ) -> None:
+        super().__init__(parts, words, user, is_c)
+        self.arrays: dict[str, FlowArray] = {}
+        self.held: dict[str, FlowValue] = {}
+        self.weak: set[str] = set()  # what is not always stored anew, and so joined
+        self.begin()
+
+    def begin(self) -> None:
+        """A pass over the unit."""
+        self.read: set[str] = set()
+        self.is_stale = False
+        self.scopes = [{}]
+        self.constants = {}
+        self.aliases: dict[str, tuple[Place, ...]] = {}
+        self.depths: dict[str, int] = {}
+        self.unset: set[str] = set()
+        self.written: set[str] = set()
+        self.control: list[list[tuple[str, Refusal]] | None] = []  # loops; None: what need not happen
+        self.context = 0
+
+    def _names(self, arrays: frozenset[str]) -> str:
+        named = sorted({self.arrays[key].name for key in arrays if key in self.arrays})
+        return " and ".join(named) or "a pointer"
+
+    def _declare(self, name: str, node: Node) -> str:
+        key = f"{name}@{node.start_byte}:{self.context}"
+        self.scopes[-1][name] = key
+        self.depths[key] = len(self.control)
+        return key
+
+    def _load(self, place: Place, node: Node) -> FlowValue:
+        if isinstance(place, FlowValue):
+            return self._access(place, node)
+        self.read.add(place)
+        if place in self.unset:
+            self._unwritten(frozenset({place}), node, place.partition("@")[0])
+        found = self.held.get(place)
+        if found is None and "." in place.partition("@")[2]:
+            base, _, member = place.rpartition(".")
+            if member in self.array_members and base in self.depths:
+                self.arrays.setdefault(place, FlowArray(member, "private"))
+                return FlowValue(frozenset({place}))
+            whole = self.held.get(base)
+            found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
+        return found if found is not None else PLAIN
+
+    def _store(self, place: Place, value: FlowValue, node: Node) -> None:
+        if isinstance(place, FlowValue):
+            self._write(place, value, node)
+            return
+        if self.is_c and value.shift is not None:
+            what = f"keeps bits of the address of {self._names(value.arrays)}"
+            raise self.refuse(node, f"{what}; an alignment may be tested, as in `& 15`", "pointer")
+        self.unset.discard(place)
+        is_weak = len(self.control) > self.depths.get(place, -1)
+        self._hold(place, value, is_weak)
+        if "." in place:
+            base, _, member = place.rpartition(".")
+            if not value.is_plain:
+                self._hold(f".{member}", value, True)
+            if base and not value.is_plain:
+                self._hold(base, value, True)
+            if member in self.union_members:
+                for other in self.union_members:
+                    self._hold(f"{base}.{other}", value, True)
+
+    def _hold(self, key: str, value: FlowValue, is_weak: bool) -> None:
+        if is_weak:
+            self.weak.add(key)
+        before = self.held.get(key)
+        if before is not None and (is_weak or key in self.weak):
+            value = join(before, value)
+        if value != before:
+            self.is_stale |= key in self.read and (is_weak or key in self.weak)
+            self.held[key] = value
+
+    def _lies_in(self, arrays: frozenset[str], space: str) -> bool:
+        return all(key in self.arrays and self.arrays[key].space == space for key in arrays - {NOTHING})
+
+    def _check_pointer(self, pointer: FlowValue, node: Node) -> None:
+        if pointer.shift is not None and not self._lies_in(pointer.arrays, "shared"):
+            what = (
+                f"reaches memory by more of the address of {self._names(pointer.arrays)} than steps from it"
+            )
+            raise self.refuse(node, f"{what}; index the array")
+
+    def _access(self, pointer: FlowValue, node: Node) -> FlowValue:
+        """What is read there."""
+        self._check_pointer(pointer, node)
+        arrays = pointer.arrays - {NOTHING}
+        empty = {key for key in arrays if key in self.arrays and self.arrays[key].lacks_write}
+        if empty and empty == arrays and not empty & self.written:
+            self._unwritten(frozenset(empty), node, self._names(frozenset(empty)))
+        values = [self.held[key] for array in arrays if (key := f"*{array}") in self.held]
+        self.read |= {f"*{array}" for array in arrays}
+        variables = [
+            self.held[key] for key in arrays if self.arrays[key].space == "variable" and key in self.held
+        ]
+        return join_all(values + variables) if values or variables else PLAIN
+
+    def _unwritten(self, keys: frozenset[str], node: Node, name: str) -> None:
+        what = f"reads {name} before this launch has written it, so what another left there; write it first"
+        refusal = self.refuse(node, what, "unset")
+        for at, loop in enumerate(self.control):
+            if loop is not None and len(self.control) > at + 1:
+                loop.append((min(keys), refusal))  # a later turn may
+                return
+        raise refusal
+
+    def _write(self, pointer: FlowValue, value: FlowValue, node: Node) -> None:
+        self._check_pointer(pointer, node)
+        for key in sorted(pointer.arrays - {NOTHING}):
+            array = self.arrays.get(key)
+            if array is None:
+                continue
+            if array.is_read_only:
+                allowed = "a template writes only what the problem file calls output, inout or workspace"
+                raise self.refuse(node, f"writes {array.name}, which is an input: {allowed}", "write")
+            self.written.add(key)
+            self.unset.discard(key)
+            if not value.is_plain:
+                if array.space in ("argument", "shared"):
+                    what = (
+                        f"stores what is made of the address of {self._names(value.arrays)} in {array.name}"
+                    )
+                    raise self.refuse(node, f"{what}; store values of arrays alone")
+                self._hold(key if array.space == "variable" else f"*{key}", value, True)
+
+    def _touch(self, value: FlowValue) -> None:
+        """Somebody may have written there."""
+        self.written |= value.arrays
+        self.unset -= value.arrays

@@ -1,0 +1,184 @@
+"""Statements and declarations of a unit, in the order of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
+from tunesmith.problem.device_words import Refusal
+from tunesmith.problem.vetting_expressions import FlowExpressions
+from tunesmith.problem.vetting_unit import (
+    SIMPLE,
+    declarator_kinds,
+    dimensions,
+    parameters_of,
+    qualifiers_of,
+    without_comments,
+)
+from tunesmith.problem.vetting_values import PLAIN, FlowArray, FlowValue, join_all
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class FlowStatements(FlowExpressions):
+    def begin(self) -> None:
+        super().begin()
+        self.returned: list[FlowValue] = []
+
+    def _on_compound_statement(self, node: Node) -> FlowValue:
+        self.scopes.append({})
+        for child in node.named_children:
+            self.value(child)
+        self.scopes.pop()
+        return PLAIN
+
+    def _on_if_statement(self, node: Node) -> FlowValue:
+        self.scopes.append({})
+        self._condition(node.child_by_field_name("condition"))
+        self._maybe(node, "consequence", "alternative")
+        self.scopes.pop()
+        return PLAIN
+
+    def _on_switch_statement(self, node: Node) -> FlowValue:
+        self.scopes.append({})
+        value = self._field(node, "condition")
+        if value.arrays:
+            raise self.refuse(node, f"decides by the address of {self._names(value.arrays)}")
+        self._maybe(node, "body")
+        self.scopes.pop()
+        return PLAIN
+
+    def _loop(self, node: Node) -> FlowValue:
+        self.scopes.append({})
+        self._field(node, "initializer")
+        source = self._field(node, "right")
+        later: list[tuple[str, Refusal]] = []
+        self.control.append(later)
+        if node.type == "for_range_loop":
+            self._bind(node.child_by_field_name("declarator"), node, source)
+        if node.type != "do_statement":
+            self._condition(node.child_by_field_name("condition"))
+        self._field(node, "body")
+        if node.type == "do_statement":
+            self._condition(node.child_by_field_name("condition"))
+        self._field(node, "update")
+        self.control.pop()
+        self.scopes.pop()
+        for key, refusal in later:
+            if key in self.unset or (key in self.arrays and key not in self.written):
+                raise refusal
+        return PLAIN
+
+    _on_for_statement = _on_while_statement = _on_do_statement = _on_for_range_loop = _loop
+
+    def _on_return_statement(self, node: Node) -> FlowValue:
+        for child in node.named_children:
+            self.returned.append(self.value(child))
+        return PLAIN
+
+    def _on_declaration(self, node: Node) -> FlowValue:
+        kind = node.child_by_field_name("type")
+        qualifiers = qualifiers_of(self.place, node)
+        is_shared = bool(qualifiers & {"__shared__", "_Noreturn"})
+        is_constant = bool(qualifiers & {"const", "constexpr", "__constant__", "noreturn"})
+        for declarator in node.children_by_field_name("declarator"):
+            value = declarator.child_by_field_name("value")
+            target = (
+                declarator.child_by_field_name("declarator")
+                if declarator.type == "init_declarator"
+                else declarator
+            )
+            if target is None:
+                continue
+            if target.type == "function_declarator":
+                self._vexing(target, node)
+                continue
+            if target.type == "structured_binding_declarator":
+                held = self.value(value) if value is not None else PLAIN
+                for one in target.named_children:
+                    self._store(self._declare(text_of(one), one), held, one)
+                continue
+            name = declared_name(target)
+            kinds = declarator_kinds(target)
+            if value is not None and value.type == "lambda_expression":
+                key = self._declare(text_of(name), target)
+                self.lambdas[key] = (self.place, value, list(self.scopes))
+                continue
+            if "reference_declarator" in kinds and value is not None:
+                self._bind(target, node, self.value(value), value)
+                continue
+            given = self._initial(value, kind)
+            key = self._declare(text_of(name), target)
+            at_file = len(self.scopes) == 1
+            dims = dimensions(name)
+            if dims or (is_shared and "pointer_declarator" not in kinds):
+                space = "shared" if is_shared else "constant" if at_file else "private"
+                plain = kind is not None and kind.type in SIMPLE
+                lacks = value is None and not at_file and (plain or (is_shared and dims > 0))
+                self.arrays[key] = FlowArray(text_of(name), space, space == "constant", lacks)
+                if dims:
+                    self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
+                if not given.is_plain:
+                    self._hold(f"*{key}", given, True)
+                if not dims:
+                    self.aliases[key] = (FlowValue(frozenset({key})),)
+                continue
+            if value is not None:
+                if is_constant and (number := self.number(value)) is not None:
+                    self.constants[key] = number
+                self._store(key, given, node)
+                self._members(key, value, kind)
+            elif kind is not None and kind.type in SIMPLE and not kinds and not at_file:
+                self.unset.add(key)
+        return PLAIN
+
+    def _vexing(self, target: Node, node: Node) -> None:
+        """`pair p(x, w);`, which the grammar takes for the declaration of a function."""
+        types = [one.child_by_field_name("type") for one in parameters_of(target)]
+        named = [one for one in types if one is not None and self.lookup(text_of(one)) is not None]
+        if named:
+            name = text_of(node.child_by_field_name("type"))
+            self._store(self._declare(text_of(declared_name(target)), target), self._made(name, named), node)
+
+    def _initial(self, value: Node | None, kind: Node | None) -> FlowValue:
+        if value is None:
+            return PLAIN
+        if value.type in ("argument_list", "initializer_list"):
+            return self._made(text_of(kind), without_comments(value))
+        return self.value(value)
+
+    def _made(self, name: str, arguments: Sequence[Node]) -> FlowValue:
+        """By a constructor, where there is one."""
+        name = name.partition("<")[0].strip()
+        if name in self.functions:
+            self._call(name, arguments)
+        return join_all([self.value(one) for one in arguments])
+
+    def _members(self, key: str, value: Node, kind: Node | None) -> None:
+        """Of a list that fills a struct."""
+        if value.type == "compound_literal_expression":
+            value = value.child_by_field_name("value") or value
+        names = self.members.get(text_of(kind).removeprefix("struct "))
+        if value.type == "identifier" and names:
+            for name in names:
+                for place in self._places(value):
+                    if isinstance(place, str):
+                        self._store(f"{key}.{name}", self._load(f"{place}.{name}", value), value)
+        if value.type != "initializer_list" or not names:
+            return
+        for name, one in zip(names, without_comments(value), strict=False):
+            if one.type == "initializer_pair":
+                name = text_of(one.child_by_field_name("designator")).lstrip(". ")
+            self._store(f"{key}.{name}", self.value(one), one)
+
+    def _bind(self, target: Node | None, node: Node, value: FlowValue, source: Node | None = None) -> None:
+        """A name for something else, or for a copy of it."""
+        for name in (n for n in syntax_nodes(target) if n.type == "identifier") if target is not None else ():
+            key = self._declare(text_of(name), name)
+            places = self._places(source) if source is not None else ()
+            if places:
+                self.aliases[key] = places
+            else:
+                self._store(key, value, node)

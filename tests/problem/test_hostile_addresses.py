@@ -1,0 +1,456 @@
+"""Addresses, inputs and memory of earlier launches: what tells the lab from a program is refused by data flow,
+in every language; what kernels do with pointers stays."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tunesmith.problem.device_words import Refusal
+from tunesmith.problem.vetting import vet
+
+LANGUAGES = {
+    "opencl": {
+        "KERNEL": "__kernel void", "DEVICE": "inline", "G": "__global", "L": "__local", "ULONG": "ulong",
+        "TID": "get_local_id(0)", "BLOCK": "get_group_id(0)", "SYNC": "barrier(CLK_LOCAL_MEM_FENCE)",
+    },
+    "cuda": {
+        "KERNEL": 'extern "C" __global__ void', "DEVICE": "__device__", "G": "", "L": "__shared__",
+        "ULONG": "unsigned long long", "TID": "threadIdx.x", "BLOCK": "blockIdx.x",
+        "SYNC": "__syncthreads()",
+    },
+}  # fmt: skip
+SIGNATURE = "KERNEL k(const G float *x, const G float *w, G float *y, int n)"
+ORIGINAL = f"{SIGNATURE} {{ y[0] = x[0] * w[0]; }}\n"
+BOTH, CUDA, OPENCL = ("opencl", "cuda"), ("cuda",), ("opencl",)
+
+
+def written(text: str, language: str) -> str:
+    for word, own in LANGUAGES[language].items():
+        text = re.sub(rf"\b{word}\b", own, text)
+    return text
+
+
+def found(text: str, language: str, reads: frozenset[tuple[str, int]] = frozenset()) -> Refusal | None:
+    """Of a body, or of text with a kernel of its own."""
+    text = text if "KERNEL" in text else f"{SIGNATURE} {{ {text} }}"
+    own = "typedef unsigned long long uintptr_t;\n" if language == "cuda" else ""
+    text, original = (own + written(each, language) + "\n" for each in (text, ORIGINAL))
+    return vet(text, original, language, read_only=reads)
+
+
+# The distance of two arrays, or anything else of an address.
+ADDRESS = {
+    "near in memory": (BOTH, "if (w - x < 32768) y[0] = 0; else y[0] = x[0] * w[0];"),
+    "near, by comparison": (BOTH, "y[0] = x < w ? x[0] : 0;"),
+    "far, behind an index": (BOTH, "if (&x[n] > &y[0]) y[0] = 0;"),
+    "the same array": (BOTH, "if (x == w) y[0] = 0;"),
+    "of variables": (BOTH, "const G float *p = x + n; const G float *q = w; long d = q - p; y[d & 1] = 0;"),
+    "in a condition's variable": (BOTH, "const G float *p = x; int near = p < w; if (near) y[0] = 0;"),
+    "by a loop": (BOTH, "int c = 0; for (const G float *p = x; p != w; p++) c++; y[0] = c;"),
+    "by a loop that brings it": (
+        BOTH, "const G float *p = x; for (int i = 0; i < 2; i++) { if (p < x + n) y[i] = 0; p = w; }",
+    ),
+    "of what a choice gives": (BOTH, "const G float *p = n ? x : w; if (p - x) y[0] = 0;"),
+    "from null": (BOTH, "long at = x - (const G float *)0; if (at & 4096) y[0] = 0;"),
+    "behind null": (CUDA, "if (x - 4096 == nullptr) y[0] = 0;"),
+    "handed to a function": (
+        BOTH,
+        "DEVICE int near(const G float *a, const G float *b) { return b - a < 9; }\n"
+        + SIGNATURE + " { if (near(x, w)) y[0] = 0; }",
+    ),
+    "given back": (
+        BOTH,
+        "DEVICE const G float *same(const G float *a) { return a; }\n"
+        + SIGNATURE + " { y[0] = same(x) < same(w); }",
+    ),
+    "in a struct": (
+        BOTH,
+        "typedef struct { const G float *a; const G float *b; } pair;\n"
+        + SIGNATURE + " { pair p; p.a = x; p.b = w; y[0] = p.b - p.a < 9; }",
+    ),
+    "in a list of members": (
+        CUDA,
+        "struct pair { const float *a; const float *b; };\n"
+        + SIGNATURE + " { pair p = {x, w}; y[0] = p.a < p.b; }",
+    ),
+    "by a method": (
+        CUDA,
+        "struct pair { const float *a, *b; __device__ pair(const float *c, const float *d) { a = c; b = d; }"
+        " __device__ int near() const { return a < b; } };\n" + SIGNATURE + " { pair p(x, w); y[0] = p.near(); }",
+    ),
+    "by an operator": (
+        CUDA,
+        "struct at { const float *p; };\n__device__ bool operator<(at a, at b) { return a.p < b.p; }\n"
+        + SIGNATURE + " { at a{x}, b{w}; y[0] = a < b; }",
+    ),
+    "by a lambda": (CUDA, "auto near = [&](const float *p) { return p < w; }; y[0] = near(x);"),
+    "by a lambda that is handed on": (
+        CUDA,
+        "template <typename F> __device__ int ask(const float *p, F f) { return f(p); }\n"
+        + SIGNATURE + " { y[0] = ask(x, [&](const float *p) { return p < w; }); }",
+    ),
+    "by a functor": (
+        CUDA,
+        "struct near { const float *a; __device__ bool operator()(const float *b) const { return a < b; } };\n"
+        + SIGNATURE + " { near f{x}; y[0] = f(w); }",
+    ),
+    "by a functor of the library": (CUDA, "y[0] = cuda::std::less<const float *>{}(x, w);"),
+    "by a function that is handed on": (
+        CUDA,
+        "__device__ bool near(const float *a, const float *b) { return a < b; }\n"
+        "template <typename F> __device__ bool ask(F f, const float *a, const float *b) { return f(a, b); }\n"
+        + SIGNATURE + " { y[0] = ask(near, x, w); }",
+    ),
+    "by another operator": (
+        CUDA,
+        "struct pair { const float *a, *b; __device__ bool operator[](int i) const { return a < b; } };\n"
+        + SIGNATURE + " { pair p = {x, w}; y[0] = p[0]; }",
+    ),
+    "by a conversion": (
+        CUDA,
+        "struct pair { const float *a, *b; __device__ operator bool() const { return a < b; } };\n"
+        + SIGNATURE + " { pair p = {x, w}; if (p) y[0] = 0; }",
+    ),
+    "in a capture": (CUDA, "auto near = [p = x](const float *q) { return p < q; }; y[0] = near(w);"),
+    "by a pack": (
+        CUDA,
+        "template <typename... A> __device__ int f(A... a) { const float *p[] = {a...}; return p[0] < p[1]; }\n"
+        + SIGNATURE + " { y[0] = f(x, w); }",
+    ),
+    "behind a name for the type": (
+        BOTH, "typedef const G float *row;\nKERNEL k(row x, row w, G float *y, int n) { if (x < w) y[0] = 0; }",
+    ),
+    "behind an open type": (
+        CUDA, "template <typename P> __global__ void k(P x, P w, float *y) { y[0] = x[0] * w[0]; if (x < w) y[0] = 0; }"
+        "// KERNEL",
+    ),
+    "by going back": (
+        BOTH, "const G float *p = x; again: if (p < x + n) y[0] = 0; p = w; if (n--) goto again;",
+    ),
+    "by itself": (
+        BOTH, "DEVICE int f(const G float *p, const G float *q, int n) { if (n) return f(q, p, n - 1); return p < q; }\n"
+        + SIGNATURE + " { y[0] = f(x, w, n); }",
+    ),
+    "kept in a register of PTX": (
+        CUDA, 'ULONG u = (ULONG)x; asm("shr.u64 %0, %0, 12;" : "+l"(u)); if (u & 1) y[0] = 0;',
+    ),
+    "in an array of pointers": (CUDA, "const float *p[2] = {x, w}; y[0] = p[0] < p[1];"),
+    "page": (BOTH, "if (((ULONG)x & 4095) == 128 && ((ULONG)y & 4095) == 128) y[0] = 1; else y[0] = 0;"),
+    "page by a remainder": (BOTH, "y[0] = (ULONG)x % 4096 == 0;"),
+    "page behind a shift": (BOTH, "if (((ULONG)x >> 6) & 63) y[0] = 0;"),
+    "line of a cache": (BOTH, "if ((ULONG)x & 64) y[0] = 0;"),
+    "page by a constant": (CUDA, "constexpr int page = 4 * 1024 - 1; if (((ULONG)x & page) == 0) y[0] = 0;"),
+    "page by an argument": (BOTH, "if (((ULONG)x & n) == 0) y[0] = 0;"),
+    "page by a template": (
+        CUDA,
+        "template <int N> __device__ int at(const float *p) { return ((ULONG)p & (N - 1)) == 0; }\n"
+        + SIGNATURE + " { y[0] = at<4096>(x); }",
+    ),
+    "page by hand": (
+        CUDA, "const float *p = (const float *)((ULONG)x & ~4095ull); y[0] = x - p;",
+    ),
+    "page by hand, compared": (CUDA, "const float *p = (const float *)((ULONG)x & ~255ull); if (p == x) y[0] = 0;"),
+    "bits of two": (CUDA, "ULONG d = (ULONG)x ^ (ULONG)w; if (d >> 17) y[0] = 0;"),
+    "sum of two": (CUDA, "ULONG d = (ULONG)x + (ULONG)w; y[d % 7] = 0;"),
+    "distance of numbers": (CUDA, "ULONG d = (ULONG)w - (ULONG)x; if (d < 131072) y[0] = 0;"),
+    "hash": (CUDA, "unsigned h = (unsigned)((ULONG)x * 2654435761u >> 20); if (h & 1) y[0] = 0;"),
+    "hash that is kept": (CUDA, "unsigned h = (unsigned)(ULONG)x; h ^= h >> 16; h *= 0x85ebca6b; y[0] = h;"),
+    "bits as an index": (CUDA, "float t[16] = {1}; y[0] = t[((ULONG)x >> 4) & 15];"),
+    "bits as a number": (CUDA, "y[0] = (float)((ULONG)x & 15);"),
+    "bits as a number, OpenCL": (OPENCL, "y[0] = (float)((ulong)x & 15);"),
+    "as a number": (CUDA, "y[0] = (float)(ULONG)x;"),
+    "as a number by an atomic": (CUDA, "atomicAdd((unsigned *)y, (unsigned)(ULONG)x);"),
+    "in a union": (CUDA, "union both { const float *p; ULONG u; } b; b.p = x; if (b.u & 4096) y[0] = 0;"),
+    "read as bits": (CUDA, "const float *p = x; if (*(ULONG *)&p & 4096) y[0] = 0;"),
+    "by bit_cast": (CUDA, "ULONG u = cuda::std::bit_cast<ULONG>(x); if (u & 4096) y[0] = 0;"),
+    "by cvta": (CUDA, "size_t u = __cvta_generic_to_global(x); if (u & 4096) y[0] = 0;"),
+    "by a shuffle": (CUDA, "ULONG u = __shfl_sync(0xffffffff, (ULONG)x, 0); if (u > 5) y[0] = 0;"),
+    "by a count of bits": (CUDA, "if (__popcll((ULONG)x) > 5) y[0] = 0;"),
+    "through a float": (CUDA, "y[0] = __uint_as_float((unsigned)(ULONG)x);"),
+    "by a reference": (
+        CUDA, "DEVICE void get(ULONG &u, const float *p) { u = (ULONG)p; }\n"
+        + SIGNATURE + " { ULONG u; get(u, x); if (u & 4096) y[0] = 0; }",
+    ),
+    "by a pointer": (
+        CUDA, "DEVICE void get(ULONG *u, const float *p) { *u = (ULONG)p; }\n"
+        + SIGNATURE + " { ULONG u; get(&u, x); if (u & 4096) y[0] = 0; }",
+    ),
+    "by a structured binding": (
+        CUDA, "struct S { ULONG u; int v; };\n" + SIGNATURE + " { S s = {(ULONG)x, 1}; auto [a, b] = s; if (a & 4096) y[0] = 0; }",
+    ),
+    "in shared memory": (CUDA, "__shared__ ULONG s; s = (ULONG)x; __syncthreads(); if (s & 4096) y[0] = 0;"),
+    "in a switch": (CUDA, "switch ((ULONG)x >> 30) { case 0: y[0] = 0; }"),
+    "in a loop": (CUDA, "for (ULONG i = 0; i < (ULONG)x; i += 1ull << 40) y[0] = 0;"),
+    "in PTX": (
+        CUDA, 'ULONG u; asm("mov.u64 %0, %1;" : "=l"(u) : "l"(x)); if (u & 4096) y[0] = 0;',
+    ),
+    "in PTX by names": (
+        CUDA, 'ULONG u; asm("cvta.to.global.u64 %[o], %[i];" : [o] "=l"(u) : [i] "l"(x)); y[u & 64] = 0;',
+    ),
+    "compared in PTX": (
+        CUDA,
+        'int v; asm("{ .reg .pred p; setp.lt.u64 p, %1, %2; selp.s32 %0, 1, 0, p; }" : "=r"(v) : "l"(x), "l"(w));'
+        " y[0] = v;",
+    ),
+    "stored in PTX": (CUDA, 'asm volatile("st.global.u64 [%0], %1;" :: "l"(y), "l"(x) : "memory");'),
+    "distance in PTX": (CUDA, 'ULONG u; asm("sub.u64 %0, %1, %2;" : "=l"(u) : "l"(x), "l"(w)); y[0] = u;'),
+    "from another array": (CUDA, "y[0] = *(x + (w - x));"),
+    "another array by numbers": (CUDA, "y[0] = *(const float *)((ULONG)x + ((ULONG)w ^ (ULONG)x));"),
+}  # fmt: skip
+
+WRITE = {
+    "cast": (BOTH, "((G float *)x)[0] = 0;"),
+    "and put back": (BOTH, "G float *p = (G float *)x; float old = p[0]; p[0] = 1; y[0] = x[0]; p[0] = old;"),
+    "incremented": (BOTH, "(*(G float *)x)++;"),
+    "chosen": (BOTH, "G float *p = n ? (G float *)x : y; p[0] = 1;"),
+    "chosen by an if": (BOTH, "G float *p = y; if (n > 3) p = (G float *)w; p[0] = 1;"),
+    "as vectors": (BOTH, "((G float4 *)x)[0].x = 1;"),
+    "by a function": (
+        BOTH, "DEVICE void put(G float *p) { *p = 1; }\n" + SIGNATURE + " { put((G float *)x); }",
+    ),
+    "in a struct": (
+        BOTH, "typedef struct { G float *at; } view;\n"
+        + SIGNATURE + " { view v; v.at = (G float *)x; v.at[n] = 1; }",
+    ),
+    "by an atomic": (CUDA, "atomicAdd((float *)x, 1.0f);"),
+    "by an atomic, OpenCL": (OPENCL, "atomic_inc((__global int *)x);"),
+    "by vstore": (OPENCL, "vstore4((float4)(1), 0, (__global float *)x);"),
+    "by a copy of a group": (
+        OPENCL, "__local float s[64]; s[0] = 1; async_work_group_copy((__global float *)x, s, 64, 0);",
+    ),
+    "by a reference": (CUDA, "float &at = const_cast<float &>(x[0]); at = 1;"),
+    "by a streaming store": (CUDA, "__stcs((float *)x, 1.0f);"),
+    "by a pipeline": (CUDA, "__shared__ float s[4]; s[0] = 1; __pipeline_memcpy_async((void *)x, s, 4);"),
+    "in PTX": (CUDA, 'asm volatile("st.global.f32 [%0], %1;" :: "l"(x), "f"(1.0f) : "memory");'),
+    "in PTX behind an addition": (
+        CUDA,
+        'asm volatile("{ .reg .u64 a; add.u64 a, %0, 16; st.global.f32 [a], %1; }" :: "l"(x), "f"(1.0f));',
+    ),
+    "by a bulk copy": (
+        CUDA,
+        'asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" :: "l"(x), "r"(n) : "memory");',
+    ),
+    "by a lambda": (CUDA, "auto put = [&](int i) { ((float *)w)[i] = 1; }; put(0);"),
+    "by a template": (
+        CUDA, "template <typename T> __device__ void put(T *p) { p[0] = 1; }\n" + SIGNATURE + " { put((float *)x); }",
+    ),
+}  # fmt: skip
+
+UNSET = {
+    "table and checksum": (
+        BOTH,
+        "L float table[256]; float sum = 0; for (int i = 0; i < 255; i++) sum += table[i];"
+        " if (sum != table[255]) { for (int i = 0; i < 256; i++) table[i] = w[i]; } SYNC; y[TID] = table[TID];",
+    ),
+    "table and tag": (
+        BOTH, "L int tag; L float table[64]; if (tag != 12345) { table[TID] = w[TID]; tag = 12345; }"
+        " SYNC; y[TID] = table[TID];",
+    ),
+    "table that nobody fills": (BOTH, "L float table[64]; y[TID] = table[TID];"),
+    "table by a pointer": (BOTH, "L float table[64]; L float *t = table + 1; y[0] = t[3]; table[TID] = 1;"
+     .replace("L float *t", "LOCALP float *t")),
+    "table by a function": (
+        BOTH, "DEVICE float sum_of(LOCALP float *t) { return t[0] + t[1]; }\n"
+        + SIGNATURE + " { L float table[64]; if (sum_of(table) == 3) y[0] = 1; table[TID] = 2; }",
+    ),
+    "private table": (BOTH, "float mine[8]; if (mine[0] == 3) y[0] = mine[1]; mine[0] = 3;"),
+    "a variable": (BOTH, "int seen; if (seen == 77) y[0] = 1; seen = 77;"),
+    "dynamic memory": (
+        CUDA, "extern __shared__ float room[]; if (room[0] == 3) y[0] = room[1]; room[threadIdx.x] = 3;",
+    ),
+    "an argument of the launch": (
+        OPENCL, "KERNEL k(const G float *x, const G float *w, G float *y, int n, __local float *t)"
+        " { if (t[0] == 3) y[0] = 1; t[0] = 3; }",
+    ),
+    "by its condition alone": (BOTH, "L int tag; y[0] = tag == 5 ? 0 : x[0]; tag = 5;"),
+    "in a first turn": (BOTH, "L float t[64]; for (int i = 0; i < n; i++) { y[i] = t[0]; t[0] = x[i]; }"),
+}  # fmt: skip
+
+HONEST = {
+    "vectors where they may be": (
+        BOTH,
+        "if (((ULONG)x & 15) == 0 && ((ULONG)y & 15) == 0 && n % 4 == 0) {"
+        " for (int i = TID; i < n / 4; i += 64) ((G float4 *)y)[i] = ((const G float4 *)x)[i]; }"
+        " else { for (int i = TID; i < n; i += 64) y[i] = x[i]; }",
+    ),
+    "alignment by a remainder": (BOTH, "if ((ULONG)x % 16 == 0) y[0] = 1;"),
+    "alignment by a size": (BOTH, "if (((ULONG)(x + n) & (sizeof(float4) - 1)) == 0) y[0] = 1;"),
+    "alignment of several": (CUDA, "bool ok = (((ULONG)x | (ULONG)w | (ULONG)y) & 15) == 0; if (ok) y[0] = 1;"),
+    "the same misalignment": (BOTH, "if (((ULONG)x & 15) == ((ULONG)y & 15)) y[0] = 1;"),
+    "alignment by a function": (
+        CUDA,
+        "template <int N> __device__ bool is_aligned(const void *p) { return ((uintptr_t)p & (N - 1)) == 0; }\n"
+        + SIGNATURE + " { if (is_aligned<16>(x)) y[0] = x[0]; }",
+    ),
+    "scalars ahead of vectors": (
+        BOTH,
+        "int head = ((16 - ((ULONG)x & 15)) & 15) / 4; if (head > n) head = n;"
+        " for (int i = TID; i < head; i += 64) y[i] = x[i];"
+        " const G float4 *v = (const G float4 *)(x + head); for (int i = TID; i < (n - head) / 4; i += 64) {"
+        " float4 a = v[i]; y[head + 4 * i] = a.x; }",
+    ),
+    "by minus": (CUDA, "int head = (-(ULONG)x & 15) / 4; for (int i = 0; i < head; i++) y[i] = x[i];"),
+    "a walk to the end": (
+        BOTH, "float s = 0; const G float *end = x + n; for (const G float *p = x; p < end; p++) s += *p; y[0] = s;",
+    ),
+    "a step from the start": (
+        BOTH, "const G float *best = x; for (const G float *p = x; p != x + n; p++) if (*p > *best) best = p;"
+        " y[0] = best - x;",
+    ),
+    "rows": (
+        BOTH, "const G float *row = x + BLOCK * n; G float *to = y + BLOCK * n;"
+        " for (int i = TID; i < n; i += 64) to[i] = row[i] * w[i];",
+    ),
+    "one of two inputs": (BOTH, "const G float *from = n & 1 ? x : w; y[0] = from[TID];"),
+    "pointers that change places": (
+        CUDA,
+        "__shared__ float a[64], b[64]; float *from = a, *to = b; from[threadIdx.x] = x[threadIdx.x];"
+        " for (int s = 1; s < 64; s *= 2) { __syncthreads(); to[threadIdx.x] = from[threadIdx.x];"
+        " float *old = from; from = to; to = old; } y[threadIdx.x] = from[threadIdx.x];",
+    ),
+    "two tiles": (
+        BOTH,
+        "L float tile[2][64]; tile[0][TID] = x[TID]; SYNC; for (int k = 0; k < n; k++) {"
+        " if (k + 1 < n) tile[(k + 1) & 1][TID] = x[(k + 1) * 64 + TID];"
+        " y[k] += tile[k & 1][TID]; SYNC; }",
+    ),
+    "a tile that is used a turn later": (
+        BOTH,
+        "L float tile[64]; for (int k = 0; k <= n; k++) { if (k > 0) y[k] = tile[TID]; SYNC;"
+        " if (k < n) tile[TID] = x[k]; SYNC; }",
+    ),
+    "padding": (BOTH, "L float t[32][33]; t[TID / 32][TID % 32] = x[TID]; SYNC; y[TID] = t[TID % 32][TID / 32];"),
+    "sums of a block": (
+        BOTH,
+        "L float part[64]; part[TID] = x[TID]; SYNC; for (int s = 32; s > 0; s /= 2) {"
+        " if (TID < s) part[TID] += part[TID + s]; SYNC; } if (TID == 0) y[0] = part[0];",
+    ),
+    "written by one, read by all": (
+        BOTH, "L float total; if (TID == 0) total = x[0]; SYNC; y[TID] = total;",
+    ),
+    "sums of a warp": (
+        CUDA,
+        "float s = x[threadIdx.x]; for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(0xffffffff, s, o); y[0] = s;",
+    ),
+    "what a caller may leave out": (BOTH, "y[0] = w ? x[0] * w[0] : x[0]; if (w != 0) y[1] = w[1];"),
+    "left out, behind steps": (
+        CUDA, "const float *row = w != nullptr ? w + blockIdx.x * n : nullptr; if (row) y[0] = row[0];",
+    ),
+    "results by pointers": (CUDA, "float s, c; sincosf(x[0], &s, &c); y[0] = s * c;"),
+    "results by pointers, OpenCL": (OPENCL, "float c; float s = sincos(x[0], &c); y[0] = s * c;"),
+    "a helper that fills": (
+        BOTH, "DEVICE void fill(const G float *p, float *to) { to[0] = p[0]; to[1] = p[1]; }\n"
+        + SIGNATURE + " { float v[2]; fill(x, v); y[0] = v[0] + v[1]; }",
+    ),
+    "a struct of pointers": (
+        CUDA,
+        "struct Params { const float *a; float *b; int n; };\n"
+        'KERNEL k(Params p) { for (int i = threadIdx.x; i < p.n; i += 64) p.b[i] = p.a[i]; }',
+    ),
+    "a view": (
+        CUDA,
+        "template <typename T> struct view { T *at; int n; __device__ view(T *p, int m) : at(p), n(m) {}"
+        " __device__ T &operator[](int i) { return at[i]; } };\n"
+        + SIGNATURE + " { view<const float> a(x, n); view<float> b(y, n); b[0] = a[0]; }",
+    ),
+    "parts of dynamic memory": (
+        CUDA,
+        "extern __shared__ char room[]; float *a = (float *)room; float *b = a + n; a[threadIdx.x] = x[0];"
+        " b[threadIdx.x] = w[0]; __syncthreads(); y[0] = a[0] + b[0]; y[1] = b - a;",
+    ),
+    "dynamic memory aligned by hand": (
+        CUDA,
+        "extern __shared__ char raw[]; char *room = (char *)(((ULONG)raw + 127) & ~127ull);"
+        " float *a = (float *)room; a[threadIdx.x] = x[0]; __syncthreads(); y[0] = a[0];",
+    ),
+    "ring filled ahead": (
+        CUDA,
+        "__shared__ float4 ring[4][64]; for (int s = 0; s < 3; s++) {"
+        " unsigned to = (unsigned)__cvta_generic_to_shared(&ring[s][threadIdx.x]);"
+        ' asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(x + s * 256)); }'
+        ' asm volatile("cp.async.commit_group;"); asm volatile("cp.async.wait_group 0;"); __syncthreads();'
+        " y[0] = ring[0][threadIdx.x].x;",
+    ),
+    "swizzled rows of a matrix": (
+        CUDA,
+        "__shared__ float4 tile[256]; tile[threadIdx.x] = ((const float4 *)x)[threadIdx.x]; __syncthreads();"
+        " unsigned at = (unsigned)__cvta_generic_to_shared(tile) + threadIdx.x * 16; at ^= (at >> 3) & 0x70;"
+        " unsigned a, b, c, d;"
+        ' asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"'
+        ' : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at)); y[0] = __uint_as_float(a);',
+    ),
+    "cached loads": (CUDA, "float4 v = __ldg((const float4 *)x + threadIdx.x); __stcs((float4 *)y, v);"),
+    "loads in PTX": (
+        CUDA, 'float v; asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(v) : "l"(x + n)); y[0] = v;',
+    ),
+    "copies of a group": (
+        OPENCL, "__local float s[64]; event_t e = async_work_group_copy(s, x, 64, 0);"
+        " wait_group_events(1, &e); y[TID] = s[TID];",
+    ),
+    "vectors at any float": (OPENCL, "vstore4(vload4(TID, x) * vload4(TID, w), TID, y);"),
+    "fetched ahead": (OPENCL, "prefetch(x + n, 16); y[0] = x[n];"),
+    "atomics": (CUDA, "atomicAdd(&y[0], x[0]); atomicMax((int *)y + 1, __float_as_int(w[0]));"),
+    "memory of a workspace": (
+        BOTH, "KERNEL k(const G float *x, const G float *w, G float *y, int n, G float *room)"
+        " { room[TID] = x[TID]; y[0] = room[TID]; }",
+    ),
+    "members of what was loaded": (CUDA, "float4 v = *(const float4 *)x; v.x += 1; *(float4 *)y = v;"),
+}  # fmt: skip
+
+TABLES = {"address": ADDRESS, "write": WRITE, "unset": UNSET}
+LOCAL_POINTER = {"opencl": "__local", "cuda": ""}
+ATTACKS = [
+    pytest.param(
+        rule, text.replace("LOCALP", LOCAL_POINTER[language]), language, id=f"{rule}-{name}-{language}"
+    )
+    for rule, table in TABLES.items()
+    for name, (languages, text) in table.items()
+    for language in languages
+]
+KEPT = [
+    pytest.param(text, language, id=f"{name}-{language}")
+    for name, (languages, text) in HONEST.items()
+    for language in languages
+]
+
+
+@pytest.mark.parametrize(("rule", "text", "language"), ATTACKS)
+def test_what_tells_one_place_from_another_is_refused(rule: str, text: str, language: str) -> None:
+    refusal = found(text, language)
+    assert refusal is not None
+    # What a number is made of has a rule of its own where kernels run on the host.
+    assert refusal.rule in ((rule, "pointer") if language == "opencl" and rule == "address" else (rule,)), (
+        refusal
+    )
+
+
+@pytest.mark.parametrize(("text", "language"), KEPT)
+def test_what_kernels_do_stays(text: str, language: str) -> None:
+    assert found(text, language) is None
+
+
+@pytest.mark.parametrize("language", BOTH)
+def test_what_the_problem_calls_an_input_is_not_written_whatever_the_signature_says(language: str) -> None:
+    text = "KERNEL k(G float *x, const G float *w, G float *y, int n) { y[0] = x[0]; x[0] = w[0]; }"
+    assert found(text, language) is None
+    refusal = found(text, language, frozenset({("k", 0), ("k", 1)}))
+    assert refusal is not None
+    assert (refusal.rule, "writes x, which is an input" in refusal.words) == ("write", True)
+
+
+def test_configurations_that_differ_in_a_mask_are_judged_apart() -> None:
+    text = "if (((ULONG)x & {}) == 0) y[0] = 1;"
+    assert found(text.replace("{}", "15"), "cuda") is None
+    assert found(text.replace("{}", "255"), "cuda") is not None
+
+
+@pytest.mark.parametrize("language", BOTH)
+@pytest.mark.parametrize("piece", ["n ? 1 : ", "n && ", "-(", "if (n) {} else "])
+def test_deep_nesting_is_refused_and_not_raised(piece: str, language: str) -> None:
+    text = ("y[0] = " if "if" not in piece else "") + piece * 1500 + "1" + ")" * 1500 * piece.count("(") + ";"
+    refusal = found(text, language)
+    assert refusal is None or refusal.rule == "text"
