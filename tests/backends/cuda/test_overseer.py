@@ -50,7 +50,9 @@ TABLE = """
     __syncthreads();
     eps += 0.0f * table[lane % 256];
 """
-CHEATS = {"puts_back": (PUTS_BACK, "while it runs"), "near": (NEAR, "out"), "table": (TABLE, "local memory")}
+# Who flickers may also be seen by those of its own blocks that read meanwhile.
+FLICKERS = ("while it runs", "two runs on the same inputs give different")
+CHEATS = {"puts_back": (PUTS_BACK, FLICKERS), "near": (NEAR, ("out",)), "table": (TABLE, ("local memory",))}
 
 
 @pytest.mark.timeout(300)
@@ -65,7 +67,8 @@ def test_is_caught_before_it_wins(name: str, tmp_path: Path) -> None:
             if {r.status for r in found} != {Status.OK}:
                 break
             found = harness.outcome("long").results
-    assert any(r.status in (Status.WRONG, Status.UNSTABLE) and words in r.detail for r in found), found
+    caught = [r for r in found if r.status in (Status.WRONG, Status.UNSTABLE)]
+    assert any(word in r.detail for r in caught for word in words), found
 
 
 def test_the_honest_text_is_not_accused(tmp_path: Path) -> None:
