@@ -64,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.kept is not None:
         pairs = list(simulated(kept_claims(given.kept), given.times))
     else:
-        pairs = measured(*given.measure, given.out, given.times)
+        problem, template = given.measure
+        pairs = measured(problem, template, given.out, given.times)
     print(json.dumps(told(pairs, given.slower, given.below), indent=1))
 
 
