@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -177,37 +178,39 @@ def begun(folder: Path, name: str = JOURNAL, text: str = '{"first": 1}\n{"second
 @pytest.mark.parametrize("name", [JOURNAL, PLAN, FLEET])
 def test_what_was_begun_elsewhere_chooses_no_model(tmp_path: Path, name: str) -> None:
     given, own = begun(tmp_path / "given", name), begun(tmp_path / "own", name, '{"own": 1}\n')
-    trust.remember_begun(own)
-    trust.refuse_strangers(own, ASKED)
-    trust.refuse_strangers(own.rename(tmp_path / "moved"), ASKED)
-    trust.refuse_strangers(given, {})
+    trust.remember_begun(own / name)
+    trust.refuse_strangers(own / name, ASKED)
+    trust.refuse_strangers(own.rename(tmp_path / "moved") / name, ASKED)
+    trust.refuse_strangers(given / name, {})
     with pytest.raises(BadInput, match=r"was not begun here.*model = 'openai:x") as refused:
-        trust.refuse_strangers(given, ASKED, "give --model X, or ")
+        trust.refuse_strangers(given / name, ASKED, "give --model X, or ")
     assert refused.value.hint == f"give --model X, or read it, then: tunesmith trust {given}"
     assert CliRunner().invoke(app, ["trust", str(given)]).exit_code == 0
-    trust.refuse_strangers(given, ASKED)
+    trust.refuse_strangers(given / name, ASKED)
     (given / name).write_text('{"first": 2}\n')
     with pytest.raises(BadInput):
-        trust.refuse_strangers(given, ASKED)
+        trust.refuse_strangers(given / name, ASKED)
 
 
 def test_a_journal_that_grows_stays_its_own_and_one_that_begins_otherwise_does_not(tmp_path: Path) -> None:
     own = begun(tmp_path / "own")
-    trust.remember_begun(own)
+    trust.remember_begun(own / JOURNAL)
     with (own / JOURNAL).open("a") as file:
         file.write('{"third": 3}\n')
-    trust.refuse_strangers(own, ASKED)
-    (own / PLAN).write_text("{}")  # what is said of a plan is not what was begun
+    trust.refuse_strangers(own / JOURNAL, ASKED)
+    given = begun(tmp_path / "given", text='{"first": 2}\n')
+    shutil.copy(own / JOURNAL, given / PLAN)  # what is known, beside what is not
+    shutil.copy(own / JOURNAL, given / FLEET)
     with pytest.raises(BadInput):
-        trust.refuse_strangers(own, ASKED)
+        trust.refuse_strangers(given / JOURNAL, ASKED)
 
 
 @pytest.mark.parametrize("variables", [{}, {"HOME": "/dev/null"}, {"XDG_DATA_HOME": "relative"}])
 def test_without_a_home_nobody_is_known_and_work_goes_on(tmp_path: Path, variables: dict[str, str]) -> None:
     own = begun(tmp_path / "own")
-    trust.remember_begun(own, variables)
+    trust.remember_begun(own / JOURNAL, variables)
     with pytest.raises(BadInput):
-        trust.refuse_strangers(own, ASKED, environment=variables)
+        trust.refuse_strangers(own / JOURNAL, ASKED, environment=variables)
 
 
 HIDDEN = (FleetAuthor("a", (("sandbox", "off"),)), FleetAuthor("b", (("sandbox", "required"),)))

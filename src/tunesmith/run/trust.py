@@ -51,43 +51,44 @@ def remember(folder: Path, files: Mapping[str, str], environment: Mapping[str, s
 
 
 def beginning_of(folder: Path) -> dict[str, str]:
-    """The file that says what a run, a comparison or a fleet was begun with, and the digest of that: of a
+    """The files that say what a run, a comparison or a fleet was begun with, and the digests of that: of a
     journal the first line. Empty: the folder is none of them."""
-    name = next((name for name in (FLEET, PLAN, JOURNAL) if (folder / name).is_file()), None)
-    if name is None:
-        return {}
-    with explained("read it", folder / name):
-        data = read_plain(folder / name)
-    return {name: sha256(data.partition(b"\n")[0] if name == JOURNAL else data)}
+    found = {}
+    for name in (FLEET, PLAN, JOURNAL):
+        if (folder / name).is_file():
+            with explained("read it", folder / name):
+                data = read_plain(folder / name)
+            found[name] = sha256(data.partition(b"\n")[0] if name == JOURNAL else data)
+    return found
 
 
-def remember_begun(folder: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """That it was begun here. A home that cannot be written keeps nobody from working: going on with it then
-    asks who is meant, as with what came from others."""
+def remember_begun(file: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """That it was begun here, with this file. A home that cannot be written keeps nobody from working: going
+    on then asks who is meant, as with what came from others."""
     base = _base(environment)
     if base is None:
         return
-    lines = "".join(f"{digest}\n" for digest in beginning_of(folder).values())
     with contextlib.suppress(OSError):
         base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = open_plain(base.with_name(BEGUN), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(place, "w") as file:
-            file.write(lines)
+        with os.fdopen(place, "w") as written:
+            written.write(f"{beginning_of(file.parent)[file.name]}\n")
 
 
 def refuse_strangers(
-    folder: Path, asked: Mapping[str, object], how: str = "", environment: Mapping[str, str] = os.environ
+    file: Path, asked: Mapping[str, object], how: str = "", environment: Mapping[str, str] = os.environ
 ) -> None:
-    """BadInput where a run, comparison or fleet that was not begun here asks for what only the user may.
-    `how`: what they can type, beside trusting the folder."""
+    """BadInput where a run, comparison or fleet that was not begun here, with this file, asks for what only
+    the user may. `how`: what they can type, beside trusting the folder."""
     if not asked:
         return
+    folder = file.parent
     known, base = beginning_of(folder), _base(environment)
     with contextlib.suppress(OSError):
         begun = read_plain(base.with_name(BEGUN)) if base is not None else b""
-        if known and {*known.values()} <= {*begun.decode("ascii", "replace").split()}:
+        if known[file.name].encode() in begun.split():
             return
-    if known and state_of(folder, known, environment) == TRUSTED:
+    if state_of(folder, known, environment) == TRUSTED:
         return
     named = ", ".join(f"{name} = {redacted(repr(value))}" for name, value in asked.items())
     fault = f"a folder that was not begun here chooses no model, host or program, and this one names {named}"

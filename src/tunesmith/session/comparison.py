@@ -123,7 +123,7 @@ def start(
             folder.put(text.encode())
         folder.write(PLAN, encode(plan) + b"\n")
         if reaching(plan.model):
-            trust.remember_begun(folder.path)
+            trust.remember_begun(folder.path / PLAN)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
@@ -159,7 +159,7 @@ def _refuse_strangers(folder: RunFolder, plan: comparing.ComparisonPlan, config:
     asked = {name: value for name, value in (("model", models), ("backend", plan.backend)) if value}
     beyond = {name: asked[name] for name in beyond_permission(asked, folder.path)}
     how = f"give --model {shlex.quote(models)}, or " if [*beyond] == ["model"] else ""
-    trust.refuse_strangers(folder.path, beyond, how)
+    trust.refuse_strangers(folder.path / PLAN, beyond, how)
 
 
 # -- planning -----------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Listener, write_down
 from tunesmith.run.state import State, apply, protections
-from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
+from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
@@ -146,7 +146,7 @@ def _begun(
         journal = folder.journal()
         state = apply(State(), journal.append(started))
         if reaching(config.model):
-            trust.remember_begun(folder.path)
+            trust.remember_begun(folder.path / JOURNAL)
         for prior in primed:
             state = write_down(prior, state, journal, listener)
         journal.close()
@@ -294,7 +294,7 @@ def _continue(
         return deliver(folder, templates, state, config)
     if known is None and started.settings.models != config.model and (models := started.settings.models):
         asked = {"model": models} if reaching(models) else {}
-        trust.refuse_strangers(folder.path, asked, f"give --model {shlex.quote(models)}, or ")
+        trust.refuse_strangers(folder.path / JOURNAL, asked, f"give --model {shlex.quote(models)}, or ")
     certificates.take_back(folder)
     inbox = FolderInbox(folder.path)
     if (waiting := inbox.waiting()) or state.instructed:

@@ -243,7 +243,7 @@ def store_plan(folder: RunFolder, plan: FleetPlan, stored: Stored, text: str) ->
     folder.replace_folder(HOSTS, kept)
     folder.write(PLAN_COPY, text.encode())
     folder.write(FLEET, encode(plan) + b"\n")
-    trust.remember_begun(folder.path)
+    trust.remember_begun(folder.path / FLEET)
 
 
 def stored_plan(path: Path) -> tuple[FleetPlan, dict[str, FleetCell]]:
@@ -277,4 +277,4 @@ def refuse_strangers(path: Path, plan: FleetPlan) -> None:
         asked |= {"backend": device.backend} if beyond_permission({"backend": device.backend}, path) else {}
         asked |= {"workers": ", ".join(device.places)} if device.hosts else {}
     asked |= {"command": shlex.join(plan.slurm.command)} if plan.slurm.command else {}
-    trust.refuse_strangers(path, asked)
+    trust.refuse_strangers(path / FLEET, asked)
