@@ -170,7 +170,6 @@ CALLS: dict[str, list[Call]] = {
     "library runs": [Call("--code fake", None, is_long=True)],
     "library add": [Call(RUN, None, is_long=True)],
     "library prune": [Call("--older-than 9", is_long=True)],
-    "library migrate": [Call("", None, is_long=True)],
 }
 
 
