@@ -327,9 +327,13 @@ def resume(
     sign: str | None = None,
     workers: str | None = None,
     ray: str | None = None,
+    model: str | None = None,
 ) -> Run:
-    """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
-    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers, ray=ray)
+    """Go on with a run that was interrupted, exactly where it was; by default with the newest here. `model`:
+    the run's own, of one that was not begun here."""
+    own: OtherSettings = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
+    own |= {"workers": workers, "ray": ray}
+    config = settings(**own, model=model)
     folder = run.folder if isinstance(run, Run) else path_of(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, listener_of(listener))
@@ -438,12 +442,14 @@ def compare(
 
 def resume_comparison(
     folder: PathName, *, listener: ListenerLike | None = None, wait: bool | None = None,
-    record: str | None = None, sandbox: str | None = None,
+    record: str | None = None, sandbox: str | None = None, model: str | None = None,
 ) -> Compared:  # fmt: skip
-    """Go on with a comparison as it was planned."""
+    """Go on with a comparison as it was planned. `model`: its own, of one that was not begun here."""
     from tunesmith.session import comparison
 
     with interrupted_once():
         return comparison.resume(
-            Path(folder), settings(wait=wait, record=record, sandbox=sandbox), listener_of(listener)
+            Path(folder),
+            settings(wait=wait, record=record, sandbox=sandbox, model=model),
+            listener_of(listener),
         )

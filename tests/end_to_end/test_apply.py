@@ -84,7 +84,8 @@ class Recorded:
         return "\n".join(lines) + "\n"
 
     def apply(self, *words: object) -> Ended:
-        return tunesmith(self.folder, "apply", self.run, *words)
+        named = () if "--" in words else ("--repo", self.repo)
+        return tunesmith(self.folder, "apply", self.run, *named, *words)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from tunesmith.cli.app import app
 from tunesmith.run.protection import NEEDED
 from tunesmith.session import machine
 from tunesmith.session.workplace import Workplace
+from tunesmith.text import sha256
 
 KEY = "sk-trap-0123456789abcdef0123"
 SECONDS = 100
@@ -76,7 +78,7 @@ workers = "hosts.toml"
 sandbox = "off"
 model = "openai:x@http://127.0.0.1:{port}/v1"
 prompts = "prompts"
-library = "postgresql://me:pass@127.0.0.1:{port}/db"
+library = true
 record = "../recorded"
 cache_dir = "../cached"
 library_dir = "../library"
@@ -95,6 +97,8 @@ backend = "fake"
 [tune]
 evals = 1
 """
+ELSEWHERE = PLAN.replace('name = "a"\n', 'name = "a"\nworkers = "hosts.toml"\n')
+ELSEWHERE += '[slurm]\ncommand = ["sh", "-c", "echo hosts >> {mark}"]\n'
 RUN = "tunesmith-runs/tiny-1"
 OPENCL_RUN = "tunesmith-runs/tiny-2"
 
@@ -125,20 +129,34 @@ CALLS: dict[str, list[Call]] = {
     "template": [Call("opencl", None, is_long=True), Call(RUN, is_long=True)],
     "explain": [Call("kernel.cl", is_long=True), Call("opencl", None, is_long=True)],
     "tune": [Call(f"fake {FAKE} --evals 1 --out made")],
-    "retune": [Call(f"{RUN} --evals 1 --out again", is_long=True)],
-    "resume": [Call(RUN, is_long=True)],
+    "retune": [Call(f"{RUN} --evals 1 --out again", is_long=True), Call("given/hosted", 2, is_long=True)],
+    "resume": [
+        Call(RUN, is_long=True),
+        Call("given/hosted", 2),
+        Call("given/mailbox", 2),
+        Call("given/fleet", 2),
+    ],
     "report": [Call(""), Call("tunesmith-runs/linked", 2)],
     "watch": [Call("", None, is_long=True, serves=True)],
     "verify": [Call(RUN, is_long=True), Call(f"{RUN} --rerun", None, is_long=True)],
     "export": [Call(f"{OPENCL_RUN} --to opencl -o exported", None, is_long=True)],
     "bench": [Call(OPENCL_RUN)],
     "diff": [Call(f"{RUN} {RUN}", is_long=True)],
-    "compare": [Call(f"fake {FAKE[11:]} --evals 1 --repeats 1 --out compared", None, is_long=True)],
-    "fleet": [Call("plan.toml --out fleet", None, is_long=True), Call("fleetless", 2, is_long=True)],
-    "profile": [Call("fake --backend fake --no-counters", None, is_long=True)],
+    "compare": [
+        Call(f"fake {FAKE[11:]} --evals 1 --repeats 1 --out compared", None, is_long=True),
+        Call("--resume given/compared", 2),
+    ],
+    "fleet": [
+        *(Call("plan.toml --out fleet", None, is_long=True), Call("fleetless", 2, is_long=True)),
+        *(Call("given/fleet", 2), Call("given/fleet --slurm", 2), Call("given/fleet --cell 0", 2)),
+    ],
+    "profile": [
+        Call("fake --backend fake --no-counters", None, is_long=True),
+        Call("given/hosted --no-counters", None, is_long=True),
+    ],
     "capture": [Call("-- true", None)],
     "extract": [Call(". --kernel scale -o taken", None)],
-    "apply": [Call(f"{RUN} --repo .", 2)],
+    "apply": [Call(f"{RUN} --repo .", 2), Call(f"{RUN} --undo", 2)],
     "devices": [Call("--backend fake", is_long=True)],
     "doctor": [Call("")],
     "mcp": [Call("", None)],
@@ -152,7 +170,6 @@ CALLS: dict[str, list[Call]] = {
     "library runs": [Call("--code fake", None, is_long=True)],
     "library add": [Call(RUN, None, is_long=True)],
     "library prune": [Call("--older-than 9", is_long=True)],
-    "library migrate": [Call("", None, is_long=True)],
 }
 
 
@@ -190,6 +207,7 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trapped]:
             own = "--no-library", "--evals", 2, "--backend", name, "--template", template
             done = tunesmith(folder, "tune", name, *own)
             assert done.code == 0, done.err
+        _begin_elsewhere(folder, mark, port)
         for name in MODULES:
             (folder / f"{name}.py").write_text(MODULE.format(mark=str(mark)))
         program = folder / "trap"
@@ -218,8 +236,49 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trapped]:
         variables = {**environment(folder), "HOME": str(home), "OPENAI_API_KEY": KEY, "MY_TOKEN": KEY}
         for name in ("TUNESMITH_LIBRARY_DIR", "TUNESMITH_CACHE_DIR"):
             variables[name] = variables[name].replace(str(folder), str(home))
+        variables |= {f"XDG_{what}_HOME": str(home / what) for what in ("CONFIG", "DATA")}
         variables["PATH"] = f":{variables['PATH']}:"  # of which an empty entry is the current folder
         yield Trapped(folder, mark, variables, callers)
+
+
+def _begin_elsewhere(folder: Path, mark: Path, port: int) -> None:
+    """What somebody else began, and gives away: a model and a mailbox of their choice, hosts, a record of
+    files to be put back."""
+    tiny.fake(folder / "unwritten")
+    (folder / "unwritten" / "template.fake").unlink()
+    (folder / "hosts.toml").write_text(HOSTS.format(mark=mark))
+    (folder / "elsewhere.toml").write_text(ELSEWHERE.format(mark=mark))
+    about = ("unwritten", "--backend", "fake", "--model", "mailbox", "--no-wait")
+    begin = ("tune", *about, "--no-prior", "--out")
+    for words in (
+        (*begin, "given/hosted"),
+        ("compare", *about, "--strategies", "template", "--repeats", "1", "--out", "given/compared"),
+        ("fleet", "elsewhere.toml", "--slurm", "--out", "given/fleet"),
+    ):
+        done = tunesmith(folder, *words)
+        assert done.code in (0, 4), done.err
+    shutil.copytree(folder / "given" / "hosted", folder / "given" / "mailbox")
+    hosted = f"openai:x@http://127.0.0.1:{port}/v1"
+    for name, model in (("hosted", hosted), ("mailbox", f"mailbox:{mark}")):
+        journal = folder / "given" / name / "journal.jsonl"
+        first = journal.read_text().split("\n")[0]
+        assert '"models":"mailbox"' in first
+        journal.write_text(first.replace('"models":"mailbox"', f'"models":"{model}"') + "\n")
+    plan = folder / "given" / "compared" / "compare.json"
+    plan.write_text(plan.read_text().replace('"model":"mailbox"', f'"model":"{hosted}"'))
+    shutil.rmtree(folder / "given" / "compared" / "runs")
+    applied, secret = folder / RUN / "apply", folder.parent / ".netrc"
+    applied.mkdir()
+    (applied / "before-0").write_text("spoilt")
+    files = [{"path": secret.name, "before": sha256(b"spoilt"), "after": sha256(KEY.encode()), "mode": 420}]
+    record = {
+        "format": 1,
+        "status": "applied",
+        "repository": str(secret.parent),
+        "patch": "p",
+        "files": files,
+    }
+    (applied / "apply.json").write_text(json.dumps(record))
 
 
 def _count(listening: socket.socket, callers: list[str]) -> None:
@@ -238,6 +297,7 @@ def _sandboxed(scratch: Path) -> bool:
     return not machine.protection(Workplace("fake", scratch)).missing(NEEDED)
 
 
+@pytest.mark.timeout(300)  # the first makes the folder
 @pytest.mark.parametrize(
     ("command", "call"),
     [
@@ -269,6 +329,8 @@ def test_no_trap_is_sprung(trapped: Trapped, tmp_path: Path, command: str, call:
         said, _ = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
+
+    assert (trapped.folder.parent / ".netrc").read_text() == KEY, said
     assert "sprung" not in said
     assert KEY not in said
     assert "a trap" not in said
@@ -276,6 +338,8 @@ def test_no_trap_is_sprung(trapped: Trapped, tmp_path: Path, command: str, call:
     assert not trapped.callers, said
     assert "Traceback" not in said
     assert "a bug in" not in said
+    if "given" in call.words and command in ("resume", "compare", "fleet"):
+        assert "was not begun here" in said
     if call.code is not None:
         assert process.returncode == call.code, said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +14,12 @@ from typer.testing import CliRunner
 
 from tunesmith.cli.app import app
 from tunesmith.errors import BadInput
+from tunesmith.models import reaching
+from tunesmith.run import trust
 from tunesmith.run.config import FILE, FolderNotTrusted, RunConfig, own_file, resolve
+from tunesmith.run.store import FLEET, JOURNAL, PLAN
+from tunesmith.session.fleet.planning import refuse_strangers
+from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan, SlurmSettings
 from tunesmith.session.given import settings
 
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "go.sh", "/bin/sh"]\n'
@@ -156,3 +162,94 @@ def test_a_file_that_is_none_is_said(here: Path, what: str) -> None:
         (here / FILE).symlink_to("/dev/zero")
     with pytest.raises(BadInput, match="cannot be read"):
         resolve({})
+
+
+# -- runs, comparisons and fleets -----------------------------------------------------------------------
+
+ASKED = {"model": "openai:x@http://elsewhere.example/v1"}
+
+
+def begun(folder: Path, name: str = JOURNAL, text: str = '{"first": 1}\n{"second": 2}\n') -> Path:
+    folder.mkdir()
+    (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("name", [JOURNAL, PLAN, FLEET])
+def test_what_was_begun_elsewhere_chooses_no_model(tmp_path: Path, name: str) -> None:
+    given, own = begun(tmp_path / "given", name), begun(tmp_path / "own", name, '{"own": 1}\n')
+    trust.remember_begun(own / name)
+    trust.refuse_strangers(own / name, ASKED)
+    trust.refuse_strangers(own.rename(tmp_path / "moved") / name, ASKED)
+    trust.refuse_strangers(given / name, {})
+    with pytest.raises(BadInput, match=r"was not begun here.*model = 'openai:x") as refused:
+        trust.refuse_strangers(given / name, ASKED, "give --model X, or ")
+    assert refused.value.hint == f"give --model X, or read it, then: tunesmith trust {given}"
+    assert CliRunner().invoke(app, ["trust", str(given)]).exit_code == 0
+    trust.refuse_strangers(given / name, ASKED)
+    (given / name).write_text('{"first": 2}\n')
+    with pytest.raises(BadInput):
+        trust.refuse_strangers(given / name, ASKED)
+
+
+def test_a_journal_that_grows_stays_its_own_and_one_that_begins_otherwise_does_not(tmp_path: Path) -> None:
+    own = begun(tmp_path / "own")
+    trust.remember_begun(own / JOURNAL)
+    with (own / JOURNAL).open("a") as file:
+        file.write('{"third": 3}\n')
+    trust.refuse_strangers(own / JOURNAL, ASKED)
+    given = begun(tmp_path / "given", text='{"first": 2}\n')
+    shutil.copy(own / JOURNAL, given / PLAN)  # what is known, beside what is not
+    shutil.copy(own / JOURNAL, given / FLEET)
+    with pytest.raises(BadInput):
+        trust.refuse_strangers(given / JOURNAL, ASKED)
+
+
+@pytest.mark.parametrize("variables", [{}, {"HOME": "/dev/null"}, {"XDG_DATA_HOME": "relative"}])
+def test_without_a_home_nobody_is_known_and_work_goes_on(tmp_path: Path, variables: dict[str, str]) -> None:
+    own = begun(tmp_path / "own")
+    trust.remember_begun(own / JOURNAL, variables)
+    with pytest.raises(BadInput):
+        trust.refuse_strangers(own / JOURNAL, ASKED, environment=variables)
+
+
+HIDDEN = (FleetAuthor("a", (("sandbox", "off"),)), FleetAuthor("b", (("sandbox", "required"),)))
+
+
+@pytest.mark.parametrize(
+    ("plan", "asked"),
+    [
+        ({}, ""),
+        ({"settings": (("sandbox", "required"), ("evals", 3))}, ""),
+        ({"settings": (("sandbox", "off"),)}, "sandbox = 'off'"),
+        ({"settings": (("cache_dir", "../x"),)}, "cache_dir"),
+        ({"authors": HIDDEN}, "sandbox = 'off'"),
+        ({"authors": (FleetAuthor("a", (("model", "openai:x"),)),)}, "model = 'openai:x'"),
+        ({"devices": (FleetDevice("d", hosts=(("d-1.toml", "0"),)),)}, "workers = 'd-1.toml'"),
+        ({"devices": (FleetDevice("d", backend="replay:/etc/passwd"),)}, "backend"),
+        ({"slurm": SlurmSettings(command=("sh", "-c", "x"))}, "command = "),
+    ],
+)
+def test_a_fleet_that_was_begun_elsewhere(tmp_path: Path, plan: dict[str, Any], asked: str) -> None:
+    folder = begun(tmp_path / "fleet", FLEET)
+    given = FleetPlan(**{"hours": 1.0, "problems": (), "devices": (), "authors": (), **plan})
+    if not asked:
+        refuse_strangers(folder, given)
+        return
+    with pytest.raises(BadInput, match=asked):
+        refuse_strangers(folder, given)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        *(
+            (one, [])
+            for one in ("", "expert", "mailbox", "planner=expert,author=mailbox", "mailbox+mailbox:")
+        ),
+        *((one, [one]) for one in ("openai:x", "mailbox:d", "recorded:d", "anthropic:x@http://a/?b=c")),
+        ("planner=mailbox,author=openai:x+recorded:d", ["openai:x", "recorded:d"]),
+    ],
+)
+def test_models_that_are_more_than_the_runs_own(text: str, found: list[str]) -> None:
+    assert reaching(text) == found

@@ -63,7 +63,7 @@ def _lines(found: Applied) -> Iterator[str]:
             yield f"if busy          {told.busy:.3f}×, where the device never waits while it is timed"
     again = shlex.quote(found.run)
     if found.ending == "applied":
-        yield f"undo             tunesmith apply --undo {again}"
+        yield f"undo             tunesmith apply --undo {again} --repo {shlex.quote(found.repository)}"
     elif found.ending == "rolled back":
         yield f"rolled back      {found.fault}"
         left = ", ".join(found.still_patched)

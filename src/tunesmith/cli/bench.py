@@ -150,12 +150,13 @@ def skill(
 
 def trust(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="One with a tunesmith.toml; none: list them.")
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="One with a tunesmith.toml, or a run's; none: list them."),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a folder's tunesmith.toml say what only you may, until one of its files changes."""
+    """Let a folder's tunesmith.toml, or a run of others, say what only you may, until it changes."""
     from tunesmith.run import trust as trusting
     from tunesmith.run.config import beyond_permission, folder_settings
 
@@ -170,8 +171,11 @@ def trust(
         words = "is not trusted any more" if was else "was not trusted"
         console.say(as_json, {"folder": str(folder), "removed": was}, [f"{folder} {words}"])
         return
-    asked, files = folder_settings(folder)
-    beyond = beyond_permission(asked, folder)
+    if files := trusting.beginning_of(folder):
+        beyond = ["models, hosts and programs, as it was begun"]
+    else:
+        asked, files = folder_settings(folder)
+        beyond = beyond_permission(asked, folder)
     trusting.remember(folder, files, os.environ)
     console.say(
         as_json,

@@ -337,6 +337,9 @@ Effort = Annotated[
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
 Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
+RunsOwnModel = Annotated[
+    str | None, typer.Option("--model", help="The run's own, where it was not begun here.")
+]
 Seed = Annotated[int | None, typer.Option(help="All randomness derives from it; 0 by default.")]
 
 

@@ -100,11 +100,12 @@ def resume(
     workers: Workers = None,
     ray: console.Ray = None,
     sign: Sign = None,
+    model: console.RunsOwnModel = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
     own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
-    own |= {"workers": workers, "ray": ray}
+    own |= {"workers": workers, "ray": ray, "model": model}
     from tunesmith.run.store import FLEET
 
     if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
@@ -273,7 +274,7 @@ def compare(
         "PROBLEM": problem or None,
         **{f"--{name.replace('_', '-')}": value for name, value in plan.items()},
     }
-    given = [name for name, value in planned.items() if value is not None]
+    given = [name for name, value in planned.items() if value is not None and name != "--model"]
     if resume is not None and given:
         fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"
         raise BadInput(fault, hint=resume_command(resume, waits, compared=True))
@@ -282,7 +283,9 @@ def compare(
         raise BadInput("no PROBLEM is named", hint=hint)
     with console.progress(as_json) as listener:
         if resume is not None:
-            found = tunesmith.resume_comparison(resume, listener=listener, wait=wait, record=record)
+            found = tunesmith.resume_comparison(
+                resume, listener=listener, wait=wait, record=record, model=plan["model"]
+            )
         else:
             own = {**_with_budget(plan), "repeats": plan["repeats"] or 3}
             found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **own)

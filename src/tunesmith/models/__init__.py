@@ -86,6 +86,13 @@ def _with_each(text: str, change: Callable[[str], str]) -> str:
     return ",".join(f"{role}={'+'.join(map(change, several(specs)))}" for role, _, specs in parts)
 
 
+def reaching(text: str) -> list[str]:
+    """Of the models named those that are more than the expert and the mailbox in the run's own folder."""
+    parts = [part.partition("=")[2] for part in text.split(",")] if names_roles(text) else [text]
+    each = [spec.strip() for part in parts for spec in several(part) if spec.strip()]
+    return [one for one in each if parse_spec(one) not in (Spec(EXPERT), Spec("mailbox"))]
+
+
 def names_roles(text: str) -> bool:
     """Whether it is `ROLE=SPEC` and not a model for all; an address may have that sign, too."""
     return "=" in text.split("@", 1)[0]

@@ -132,6 +132,13 @@ def check_room(folder: Path) -> None:
             raise
 
 
+def check_below(path: Path, folder: Path) -> None:
+    """BadInput where what a folder is said to hold lies elsewhere, by its name or by a link."""
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        fault = f"a run of this folder lies in it, this path leads out of it: {path}"
+        raise BadInput(fault, where=str(folder), hint="remove the link, or begin another with --out")
+
+
 def remove_partial(folder: Path) -> None:
     """What a process left that was killed while it wrote; for whoever has the folder to itself."""
     for left in folder.glob(f".*{_PART}"):

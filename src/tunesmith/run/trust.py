@@ -1,7 +1,9 @@
-"""Folders whose settings the user trusts, by the digests of their files: what changes is not trusted."""
+"""What may choose models, hosts and programs: folders that the user trusts, by the digests of their files,
+and runs, comparisons and fleets that were begun here, by what they began with."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import tomllib
@@ -12,9 +14,11 @@ from typing import Any
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.run.files import explained, read_plain, write_whole
-from tunesmith.text import sha256
+from tunesmith.run.files import explained, open_plain, read_plain, write_whole
+from tunesmith.run.store import FLEET, JOURNAL, PLAN
+from tunesmith.text import redacted, sha256
 
+BEGUN = "begun"  # beside the folder of records: a digest each line
 UNKNOWN, CHANGED, TRUSTED = "unknown", "changed", "trusted"
 LARGEST = 1 << 26  # bytes of a file that is named
 MOST_FILES = 1000
@@ -44,6 +48,52 @@ def remember(folder: Path, files: Mapping[str, str], environment: Mapping[str, s
     with explained("write down what is trusted", place, instead="another place with XDG_DATA_HOME=DIR"):
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(place, encode(TrustedFolder(os.path.realpath(folder), dict(files))))
+
+
+def beginning_of(folder: Path) -> dict[str, str]:
+    """The files that say what a run, a comparison or a fleet was begun with, and the digests of that: of a
+    journal the first line. Empty: the folder is none of them."""
+    found = {}
+    for name in (FLEET, PLAN, JOURNAL):
+        if (folder / name).is_file():
+            with explained("read it", folder / name):
+                data = read_plain(folder / name)
+            found[name] = sha256(data.partition(b"\n")[0] if name == JOURNAL else data)
+    return found
+
+
+def remember_begun(file: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """That it was begun here, with this file. A home that cannot be written keeps nobody from working: going
+    on then asks who is meant, as with what came from others."""
+    base = _base(environment)
+    if base is None:
+        return
+    with contextlib.suppress(OSError):
+        base.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = open_plain(base.with_name(BEGUN), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(place, "w") as written:
+            written.write(f"{beginning_of(file.parent)[file.name]}\n")
+
+
+def refuse_strangers(
+    file: Path, asked: Mapping[str, object], how: str = "", environment: Mapping[str, str] = os.environ
+) -> None:
+    """BadInput where a run, comparison or fleet that was not begun here, with this file, asks for what only
+    the user may. `how`: what they can type, beside trusting the folder."""
+    if not asked:
+        return
+    folder = file.parent
+    known, base = beginning_of(folder), _base(environment)
+    with contextlib.suppress(OSError):
+        begun = read_plain(base.with_name(BEGUN)) if base is not None else b""
+        if known[file.name].encode() in begun.split():
+            return
+    if state_of(folder, known, environment) == TRUSTED:
+        return
+    named = ", ".join(f"{name} = {redacted(repr(value))}" for name, value in asked.items())
+    fault = f"a folder that was not begun here chooses no model, host or program, and this one names {named}"
+    hint = f"{how}read it, then: tunesmith trust {shlex.quote(os.path.realpath(folder))}"
+    raise BadInput(fault, where=str(folder), hint=hint)
 
 
 def forget(folder: Path, environment: Mapping[str, str]) -> bool:

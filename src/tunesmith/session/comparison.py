@@ -8,6 +8,7 @@ DIR/compare.md, compare-data.json, plots/   what they say together, written when
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,12 +21,13 @@ from tunesmith.deliver import comparison as pages
 from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
-from tunesmith.models import alone, first_authors, placed
+from tunesmith.models import alone, first_authors, placed, reaching
 from tunesmith.models.letters import has_reply, near_miss
 from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.run import trust
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
-from tunesmith.run.config import RunConfig, debugging
-from tunesmith.run.files import explained, read_plain, remove_partial
+from tunesmith.run.config import RunConfig, beyond_permission, debugging
+from tunesmith.run.files import check_below, explained, read_plain, remove_partial
 from tunesmith.run.ports import Listener
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, PLAN, RunFolder, begun
@@ -120,6 +122,8 @@ def start(
         for text in (text for own in (*texts, prompts) for text in own.values()):
             folder.put(text.encode())
         folder.write(PLAN, encode(plan) + b"\n")
+        if reaching(plan.model):
+            trust.remember_begun(folder.path / PLAN)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
@@ -142,9 +146,20 @@ def _lock_and_go_on(
             fault = f"this folder holds another comparison: {'; '.join(other)}"
             hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
             raise BadInput(fault, where=str(folder.path), hint=hint)
+        if plan is None:
+            _refuse_strangers(folder, read_plan(folder), config)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
+
+
+def _refuse_strangers(folder: RunFolder, plan: comparing.ComparisonPlan, config: RunConfig) -> None:
+    """Of a plan that somebody else may have made."""
+    models = plan.model if plan.model != config.model and reaching(plan.model) else ""
+    asked = {name: value for name, value in (("model", models), ("backend", plan.backend)) if value}
+    beyond = {name: asked[name] for name in beyond_permission(asked, folder.path)}
+    how = f"give --model {shlex.quote(models)}, or " if [*beyond] == ["model"] else ""
+    trust.refuse_strangers(folder.path / PLAN, beyond, how)
 
 
 # -- planning -----------------------------------------------------------------------------------------------
@@ -206,6 +221,8 @@ def read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
         why = f"it has the arm {unknown[0]}" if unknown else f"its format is {plan.format}"
         hint = "go on with that version, or begin another comparison with --out"
         raise BadInput(f"the plan is of another version of Tunesmith: {why}", where=str(where), hint=hint)
+    for item in comparing.schedule(plan):
+        check_below(folder.path / pages.RUNS / item.place, folder.path)
     return plan
 
 

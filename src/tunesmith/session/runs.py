@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -15,10 +16,12 @@ from tunesmith.lab import sanitizing
 from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.lab.serving import BinaryStore
+from tunesmith.models import reaching
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
+from tunesmith.run import trust
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
@@ -28,7 +31,7 @@ from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Listener, write_down
 from tunesmith.run.state import State, apply, protections
-from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
+from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
@@ -142,6 +145,8 @@ def _begun(
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
+        if reaching(config.model):
+            trust.remember_begun(folder.path / JOURNAL)
         for prior in primed:
             state = write_down(prior, state, journal, listener)
         journal.close()
@@ -287,6 +292,9 @@ def _continue(
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
+    if known is None and started.settings.models != config.model and (models := started.settings.models):
+        asked = {"model": models} if reaching(models) else {}
+        trust.refuse_strangers(folder.path / JOURNAL, asked, f"give --model {shlex.quote(models)}, or ")
     certificates.take_back(folder)
     inbox = FolderInbox(folder.path)
     if (waiting := inbox.waiting()) or state.instructed:

@@ -15,7 +15,7 @@ from tests.session.apply.repositories import a_run, delivered, git, origin, pyth
 from tunesmith.errors import BadInput
 from tunesmith.session.apply import applying
 from tunesmith.session.apply.applying import Applied, apply_result, apply_run, undo_run
-from tunesmith.session.apply.changes import repository_locked, run_locked, uncommitted
+from tunesmith.session.apply.changes import RepositoryChanges, repository_locked, run_locked, uncommitted
 from tunesmith.session.git import git as git_safely
 from tunesmith.session.listening import listener_of
 from tunesmith.session.run_result import Run
@@ -94,10 +94,10 @@ def test_a_run_may_be_named_from_where_one_is(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(applying, "result_of", lambda run, target: delivered(origin(repo)))
     near = replace(run, folder=Path("runs") / "scale")
-    done = apply_run(near, listener_of(None))
+    done = apply_run(near, listener_of(None), repo=repo)
     assert Path(done.patch).is_absolute()
     (repo / FILE).write_text((repo / FILE).read_text() + "\n\n\n\n// more\n")
-    apply_run(near, listener_of(None), undo=True)
+    apply_run(near, listener_of(None), undo=True, repo="repo")
     assert (repo / FILE).read_text() == USERS + "\n\n\n\n// more\n"
 
 
@@ -169,3 +169,51 @@ def test_what_a_repository_has_set_up_is_not_run(repo: Path, tmp_path: Path, whe
     assert not mark.exists()
     subprocess.run(["git", "status"], cwd=repo, capture_output=True, check=False)
     assert mark.exists(), "the trap is none: git itself does not spring it"
+
+
+@pytest.mark.parametrize(
+    ("place", "named", "is_allowed"),
+    [
+        (".", None, False),
+        ("repo", None, True),
+        ("repo/csrc", None, True),
+        (".", "repo", True),
+        (".", "runs", False),
+        ("repo/vendored", None, False),  # a repository in it: what lies around is another's
+        ("runs", None, False),
+    ],
+)
+def test_what_only_a_file_names_is_not_changed(
+    repo: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, named: str | None,
+    is_allowed: bool,
+) -> None:  # fmt: skip
+    (repo / "vendored" / ".git").mkdir(parents=True)
+    where = origin(repo)
+    monkeypatch.chdir(tmp_path / place)
+    wish: Any = {} if named is None else {"repo": tmp_path / named}
+    before = (repo / FILE).read_bytes()
+    if is_allowed:
+        assert apply_result(run, delivered(where), listener_of(None), **wish).ending == "applied"
+        return
+    with pytest.raises(BadInput):
+        apply_result(run, delivered(where), listener_of(None), **wish)
+    assert (repo / FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("status", ["begun", "applied"])
+def test_a_record_that_came_with_a_run_changes_nothing_elsewhere(
+    run: Run, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Any
+) -> None:
+    """A forged record of an application puts back what its author wants to see in a user's file."""
+    assert applied(run, repo).ending == "applied"
+    kept = RepositoryChanges.of(run.folder)
+    assert kept is not None
+    kept.mark(status)
+    patched = (repo / FILE).read_bytes()
+    monkeypatch.chdir(tmp_path)
+    for attempt in (lambda: undo_run(run), lambda: applied(run, repo)):
+        with pytest.raises(BadInput) as refused:
+            attempt()
+        assert f"--repo {repo}" in (refused.value.hint or "")
+        assert (repo / FILE).read_bytes() == patched
+    assert undo_run(run, repo).ending == "undone"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,24 +10,22 @@ from tunesmith.cli.mcp.mailbox import check_models, check_run
 from tunesmith.deliver.compared import limits
 from tunesmith.deliver.comparing import schedule
 from tunesmith.deliver.comparison import RUNS
-from tunesmith.errors import BadInput, WaitingForModel
+from tunesmith.errors import WaitingForModel
 from tunesmith.run.store import PLAN, RunFolder, begun
 from tunesmith.session.comparison import Compared, read_plan
 
 
-def check_comparison(folder: Path, permitted: Sequence[str]) -> None:
+def check_comparison(folder: Path, permitted: Sequence[str]) -> str:
     """The models of one that somebody else may have planned, and of its runs, which lie in its folder."""
     if not (folder / PLAN).is_file():
-        return  # whoever goes on with it says what is missing
-    plan, own = read_plan(RunFolder(folder)), Path(os.path.realpath(folder))
+        return ""  # whoever goes on with it says what is missing
+    plan = read_plan(RunFolder(folder))
     check_models(plan.model, permitted)
     for item in schedule(plan):
         path = folder / RUNS / item.place
-        if not Path(os.path.realpath(path)).is_relative_to(own):
-            fault = "a run of a comparison lies in its folder, this path leads out of it"
-            raise BadInput(fault, where=str(path), hint="remove the link, or begin another comparison")
         if begun(path):
             check_run(path, permitted)
+    return plan.model
 
 
 def compared_answer(found: Compared) -> ComparedAnswer:

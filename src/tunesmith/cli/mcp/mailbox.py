@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.models import EXPERT, names_roles, parse_models, parse_spec, several
+from tunesmith.models import EXPERT, parse_models, reaching
 from tunesmith.models.letters import has_reply, letter
 from tunesmith.run.dialogue import LONGEST, Request
 from tunesmith.run.files import explained, write_whole
 from tunesmith.run.store import RunFolder
 from tunesmith.session.problems import state_of
-from tunesmith.session.strategies.casting import MAILBOX
+from tunesmith.session.strategies.casting import own_mailbox
 
 _LONG_AGO = 60.0  # seconds: a reply that is whole when it gets its name need not settle
 
@@ -22,13 +22,10 @@ _LONG_AGO = 60.0  # seconds: a reply that is whole when it gets its name need no
 def check_models(text: str, permitted: Sequence[str]) -> None:
     """Kernels and keys go to nobody whom only a client, or a run's folder, names: BadInput for models that
     are neither the run's own mailbox nor among those the server was started with."""
-    if not text:
-        return
-    parse_models(text)
-    parts = [part.partition("=")[2] for part in text.split(",")] if names_roles(text) else [text]
-    for one in (spec.strip() for part in parts for spec in several(part)):
-        spec = parse_spec(one)
-        if spec.kind == EXPERT or (spec.kind == "mailbox" and not spec.rest) or one in permitted:
+    if text:
+        parse_models(text)
+    for one in reaching(text):
+        if one in permitted:
             continue
         named = ", ".join(["mailbox", EXPERT, *permitted])
         hint = (
@@ -37,11 +34,12 @@ def check_models(text: str, permitted: Sequence[str]) -> None:
         raise BadInput(f"models through this server are {named}; got {one!r}", hint=hint)
 
 
-def check_run(folder: Path, permitted: Sequence[str]) -> None:
-    """The same of a run that somebody else may have begun."""
+def check_run(folder: Path, permitted: Sequence[str]) -> str:
+    """The same of a run that somebody else may have begun. Its models, which may be asked."""
     started = state_of(RunFolder.open(folder)).started
-    if started is not None:
-        check_models(started.settings.models, permitted)
+    models = started.settings.models if started is not None else ""
+    check_models(models, permitted)
+    return models
 
 
 def open_requests(folder: Path) -> tuple[Request, ...]:
@@ -49,7 +47,7 @@ def open_requests(folder: Path) -> tuple[Request, ...]:
     state = state_of(RunFolder.open(folder))
     if state.stopped is not None:
         return ()
-    box = _box(folder)
+    box = own_mailbox(folder)
     waiting = (exchange.request for exchange in state.dialogue if exchange.is_open)
     return tuple(request for request in waiting if not has_reply(box / f"{request.name}.reply.md"))
 
@@ -68,17 +66,9 @@ def hand_in(folder: Path, name: str, text: str) -> None:
     if not text.strip() or len(text) > LONGEST:
         hint = "send what the request asks for: one JSON object, or one whole file in a fence"
         raise BadInput(f"a reply has 1 to {LONGEST} characters, got {len(text)}", where=name, hint=hint)
-    target = _box(folder) / f"{name}.reply.md"
+    target = own_mailbox(folder) / f"{name}.reply.md"
     with explained("write the reply", target):
         target.parent.mkdir(exist_ok=True)
         write_whole(target, text.encode("utf-8", "replace"))
         then = time.time() - _LONG_AGO
         os.utime(target, (then, then))
-
-
-def _box(folder: Path) -> Path:
-    """The mailbox of a run, which is a folder in it and no link to another."""
-    box = folder / MAILBOX
-    if box.is_symlink():
-        raise BadInput("the mailbox of a run is a folder, this is a link", where=str(box), hint="remove it")
-    return box

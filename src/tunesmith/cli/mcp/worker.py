@@ -123,8 +123,8 @@ def tune(order: WorkOrder, listener: Listener) -> WorkLine:
 
 
 def resume(order: WorkOrder, listener: Listener) -> WorkLine:
-    check_run(Path(order.target), order.permitted)
-    return WorkLine(run=_answer(tunesmith.resume(order.target, wait=False, listener=listener)))
+    model = check_run(Path(order.target), order.permitted)
+    return WorkLine(run=_answer(tunesmith.resume(order.target, model=model, wait=False, listener=listener)))
 
 
 def profile(order: WorkOrder, listener: Listener) -> WorkLine:
@@ -142,8 +142,8 @@ def profile(order: WorkOrder, listener: Listener) -> WorkLine:
 
 def compare(order: WorkOrder, listener: Listener) -> WorkLine:
     if not order.problems:
-        check_comparison(Path(order.target), order.permitted)
-        found = tunesmith.resume_comparison(order.target, wait=False, listener=listener)
+        model = check_comparison(Path(order.target), order.permitted)
+        found = tunesmith.resume_comparison(order.target, model=model, wait=False, listener=listener)
     else:
         assert order.out is not None, "the server chooses the folder, so that it can name it"
         check_comparison(Path(order.out), order.permitted)  # the same one may have been begun there

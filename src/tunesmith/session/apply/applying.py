@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,14 @@ from tunesmith.deliver.exports.patch import TARGET
 from tunesmith.errors import BadInput, Interrupted
 from tunesmith.run.files import explained, write_whole
 from tunesmith.run.ports import Listener
-from tunesmith.session.apply.changes import FOLDER, RepositoryChanges, Side, repository_locked, run_locked
+from tunesmith.session.apply.changes import (
+    FOLDER,
+    RepositoryChanges,
+    Side,
+    refuse_unnamed,
+    repository_locked,
+    run_locked,
+)
 from tunesmith.session.apply.commands import CommandEnd, run_command
 from tunesmith.session.apply.foretold import ForetoldGain
 from tunesmith.session.apply.measuring import BenchMetric, BenchSeries, sides
@@ -153,7 +161,7 @@ def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Appl
     """The patch is written whatever happens; the repository is as it was unless it ends as `applied`."""
     run = replace(run, folder=run.folder.resolve())  # commands run in another folder
     if wish.get("undo", False):
-        return undo_run(run)
+        return undo_run(run, wish.get("repo"))
     if wish.get("swap") is not None:
         return swap_result(run, result_of(run, TARGET), listener, **wish)
     return apply_result(run, result_of(run, TARGET), listener, **wish)
@@ -168,7 +176,7 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
 def _applied(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
     repo = wish.get("repo")
-    _recovered(run, listener)
+    _recovered(run, listener, repo)
     own = prepared_repository(run.folder, result, None if repo is None else Path(repo))
     with repository_locked(own):
         listener.note("making the patch")
@@ -213,7 +221,7 @@ def _carried_out(
     return _ended(run, ready, "applied", changes.patch, *told, work, series)
 
 
-def undo_run(run: Run) -> Applied:
+def undo_run(run: Run, repo: str | os.PathLike[str] | None = None) -> Applied:
     """Takes the patch of a run back."""
     changes = RepositoryChanges.of(run.folder)
     if changes is None or changes.record.status == "undone":
@@ -222,6 +230,7 @@ def undo_run(run: Run) -> Applied:
     if not changes.repository.is_dir():
         fault = "the repository that it was applied to is not there"
         raise BadInput(fault, where=str(changes.repository), hint=f"git apply -R {changes.patch}, in it")
+    refuse_unnamed(changes.repository, repo, run.folder)
     with run_locked(run.folder), repository_locked(changes.repository):
         changes.undo()
     files = tuple(file.path for file in changes.record.files)
@@ -272,7 +281,7 @@ def _rolled_back(work: _Application, build: bool = True) -> list[str]:
     return left
 
 
-def _recovered(run: Run, listener: Listener) -> None:
+def _recovered(run: Run, listener: Listener, repo: str | os.PathLike[str] | None) -> None:
     """Of a call that was killed, the files as they were."""
     changes = RepositoryChanges.of(run.folder)
     if changes is None or changes.record.status == "undone":
@@ -280,7 +289,9 @@ def _recovered(run: Run, listener: Listener) -> None:
     if changes.record.status == "applied":
         fault = f"this run is applied already, to {changes.repository}"
         hint = f"take it back first: tunesmith apply --undo {shlex.quote(str(run.folder))}"
+        hint += f" --repo {shlex.quote(str(changes.repository))}"
         raise BadInput(fault, where=str(run.folder), hint=hint)
+    refuse_unnamed(changes.repository, repo, run.folder)
     with repository_locked(changes.repository):
         changes.undo()
     listener.say("an earlier call was killed: the repository is as it was before it")

@@ -7,6 +7,7 @@ disk, in the run's folder. Each file is replaced in one step. Only what is as re
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Iterator
@@ -207,6 +208,21 @@ class RepositoryChanges:
             ended = git(self.repository, "apply", "-R", *options, str(self.patch.resolve()))
             if ended is None or ended.returncode:
                 raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
+
+
+def refuse_unnamed(repository: Path, named: str | os.PathLike[str] | None, run: Path) -> Path:
+    """The repository that a file names: it is changed only where the user names it too, or where they, or
+    the run, are in it. One that lies around theirs is another's."""
+    found = Path(os.path.realpath(repository))
+    if named is not None and os.path.realpath(named) == str(found):
+        return found
+    for place in (Path.cwd(), run.resolve()):
+        around = [place, *place.parents]
+        top = next((folder for folder in around if (folder / ".git").exists()), place)
+        if found in around[: around.index(top) + 1]:
+            return found
+    fault = "a repository is changed where you name it, or are in it, and only a file names this one"
+    raise BadInput(fault, where=str(found), hint=f"if it is meant: --repo {shlex.quote(str(found))}")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tunesmith.deliver.exports.patch_repository import (
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Origin, Problem
 from tunesmith.run.files import explained, read_plain
-from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
+from tunesmith.session.apply.changes import NewFile, recorded_edges, refuse_unnamed, uncommitted
 from tunesmith.session.extract.flattening import OF_FIELDS
 from tunesmith.session.extract.provenance import text_digest
 from tunesmith.session.extract.repository import Repository
@@ -46,7 +46,7 @@ class PreparedPatch:
 def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) -> PreparedPatch:
     """Nothing is changed. Raises BadInput where it may not, or cannot, be applied."""
     problem, origin = _source(run, result)
-    repository = repository_of(origin, repo)
+    repository = repository_of(run, origin, repo)
     artefact = Artefact((result,))
     edges: dict[str, list[tuple[str, str]]] = {}
     for path, before, after in recorded_edges(run.resolve().parent, repository):
@@ -93,16 +93,16 @@ def _source(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
 
 def prepared_repository(run: Path, result: DeviceResult, repo: Path | None) -> Path:
     """Where the patch goes."""
-    return repository_of(_source(run, result)[1], repo)
+    return repository_of(run, _source(run, result)[1], repo)
 
 
-def repository_of(origin: Origin, repo: Path | None) -> Path:
+def repository_of(run: Path, origin: Origin, repo: Path | None) -> Path:
     found = repo if repo is not None else Path(origin.repository) if origin.repository else None
     if found is None or not found.is_dir():
         where = str(found) if found is not None else None
         fault = "the repository that the kernel was taken from is not there"
         raise BadInput(fault, where=where, hint="say where it is: --repo DIR")
-    return found.resolve()
+    return refuse_unnamed(found, repo, run)
 
 
 def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[str, str]]]) -> frozenset[str]:

@@ -125,6 +125,9 @@ def config_of(plan: FleetPlan, cell: FleetCell, folder: Path, place: str) -> Run
     own = {"backend": cell.device.backend, "device": cell.device.device}
     flags |= {name: value for name, value in own.items() if value}
     if cell.device.hosts:
+        if not RunFolder(folder).holds(f"{HOSTS}/{place}", dict(cell.device.hosts).get(place, "")):
+            fault = "a fleet's copy of a hosts file is not what was planned"
+            raise BadInput(fault, where=str(folder / HOSTS / place), hint="name the fleet's plan again")
         flags["workers"] = str(folder / HOSTS / place)
     return resolve(flags)
 

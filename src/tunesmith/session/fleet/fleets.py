@@ -19,7 +19,7 @@ from tunesmith.session.fleet import slurm
 from tunesmith.session.fleet.cell import CellNews, CellOrder, CellOutcome, run_cell, run_path
 from tunesmith.session.fleet.dealing import all_shares
 from tunesmith.session.fleet.head import STOP, FleetHead, collect, result_of, write_result
-from tunesmith.session.fleet.planning import load_plan, store_plan, stored_plan
+from tunesmith.session.fleet.planning import load_plan, refuse_strangers, store_plan, stored_plan
 from tunesmith.session.fleet.plans import FleetCell, other_plan
 from tunesmith.session.fleet.processes import CellProcesses, CellRunner
 from tunesmith.session.fleet.record import FleetJournal, HeadBegan, SharesGiven, apply, fold
@@ -151,6 +151,7 @@ def _plain_place(path: Path) -> Path:
 def run_one(target: Path, wanted: str, listener: Listener) -> CellOutcome:
     """One cell by its number or name, with the share that the job scripts were written by, to its end."""
     plan, cells = stored_plan(target)
+    refuse_strangers(target, plan)
     cell = _cell(list(cells.values()), wanted, target)
     shares = fold(FleetJournal(target).read()).shares
     if cell.name not in shares:
@@ -187,7 +188,7 @@ def _opened(target: Path, out: Path | None) -> RunFolder:
     if target.is_dir():
         if out is not None:
             raise BadInput("a fleet that is there has its folder", hint="leave out --out, or name the plan")
-        stored_plan(target)
+        refuse_strangers(target, stored_plan(target)[0])
         folder = RunFolder(target)
         folder.lock()
         return folder

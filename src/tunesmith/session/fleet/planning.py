@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from tunesmith.capture.ranking import ranking
 from tunesmith.deliver.comparing import folder_names
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.run.config import RunConfig
-from tunesmith.run.files import explained, read_plain
+from tunesmith.run import trust
+from tunesmith.run.config import RunConfig, beyond_permission, check_flags
+from tunesmith.run.files import check_below, explained, read_plain
 from tunesmith.run.store import FLEET, RunFolder
 from tunesmith.search import check_name
 from tunesmith.session import hosts
-from tunesmith.session.fleet.cell import HOSTS, OUTCOMES, RUNS
+from tunesmith.session.fleet.cell import HOSTS, OUTCOMES, RUNS, run_path
 from tunesmith.session.fleet.plan_file import DeviceEntry, PlanEntries, ProblemEntry, read_plan
 from tunesmith.session.fleet.plans import (
     FLEET_FORMAT,
@@ -241,6 +243,7 @@ def store_plan(folder: RunFolder, plan: FleetPlan, stored: Stored, text: str) ->
     folder.replace_folder(HOSTS, kept)
     folder.write(PLAN_COPY, text.encode())
     folder.write(FLEET, encode(plan) + b"\n")
+    trust.remember_begun(folder.path / FLEET)
 
 
 def stored_plan(path: Path) -> tuple[FleetPlan, dict[str, FleetCell]]:
@@ -258,4 +261,20 @@ def stored_plan(path: Path) -> tuple[FleetPlan, dict[str, FleetCell]]:
     if plan.format != FLEET_FORMAT:
         fault = f"the plan is of another version of Tunesmith: its format is {plan.format}"
         raise BadInput(fault, where=str(where), hint="go on with that version, or begin another with --out")
-    return plan, {cell.name: cell for cell in cells_of(plan)}
+    cells = {cell.name: cell for cell in cells_of(plan)}
+    for name in cells:
+        check_below(run_path(path, name), path)
+    return plan, cells
+
+
+def refuse_strangers(path: Path, plan: FleetPlan) -> None:
+    """BadInput where a fleet that somebody else began asks for what only the user may."""
+    asked: dict[str, object] = {}
+    for own in (plan.settings, *(author.settings for author in plan.authors)):
+        check_flags(dict(own))
+        asked |= {name: dict(own)[name] for name in beyond_permission(dict(own), path)}
+    for device in plan.devices:
+        asked |= {"backend": device.backend} if beyond_permission({"backend": device.backend}, path) else {}
+        asked |= {"workers": ", ".join(device.places)} if device.hosts else {}
+    asked |= {"command": shlex.join(plan.slurm.command)} if plan.slurm.command else {}
+    trust.refuse_strangers(path / FLEET, asked)

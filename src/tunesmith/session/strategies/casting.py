@@ -400,11 +400,19 @@ def in_a_thread(ask: Callable[[], None]) -> None:
     Thread(target=ask, name="request", daemon=True).start()
 
 
+def own_mailbox(folder: Path) -> Path:
+    """The mailbox of a run, which is a folder in it and no link to another."""
+    box = folder / MAILBOX
+    if box.is_symlink():
+        raise BadInput("the mailbox of a run is a folder, this is a link", where=str(box), hint="remove it")
+    return box
+
+
 def _model(spec: Spec, cast: Casting) -> LanguageModel:
     from tunesmith.models.letters import Mailbox, Player
 
     if spec.kind == "mailbox":
-        return Mailbox(Path(spec.rest) if spec.rest else cast.folder / MAILBOX, cast.wait, cast.note)
+        return Mailbox(Path(spec.rest) if spec.rest else own_mailbox(cast.folder), cast.wait, cast.note)
     if spec.kind == "recorded":
         return Player(Path(spec.rest))
     return _hosted(spec, cast)
