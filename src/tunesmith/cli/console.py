@@ -310,7 +310,6 @@ _WHO = (
 )
 _MOVES = "The expert's, told to models: usual (to planners of templates), all (to all), none."
 _OFFERED = _names("tunesmith.run.config", "MOVES")
-_DRAFTS = "Templates or kernels of a round, in different directions, side by side; 1 by default."
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
 
@@ -409,7 +408,6 @@ class TuneOptions(SearchOptions):
     wait: Wait
     prompts: Prompts
     record: Record
-    drafts: Annotated[int | None, typer.Option(help=_DRAFTS)]
     plain: Annotated[bool | None, _switch("plain", "Have a model rewrite the kernel for the expert first.")]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(help="Refactorings at most.")]
@@ -428,7 +426,6 @@ class PlanOptions(TypedDict):
     evals: Annotated[int | None, typer.Option(help="Of each run; 400 by default.")]
     time: Annotated[float | None, typer.Option(help="Seconds of search, of each run.")]
     device_seconds: Annotated[float | None, typer.Option(help="That trials have the device, of each run.")]
-    drafts: Annotated[int | None, typer.Option(help="Of a round of template and rewrite.")]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(help="Of each run; 5 by default.")]
     tokens: Annotated[int | None, typer.Option(help="Of each run.")]

@@ -205,7 +205,6 @@ def _settings(
         rounds=rounds,
         device_seconds=config.device_seconds,
         moves=wishes.moves_named(config.moves),
-        drafts=wishes.drafts_of(config),
         checks_best=True,
         tokens=config.tokens,
         dollars=config.money,
@@ -287,6 +286,9 @@ def _continue(
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
+    if started.settings.drafts > 1:
+        fault = f"this run was begun with {started.settings.drafts} drafts a round, and a round has one"
+        raise BadInput(fault, where=str(folder.path), hint="start it again")
     certificates.take_back(folder)
     inbox = FolderInbox(folder.path)
     if (waiting := inbox.waiting()) or state.instructed:
@@ -296,7 +298,7 @@ def _continue(
             state = write_down(told, state, journal, listener)
             inbox.drop(told.id)
     cast = replace(casting.of_run(folder, started, config, listener), inbox=inbox)
-    if state.open_requests:  # first, and what follows from it: for that no device need be here
+    if state.open_request is not None:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:
             state = write_down(said, state, journal, listener)

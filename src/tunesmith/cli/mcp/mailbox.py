@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.models import EXPERT, names_roles, parse_models, parse_spec, several
+from tunesmith.models import EXPERT, names_roles, parse_models, parse_spec
 from tunesmith.models.letters import has_reply, letter
 from tunesmith.run.dialogue import LONGEST, Request
 from tunesmith.run.files import explained, write_whole
@@ -26,7 +26,7 @@ def check_models(text: str, permitted: Sequence[str]) -> None:
         return
     parse_models(text)
     parts = [part.partition("=")[2] for part in text.split(",")] if names_roles(text) else [text]
-    for one in (spec.strip() for part in parts for spec in several(part)):
+    for one in map(str.strip, parts):
         spec = parse_spec(one)
         if spec.kind == EXPERT or (spec.kind == "mailbox" and not spec.rest) or one in permitted:
             continue
