@@ -324,12 +324,11 @@ def resume(
     wait: bool | None = None,
     record: str | None = None,
     sandbox: str | None = None,
-    sign: str | None = None,
     workers: str | None = None,
     ray: str | None = None,
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
-    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers, ray=ray)
+    config = settings(wait=wait, record=record, sandbox=sandbox, workers=workers, ray=ray)
     folder = run.folder if isinstance(run, Run) else path_of(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, listener_of(listener))
@@ -355,7 +354,6 @@ def verify(
     certificate: RunLike,
     *,
     rerun: bool = False,
-    allowed_signers: PathName | None = None,
     device: str | None = None,
     listener: ListenerLike | None = None,
 ) -> CertificateCheck:
@@ -367,7 +365,6 @@ def verify(
             settings(device=device),
             listener_of(listener),
             rerun=rerun,
-            allowed=path_of(allowed_signers),
         )
 
 

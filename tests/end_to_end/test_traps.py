@@ -80,7 +80,6 @@ library = "postgresql://me:pass@127.0.0.1:{port}/db"
 record = "../recorded"
 cache_dir = "../cached"
 library_dir = "../library"
-sign = "ssh:key"
 seed = 3
 """
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "-c", "echo hosts >> {mark}"]\n'
@@ -195,7 +194,7 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trapped]:
         program = folder / "trap"
         program.write_text(f"#!/bin/sh\necho program >> {mark}\n")
         program.chmod(0o755)
-        for name in ("git", "cc", "g++", "oclgrind", "compute-sanitizer", "ssh-keygen"):
+        for name in ("git", "cc", "g++", "oclgrind", "compute-sanitizer"):
             os.link(program, folder / name)
         (folder / "tunesmith.toml").write_text(SETTINGS.format(port=port))
         (folder / "hosts.toml").write_text(HOSTS.format(mark=mark))

@@ -335,7 +335,6 @@ Effort = Annotated[
 ]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
-Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
 Seed = Annotated[int | None, typer.Option(help="All randomness derives from it; 0 by default.")]
 
 
@@ -393,7 +392,6 @@ class SearchOptions(PlaceOptions):
     sandbox: SandboxMode
     workers: Workers
     ray: Ray
-    sign: Sign
 
 
 class TuneOptions(SearchOptions):

@@ -100,7 +100,6 @@ class RunConfig:
     workers: str = ""  # a file that says how to reach them; empty: they are of this machine
     ray: str = ""  # the address of a Ray cluster whose workers are used; "local": one of this machine alone
     ceilings: bool = _open(False)  # those stored of the device are used where the cache of timings is not
-    sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
     @property

@@ -61,7 +61,6 @@ class OtherSettings(TypedDict, total=False):
     sandbox: str | None  # of workers: auto, required or off
     workers: str | None  # a file that says how to reach those of other hosts
     ray: str | None  # the address of a Ray cluster whose workers are used
-    sign: str | None  # certificates, with this key: ssh:FILE or minisign:FILE
 
 
 def settings(

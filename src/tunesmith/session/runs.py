@@ -31,7 +31,7 @@ from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import certificates, library, machine, problems, signing
+from tunesmith.session import certificates, library, machine, problems
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
@@ -86,7 +86,6 @@ def _begun(
     priors: Priors,
     sources: Sources,
 ) -> Run:
-    signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
@@ -268,7 +267,6 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
 def _continue(
     folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, known: Known
 ) -> Run:
-    signing.signing_key(config.sign)
     local, templates, posts = known or (None, None, ())
     journal = folder.journal()
     records = list(journal.read())  # by the journal that goes on from there
