@@ -81,9 +81,8 @@ class Started:
     notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
     salt: int = 0  # drawn for this run: values of its cases follow from it as well; 0: from the seed alone
     protection: Protection | None = None  # of workers, as this machine had it; None: an older run
-    # Templates given that a model once wrote: name, empty the first one's, -> author. None: an older run
-    # that does not say.
-    authors: tuple[tuple[str, str], ...] | None = None
+    # Templates given that a model once wrote: name, empty the first one's, -> author.
+    authors: tuple[tuple[str, str], ...] = ()
     weights: tuple[tuple[str, float], ...] = ()  # of the workloads; empty: equal, or an older run
 
 

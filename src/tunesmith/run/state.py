@@ -12,7 +12,6 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run import outcome as oc
-from tunesmith.run.authors import with_author
 from tunesmith.run.dialogue import Exchange, Lost, Role, Usage
 from tunesmith.run.growing import Grown, keyed
 from tunesmith.run.outcome import Outcome, Trial
@@ -285,9 +284,8 @@ def apply(state: State, record: ev.Recorded) -> State:
             state = _with(state, decided_at=record.at, decided_after=len(state.asked), decided_used=used)
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
-            drafted, number = with_author(event, state.started, state.under_way), len(state.decided) - 1
-            own = (event.candidate, event.template, event.parent)
-            new = Candidate(*own, drafted=drafted, round=number, branch=event.branch)
+            own, number = (event.candidate, event.template, event.parent), len(state.decided) - 1
+            new = Candidate(*own, drafted=event, round=number, branch=event.branch)
             return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
             return _settled(_with(state, declined=(*state.declined, (len(state.decided) - 1, event))))
