@@ -3,7 +3,7 @@
     python -m benchmarks.experiment FOLDER... [--out FILE]
 
 FOLDER holds folders of `tunesmith compare` (compare.json), at any depth. Their runs are read from their
-journals and counted together, arm by arm; an arm with other settings (`--drafts 3`) is one of its own.
+journals and counted together, arm by arm; an arm with other settings (`--moves none`) is one of its own.
 Intervals are by a bootstrap over problems and repeats with a fixed seed. Nothing is built, run or asked.
 """
 

@@ -225,9 +225,9 @@ def asked_again(folder: Path) -> Iterator[Request]:
     state = State()
     for record in own.journal().read():
         if isinstance(record.event, Requested):
-            role, branch = record.event.request.role, record.event.request.branch
+            role = record.event.request.role
             # One conversation goes on from what it was asked then: it is its own prefix.
-            if role != SINGLE and not state.this_turn(role, branch):
+            if role != SINGLE and not state.this_turn(role):
                 found = _asked_now(talk, state, role)
                 if found is not None and found.role == role:
                     yield found

@@ -217,11 +217,10 @@ def state_of(
     *outcomes: Outcome | Verified | Event,
     original: Mapping[str, float] | None = None,
     settings: Settings | None = None,
-    authors: tuple[tuple[str, str], ...] | None = None,
 ) -> State:
     """The state after these, on top of a start, a baseline and an admitted template."""
     first: list[Event] = [
-        replace(started(settings), authors=authors),
+        started(settings),
         baseline(original or {"small": 1.0, "wide": 1.0}),
         Admitted("t", 12, 12),
     ]

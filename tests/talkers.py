@@ -20,7 +20,7 @@ class Scripted:
     name: str = "scripted"
     asked: list[Request] = field(default_factory=list)
     tried: dict[int, int] = field(default_factory=dict)
-    at_once: bool = True  # else it is asked in a thread of its own, where several are
+    at_once: bool = True  # else it is asked in a thread of its own
 
     def after(self, records: Sequence[Recorded]) -> Scripted:
         """As it is after a run was killed there: what failed before is not tried again."""
@@ -45,12 +45,6 @@ def plan(decision: str = "refactor", **more: object) -> str:
         else {"why": "done"}
     )
     return json.dumps({"decision": decision, **why, **more})
-
-
-def plans(*what: str, **more: object) -> str:
-    """One for each that is named."""
-    each = [{"why": f"because of {one}", "what": one} for one in what]
-    return json.dumps({"decision": "refactor", "why": "several ways", "plans": each, **more})
 
 
 def file(text: str) -> str:

@@ -324,14 +324,13 @@ def resume(
     wait: bool | None = None,
     record: str | None = None,
     sandbox: str | None = None,
-    sign: str | None = None,
     workers: str | None = None,
     ray: str | None = None,
     model: str | None = None,
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here. `model`:
     the run's own, of one that was not begun here."""
-    own: OtherSettings = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
+    own: OtherSettings = {"wait": wait, "record": record, "sandbox": sandbox}
     own |= {"workers": workers, "ray": ray}
     config = settings(**own, model=model)
     folder = run.folder if isinstance(run, Run) else path_of(run)
@@ -359,7 +358,6 @@ def verify(
     certificate: RunLike,
     *,
     rerun: bool = False,
-    allowed_signers: PathName | None = None,
     device: str | None = None,
     listener: ListenerLike | None = None,
 ) -> CertificateCheck:
@@ -371,7 +369,6 @@ def verify(
             settings(device=device),
             listener_of(listener),
             rerun=rerun,
-            allowed=path_of(allowed_signers),
         )
 
 

@@ -16,7 +16,7 @@ from tests.talkers import Scripted, file, plan
 from tunesmith.agents import handing
 from tunesmith.agents.prompting import PlanReply, Unusable
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Decided, Direction, Drafted, Event, Recorded, Settings
+from tunesmith.run.events import Decided, Drafted, Event, Recorded, Settings
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 from tunesmith.run.state import apply, fold
 from tunesmith.session.problems import load_problem
@@ -31,8 +31,8 @@ def a_plan(**more: object) -> PlanReply:
 
 
 def test_a_plan_for_both() -> None:
-    found = handing.handed_direction(a_plan(moves=("wide", "wide")), MOVES, writes=True)
-    assert found == Direction("both", "Keep the row.", ("wide",), "", None, handed=True)
+    found = handing.handed(a_plan(moves=("wide", "wide")), MOVES, writes=True)
+    assert found == Decided("refactor", "both", ("wide",), what="Keep the row.", handed=True)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_a_plan_for_both() -> None:
     ],
 )
 def test_a_plan_that_lacks_one_of_the_two(more: dict[str, object], words: str) -> None:
-    found = handing.handed_direction(a_plan(**more), MOVES, writes=True)
+    found = handing.handed(a_plan(**more), MOVES, writes=True)
     assert isinstance(found, Unusable)
     assert words in found.reason
-    assert isinstance(handing.handed_direction(a_plan(), MOVES, writes=False), Unusable)
+    assert isinstance(handing.handed(a_plan(), MOVES, writes=False), Unusable)
 
 
 def test_planners_are_told_only_where_both_are_there() -> None:

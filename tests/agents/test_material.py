@@ -164,8 +164,6 @@ def test_the_best_in_the_mean_is_shown_at_each_workload_beside_the_best_there() 
 def test_planners_are_told_the_share_of_the_next_search() -> None:
     state = state_of(settings=Settings(evals=120, rounds=3))
     says(material.left_words(state), "3 at most", "120 evaluations left", "next template's search gets 40")
-    several = state_of(settings=Settings(evals=120, rounds=3, drafts=3))
-    says(material.left_words(several), "120 evaluations left", "the next round's 3 templates share 40")
 
 
 def test_a_slow_rate_is_told_too() -> None:

@@ -132,8 +132,6 @@ def test_completion(tmp_path: Path, line: str, known: list[str]) -> None:
         (["tune", "p", "--evals", "many", "--json"], "--evals"),
         (["tune", "p", "--time", "nan"], "--time"),
         (["tune", "p", "--seed", "-1"], "--seed"),
-        (["tune", "p", "--drafts", "0"], "drafts must be at least 1, got 0\nhint: give --drafts 1 or more"),
-        (["tune", "p", "--drafts", "100"], "at most 16, got 100\nhint: give --drafts 16 or less"),
         (["tune", "p", "--device-seconds", "-1"], "got -1.0\nhint: give --device-seconds 0 or more"),
         (["check", "p", "--unknown"], "--unknown"),
         (["report", "a", "b"], "b"),

@@ -82,7 +82,6 @@ library = true
 record = "../recorded"
 cache_dir = "../cached"
 library_dir = "../library"
-sign = "ssh:key"
 seed = 3
 """
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "-c", "echo hosts >> {mark}"]\n'
@@ -213,7 +212,7 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trapped]:
         program = folder / "trap"
         program.write_text(f"#!/bin/sh\necho program >> {mark}\n")
         program.chmod(0o755)
-        for name in ("git", "cc", "g++", "oclgrind", "compute-sanitizer", "ssh-keygen"):
+        for name in ("git", "cc", "g++", "oclgrind", "compute-sanitizer"):
             os.link(program, folder / name)
         (folder / "tunesmith.toml").write_text(SETTINGS.format(port=port))
         (folder / "hosts.toml").write_text(HOSTS.format(mark=mark))

@@ -70,7 +70,7 @@ class TestKept:
             made = LibraryAuthor(own, Others()).write(Refactoring((KEPT.mark,)), a_problem(), DEVICE)
             assert isinstance(made, Written)
             assert made.author == author
-        assert KEPT.author == UNKNOWN_AUTHOR, "older runs do not say"
+        assert KEPT.author == UNKNOWN_AUTHOR, "where nobody says"
 
     def test_values_that_are_wrong_here_are_forbidden_in_it(self) -> None:
         task = Refactoring((KEPT.mark,), (("VEC", 4),), "VEC=4 is wrong")

@@ -103,7 +103,6 @@ def test_one_model_in_all_roles(text: str, one: str) -> None:
             "planner=expert,author=anthropic:m,tester=openai:a#high",
             "planner=expert,author=anthropic:m#low,tester=openai:a#high",
         ),
-        ("author=openai:a+anthropic:b#high", "author=openai:a#low+anthropic:b#high"),
     ],
 )
 def test_an_effort_for_all_leaves_those_that_have_their_own(text: str, found: str) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from tests.drafts import a_draft
 from tests.run.test_loop import MemoryTexts
-from tests.samples import DEVICE, TEMPLATE, a_problem, a_template, started, state_of
+from tests.samples import DEVICE, TEMPLATE, a_problem, a_template, started
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode, encode
-from tunesmith.run.authors import UNKNOWN_AUTHOR, author_of
+from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates, draft_name, inherited, rows_for
-from tunesmith.run.events import Decided, Drafted
+from tunesmith.run.events import Drafted
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 
@@ -72,36 +72,9 @@ def test_given_ones_that_a_model_once_wrote_are_vetted_too() -> None:
     assert [found.of(Candidate(name, digest)).is_foreign for name in ("", "2", "3")] == [True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("said", "first", "beside"),
-    [
-        ({"authors": ()}, "", ""),
-        ({"authors": (("2", "a model"),), "origin": "run x on y"}, "", "a model"),
-        ({}, "", ""),
-        ({"origin": "template t.cl"}, "", ""),
-        ({"origin": "run x on y"}, UNKNOWN_AUTHOR, UNKNOWN_AUTHOR),
-        ({"origin": "x of the library, on y"}, UNKNOWN_AUTHOR, UNKNOWN_AUTHOR),
-        ({"origin": "run x on y", "files": (("template-header:own.h", "d"),)}, "", UNKNOWN_AUTHOR),
-    ],
-)
-def test_an_older_run_that_does_not_say_who_wrote_may_have_a_models(
-    said: dict[str, object], first: str, beside: str
-) -> None:
-    own = replace(started(), **said)  # type: ignore[arg-type]
-    assert (author_of(own, ""), author_of(own, "2")) == (first, beside)
-
-
-def test_an_older_run_that_began_from_the_library_may_have_a_models() -> None:
-    stored, drafted = Decided("refactor", "", ("library:scale-1", "lanes")), Drafted("1", "", "t", ("lanes",))
-    assert author(state_of(stored, drafted)) == UNKNOWN_AUTHOR
-    assert author(state_of(stored, drafted, authors=())) == "", "the expert's"
-    assert author(state_of(Decided("refactor", "", ("lanes",)), drafted)) == ""
-
-
-def author(state: State) -> str:
-    own = state.candidate("1").drafted
-    assert own is not None
-    return own.author
+def test_a_run_says_who_wrote_what_it_was_given() -> None:
+    own = replace(started(), authors=(("2", "a model"),), origin="run x on y")
+    assert (author_of(own, ""), author_of(own, "2")) == ("", "a model")
 
 
 def test_a_text_that_is_no_template_is_refused_each_time_it_is_asked_for() -> None:

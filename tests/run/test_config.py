@@ -149,8 +149,6 @@ def test_no_builders_means_that_the_device_decides(tmp_path: Path) -> None:
         ("time = nan", "time must be at least 0"),
         ("seed = -1", "seed must be at least 0"),
         ("builders = -1", "builders must be at least 0"),
-        ("drafts = 0", "drafts must be at least 1, got 0"),
-        ("drafts = 100", "drafts must be at most 16, got 100"),
     ],
 )
 def test_what_the_file_must_not_say(tmp_path: Path, text: str, words: str) -> None:

@@ -19,7 +19,7 @@ def talked(*said: Said) -> tuple[list[Replied | Unanswered], list[float]]:
     conversation = Conversation({"author": Scripted({1: said})}, pauses.append)
     found: list[Replied | Unanswered] = []
     while True:
-        found.append(conversation.answer([Exchange(REQUEST, 0, 0, attempts=len(found))]))
+        found.append(conversation.answer(Exchange(REQUEST, 0, 0, attempts=len(found))))
         last = found[-1]
         if isinstance(last, Replied) or last.final:
             return found, pauses
@@ -42,7 +42,7 @@ def test_a_model_that_was_given_up_is_not_waited_for_as_long_again() -> None:
 
     def final(attempts: int, *before: Exchange) -> bool:
         open_one = Exchange(REQUEST, 0, 0, attempts=attempts)
-        found = Conversation(models).answer([open_one], (*before, open_one))
+        found = Conversation(models).answer(open_one, (*before, open_one))
         assert isinstance(found, Unanswered)
         return found.final
 
@@ -57,7 +57,7 @@ def test_what_lasts_is_not_tried_again() -> None:
 
 
 def test_a_role_that_nobody_plays() -> None:
-    found = Conversation().answer([Exchange(REQUEST, 0, 0)])
+    found = Conversation().answer(Exchange(REQUEST, 0, 0))
     assert found == Unanswered(1, "no model plays the author here", True, 1, True)
 
 
@@ -73,5 +73,5 @@ def test_a_key_that_is_elsewhere_is_waited_for() -> None:
             raise BadInput("it needs a key", hint="export it")
 
     with pytest.raises(WaitingForModel, match="request 1 cannot be sent from here: it needs a key") as caught:
-        Conversation({"author": Keyless({})}).answer([Exchange(REQUEST, 0, 0)])
+        Conversation({"author": Keyless({})}).answer(Exchange(REQUEST, 0, 0))
     assert (caught.value.exit_code, caught.value.hint) == (4, "export it")

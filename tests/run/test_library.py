@@ -25,7 +25,6 @@ from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Stopped
 from tunesmith.run.library import (
@@ -46,7 +45,6 @@ from tunesmith.run.library import (
     signature_of,
     timings_of,
     united,
-    with_author,
     with_past,
 )
 from tunesmith.run.state import State
@@ -197,13 +195,6 @@ def test_what_a_model_wrote_is_a_models_for_ever() -> None:
     assert templates.on(DEVICE).given == templates.given
     (again,) = entries_of(OWN, won(), templates, {}, "2026-11-15T10:00:00+00:00", "runs/scale-2")
     assert again.author == "a model"
-
-
-def test_an_older_entry_that_names_nobody_may_be_a_models() -> None:
-    assert with_author(an_entry(format=1)) == an_entry(author=UNKNOWN_AUTHOR)
-    assert with_author(an_entry(format=1, author="a model")).author == "a model"
-    assert with_author(an_entry(format=1, headers=(("own.h", ""),))).author == "", "no model has headers"
-    assert with_author(an_entry()).author == ""
 
 
 def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:

@@ -66,8 +66,8 @@ class WatchedTalk(TalkingRun):
         return replace(found, conversation=replace(found.conversation, inbox=self))
 
     def waiting(self) -> Sequence[RunInstruction]:
-        opened = [e.request.number for e in fold(self.journal.read()).open_requests]
-        if self.number in opened:
+        opened = fold(self.journal.read()).open_request
+        if opened is not None and opened.request.number == self.number:
             self.inbox.given = [(0, self.given)]
         return self.inbox.waiting()
 
@@ -93,7 +93,8 @@ def test_stop_is_heard_and_the_run_goes_on_as_it_would_have(number: int, over: t
     run = a_watched_run(STOP, number, over)
     state = run.go()
     assert state.stopped is None
-    assert [e.request.number for e in state.open_requests] == [number]
+    assert state.open_request is not None
+    assert state.open_request.request.number == number
     assert kinds_of(run)[-2:] == ["Requested", "Instructed"]
     assert run.inbox.dropped == [STOP.id]
     again = a_run(SCRIPT, records=run.journal.records, kept=run.texts)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from tunesmith.run.chain import UNCHAINED, head_of
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Timing, sittings_interval
 from tunesmith.run.store import CERTIFICATE, JOURNAL
-from tunesmith.session import certificates, signing
+from tunesmith.session import certificates
 from tunesmith.session.comparison import journal_facts
 from tunesmith.text import sha256
 
@@ -356,86 +355,3 @@ class TestRerun:
         claimed = [claim.config for claim in certificate_of(tmp_path / "run").claims]
         assert [w.measured is not None for w in checked.workloads] == [c is not None for c in claimed]
         assert contents(tmp_path / "run") == before
-
-
-class TestSigned:
-    @pytest.fixture
-    def key(self, tmp_path: Path) -> Path:
-        if shutil.which("ssh-keygen") is None:
-            pytest.skip("ssh-keygen is not installed")
-        return made_key(tmp_path / "key")
-
-    def test_with_ssh(self, run: Path, key: Path, tmp_path: Path) -> None:
-        allowed = tmp_path / "allowed"
-        allowed.write_text(f"me@example.org {key.with_suffix('.pub').read_text()}")
-        says(tunesmith.verify(run).signature, "not signed")
-        found = tunesmith.verify(run, allowed_signers=allowed)
-        assert not found.holds
-        before = contents(run)
-        tunesmith.resume(run, sign=f"ssh:{key}")
-        assert set(contents(run)) - set(before) == {Path(f"{CERTIFICATE}.sig")}
-        assert contents(run)[Path(CERTIFICATE)] == before[Path(CERTIFICATE)]
-        assert tunesmith.verify(run).holds
-        found = tunesmith.verify(run, allowed_signers=allowed)
-        assert found.holds
-        says(found.signature, "me@example.org")
-        allowed.write_text(f"me@example.org {made_key(tmp_path / 'other').with_suffix('.pub').read_text()}")
-        assert not tunesmith.verify(run, allowed_signers=allowed).holds
-        (run / CERTIFICATE).write_bytes((run / CERTIFICATE).read_bytes() + b"\n")
-        found = tunesmith.verify(run)
-        assert not found.holds
-        says(found.faults, "signature")
-
-    def test_nobody_is_asked_for_a_password(self, run: Path, tmp_path: Path, key: Path) -> None:
-        locked = made_key(tmp_path / "locked", "a password")
-        ended = command(tmp_path, "resume", "run", "--sign", f"ssh:{locked}", timeout=60)
-        assert ended.code == 2
-        says(ended.err, "not signed", "ssh-keygen")
-        assert not (run / f"{CERTIFICATE}.sig").exists()
-
-    @pytest.mark.parametrize("named", ["ssh", "ssh:", "gpg:key", "ssh:nowhere"])
-    def test_a_key_that_cannot_sign_is_refused_before_the_run(self, tmp_path: Path, named: str) -> None:
-        with pytest.raises(BadInput) as caught:
-            tunesmith.tune(built(), template=template(tmp_path), out=tmp_path / "run", sign=named)
-        assert caught.value.hint
-        assert not (tmp_path / "run").exists()
-
-    def test_with_minisign(self, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Its command line, as a stand-in for it sees it."""
-        tool = tmp_path / "bin" / "minisign"
-        tool.parent.mkdir()
-        tool.write_text(
-            "#!/bin/sh\n"
-            'case "$1" in\n'
-            '  -S) cat "$3" "$5" > "$7";;\n'
-            '  -V) cat "$4" "$6" | cmp -s - "$8" || { echo bad >&2; exit 1; };;\n'
-            "esac\n"
-        )
-        tool.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
-        key, other = tmp_path / "key", tmp_path / "other"
-        key.write_text("one")
-        other.write_text("two")
-        tunesmith.resume(run, sign=f"minisign:{key}")
-        found = tunesmith.verify(run)
-        assert found.holds
-        says(found.signature, "not checked")
-        assert tunesmith.verify(run, allowed_signers=key).holds
-        assert not tunesmith.verify(run, allowed_signers=other).holds
-
-    def test_a_tool_that_hangs(self, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        tool = tmp_path / "bin" / "minisign"
-        tool.parent.mkdir()
-        tool.write_text("#!/bin/sh\nexec sleep 60\n")
-        tool.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
-        monkeypatch.setattr(signing, "SECONDS", 0.3)
-        (tmp_path / "key").write_text("one")
-        with pytest.raises(BadInput, match="took longer"):
-            tunesmith.resume(run, sign=f"minisign:{tmp_path / 'key'}")
-
-
-def made_key(path: Path, password: str = "") -> Path:
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", password, "-C", "", "-f", str(path)]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    return path

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.agents import directions, task
-from tunesmith.agents.prompting import PromptPart, Unusable, fenced
+from tunesmith.agents import task
+from tunesmith.agents.prompting import PlanReply, PromptPart, Unusable, fenced
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.run.events import Decided, Direction
+from tunesmith.run.events import Decided
 from tunesmith.run.ports import Author, Catalogue, Declined, Refactoring
 
 EXPERT = "expert"  # as the base of a plan
@@ -25,7 +25,7 @@ def expert_words(moves: Catalogue, writes: bool) -> str:
     )
 
 
-def handed_direction(plan: directions.AnyPlan, moves: Catalogue, writes: bool) -> Direction | Unusable:
+def handed(plan: PlanReply, moves: Catalogue, writes: bool) -> Decided | Unusable:
     """Of a plan that has the program's template changed by the author."""
     if not writes:
         return Unusable(f"`base` is {EXPERT!r}, and nobody here writes by words: leave `base` out")
@@ -36,7 +36,7 @@ def handed_direction(plan: directions.AnyPlan, moves: Catalogue, writes: bool) -
         fault = f"with `base` {EXPERT!r} a plan has `moves`, for the program, and `what`, for the author"
         return Unusable(f"{fault}: one of them is empty")
     chosen = tuple(dict.fromkeys(plan.moves))
-    return Direction(plan.why, plan.what, chosen, "", plan.expected_gain, handed=True)
+    return Decided("refactor", plan.why, chosen, what=plan.what, expected=plan.expected_gain, handed=True)
 
 
 def handed_parts(

@@ -307,13 +307,6 @@ def round_parts(problem: Problem, state: State) -> list[PromptPart]:
 
 
 def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
-    lines = [] if one.branches else _round_lines(one, word)
-    for place, branch in enumerate(one.branches, 1):
-        lines += [f"Draft {place} of {len(one.branches)}, side by side:", *_round_lines(branch, word)]
-    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
-
-
-def _round_lines(one: RoundReport, word: str) -> list[str]:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
     lines += ["Only to rewrite the kernel plainly, for a program to read"] if one.plain else []
@@ -323,7 +316,8 @@ def _round_lines(one: RoundReport, word: str) -> list[str]:
         if word == "template" or draft.status == "rejected":
             lines.append(f"{word.title()} {draft.template}: {status}. {shortened(draft.why)}".rstrip())
     after = f" after {counted(one.evaluations, 'evaluation')}" if word == "template" else ""
-    return [*lines, f"Result{after}: {shortened(one.verdict)}"]
+    lines.append(f"Result{after}: {shortened(one.verdict)}")
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
 
 
 def left_words(state: State) -> str:
@@ -333,11 +327,8 @@ def left_words(state: State) -> str:
     rounds += f", {most} at most" if most is not None else ""
     words = [rounds]
     if evals is not None:
-        share, drafts = next_share(state), state.settings.drafts
-        whose = (
-            "the next template's search gets" if drafts == 1 else f"the next round's {drafts} templates share"
-        )
-        gets = "" if share is None else f", of which {whose} {share}"
+        share = next_share(state)
+        gets = "" if share is None else f", of which the next template's search gets {share}"
         words.append(f"{counted(evals, 'evaluation')} left for searches{gets}")
     return "; ".join([*words, *still_left(state)])
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import directions, prompting, task
-from tunesmith.agents.prompting import PromptPart, Unusable
+from tunesmith.agents import prompting, task
+from tunesmith.agents.prompting import PlanReply, PromptPart, Unusable
 from tunesmith.agents.roles import ModelAuthor, ModelPlanner
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Question
-from tunesmith.run.events import Decided, Direction
+from tunesmith.run.events import Decided
 from tunesmith.run.plain import plain_problem, problem_of
 from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Refactoring, Written
 from tunesmith.run.state import State
@@ -60,7 +60,7 @@ class PlainKernels:
             "the program reads it, moves are made on it, and need no author."
         )
 
-    def direction(self, plan: directions.AnyPlan, state: State) -> Direction | Unusable:
+    def decision(self, plan: PlanReply, state: State) -> Decided | Unusable:
         if plan.moves:
             return Unusable(
                 f"with `base` {PLAIN!r} the kernel is only rewritten: `moves` come in a later round"
@@ -69,7 +69,7 @@ class PlainKernels:
             return Unusable(f"template {kernel.id} is the plain kernel already: name `moves` to make on it")
         if state.settings.moves == "none":
             return Unusable(f"`base` is {PLAIN!r}, and no moves are offered here that it could be for")
-        return Direction(plan.why, plan.what, (), "", plan.expected_gain, plain=True)
+        return Decided("refactor", plan.why, what=plan.what, expected=plan.expected_gain, plain=True)
 
     def fault(self, template: Template) -> str | None:
         """Why a plain rewrite would not help, in the expert's words."""
@@ -122,11 +122,9 @@ class PlainingAuthor(ModelAuthor):
             task.tested_part(self.problem, state),
         ]
 
-    def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
-        plan = [f"Why: {decision.reason}", f"Mind: {decision.what}" if decision.what else ""]
-        return [
-            PromptPart("The plan", "\n".join(filter(None, [*plan, *directions.beside_words(state, branch)])))
-        ]
+    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
+        plan = [f"Why: {decision.reason}", *([f"Mind: {decision.what}"] if decision.what else [])]
+        return [PromptPart("The plan", "\n".join(plan))]
 
 
 @dataclass(frozen=True)
@@ -147,14 +145,14 @@ class PlainAuthor(ModelAuthor):
 
     kernels: PlainKernels = field(kw_only=True)
 
-    def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         if decision.plain:
-            return self._plaining.write(state, decision, branch)
+            return self._plaining.write(state, decision)
         kernel, expert = state.plain_kernel, self.expert
         if kernel is not None and expert is not None:
             expert = OnPlain(expert, problem_of(self.problem, self.templates, kernel))
         now = replace(self, catalogue=lambda: self.kernels.catalogue(state), expert=expert)
-        return ModelAuthor.write(now, state, decision, branch)
+        return ModelAuthor.write(now, state, decision)
 
     def plain_fault(self, template: Template) -> str | None:
         return self._plaining.faults(template) or self.kernels.fault(template)
@@ -169,7 +167,6 @@ class PlainAuthor(ModelAuthor):
             self.name,
             self.signature,
             concrete=True,
-            others=self.others,
         )
 
 
@@ -186,14 +183,8 @@ class PlainPlanner(ModelPlanner):
     def _colleague_words(self, state: State) -> str:
         return " ".join(filter(None, [super()._colleague_words(state), self.kernels.words(state)]))
 
-    def _direction(self, plan: directions.AnyPlan, state: State) -> Direction | Unusable:
-        return self.kernels.direction(plan, state) if plan.base == PLAIN else super()._direction(plan, state)
-
-    def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
-        found = super()._decision(plan, state)
-        if isinstance(found, Decided) and sum(own.plain for own in found.plans) > 1:
-            return Unusable(f"one plan of a round may have `base` {PLAIN!r}: the others go on without it")
-        return found
+    def _refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
+        return self.kernels.decision(plan, state) if plan.base == PLAIN else super()._refactoring(plan, state)
 
 
 @dataclass(frozen=True)
@@ -206,7 +197,7 @@ class PlainFirst:
 
     def decide(self, state: State) -> Decided | Question:
         is_waiting = any(c.status == "admitted" for c in state.candidates)
-        if not is_waiting and not any(decided.asks_plain for decided in state.decided):
+        if not is_waiting and not any(decided.plain for decided in state.decided):
             return Decided("refactor", ASKED_FOR, plain=True)
         found = self.then.decide(state)
         if isinstance(found, Question) or found.decision != "refactor":

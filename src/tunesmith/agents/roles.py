@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import directions, handing, material, prompting, task
+from tunesmith.agents import handing, material, prompting, task
 from tunesmith.agents.prompting import (
     REPAIRS,
     NoAnswer,
+    PlanReply,
     PromptPart,
     Unusable,
     of_role,
@@ -25,10 +26,11 @@ from tunesmith.problem.vetting import foreign_fault
 from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply
-from tunesmith.run.events import Decided, Direction
+from tunesmith.run.events import Decided
 from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Written
 from tunesmith.run.rounds import leader
 from tunesmith.run.state import Candidate, State
+from tunesmith.text import counted
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them
@@ -120,22 +122,20 @@ class ModelAuthor:
     name: str  # of the model
     signature: SignatureFaults
     concrete: bool = False  # whether it writes kernels without parameters
-    others: tuple[str, ...] = ()  # names of the models, where several write: by branch
     expert: Author | None = None  # who applies moves, where there is such a one
 
-    def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         found = settled(
             "author",
-            state.this_turn("author", branch),
+            state.this_turn("author"),
             state.settings.repairs,
             prompting.read_kernel if self.concrete else prompting.read_file,
-            lambda: self._first(state, decision, branch),
-            state.drafts(branch),
+            lambda: self._first(state, decision),
+            state.drafts(),
         )
         if isinstance(found, NoAnswer):
             return Declined(str(found))
-        author = self.others[branch % len(self.others)] if self.others else self.name
-        return Written(found, decision.moves, author=author) if isinstance(found, str) else found
+        return Written(found, decision.moves, author=self.name) if isinstance(found, str) else found
 
     def faults(self, template: Template) -> str | None:
         """Why what a model wrote may not be built, or callers could not call it."""
@@ -149,13 +149,13 @@ class ModelAuthor:
             )
         return foreign_fault(self.problem, template) or self.signature(template)
 
-    def _first(self, state: State, decision: Decided, branch: int) -> Question:
+    def _first(self, state: State, decision: Decided) -> Question:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
-        turn, before = state.this_turn("author", branch), state.written(branch)
+        turn, before = state.this_turn("author"), state.written
         rejected = before[-1].rejected if before else None
         if turn and rejected is not None and (reply := turn[-1].reply) is not None:
             return prompting.again(turn[0].request, reply, shortened(rejected.reason, 6000))
-        parts, now = self._stable(state), self._parts(state, decision, branch)
+        parts, now = self._stable(state), self._parts(state, decision)
         return of_role("author", self.prompt, parts, "file", self._example(), now)
 
     def _example(self) -> str:
@@ -169,7 +169,7 @@ class ModelAuthor:
             task.tested_part(self.problem, state),
         ]
 
-    def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
+    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
         evals = None if self.concrete else share_of(state).evals
@@ -179,8 +179,7 @@ class ModelAuthor:
             f"The best that is right so far is {noun(state.settings)} {best.id}."
             if best and best is not base
             else "",
-            *directions.beside_words(state, branch),
-            directions.search_words(state, evals),
+            "" if evals is None else f"The search of your template has {counted(evals, 'evaluation')}.",
         ]
         return [
             *material.round_parts(self.problem, state),
@@ -262,22 +261,19 @@ class ModelPlanner(PlanningModel):
     def decide(self, state: State) -> Decided | Question:
         if any(c.status == "admitted" for c in state.candidates):
             return self.expert.decide(state)
-        drafts = state.settings.drafts
 
         def read(reply: Reply) -> Decided | Unusable:
-            plan = read_json(reply, directions.SeveralReply if drafts > 1 else prompting.PlanReply)
+            plan = read_json(reply, PlanReply)
             return plan if isinstance(plan, Unusable) else self._decision(plan, state)
 
         def example() -> str:
-            one = prompting.plan_example(self.catalogue().available, self.writes)
-            return directions.several(one) if drafts > 1 else one
+            return prompting.plan_example(self.catalogue().available, self.writes)
 
         who = "An author is there for plans in words, a program for moves."
         who = who if self.writes else "Only moves are possible: nobody writes by words."
         is_without = state.settings.moves == "none" and self.writes
         who = "An author is there for plans in words; no moves are offered." if is_without else who
-        both, several = self._colleague_words(state), directions.several_words(drafts, "template")
-        who = " ".join(filter(None, [who, both, several]))
+        who = " ".join(filter(None, [who, self._colleague_words(state)]))
 
         found = self._plan(
             state,
@@ -306,27 +302,17 @@ class ModelPlanner(PlanningModel):
         """How author and program may work together."""
         return handing.expert_words(self.catalogue(), self.writes)
 
-    def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
+    def _decision(self, plan: PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
         if plan.decision == "search":
             base = self._base(plan, state)
-            return base if isinstance(base, Unusable) else directions.further_search(plan, base, state)
-        drafts = state.settings.drafts
-        options = plan.options if isinstance(plan, directions.SeveralReply) else (plan,)
-        if fault := directions.too_many_plans(len(options), drafts):
-            return fault
-        found: list[Direction] = []
-        for option in options:
-            direction = self._direction(option, state)
-            if isinstance(direction, Unusable):
-                return direction
-            found.append(direction)
-        return directions.in_directions(plan.why, found, drafts)
+            return base if isinstance(base, Unusable) else _further_search(plan, base, state)
+        return self._refactoring(plan, state)
 
-    def _direction(self, plan: directions.AnyPlan, state: State) -> Direction | Unusable:
+    def _refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
         if plan.base == handing.EXPERT:
-            return handing.handed_direction(plan, self.catalogue(), self.writes)
+            return handing.handed(plan, self.catalogue(), self.writes)
         base = self._base(plan, state)
         if isinstance(base, Unusable):
             return base
@@ -336,9 +322,10 @@ class ModelPlanner(PlanningModel):
             return Unusable("nobody here writes by words: name moves, out of those that are available")
         if not plan.what.strip():
             return Unusable("`what` is empty: say what the author is to change, or name moves")
-        return Direction(plan.why, plan.what, (), base.id if base else "", plan.expected_gain)
+        own = base.id if base else ""
+        return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
-    def _base(self, plan: directions.AnyPlan, state: State) -> Candidate | Unusable | None:
+    def _base(self, plan: PlanReply, state: State) -> Candidate | Unusable | None:
         """None: the original. What was turned away is nobody's base."""
         if plan.base in ("", "best"):
             return leader(self.problem, state)
@@ -350,7 +337,7 @@ class ModelPlanner(PlanningModel):
         known = ", ".join(["original", *sound])
         return Unusable(f"`base` is {plan.base!r}; it can be: {known}, or empty for the best")
 
-    def _moves(self, plan: directions.AnyPlan, base: Candidate | None) -> Direction | Unusable:
+    def _moves(self, plan: PlanReply, base: Candidate | None) -> Decided | Unusable:
         moves = self.catalogue()
         if unknown := [name for name in plan.moves if name not in moves.available]:
             why = dict(moves.refused).get(unknown[0])
@@ -360,7 +347,17 @@ class ModelPlanner(PlanningModel):
         # Moves start from the original: a base has some of them, or is a model's, which has none.
         chosen = tuple(dict.fromkeys((*(base.moves if base else ()), *plan.moves)))
         own = base.id if base is not None and base.moves else ""
-        return Direction(plan.why, plan.what, chosen, own, plan.expected_gain, by_moves=True)
+        gain = plan.expected_gain
+        return Decided("refactor", plan.why, chosen, own, what=plan.what, expected=gain, by_moves=True)
+
+
+def _further_search(plan: PlanReply, base: Candidate | None, state: State) -> Decided | Unusable:
+    if base is None or base.searched is None:
+        return Unusable("there is no template to search further: refactor or stop")
+    if not base.searched.cut:
+        why = f"the search of template {base.id} has ended: {base.searched.reason}"
+        return Unusable(f"{why}; refactor or stop")
+    return share_of(state).search(plan.why, base.moves, base.id)
 
 
 @dataclass(frozen=True)
@@ -373,31 +370,24 @@ class RewritePlanner(PlanningModel):
         if (measure := to_measure(state)) is not None:
             return measure
         base = last_written(state) if state.settings.linear else leader(self.problem, state)
-        own, drafts = base.id if base else "", state.settings.drafts
+        own = base.id if base else ""
 
         def read(reply: Reply) -> Decided | Unusable:
-            kind = directions.SeveralRewrites if drafts > 1 else prompting.RewriteReply
-            plan = read_json(reply, kind)
+            plan = read_json(reply, prompting.RewriteReply)
             if isinstance(plan, Unusable):
                 return plan
             if plan.decision == "stop":
                 return Decided("finish", plan.why)
-            options = plan.options if isinstance(plan, directions.SeveralRewrites) else (plan,)
-            if fault := directions.too_many_plans(len(options), drafts):
-                return fault
-            if not all(one.what.strip() for one in options):
+            if not plan.what.strip():
                 return Unusable("`what` is empty: say what the author is to change")
-            found = [Direction(o.why, o.what, (), own, o.expected_gain) for o in options]
-            return directions.in_directions(plan.why, found, drafts)
+            return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
         def written() -> list[PromptPart]:
             every = [material.candidates_part(self.problem, state)] if state.candidates else []
             return [*self._text(state, base), *every]
 
-        words = f"{goes_on(base)} {directions.several_words(drafts, 'kernel')}".strip()
-        shape = directions.several(prompting.REWRITE) if drafts > 1 else prompting.REWRITE
         ideas = task.ideas_parts(state, self.catalogue)
-        found = self._plan(state, read, lambda: shape, lambda: ideas, written, words)
+        found = self._plan(state, read, lambda: prompting.REWRITE, lambda: ideas, written, goes_on(base))
         if not isinstance(found, NoAnswer):
             return found
         last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)

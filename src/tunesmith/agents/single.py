@@ -61,15 +61,15 @@ class SingleWriter(ModelAuthor):
     concrete: bool = True
     lessons: str = field(default="", kw_only=True)  # of earlier runs
 
-    def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
-        turn = state.this_turn(SINGLE, branch)
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
+        turn = state.this_turn(SINGLE)
         found: str | StopReply | Question | NoAnswer = prompting.settled(
             "model",
             turn,
             state.settings.repairs,
             read_turn,
             lambda: self._next(state, bool(turn)),
-            state.drafts(branch),
+            state.drafts(),
             lambda why: self._go_on(state, prompting.refusal(why, "turn")),
         )
         if isinstance(found, Question):
@@ -84,7 +84,7 @@ class SingleWriter(ModelAuthor):
 
     def _next(self, state: State, is_repair: bool) -> Question:
         """The first message, what the lab says of the last kernel, or why it has to be corrected."""
-        before = state.written(0)
+        before = state.written
         rejected = before[-1].rejected if before else None
         if is_repair and rejected is not None:
             why = shortened(rejected.reason, material.LONGEST_REASON)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tunesmith.capture.records import ARRAYS, CAPTURE, FORMAT, RAW, Capture, ModuleImage
+from tunesmith.capture.records import ARRAYS, CAPTURE, FORMAT, Capture, ModuleImage
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.files import explained, read_plain, write_whole
@@ -13,10 +13,6 @@ from tunesmith.text import sha256
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 AGAIN = "capture the program again: tunesmith capture -- PROGRAM"
-
-
-def is_capture(folder: Path) -> bool:
-    return (folder / CAPTURE).is_file() or (folder / RAW).is_dir()
 
 
 def read_capture(folder: Path) -> Capture:

@@ -310,7 +310,6 @@ _WHO = (
 )
 _MOVES = "The expert's, told to models: usual (to planners of templates), all (to all), none."
 _OFFERED = _names("tunesmith.run.config", "MOVES")
-_DRAFTS = "Templates or kernels of a round, in different directions, side by side; 1 by default."
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
 
@@ -336,7 +335,6 @@ Effort = Annotated[
 ]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
-Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
 RunsOwnModel = Annotated[
     str | None, typer.Option("--model", help="The run's own, where it was not begun here.")
 ]
@@ -397,7 +395,6 @@ class SearchOptions(PlaceOptions):
     sandbox: SandboxMode
     workers: Workers
     ray: Ray
-    sign: Sign
 
 
 class TuneOptions(SearchOptions):
@@ -412,7 +409,6 @@ class TuneOptions(SearchOptions):
     wait: Wait
     prompts: Prompts
     record: Record
-    drafts: Annotated[int | None, typer.Option(help=_DRAFTS)]
     plain: Annotated[bool | None, _switch("plain", "Have a model rewrite the kernel for the expert first.")]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(help="Refactorings at most.")]
@@ -431,7 +427,6 @@ class PlanOptions(TypedDict):
     evals: Annotated[int | None, typer.Option(help="Of each run; 400 by default.")]
     time: Annotated[float | None, typer.Option(help="Seconds of search, of each run.")]
     device_seconds: Annotated[float | None, typer.Option(help="That trials have the device, of each run.")]
-    drafts: Annotated[int | None, typer.Option(help="Of a round of template and rewrite.")]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(help="Of each run; 5 by default.")]
     tokens: Annotated[int | None, typer.Option(help="Of each run.")]

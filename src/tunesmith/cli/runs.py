@@ -18,7 +18,6 @@ from tunesmith.cli.console import (
     Record,
     SandboxMode,
     SearchOptions,
-    Sign,
     TuneOptions,
     Wait,
     Workers,
@@ -99,12 +98,11 @@ def resume(
     sandbox: SandboxMode = None,
     workers: Workers = None,
     ray: console.Ray = None,
-    sign: Sign = None,
     model: console.RunsOwnModel = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
-    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
+    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox}
     own |= {"workers": workers, "ray": ray, "model": model}
     from tunesmith.run.store import FLEET
 
@@ -183,17 +181,12 @@ def verify(
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Judge what it certifies again on this machine, with new seeds.")
     ] = False,
-    allowed_signers: Annotated[
-        Path | None, typer.Option(help="Whose signature counts: for ssh-keygen, or minisign's public key.")
-    ] = None,
     device: DeviceName = None,
     as_json: AsJson = False,
 ) -> None:
     """Check what a run's certificate claims: by its files anywhere, or by measuring it again."""
     with console.progress(as_json) as listener:
-        found = tunesmith.verify(
-            certificate, rerun=rerun, allowed_signers=allowed_signers, device=device, listener=listener
-        )
+        found = tunesmith.verify(certificate, rerun=rerun, device=device, listener=listener)
     if as_json:
         console.print_encoded(found)
     else:
@@ -202,8 +195,7 @@ def verify(
         lines = [f"fault            {fault}" for fault in found.faults]
         lines += [f"note             {note}" for note in found.notes]
         lines += [f"rule             {found.rule}"] if found.rule else []
-        told = (f"signature        {found.signature}", f"certificate      {found.verdict}")
-        console.show_lines([*lines, *told])
+        console.show_lines([*lines, f"certificate      {found.verdict}"])
     if not found.holds:
         raise typer.Exit(VERDICTS[found.verdict])
 

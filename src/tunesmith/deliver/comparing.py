@@ -48,7 +48,6 @@ class Arm:
     unused: str = ""
     talks: bool = True  # to a model
     linear: bool = False
-    drafts: bool = False  # whether a round can have several
 
 
 _NO_SEARCH = "nothing is searched: each kernel that is written is one evaluation"
@@ -57,8 +56,8 @@ _FROM_BEST = "a model plans and rewrites the kernel, from the best so far"
 _FROM_LAST = "a model rewrites the kernel, each time from the last one"
 _BY_EXPERT = "the built-in expert plans and writes templates, a searcher tunes them"
 _ARMS = (
-    Arm("template", "template", "a model plans and writes templates, a searcher tunes them", drafts=True),
-    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH, drafts=True),
+    Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
+    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH),
     Arm("rewrite-linear", "rewrite", _FROM_LAST, _NO_SEARCH, linear=True),
     Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
     Arm("expert", "template", _BY_EXPERT, _NO_MODEL, talks=False),
@@ -104,7 +103,7 @@ class ComparisonPlan:
     counters: bool = False
     prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is saved
     versions: tuple[tuple[str, str], ...] = ()
-    drafts: int = 1  # of a round, in the arms that can have several
+    drafts: int = 1  # of a round, where templates are written; in old comparisons several
     moves: str = "usual"  # of the expert's, what models are told
     format: int = FORMAT
 
@@ -177,7 +176,7 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
         if has != asked:
             found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
     for name, what in _LIMITS.items():
-        every = (one if name in ("repeats", "drafts") else one.budget for one in (plan, wanted))
+        every = (one if name in _OF_PLAN else one.budget for one in (plan, wanted))
         has, asked = (getattr(one, name) for one in every)
         if has != asked:
             found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
@@ -193,6 +192,7 @@ _OPTIONS |= {
     "counters": "use of counters",
     "moves": "offer of moves",
 }
+_OF_PLAN = ("repeats", "drafts")  # the other limits are of its budget
 _LIMITS = {
     "repeats": "repeat",
     "drafts": "draft",

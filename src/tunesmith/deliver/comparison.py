@@ -108,9 +108,7 @@ def _told_alike(plan: ComparisonPlan) -> list[str]:
     """What is not as usual, and for which arms."""
     lines = []
     if plan.drafts > 1:
-        several = [arm for arm in plan.arms if ARMS[arm].drafts]
-        who = listed(several) if several else "no arm"
-        lines.append(f"A round of {who} has up to {plan.drafts} drafts side by side, of others one.")
+        lines.append(f"A round of models has up to {plan.drafts} drafts side by side.")
     if plan.moves != "usual":
         to = "every model that plans" if plan.moves == "all" else "no model"
         lines.append(f"The expert's moves are told to {to}.")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from tunesmith.errors import BadInput
 from tunesmith.run.chain import is_broken
 from tunesmith.run.figures import Figure, mean_figure
-from tunesmith.run.outcome import BETWEEN
 from tunesmith.run.report import Report, WorkloadReport
 from tunesmith.run.store import DAMAGED
 from tunesmith.text import counted, named_values
@@ -168,8 +167,7 @@ def difference(before: Report, after: Report, before_name: str, after_name: str)
         raise BadInput(f"the two have no workload in common: {both}", where=after_name, hint=hint)
     same_device = (before.backend, before.device) == (after.backend, after.device)
     by_time = same_device and not _same_original(before, after)
-    slack = _slack(before), _slack(after)
-    rows = tuple(compared_workload(old[name], new[name], by_time, *slack) for name in shared)
+    rows = tuple(compared_workload(old[name], new[name], by_time) for name in shared)
     mean = mean_figure([Figure(row.ratio, *row.interval) for row in rows], [row.weight for row in rows])
     notes = _notes(before, after, old, new, same_device)
     notes += [f"the weight of {name} is not the same in both; the second run's counts" for name in changed]
@@ -183,22 +181,10 @@ def _same_original(before: Report, after: Report) -> bool:
     return before.digests.get("original source") == after.digests.get("original source")
 
 
-def _slack(report: Report) -> float:
-    """By which the intervals of a report that is older than `Report.interval` are too narrow: they cover one
-    sitting's samples, and the next sitting of the same kernel is as far away as this."""
-    return 1.0 if report.interval is not None else math.exp(3 * BETWEEN)
-
-
-def compared_workload(
-    old: WorkloadReport,
-    new: WorkloadReport,
-    by_time: bool = False,
-    old_slack: float = 1.0,
-    new_slack: float = 1.0,
-) -> WorkloadDifference:
+def compared_workload(old: WorkloadReport, new: WorkloadReport, by_time: bool = False) -> WorkloadDifference:
     ratio = new.speedup / old.speedup
-    low = _over(new.interval[0], old.interval[1]) / old_slack / new_slack
-    high = _over(new.interval[1], old.interval[0]) * old_slack * new_slack
+    low = _over(new.interval[0], old.interval[1])
+    high = _over(new.interval[1], old.interval[0])
     if by_time:
         shift = old.tuned_us / new.tuned_us / ratio
         ratio, low, high = ratio * shift, low * shift / DRIFT, high * shift * DRIFT

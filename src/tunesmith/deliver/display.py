@@ -81,33 +81,24 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             return event.sentence
         case ev.Baseline(outcome):
             return f"the original is right; it takes {_times(outcome)}"
-        case ev.Decided("refactor", reason, plans=plans):
-            several = f", {counted(len(plans), 'draft')} side by side" if len(plans) > 1 else ""
+        case ev.Decided("refactor", reason):
             number = sum(d.decision == "refactor" for d in state.decided)
-            return f"round {number}{several}: {first_line(reason)}"
-        case ev.Decided("search", reason, candidate=own):
-            if not state.has_several_plans:
-                return ""
-            from tunesmith.run.halving import round_search
-
-            found = round_search(state)
-            is_one_of = found is not None and len(found.templates) > 1 and own in found.searches
-            return first_line(reason) if is_one_of else ""
+            return f"round {number}: {first_line(reason)}"
         case ev.Steered():
             return change_text(state.prior_changes[-1])
         case ev.Decided("finish", reason):
             ended = "no further kernel" if is_concrete(state) else "search ended"
             return f"{ended}: {first_line(reason)}"
-        case ev.Drafted(candidate, moves=moves, author=author, branch=branch):
+        case ev.Drafted(candidate, moves=moves, author=author):
             by = f"by {author}" if author else ", ".join(moves) or "no moves"
             if state.plain_kernel is not None:
                 from tunesmith.run.plain import moves_on  # which few runs need
 
                 on = moves_on(state, state.candidates[-1])
                 by = by if on is None else f"{', '.join(moves)} on template {on.id}, the plain kernel"
-            return f"{word} {candidate} is written{_as_draft(state, branch)}: {by}"
-        case ev.Declined(reason, branch):
-            return f"no {word}{_as_draft(state, branch)}: {first_line(reason)}"
+            return f"{word} {candidate} is written: {by}"
+        case ev.Declined(reason):
+            return f"no {word}: {first_line(reason)}"
         case ev.Rejected(candidate, reason, again=again):
             then = "; asking for another" if again else ""
             return f"{word} {candidate} is turned away: {first_line(reason)}{then}"
@@ -168,12 +159,6 @@ def _instruction(event: ev.Instructed) -> str:
         return f"whoever watches asked {asked[event.what]}, which is refused: {first_line(event.refused)}"
     config = f": {event.config.label} is next" if event.config is not None else ""
     return f"whoever watches asks {asked[event.what]}{config}"
-
-
-def _as_draft(state: State, branch: int) -> str:
-    """Which of several it is that were decided on together; empty where there is one."""
-    plans = state.decided[-1].plans if state.decided else ()
-    return f", draft {branch + 1} of {len(plans)}" if len(plans) > 1 else ""
 
 
 def detail_line(event: ev.Event) -> str:

@@ -111,7 +111,7 @@ class ExperimentFigures:
 
 def arm_label(arm: str, plan: ComparisonPlan) -> str:
     """What a comparison with other settings has of an arm is another arm."""
-    parts = [f"{plan.drafts} drafts"] if plan.drafts > 1 and ARMS[arm].drafts else []
+    parts = [f"{plan.drafts} drafts"] if plan.drafts > 1 and ARMS[arm].talks else []
     parts += [f"moves {plan.moves}"] if plan.moves != "usual" and ARMS[arm].talks else []
     return ", ".join([arm, *parts])
 

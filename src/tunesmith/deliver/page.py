@@ -276,9 +276,7 @@ def _reasons(report: Report, kernel: PageKernel) -> KernelReasons:
     rounds = {0: LineReason("template", "it was given, and says itself why.")} if not kernel.steps else {}
     for number in (step.round for step in kernel.steps):
         told = next((r for r in report.rounds if r.number == number), None)
-        branches = told.branches or (told,) if told is not None else ()
-        kept = next((b for b in branches if b.kept), told)
-        words = f"{', '.join(kept.moves) or kept.author or 'a template'}. {kept.reason}" if kept else ""
+        words = f"{', '.join(told.moves) or told.author or 'a template'}. {told.reason}" if told else ""
         rounds[number] = LineReason(f"round {number}", words, "rounds" if told is not None else "")
     explained = next((e for e in report.explanations if e.config == kernel.config), None)
     effects = explained.params if explained is not None else ()

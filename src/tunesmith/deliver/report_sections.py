@@ -3,9 +3,6 @@ effect of each parameter, what did not work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 from tunesmith.deliver.report_parts import (
     Diff,
     Grid,
@@ -148,46 +145,30 @@ def _rounds(report: Report) -> list[Part]:
     """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
     parts: list[Part] = [strategy_words(report.strategy)] if report.noun == "kernel" else []
     rows = []
-    for called, r in _each_draft(report):
+    for r in report.rounds:
         base = f"{report.noun} {r.base}" if r.base else "the original"
         none = "no moves" if report.noun == "template" else "a kernel"
         how = ", ".join(r.moves) or (f"by {r.author}" if r.author else none)
         how = f"plainly, {how}" if r.plain else how
         how = one_line(f"{r.library} of the library" if r.library else how)
         figures = r.evaluations, ratio_text(r.speedup), ratio_text(r.gain), ratio_text(r.best)
-        rows.append((called, how, base, *figures, one_line(r.verdict)))
+        rows.append((r.number, how, base, *figures, one_line(r.verdict)))
     parts.append(f"Speed-ups here are {BY_SEARCH}; a gain is over the best before it.")
     parts.append(Grid("round: | moves | from | tried: | its best: | gain: | best so far: | verdict", rows))
     if report.chain is not None:
         parts.append(f"{one_line(report.chain.words)}. Delivered is what is best.")
     for r in report.rounds:
-        several = [
-            (f"Draft {place} of {len(r.branches)}, side by side.", branch)
-            for place, branch in enumerate(r.branches, 1)
-        ]
-        for place, (called, branch) in enumerate(several or [("", r)]):
-            number = f"Round {r.number}. " if not place else ""
-            reason = " ".join(filter(None, [called, sentence(branch.reason)]))
-            parts += [f"{number}{reason}", *_plan(branch, report.noun)]
-            if r.analysis and not place:  # a model's words, which no measurement stands behind
-                parts.append("The analyst, a model, before this round, in its own words, not measured:")
-                parts.append(Items([sentence(line.removeprefix("- ")) for line in r.analysis.splitlines()]))
-            parts += [Items(lines)] if (lines := _drafts(branch, report.noun)) else []
-            parts += [Diff(branch.changes)] if branch.changes else []
+        parts += [f"Round {r.number}. {sentence(r.reason)}", *_plan(r, report.noun)]
+        if r.analysis:  # a model's words, which no measurement stands behind
+            parts.append("The analyst, a model, before this round, in its own words, not measured:")
+            parts.append(Items([sentence(line.removeprefix("- ")) for line in r.analysis.splitlines()]))
+        parts += [Items(lines)] if (lines := _drafts(r, report.noun)) else []
+        parts += [Diff(r.changes)] if r.changes else []
     if _end(report) != report.reason:
         parts.append(f"The end. {sentence(report.reason)}")
     parts += _talk(report)
     files = [name + (f" ({report.noun} {own})" if own else "") for name, own in report.templates.items()]
     return [*parts, f"Delivered: {', '.join(files)}."] if files else parts
-
-
-def _each_draft(report: Report) -> Iterator[tuple[int | str, RoundReport]]:
-    """Rounds by their numbers; where several were written side by side, each of these."""
-    for r in report.rounds:
-        if not r.branches:
-            yield r.number, r
-        for place, branch in enumerate(r.branches, 1):
-            yield f"{r.number}, draft {place}", replace(branch, best=r.best)
 
 
 def _plan(r: RoundReport, noun: str) -> list[Part]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +13,6 @@ HOSTED = ("openai", "anthropic")
 KINDS = (*HOSTED, "mailbox", "recorded")
 EXPERT = "expert"
 EFFORTS = ("low", "medium", "high")
-_BESIDE = re.compile(rf"\+(?=(?:{'|'.join(KINDS)})(?:[:+]|$))")
 
 
 @dataclass(frozen=True)
@@ -81,16 +79,17 @@ def with_effort(text: str, effort: str) -> str:
 def _with_each(text: str, change: Callable[[str], str]) -> str:
     """The same roles and models, the text of each model changed."""
     if not names_roles(text):
-        return "+".join(map(change, several(text)))
+        return change(text)
     parts = (part.partition("=") for part in text.split(","))
-    return ",".join(f"{role}={'+'.join(map(change, several(specs)))}" for role, _, specs in parts)
+    return ",".join(f"{role}={change(spec)}" for role, _, spec in parts)
 
 
 def reaching(text: str) -> list[str]:
     """Of the models named those that are more than the expert and the mailbox in the run's own folder."""
     parts = [part.partition("=")[2] for part in text.split(",")] if names_roles(text) else [text]
-    each = [spec.strip() for part in parts for spec in several(part) if spec.strip()]
-    return [one for one in each if parse_spec(one) not in (Spec(EXPERT), Spec("mailbox"))]
+    return [
+        one for one in map(str.strip, parts) if one and parse_spec(one) not in (Spec(EXPERT), Spec("mailbox"))
+    ]
 
 
 def names_roles(text: str) -> bool:
@@ -98,30 +97,10 @@ def names_roles(text: str) -> bool:
     return "=" in text.split("@", 1)[0]
 
 
-def several(text: str) -> list[str]:
-    """`SPEC+SPEC`: models that write side by side. A name or a folder may have that sign, too."""
-    return _BESIDE.split(text)
-
-
-def parse_authors(text: str) -> tuple[Spec, ...]:
-    """Who write templates, the first of them the first; none: the expert does."""
-    specs = [text]
-    if names_roles(text):
-        specs = [
-            spec
-            for role, _, spec in (part.partition("=") for part in text.split(","))
-            if role.strip() == "author"
-        ]
-    found = [parse_spec(one) for spec in specs for one in several(spec)]
-    return tuple(spec for spec in found if spec.kind != EXPERT)
-
-
 def parse_models(text: str) -> Mapping[Role, Spec]:
-    """`SPEC` for all roles, or `planner=SPEC,author=SPEC`: roles that are not named are the expert's. Of
-    several that write the first: `parse_authors` has all."""
+    """`SPEC` for all roles, or `planner=SPEC,author=SPEC`: roles that are not named are the expert's."""
     if not names_roles(text):
-        first, *_ = map(parse_spec, several(text))
-        return dict.fromkeys(ROLES, first)
+        return dict.fromkeys(ROLES, parse_spec(text))
     found: dict[Role, Spec] = {}
     for part in text.split(","):
         name, _, spec = part.partition("=")
@@ -131,27 +110,16 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
             raise BadInput(words, hint="e.g. --model planner=expert,author=openai:gpt-5")
         if role in found:
             raise BadInput(f"the role {role} is named twice in {text!r}", hint="name one model for each role")
-        specs = several(spec)
-        if len(specs) > 1 and role != "author":
-            hint = "name one for it, and several as author: author=openai:a+openai:b"
-            raise BadInput(f"only authors can be several, and the {role} is {spec.strip()!r}", hint=hint)
-        found[role], *_ = map(parse_spec, specs)
+        found[role] = parse_spec(spec)
     return dict.fromkeys(ROLES, Spec(EXPERT)) | found
 
 
 def alone(text: str) -> str:
     """The one model that plays whatever roles are named; where they are several, the text as it is."""
-    text = first_authors(text)
     if not names_roles(text):
         return text
     named = {part.partition("=")[2].strip() for part in text.split(",")} - {EXPERT}
     return named.pop() if len(named) == 1 else text
-
-
-def first_authors(text: str) -> str:
-    """The same with one model that writes, where several are named."""
-    parts = text.split(",") if names_roles(text) else [text]
-    return ",".join(several(part)[0] for part in parts)
 
 
 def placed(text: str, below: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tunesmith.run.dialogue import PER_TOKEN, ROLES, SINGLE, Exchange, Role, Usage, tokens_of
@@ -238,42 +238,13 @@ class BudgetShare:
     seconds: float | None = None
     device_seconds: float | None = None  # in which its trials have the device
 
-    @property
-    def is_endless(self) -> bool:
-        return self == BudgetShare()
-
-    @property
-    def is_nothing(self) -> bool:
-        return any(limit is not None and limit <= 0 for limit in self._limits)
-
-    @property
-    def _limits(self) -> tuple[float | None, ...]:
-        return self.evals, self.seconds, self.device_seconds
-
-    def used(self, state: State, templates: Sequence[Candidate], sign: int = 1) -> BudgetShare:
-        """Less what searches of these templates have used; with a sign of -1, with it."""
-        evals = sum(evaluations(state, candidate=c.id) for c in templates)
-        seconds, device = sum(c.seconds for c in templates), sum(c.device_seconds for c in templates)
+    def parted(self, parts: int) -> BudgetShare:
+        """One of so many equal parts, of evaluations at least one."""
         return BudgetShare(
-            None if self.evals is None else self.evals - sign * evals,
-            None if self.seconds is None else self.seconds - sign * seconds,
-            None if self.device_seconds is None else self.device_seconds - sign * device,
-        )
-
-    def parted(self, parts: int, least: int = 1) -> BudgetShare:
-        """One of so many equal parts, of evaluations at least so many."""
-        return BudgetShare(
-            None if self.evals is None else max(least, self.evals // parts),
+            None if self.evals is None else max(1, self.evals // parts),
             None if self.seconds is None else self.seconds / parts,
             None if self.device_seconds is None else self.device_seconds / parts,
         )
-
-    def at_most(self, other: BudgetShare) -> BudgetShare:
-        pairs = zip(self._limits, other._limits, strict=True)
-        evals, seconds, device = (
-            min((limit for limit in pair if limit is not None), default=None) for pair in pairs
-        )
-        return BudgetShare(None if evals is None else int(evals), seconds, device)
 
     def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> Decided:
         own = (self.evals, self.seconds)
@@ -328,12 +299,11 @@ def part_of(state: State, parts: int) -> BudgetShare:
     return _left(state).parted(parts)
 
 
-def share_of(state: State, begun: Sequence[Candidate] = (), rounds: int | None = None) -> BudgetShare:
+def share_of(state: State, rounds: int | None = None) -> BudgetShare:
     """For the search of a round: half of what is left, because the next round may be the better one; where
     three rounds or more are left to come, a third, so that the second has as much as the first. The last
-    round takes all that is left. `begun` are templates of the round: what their searches have used is part of
-    its share. `rounds`: as if so many were begun."""
-    settings, left = state.settings, _left(state).used(state, begun, -1)
+    round takes all that is left. `rounds`: as if so many were begun."""
+    settings, left = state.settings, _left(state)
     evals, seconds, device = left.evals, left.seconds, left.device_seconds
     rounds = rounds_begun(state) if rounds is None else rounds
     parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))

@@ -86,7 +86,6 @@ class RunConfig:
     reply_seconds: float = 600.0  # for one reply of a model behind a network
     record: str = ""  # a folder for what models reply
     rounds: int | None = None
-    drafts: int | None = None  # of a round, written side by side; None: as many as models write
     plain: bool = False  # a model rewrites the kernel plainly, before anything else, for the expert to read
     tokens: int | None = None
     money: float | None = None  # dollars
@@ -101,7 +100,6 @@ class RunConfig:
     workers: str = ""  # a file that says how to reach them; empty: they are of this machine
     ray: str = ""  # the address of a Ray cluster whose workers are used; "local": one of this machine alone
     ceilings: bool = _open(False)  # those stored of the device are used where the cache of timings is not
-    sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
     @property
@@ -124,10 +122,8 @@ _LEAST = {
     "tokens": 1,
     "money": 0,
     "reply_seconds": 1,
-    "drafts": 1,
     "device_seconds": 0,
 }
-_MOST = {"drafts": 16}  # a planner has one reply for the plans of all of them
 MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
@@ -176,11 +172,6 @@ def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
         if value is not None and not value >= least:  # so that a NaN is refused too
             hint = _correct(name, name in given, f"{least} or more")
             raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
-    for name, most in _MOST.items():
-        value = getattr(config, name)
-        if value is not None and value > most:
-            hint = _correct(name, name in given, f"{most} or less")
-            raise BadInput(f"{name} must be at most {most}, got {value}", hint=hint)
     if config.sandbox not in MODES:
         fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")

@@ -36,7 +36,7 @@ class Request:
     expects: Expects  # one JSON object, one fenced block that is a whole file, or words and either
     example: str = ""  # of a reply that would be understood
     most_tokens: int = 16384
-    branch: int = 0  # of several templates that are written side by side, the one it is about
+    branch: int = 0  # of several plans that a round of an old journal has, the one it is about
 
     @property
     def digest(self) -> str:
@@ -59,8 +59,8 @@ class Question:
     expects: Expects
     example: str = ""
 
-    def request(self, number: int, branch: int = 0) -> Request:
-        return Request(number, self.role, self.messages, self.expects, self.example, branch=branch)
+    def request(self, number: int) -> Request:
+        return Request(number, self.role, self.messages, self.expects, self.example)
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,11 @@ class Exchange:
 
     request: Request
     turn: int  # decisions of the run before it was asked: whatever follows from it belongs to the next
-    drafts: int  # templates written before it, of its branch
+    drafts: int  # templates written before it
     reply: Reply | None = None
     failed: str = ""  # why there is no reply, once no more is asked
     attempts: int = 0  # that failed
     lost: tuple[Lost, ...] = ()  # what attempts took that failed
-    wave: int = 0  # requests that were sent together have the same
 
     @property
     def is_open(self) -> bool:

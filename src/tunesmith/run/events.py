@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 from tunesmith.problem.cases import ExtraCase
@@ -50,7 +50,7 @@ class Settings:
     rounds: int | None = None  # refactorings at most
     device_seconds: float | None = None  # in which trials may have the device
     moves: MovesOffered = "usual"
-    drafts: int = 1  # templates of a round, in different directions, that are written side by side
+    drafts: int = 1  # of a round, side by side, in old journals; nothing asks for several any more
     tokens: int | None = None  # sent and received by models
     dollars: float | None = None  # that models may cost
     strategy: Strategy = "template"
@@ -81,9 +81,8 @@ class Started:
     notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
     salt: int = 0  # drawn for this run: values of its cases follow from it as well; 0: from the seed alone
     protection: Protection | None = None  # of workers, as this machine had it; None: an older run
-    # Templates given that a model once wrote: name, empty the first one's, -> author. None: an older run
-    # that does not say.
-    authors: tuple[tuple[str, str], ...] | None = None
+    # Templates given that a model once wrote: name, empty the first one's, -> author.
+    authors: tuple[tuple[str, str], ...] = ()
     weights: tuple[tuple[str, float], ...] = ()  # of the workloads; empty: equal, or an older run
 
 
@@ -188,16 +187,13 @@ class Admitted:
 
 @dataclass(frozen=True)
 class Direction:
-    """One of several plans of a round. Its place among them is its branch."""
+    """One of several plans that rounds of old journals have. Its place among them is its branch."""
 
     reason: str
     what: str = ""
     moves: tuple[str, ...] = ()
     candidate: str = ""  # the one it goes on from; empty: the original
     expected: float | None = None
-    by_moves: bool = False
-    handed: bool = False  # the author is handed what the expert makes by the moves
-    plain: bool = False  # the author only rewrites the kernel plainly, so that the expert can read it
 
 
 @dataclass(frozen=True)
@@ -215,39 +211,20 @@ class Decided:
     expected: float | None = None  # the speed-up that the planner hopes for
     by_moves: bool = False  # the expert applies the moves, whoever else writes templates
     analysis: str = ""  # of a refactoring: what a model as analyst said before it; nobody measured that
-    # Of a refactoring that is written several times, side by side: a plan for each; empty: there is one.
-    plans: tuple[Direction, ...] = ()
+    plans: tuple[Direction, ...] = ()  # of a refactoring in an old journal; empty: there is one plan
     device_seconds: float | None = None  # of a search, as evals and seconds
-    handed: bool = False  # as of a direction
-    plain: bool = False  # as of a direction
+    handed: bool = False  # the author is handed what the expert makes by the moves
+    plain: bool = False  # the author only rewrites the kernel plainly, so that the expert can read it
 
     @property
     def branches(self) -> range:
-        """Of a refactoring: one for each template that is written."""
+        """One for each plan of a refactoring."""
         return range(max(1, len(self.plans)))
 
     def branch(self, number: int) -> Decided:
-        """As if there were no other; what holds for all of them stays."""
-        if not self.plans:
-            return self
-        own = self.plans[number]
-        return replace(
-            self,
-            reason=own.reason,
-            what=own.what,
-            moves=own.moves,
-            candidate=own.candidate,
-            expected=own.expected,
-            by_moves=own.by_moves,
-            handed=own.handed,
-            plain=own.plain,
-            plans=(),
-        )
-
-    @property
-    def asks_plain(self) -> bool:
-        """Whether it, or one of its plans, is for a plain kernel."""
-        return self.plain or any(plan.plain for plan in self.plans)
+        """One of several plans as if there were no other."""
+        own = asdict(self.plans[number]) if self.plans else {}
+        return replace(self, **own, plans=())
 
     @property
     def is_stored(self) -> bool:
@@ -266,7 +243,7 @@ class Drafted:
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     notes: tuple[str, ...] = ()
     author: str = ""  # the model that wrote it, however long ago; empty: the expert
-    branch: int = 0  # of the plans of its round, the one it follows
+    branch: int = 0  # of several plans, the one it follows
 
 
 @dataclass(frozen=True)

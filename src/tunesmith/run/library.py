@@ -35,7 +35,6 @@ FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements
 ROWS = 400  # of one run: its best half, and of the rest every so many
 FORMAT = 2  # counts changes of what an entry means
-UNSAID = 1  # the format of entries in which no author may mean a model whose name was lost
 STORED_ROWS = 200
 _IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
@@ -78,7 +77,7 @@ class LibraryEntry:
     origin: str  # the run it comes from
     run: str = ""  # its identity (`run_id`); what it was verified by is in that run's journal
     certificate: str = ""  # SHA-256 of the run's certificate
-    interval: tuple[float, float] | None = None  # of the speed-up; None: an older entry does not say
+    interval: tuple[float, float] | None = None  # of the speed-up; None: nobody knows
     doubt: str = ""  # why it is not certified
 
     @property
@@ -106,7 +105,7 @@ class LibraryTemplate:
     path: str
     moves: tuple[str, ...]
     about: str
-    author: str = UNKNOWN_AUTHOR  # as the entry's; older runs do not say
+    author: str = UNKNOWN_AUTHOR  # as the entry's; where nobody says it is vetted
 
     @staticmethod
     def of(entry: LibraryEntry) -> LibraryTemplate:
@@ -175,15 +174,6 @@ def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
         files=entry.files,
         author=entry.author or old.author,
     )
-
-
-def with_author(entry: LibraryEntry) -> LibraryEntry:
-    """An entry as it is read: an older one that names no author may be a model's, unless it has headers of
-    its own, which no model has."""
-    if entry.format != UNSAID:
-        return entry
-    unsaid = "" if entry.headers else UNKNOWN_AUTHOR
-    return replace(entry, format=FORMAT, author=entry.author or unsaid)
 
 
 def entries_of(

@@ -24,7 +24,7 @@ from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
+from tunesmith.run.talking import Talking, has_unsearched, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
@@ -160,7 +160,7 @@ class Loop:
         if state.in_flight:
             self._collect()
             return
-        is_new_round = self.templates.given is None and not self.talk.searches_wait(state)
+        is_new_round = self.templates.given is None and not has_unsearched(state)
         goes_on = is_new_round and self.talk.used_up(state) is None
         if goes_on and (unchecked := to_check(self.problem, state)) is not None:
             config, workloads = unchecked

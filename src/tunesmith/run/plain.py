@@ -12,7 +12,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_source import without_block
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Decided, Direction
+from tunesmith.run.events import Decided
 from tunesmith.run.state import Candidate, State
 
 
@@ -27,7 +27,7 @@ def made_on(state: State, candidate: str) -> Candidate | None:
 
 def moves_on(state: State, candidate: Candidate) -> Candidate | None:
     """The plain kernel on which the expert made it by moves; None: it did not."""
-    if candidate.drafted is None or not state.decided[candidate.round].branch(candidate.branch).by_moves:
+    if candidate.drafted is None or not state.decided[candidate.round].by_moves:
         return None
     return made_on(state, candidate.parent)
 
@@ -50,10 +50,5 @@ def on_plain(found: Decided, state: State) -> Decided:
     kernel = state.plain_kernel
     if kernel is None or found.decision != "refactor" or found.is_stored:
         return found
-
-    def base(own: Decided | Direction) -> str:
-        by_expert = own.by_moves or own.handed
-        return kernel.id if by_expert and made_on(state, own.candidate) != kernel else own.candidate
-
-    plans = tuple(replace(plan, candidate=base(plan)) for plan in found.plans)
-    return replace(found, candidate=base(found), plans=plans)
+    is_elsewhere = (found.by_moves or found.handed) and made_on(state, found.candidate) != kernel
+    return replace(found, candidate=kernel.id) if is_elsewhere else found

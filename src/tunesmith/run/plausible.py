@@ -291,10 +291,9 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
 
 
 def _plain(state: State, event: ev.Decided) -> Iterator[str]:
-    if not event.asks_plain:
+    if not event.plain:
         return
-    own = [plan for plan in (event.branch(number) for number in event.branches) if plan.plain]
-    if len(own) != 1 or event.decision != "refactor" or own[0].moves or own[0].candidate:
+    if event.decision != "refactor" or event.moves or event.candidate or event.plans:
         yield "a plain rewrite is one refactoring of the original, without moves"
     if state.plain_kernel is not None:
         yield f"template {state.plain_kernel.id} is the plain kernel already"
@@ -302,21 +301,22 @@ def _plain(state: State, event: ev.Decided) -> Iterator[str]:
 
 def _of_branch(state: State, branch: int) -> Iterator[str]:
     """Of what is written or given up: it is its turn, and nobody is asked about it any more."""
-    if branch not in state.to_write:
-        yield f"nothing is to be written of branch {branch}"
-    if any(e.request.branch == branch for e in state.open_requests):
-        yield f"the author of branch {branch} has not answered"
+    at_gate = {c.branch for c in state.candidates if c.status == "drafted"}
+    if branch not in state.open_branches or branch in at_gate:
+        yield f"nothing is to be written of plan {branch + 1}"
+    if any(e.request.branch == branch for e in state.dialogue if e.is_open):
+        yield f"the author of plan {branch + 1} has not answered"
 
 
 def _at_gate(state: State, candidate: str) -> Iterator[str]:
-    """Drafts are judged one after another, when all of their round that can be have been written."""
+    """Drafts are judged one after another, while nobody is asked."""
     drafts = [c.id for c in state.candidates if c.status == "drafted"]
-    if candidate in drafts and (candidate != drafts[0] or state.to_write or state.open_requests):
+    if candidate in drafts and (candidate != drafts[0] or any(e.is_open for e in state.dialogue)):
         yield f"it is not the turn of template {candidate!r} at the gate"
 
 
 def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
-    open_ = {e.request.number: e for e in state.open_requests}
+    open_ = {e.request.number: e for e in state.dialogue if e.is_open}
     if isinstance(event, ev.Requested):
         yield from _requested(state, event.request)
     elif event.number not in open_:
@@ -336,15 +336,15 @@ def _instructed(state: State, event: ev.Instructed) -> Iterator[str]:
 
 
 def _requested(state: State, request: Request) -> Iterator[str]:
-    """Several are open at a time where several branches are written: one each, asked before any answers."""
-    number, wave, open_ = request.number, state.last_wave, state.open_requests
-    beside = len(open_) == len(wave) and request.role == "author" and len(state.open_branches) > 1
+    """Several are open at a time where a round has several plans: one each."""
+    number, open_ = request.number, [e for e in state.dialogue if e.is_open]
+    beside = request.role == "author" and len(state.open_branches) > 1
     if open_ and (not beside or any(e.request.branch == request.branch for e in open_)):
         yield f"request {number} comes before request {open_[0].request.number} is answered"
     if number != len(state.dialogue) + 1:
         yield f"request {number} stands in place {len(state.dialogue) + 1}"
-    if request.branch and request.branch not in state.to_write:
-        yield f"request {number} is about branch {request.branch}, of which nothing is to be written"
+    if request.branch and request.branch not in state.open_branches:
+        yield f"request {number} is about plan {request.branch + 1}, which is not open"
 
 
 # -- by the problem -------------------------------------------------------------------------------------

@@ -274,9 +274,7 @@ class Tester(Protocol):
 class ModelWriter(Protocol):
     """Writes what was decided by asking a model. It looks at the state, where the replies are."""
 
-    def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
-        """`decision` is that of the branch: what is under way may have others."""
-        ...
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question: ...
 
     def faults(self, template: Template) -> str | None:
         """Why a template that a model wrote must not be built, in words; None where it may."""

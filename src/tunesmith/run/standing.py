@@ -103,8 +103,8 @@ def _phase(state: State) -> str:
     decision = state.under_way.decision if state.under_way is not None else None
     if state.stopped is not None:
         return f"ended: {first_line(state.stopped.reason)}"
-    if open_ := state.open_requests:
-        return f"waiting for the {open_[0].request.role}'s reply to request {open_[0].request.number}"
+    if (open_ := state.open_request) is not None:
+        return f"waiting for the {open_.request.role}'s reply to request {open_.request.number}"
     if state.baseline is None and state.device.absent:
         return "building, without the device"
     if state.baseline is None:

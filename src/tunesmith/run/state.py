@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import takewhile
 from typing import Any, Literal
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run import outcome as oc
-from tunesmith.run.authors import with_author
 from tunesmith.run.dialogue import Exchange, Lost, Role, Usage
 from tunesmith.run.growing import Grown, keyed
 from tunesmith.run.outcome import Outcome, Trial
@@ -35,9 +33,7 @@ class Candidate:
     admitted: ev.Admitted | None = None
     searched: ev.Searched | None = None
     round: int = 0  # the number of the decision it comes from
-    branch: int = 0  # of the plans of that decision
-    seconds: float = 0.0  # that searches of it took,
-    device_seconds: float = 0.0  # and that their trials had the device
+    branch: int = 0  # of its plans, in a journal where a round has several
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -123,19 +119,14 @@ class State:
     unable: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
-    @property
-    def has_several_plans(self) -> bool:
-        """Whether some round has asked for several drafts."""
-        return any(decided.plans for decided in self.decided)
-
     def is_plain(self, candidate: Candidate) -> bool:
         """Whether it was asked for as the kernel, written plainly."""
-        return candidate.drafted is not None and self.decided[candidate.round].branch(candidate.branch).plain
+        return candidate.drafted is not None and self.decided[candidate.round].plain
 
     @property
     def plain_kernel(self) -> Candidate | None:
         """The plain rewrite that the gate let in: the expert's moves are made on it from then on."""
-        if not any(decided.asks_plain for decided in self.decided):
+        if not any(decided.plain for decided in self.decided):
             return None
         sound = (c for c in self.candidates if c.status in ("admitted", "searched"))
         return next((c for c in sound if self.is_plain(c)), None)
@@ -185,48 +176,41 @@ class State:
         """The first at the gate: drafted by what is under way, and neither admitted nor rejected."""
         return next((c for c in self.candidates if c.status == "drafted"), None)
 
-    def written(self, branch: int) -> tuple[Candidate, ...]:
-        """Drafts of a branch of what was decided last, each but the first in place of the one before it."""
+    @property
+    def written(self) -> tuple[Candidate, ...]:
+        """Drafts of what was decided last, each but the first in place of the one before it."""
         here = len(self.decided) - 1
-        return tuple(c for c in self.candidates if c.drafted and c.round == here and c.branch == branch)
+        return tuple(c for c in self.candidates if c.drafted and c.round == here)
 
     @property
     def open_branches(self) -> tuple[int, ...]:
-        """Of the refactoring that is under way: those whose template is neither let in nor given up."""
+        """Plans of the refactoring that is under way whose template is neither let in nor given up."""
         if self.under_way is None or self.under_way.decision != "refactor":
             return ()
         here = len(self.decided) - 1
         given_up = {declined.branch for place, declined in self.declined if place == here}
-        last = {b: self.written(b)[-1:] for b in self.under_way.branches if b not in given_up}
-        return tuple(b for b, drafts in last.items() if all(draft.is_open for draft in drafts))
+        last = {c.branch: c for c in self.written}
+        open_ = (b for b in self.under_way.branches if b not in given_up)
+        return tuple(b for b in open_ if b not in last or last[b].is_open)
 
     @property
-    def to_write(self) -> tuple[int, ...]:
-        """Open branches whose next draft is to be written. All are written before the gate looks at one, and
-        all have been looked at before one is mended: nothing depends on which model is the faster."""
-        drafts = {branch: self.written(branch) for branch in self.open_branches}
-        most = max(map(len, drafts.values()), default=0)
-        at_gate = any(own and own[-1].status == "drafted" for own in drafts.values())
-        return tuple(branch for branch, own in drafts.items() if not at_gate or len(own) < most)
+    def is_to_write(self) -> bool:
+        """Whether the next draft of what is under way is to be written."""
+        return self.draft is None and bool(self.open_branches)
 
     @property
-    def last_wave(self) -> tuple[Exchange, ...]:
-        """The requests that were sent together last."""
-        last = self.dialogue[-1].wave if self.dialogue else 0
-        return tuple(takewhile(lambda e: e.wave == last, reversed(self.dialogue)))[::-1]
+    def open_request(self) -> Exchange | None:
+        """What a model has been asked and has not answered."""
+        last = self.dialogue[-1] if self.dialogue else None
+        return last if last is not None and last.is_open else None
 
-    @property
-    def open_requests(self) -> tuple[Exchange, ...]:
-        """What models have been asked and have not answered."""
-        return tuple(e for e in self.last_wave if e.is_open)
-
-    def this_turn(self, role: Role, branch: int | None = None) -> tuple[Exchange, ...]:
-        """What has been said with a role since the last decision, about one branch or all."""
-        own = (e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
-        return tuple(e for e in own if branch in (None, e.request.branch))
+    def this_turn(self, *roles: Role) -> tuple[Exchange, ...]:
+        """What has been said with these roles since the last decision."""
+        own = (e for e in self.dialogue if e.request.role in roles)
+        return tuple(e for e in own if e.turn == len(self.decided))
 
     def drafts(self, branch: int | None = None) -> int:
-        """How many were ever written, in the same place of their rounds or in all."""
+        """How many were ever written; of old journals by plan, too."""
         return sum(c.drafted is not None and branch in (None, c.branch) for c in self.candidates)
 
     def gated(self, candidate: str) -> tuple[Outcome, ...]:
@@ -300,9 +284,8 @@ def apply(state: State, record: ev.Recorded) -> State:
             state = _with(state, decided_at=record.at, decided_after=len(state.asked), decided_used=used)
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
-            drafted, number = with_author(event, state.started, state.under_way), len(state.decided) - 1
-            own = (event.candidate, event.template, event.parent)
-            new = Candidate(*own, drafted=drafted, round=number, branch=event.branch)
+            own, number = (event.candidate, event.template, event.parent), len(state.decided) - 1
+            new = Candidate(*own, drafted=event, round=number, branch=event.branch)
             return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
             return _settled(_with(state, declined=(*state.declined, (len(state.decided) - 1, event))))
@@ -313,11 +296,10 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _settled(state)
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
-            return _with(_searched(state, event), under_way=None, building=(), pool=Grown())
+            state = _changed(state, event.candidate, status="searched", searched=event)
+            return _with(state, under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
-            wave = state.dialogue[-1].wave if state.dialogue else 0
-            wave += not state.open_requests
-            asked = Exchange(request, len(state.decided), state.drafts(request.branch), wave=wave)
+            asked = Exchange(request, len(state.decided), state.drafts(request.branch))
             return _with(state, dialogue=(*state.dialogue, asked))
         case ev.Replied(number, reply):
             return _answered(state, number, reply=reply)
@@ -360,17 +342,6 @@ def _unanswered(state: State, event: ev.Unanswered) -> State:
     return _answered(state, event.number, failed=failed, attempts=event.attempt, lost=lost)
 
 
-def _searched(state: State, event: ev.Searched) -> State:
-    """The candidate with what its searches have used so far."""
-    own = next((c for c in state.candidates if c.id == event.candidate), None)
-    if own is None:
-        return state
-    seconds = own.seconds + state.elapsed - state.decided_at
-    used = own.device_seconds + state.device_seconds - state.decided_used
-    known: dict[str, Any] = {"searched": event, "seconds": seconds, "device_seconds": used}
-    return _changed(state, own.id, status="searched", **known)
-
-
 def _measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
     used = state.device_seconds + (outcome.seconds if trial.purpose != "finalist" else 0.0)
@@ -410,7 +381,7 @@ def _admitted(state: State, event: ev.Admitted) -> State:
 
 
 def _settled(state: State) -> State:
-    """A refactoring is done when none of its branches is open."""
+    """A refactoring is done when none of its plans is open."""
     return state if state.open_branches else _with(state, under_way=None)
 
 

@@ -30,7 +30,6 @@ from tunesmith.run.dialogue import (
 from tunesmith.run.events import (
     Decided,
     Declined,
-    Direction,
     Drafted,
     Event,
     Extended,
@@ -60,64 +59,49 @@ class Conversation:
     models: Mapping[Role, LanguageModel] = field(default_factory=dict)
     pause: Callable[[float], None] = lambda _seconds: None
     note: Callable[[str], None] = lambda _text: None
-    authors: Sequence[LanguageModel] = ()  # where several write: the first writes the first branch
-    start: Callable[[Callable[[], None]], None] = lambda ask: ask()  # one attempt beside others
+    start: Callable[[Callable[[], None]], None] = lambda ask: ask()  # one attempt, beside the inbox
     inbox: Inbox | None = None  # what whoever watches asks meanwhile
     _waits: dict[int, float] = field(default_factory=dict, init=False)  # seconds before the next attempt
-    _asked: set[int] = field(default_factory=set, init=False)  # beside others, and not arrived
+    _asked: int = field(default=0, init=False)  # the number of a request that is on its way; 0: none is
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
 
     def model_for(self, request: Request) -> LanguageModel | None:
-        if request.role == "author" and self.authors:
-            return self.authors[request.branch % len(self.authors)]
         return self.models.get(request.role)
 
     def answer(
         self,
-        open_: Sequence[Exchange],
+        open_: Exchange,
         dialogue: Sequence[Exchange] = (),
         told: Callable[[], Instructed | None] = lambda: None,
     ) -> Replied | Unanswered | Instructed:
-        """What comes of one attempt, of those that are open the first to end; WaitingForModel where replies
-        are missing and not to be waited for. `dialogue` is all that was asked in the run. `told`: what cannot
-        wait until then; the attempts go on beside it."""
-        missing: list[tuple[Request, Pending | BadInput]] = []
-        by_number = {exchange.request.number: exchange for exchange in open_}
-        self._asked &= by_number.keys()  # the others were given up
-        for exchange in open_:
-            if exchange.request.number in self._asked:
-                continue
-            model = self.model_for(exchange.request)
-            if model is None:
-                why = f"no model plays the {exchange.request.role} here"
-                return Unanswered(exchange.request.number, why, True, exchange.attempts + 1, final=True)
-            if (len(open_) > 1 or self.inbox is not None) and not is_at_once(model):
-                self._begin(exchange.request, model)
-                continue
-            found = self._attempt(exchange.request, model)
-            if not isinstance(found, Pending | BadInput):
-                return self._event(exchange, found, dialogue)
-            missing.append((exchange.request, found))
-        while self._asked:
+        """What comes of one attempt; WaitingForModel where the reply is missing and not to be waited for.
+        `dialogue` is all that was asked in the run. `told`: what cannot wait until then; the attempt goes on
+        beside it."""
+        request = open_.request
+        model = self.model_for(request)
+        if model is None:
+            why = f"no model plays the {request.role} here"
+            return Unanswered(request.number, why, True, open_.attempts + 1, final=True)
+        if self.inbox is None or is_at_once(model):
+            return self._event(open_, self._attempt(request, model), dialogue)
+        if self._asked != request.number:
+            self._begin(request, model)
+        while True:
             try:
-                number, came = self._arrived.get(timeout=None if self.inbox is None else LOOK)
+                number, came = self._arrived.get(timeout=LOOK)
             except Empty:
                 if (said := told()) is not None:
                     return said
                 continue
-            if number not in self._asked:
-                continue
-            self._asked.discard(number)
-            if isinstance(came, Pending | BadInput):
-                missing.append((by_number[number].request, came))
-            elif isinstance(came, Exception):
+            if number != request.number:
+                continue  # that one was given up
+            self._asked = 0
+            if isinstance(came, Exception) and not isinstance(came, BadInput):
                 raise came
-            else:
-                return self._event(by_number[number], came, dialogue)
-        raise _waiting(sorted(missing, key=lambda one: one[0].number))
+            return self._event(open_, came, dialogue)
 
     def _begin(self, request: Request, model: LanguageModel) -> None:
-        """One attempt, beside others. A run that is stopped does not wait for it."""
+        """One attempt, beside the inbox. A run that is stopped does not wait for it."""
         wait = self._announced(request, model)
 
         def ask() -> None:
@@ -126,7 +110,7 @@ class Conversation:
             except Exception as error:  # raised where the run is
                 self._arrived.put((request.number, error))
 
-        self._asked.add(request.number)
+        self._asked = request.number
         self.start(ask)
 
     def _attempt(self, request: Request, model: LanguageModel) -> Said:
@@ -139,9 +123,9 @@ class Conversation:
         self.note(f"asking {model.name} as {request.role}, request {request.number}")
         return wait
 
-    def _event(
-        self, exchange: Exchange, found: Reply | NoReply, dialogue: Sequence[Exchange]
-    ) -> Replied | Unanswered:
+    def _event(self, exchange: Exchange, found: Said, dialogue: Sequence[Exchange]) -> Replied | Unanswered:
+        if isinstance(found, Pending | BadInput):
+            raise _waiting(exchange.request, found)
         if isinstance(found, Reply):
             # Without halves of characters, which a journal cannot hold.
             whole = found.text.encode("utf-8", "replace").decode()
@@ -182,20 +166,12 @@ def _one(request: Request, model: LanguageModel, wait: float, pause: Callable[[f
         return error
 
 
-def _waiting(missing: Sequence[tuple[Request, Pending | BadInput]]) -> WaitingForModel:
-    """All that is missing in one message; the first of it is what is waited for."""
-    words = "; ".join(_missing_words(*one) for one in missing)
-    first = missing[0][1]
-    if isinstance(first, BadInput):
-        return WaitingForModel(words, hint=first.hint)
-    return WaitingForModel(words, awaits=first.where)
-
-
-def _missing_words(request: Request, found: Pending | BadInput) -> str:
+def _waiting(request: Request, found: Pending | BadInput) -> WaitingForModel:
     if isinstance(found, BadInput):
-        return f"request {request.number} cannot be sent from here: {found}"
+        return WaitingForModel(f"request {request.number} cannot be sent from here: {found}", hint=found.hint)
     seen = f"; {found.found}" if found.found else ""
-    return f"the reply to request {request.number} is missing: it is to be written to {found.where}{seen}"
+    words = f"the reply to request {request.number} is missing: it is to be written to {found.where}{seen}"
+    return WaitingForModel(words, awaits=found.where)
 
 
 @dataclass(frozen=True)
@@ -212,23 +188,20 @@ class Talking:
 
     def next_event(self, state: State) -> Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
-        wave = state.last_wave
-        is_answered = any(not e.is_open for e in wave)
-        if (open_ := state.open_requests) and (is_answered or not self._unasked(state)):
+        if (open_ := state.open_request) is not None:
             return self._answered(state, open_)
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
             return self.decided(state)
-        if state.under_way is None or state.under_way.decision != "refactor":
+        if state.under_way is None or state.in_flight or not state.is_to_write:
             return None
-        waiting = self._unasked(state)
-        return self._drafted(state, state.under_way, waiting[0]) if waiting else None
+        return self._drafted(state, state.under_way)
 
-    def _answered(self, state: State, open_: Sequence[Exchange]) -> Event:
+    def _answered(self, state: State, open_: Exchange) -> Event:
         """Who asks the run to finish does not wait for what is open: it is given up."""
         if (told := self.told(state)) is not None:
             return told
         if (asked := asked_to_finish(state)) is not None:
-            return Unanswered(open_[0].request.number, asked, True, open_[0].attempts + 1, final=True)
+            return Unanswered(open_.request.number, asked, True, open_.attempts + 1, final=True)
         return self.conversation.answer(open_, state.dialogue, partial(self.told, state))
 
     def told(self, state: State) -> Instructed | None:
@@ -245,18 +218,10 @@ class Talking:
             raise KeyboardInterrupt(STOPPED)
         return taken_up(urgent[0], state, None) if urgent else None
 
-    def _unasked(self, state: State) -> tuple[int, ...]:
-        """Branches that can be written or asked for now. Those that are waited for are sent together, and
-        what came of all of them is looked at in their order, whichever was answered first."""
-        asked = {e.request.branch for e in state.open_requests}
-        return () if state.in_flight else tuple(b for b in state.to_write if b not in asked)
-
     def decided(self, state: State) -> Decided | Requested:
         """The planner's word, or what it has to ask before it can give it."""
         if (why := self.used_up(state)) is not None:
             return Decided("finish", why)
-        if (search := self._next_search(state)) is not None:
-            return search
         try:
             found = self.planner.decide(state)
         except TunesmithError:
@@ -269,16 +234,7 @@ class Talking:
             from tunesmith.run.plain import on_plain  # which few runs need
 
             found = on_plain(found, state)
-        return self._several(state, found)
-
-    def _several(self, state: State, found: Decided) -> Decided:
-        """One plan in words of a planner that has no others: each draft of the round is a try at it."""
-        drafts, in_words = state.settings.drafts, self.writer is not None and not found.by_moves
-        if found.decision != "refactor" or found.plans or found.plain or drafts == 1 or not in_words:
-            return found
-        own = Direction(found.reason, found.what, found.moves, found.candidate, found.expected)
-        own = replace(own, handed=found.handed)
-        return replace(found, plans=(own,) * drafts)
+        return found
 
     def cases(self, state: State) -> Extended | Requested:
         """What the tester adds, still to be tried on the original."""
@@ -294,26 +250,13 @@ class Talking:
     def used_up(self, state: State) -> str | None:
         """Why nothing further is decided on; what is admitted is searched all the same."""
         spent = exhausted_budget(state) if state.decided else asked_to_finish(state)
-        if spent or self.searches_wait(state):
+        if spent or has_unsearched(state):
             return spent
         # Who only tests or analyses can be done without.
         needed = {role for role in self.conversation.models if role not in ("tester", "analyst")}
-        if state.settings.plain and "planner" not in needed and any(d.asks_plain for d in state.decided):
+        if state.settings.plain and "planner" not in needed and any(d.plain for d in state.decided):
             needed.discard("author")  # it was asked for the plain kernel, and for nothing else
         return no_more_rounds(state, bool(needed))
-
-    def searches_wait(self, state: State) -> bool:
-        """Whether templates of the round are still to be searched."""
-        is_new = any(c.status == "admitted" for c in state.candidates)
-        return is_new or self._next_search(state) is not None
-
-    def _next_search(self, state: State) -> Decided | None:
-        """Of a round with several templates."""
-        if not state.has_several_plans:
-            return None
-        from tunesmith.run.halving import next_search
-
-        return next_search(self.problem, state)
 
     def draft_fault(self, state: State, draft: Candidate, template: Template) -> str | None:
         """Why a draft that is a model's, or made on what one wrote, may not be built."""
@@ -336,30 +279,28 @@ class Talking:
         except Exception as error:  # whatever a text does to its readers, the run goes on without it
             return f"it cannot be judged, which is a bug in Tunesmith: {bug_text(error)}"
 
-    def _drafted(self, state: State, decision: Decided, branch: int) -> Event:
+    def _drafted(self, state: State, decision: Decided) -> Event:
         """The template that was decided on; where drafts of it were turned away, another with what they
         taught. Its text is stored before it is named."""
         if (asked := asked_to_finish(state)) is not None:
-            return Declined(asked, branch)
-        decision = decision.branch(branch)
-        answer = self._answer(state, decision, branch)
+            return Declined(asked)
+        answer = self._answer(state, decision)
         if isinstance(answer, Question):
             spent = no_more_requests(state)
-            return Declined(spent, branch) if spent else _requested(state, answer, branch)
+            return Declined(spent) if spent else _requested(state, answer)
         if isinstance(answer, Declined):
-            return Declined(answer.reason, branch)
-        before = state.written(branch)
+            return Declined(answer.reason)
+        before = state.written
         parent = before[-1].id if before else decision.candidate
         digest, number = self.templates.keep(answer.text), str(1 + state.drafts())
-        said = (answer.moves, answer.refused, answer.notes, answer.author)
-        return Drafted(number, parent, digest, *said, branch)
+        return Drafted(number, parent, digest, answer.moves, answer.refused, answer.notes, answer.author)
 
-    def _answer(self, state: State, decision: Decided, branch: int) -> Written | Declined | Question:
+    def _answer(self, state: State, decision: Decided) -> Written | Declined | Question:
         """What is to be done by moves is the author's, also where a model writes."""
         try:
             if self.writer is not None and not decision.by_moves:
-                return self.writer.write(state, decision, branch)
-            task = _task(state, decision, branch)
+                return self.writer.write(state, decision)
+            task = _task(state, decision)
             if state.plain_kernel is not None and not decision.is_stored:
                 return self._on_plain(state, decision, task)
             return self.author.write(task, self.problem, state.device)
@@ -381,6 +322,11 @@ class Talking:
         return replace(written, author=self.templates.author_of(kernel))
 
 
+def has_unsearched(state: State) -> bool:
+    """Whether the template of the round is still to be searched."""
+    return any(c.status == "admitted" for c in state.candidates)
+
+
 def hands_out_stored(state: State) -> bool:
     """Whether what is under way is a template of the library."""
     return state.under_way is not None and state.under_way.is_stored
@@ -390,31 +336,26 @@ def is_by_program(state: State, draft: Candidate) -> bool:
     """Whether no model is asked to mend a draft at the gate: it is stored, or made by moves."""
     if draft.drafted is None or not draft.drafted.author or state.under_way is None:
         return True
-    return state.under_way.is_stored or state.under_way.branch(draft.branch).by_moves
+    return state.under_way.is_stored or state.under_way.by_moves
 
 
 def may_mend_draft(state: State, settings: Settings, draft: Candidate) -> bool:
     """Whether its author can be asked for another. Replies that were no template count too."""
     if is_by_program(state, draft):
-        return len(state.written(draft.branch)) <= REPAIRS
-    replies = [e for e in asked_to_write(state, draft.branch) if e.reply]
+        return len(state.written) <= REPAIRS
+    replies = [e for e in state.this_turn("author", SINGLE) if e.reply]
     return len(replies) <= settings.repairs
 
 
-def _requested(state: State, question: Question, branch: int = 0) -> Requested:
-    return Requested(question.request(len(state.dialogue) + 1, branch))
+def _requested(state: State, question: Question) -> Requested:
+    return Requested(question.request(len(state.dialogue) + 1))
 
 
-def _task(state: State, decision: Decided, branch: int) -> Refactoring:
-    before = state.written(branch)
+def _task(state: State, decision: Decided) -> Refactoring:
+    before = state.written
     last = before[-1].rejected if before else None
     return Refactoring(
         decision.moves,
         tuple(dict.fromkeys(v for c in before if c.rejected for v in c.rejected.without)),
         last.reason if last else "",
     )
-
-
-def asked_to_write(state: State, branch: int) -> tuple[Exchange, ...]:
-    """What has been said with the model that writes a branch of what is under way, whichever role that is."""
-    return state.this_turn("author", branch) + state.this_turn(SINGLE, branch)

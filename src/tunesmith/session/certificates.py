@@ -24,7 +24,7 @@ from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.report import RESULT_VERSION, Report
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, DAMAGED, RunFolder
-from tunesmith.session import machine, problems, signing
+from tunesmith.session import machine, problems
 from tunesmith.space.params import Config
 from tunesmith.text import sha256
 
@@ -54,7 +54,6 @@ class CertificateCheck:
     verdict: Verdict  # of all of it: nothing in it is refuted where nobody can tell
     workloads: tuple[WorkloadVerdict, ...]
     faults: tuple[str, ...]  # of the certificate, its files or the journal; with any of them it does not hold
-    signature: str
     notes: tuple[str, ...] = ()
     seed: int | None = None  # that it was judged again with
     rule: str = ""  # by which it was judged again
@@ -67,47 +66,32 @@ class CertificateCheck:
 # -- writing ------------------------------------------------------------------------------------------------
 
 
-def write(
-    folder: RunFolder,
-    templates: Templates,
-    state: State,
-    files: Mapping[str, bytes],
-    key: signing.SigningKey | None,
-) -> None:
-    """The same run writes the same bytes, so that a signature stays good."""
+def write(folder: RunFolder, templates: Templates, state: State, files: Mapping[str, bytes]) -> None:
+    """The same run writes the same bytes, so that a signature made of them stays good."""
     digests = {name: sha256(data) for name, data in files.items()}
     made = certificate(templates.problem, state, templates, files[DISPATCH], digests, folder.journal_head())
     target, data = folder.path / CERTIFICATE, encode(made) + b"\n"
     if target.is_symlink() or not target.is_file() or target.read_bytes() != data:
-        signing.unsign(target)
         folder.write(CERTIFICATE, data)
-    if key is not None:
-        signing.sign(target, key)
 
 
 def take_back(folder: RunFolder) -> None:
     """Of a run that goes on: what it was certified for is no longer all of it."""
     (folder.path / CERTIFICATE).unlink(missing_ok=True)
-    signing.unsign(folder.path / CERTIFICATE)
 
 
 # -- checking -----------------------------------------------------------------------------------------------
 
 
-def verify(
-    path: Path, config: RunConfig, listener: Listener, *, rerun: bool = False, allowed: Path | None = None
-) -> CertificateCheck:
+def verify(path: Path, config: RunConfig, listener: Listener, *, rerun: bool = False) -> CertificateCheck:
     """By the files beside it alone; with `rerun` also on a device. Nothing is written there."""
     from tunesmith.session.certified import read_certificate  # which no run needs
 
     path = path / CERTIFICATE if path.is_dir() else path
     given = read_certificate(path)
     folder = RunFolder(path.parent)
-    signature = signing.check_signature(path, allowed)
     spoilt = _changed_files(path.parent, given)
     faults, notes, claims = list(spoilt.values()), list[str](), list[WorkloadVerdict]()
-    if signature.good is False:
-        faults.insert(0, f"signature: {signature.words}")
     try:
         state, templates = _run_of(folder)
         bad, wrong, further = _against_journal(folder, given, state, templates)
@@ -115,7 +99,7 @@ def verify(
     except TunesmithError as error:
         faults.append(str(error))
         bad, wrong, rerun = [str(error)], {}, False
-    common = bad[0] if bad else faults[0] if signature.good is False else spoilt.get(DISPATCH, "")
+    common = bad[0] if bad else spoilt.get(DISPATCH, "")
     for claim in given.claims:
         reason = common or wrong.get(claim.workload, "") or spoilt.get(claim.file, "")
         words = reason or ("nothing is claimed" if claim.config is None else "follows from the journal")
@@ -129,7 +113,7 @@ def verify(
         claims = _again(folder, given, state, templates, config, listener, seed, notes)
     found = {"does not hold" if faults else "holds", *(claim.verdict for claim in claims)}
     whole = next(verdict for verdict in WORST_FIRST if verdict in found)
-    told = (signature.words, tuple(notes), seed, RULE if seed is not None else "")
+    told = (tuple(notes), seed, RULE if seed is not None else "")
     return CertificateCheck(str(path), whole, tuple(claims), tuple(faults), *told)
 
 

@@ -21,7 +21,7 @@ from tunesmith.deliver import comparison as pages
 from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
-from tunesmith.models import alone, first_authors, placed, reaching
+from tunesmith.models import alone, placed, reaching
 from tunesmith.models.letters import has_reply, near_miss
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run import trust
@@ -107,7 +107,6 @@ def start(
         counters=config.counters,
         prompts=_digests(prompts),
         moves=config.moves,
-        drafts=wishes.drafts_of(replace(config, strategy="template")),
         versions=backends.versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
@@ -174,9 +173,8 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
         raise BadInput(f"{', '.join(talking)}: a model is needed, and --model names none", hint=hint)
     for one in models:
         casting.prepare(*one)
-    for arm in (ARMS[name] for name in talking if ARMS[name].drafts):
-        wishes.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
-        wishes.check_moves(config, arm.strategy)
+    for arm in talking:
+        wishes.check_moves(config, ARMS[arm].strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
@@ -249,11 +247,8 @@ def rendered_json(found: Compared) -> bytes:
 
 
 def model_of(arm: str, model: str) -> str:
-    """One conversation has one model, whatever roles that plays in the other arms; where a round has one
-    draft, one model writes."""
-    if ARMS[arm].strategy == "single":
-        return alone(model)
-    return model if ARMS[arm].drafts else first_authors(model)
+    """One conversation has one model, whatever roles that plays in the other arms."""
+    return alone(model) if ARMS[arm].strategy == "single" else model
 
 
 @dataclass
@@ -304,8 +299,8 @@ class ComparisonRuns:
             casting.record(Path(own), state)
         if done:
             return comparing.RunResult(item, "finished", facts=facts)
-        if open_ := state.open_requests:
-            why = f"request {open_[0].request.number} has no reply yet"
+        if (open_ := state.open_request) is not None:
+            why = f"request {open_.request.number} has no reply yet"
             return comparing.RunResult(item, "waiting", why, facts)
         return comparing.RunResult(item, "stopped", "not finished", facts)
 
@@ -328,6 +323,9 @@ class ComparisonRuns:
         try:
             if begun(path):
                 return runs.resume(path, config, self.listener).missing
+            if (drafts := self.plan.drafts) > 1:
+                fault = f"this comparison was begun with {drafts} drafts a round, and a round has one"
+                return BadInput(fault, hint="begin another")
             problem = next(p for p in self.plan.problems if p.folder == item.problem)
             texts = {name: self.folder.get(digest).decode() for name, digest in problem.files}
             return begin(RunInput(restore(texts)), config, path, self.listener).missing
@@ -363,7 +361,6 @@ class ComparisonRuns:
             rounds=budget.rounds,
             device_seconds=budget.device_seconds,
             moves=plan.moves,
-            drafts=plan.drafts if arm.drafts else 1,
             plain=False,
             tokens=budget.tokens,
             money=budget.dollars,

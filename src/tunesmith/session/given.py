@@ -46,7 +46,6 @@ class OtherSettings(TypedDict, total=False):
     strategy: str | None  # template, rewrite or single
     linear: bool | None
     moves: str | None  # the expert's, that models are told of: usual, all or none
-    drafts: int | None  # of a round, written side by side
     plain: bool | None  # have a model rewrite the kernel plainly first, for the expert to read
     wait: bool | None  # for replies to a mailbox
     prompts: str | None
@@ -62,7 +61,6 @@ class OtherSettings(TypedDict, total=False):
     sandbox: str | None  # of workers: auto, required or off
     workers: str | None  # a file that says how to reach those of other hosts
     ray: str | None  # the address of a Ray cluster whose workers are used
-    sign: str | None  # certificates, with this key: ssh:FILE or minisign:FILE
 
 
 def settings(

@@ -18,13 +18,11 @@ from tunesmith.run.files import explained, open_plain
 from tunesmith.run.library import (
     FORMAT,
     NAME,
-    UNSAID,
     LibraryEntry,
     LibraryQuery,
     RunRecord,
     TimedConfig,
     united,
-    with_author,
     with_past,
 )
 
@@ -213,8 +211,7 @@ class SqliteLibrary:
         where = f"{self.where}: {name}"
         try:
             entry = decode(bytes(document), LibraryEntry, "library entry")
-            if entry.format in (UNSAID, FORMAT) and entry.name == name:
-                entry = with_author(entry)
+            if entry.format == FORMAT and entry.name == name:
                 if not self.is_shared:
                     return entry
                 from tunesmith.run.foreign import foreign_entry

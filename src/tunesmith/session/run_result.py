@@ -21,7 +21,7 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
 from tunesmith.run.state import State
 from tunesmith.run.store import OBJECTS, RunFolder
-from tunesmith.session import certificates, library, problems, signing
+from tunesmith.session import certificates, library, problems
 
 if TYPE_CHECKING:
     from tunesmith.session.exporting import Exported
@@ -169,7 +169,7 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
     for name, data in files.items():
         folder.write(name, data)
     files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
-    certificates.write(folder, templates, state, files, signing.signing_key(config.sign))
+    certificates.write(folder, templates, state, files)
     stored = library.keep_run(config, folder, templates.problem, templates, state)
     return Run(report, folder.path, folder.go_on, library=tuple(stored), texts=beside)
 

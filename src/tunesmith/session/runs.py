@@ -34,7 +34,7 @@ from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import certificates, library, machine, problems, signing
+from tunesmith.session import certificates, library, machine, problems
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
@@ -89,7 +89,6 @@ def _begun(
     priors: Priors,
     sources: Sources,
 ) -> Run:
-    signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
@@ -210,7 +209,6 @@ def _settings(
         rounds=rounds,
         device_seconds=config.device_seconds,
         moves=wishes.moves_named(config.moves),
-        drafts=wishes.drafts_of(config),
         checks_best=True,
         tokens=config.tokens,
         dollars=config.money,
@@ -274,7 +272,6 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
 def _continue(
     folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, known: Known
 ) -> Run:
-    signing.signing_key(config.sign)
     local, templates, posts = known or (None, None, ())
     journal = folder.journal()
     records = list(journal.read())  # by the journal that goes on from there
@@ -295,6 +292,9 @@ def _continue(
     if known is None and started.settings.models != config.model and (models := started.settings.models):
         asked = {"model": models} if reaching(models) else {}
         trust.refuse_strangers(folder.path / JOURNAL, asked, f"give --model {shlex.quote(models)}, or ")
+    if started.settings.drafts > 1:
+        fault = f"this run was begun with {started.settings.drafts} drafts a round, and a round has one"
+        raise BadInput(fault, where=str(folder.path), hint="start it again")
     certificates.take_back(folder)
     inbox = FolderInbox(folder.path)
     if (waiting := inbox.waiting()) or state.instructed:
@@ -304,7 +304,7 @@ def _continue(
             state = write_down(told, state, journal, listener)
             inbox.drop(told.id)
     cast = replace(casting.of_run(folder, started, config, listener), inbox=inbox)
-    if state.open_requests:  # first, and what follows from it: for that no device need be here
+    if state.open_request is not None:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:
             state = write_down(said, state, journal, listener)

@@ -21,10 +21,11 @@ from tunesmith.expert.planning import ExpertPlanner
 from tunesmith.models.letters import Mailbox
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.candidates import Templates
+from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Decided, Drafted, Event, Recorded, Replied, Requested, Settings
 from tunesmith.run.state import apply, fold
 from tunesmith.session.problems import load_problem
-from tunesmith.session.strategies import casting
+from tunesmith.session.strategies import casting, wishes
 from tunesmith.session.strategies.casting import catalogue_of, signature_fault
 
 TWO_LAUNCHES = """\
@@ -276,3 +277,10 @@ def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Pa
     assert "- vector: Wide loads and stores" in asked
     assert "Where: arrays input, out." in asked
     says(asked, "- not here: rows", "in rows already")
+
+
+def test_an_effort_is_for_models() -> None:
+    with pytest.raises(BadInput, match="and none is named") as refused:
+        wishes.check(RunConfig(effort="high"), template_given=False)
+    assert "or name a model" in (refused.value.hint or "")
+    wishes.check(RunConfig(model="mailbox", effort="high"), template_given=False)

@@ -353,7 +353,7 @@ def test_a_planner_is_not_told_where_the_expert_reads_the_kernel() -> None:
 )
 def test_plans_that_cannot_be(reply: PlanReply, settings: Settings, words: str) -> None:
     kernels = plain.PlainKernels(PROBLEM, None, moves_on)  # type: ignore[arg-type]
-    found = kernels.direction(reply, fold([Recorded(0, 0.0, started(settings))]))
+    found = kernels.decision(reply, fold([Recorded(0, 0.0, started(settings))]))
     assert isinstance(found, Unusable)
     tells(found.reason, words)
 
@@ -373,33 +373,6 @@ def test_an_author_is_handed_what_the_expert_made_on_the_plain_kernel() -> None:
     assert [(c.id, c.parent) for c in state.candidates] == [("1", ""), ("2", "1")]
 
 
-def several(*plans: Mapping[str, object]) -> str:
-    return plan(what="", why="two ways", plans=list(plans))
-
-
-def test_one_of_several_plans_may_be_plain() -> None:
-    two = {"why": "choices", "what": "Open VEC."}
-    script: dict[int, Sequence[Said]] = {
-        1: [several({"why": "p", "base": "plain"}, {"why": "q", "base": "plain"})],
-        2: [several({"why": "p", "base": "plain"}, two)],
-        3: [FOUR],
-        4: [file(a_draft({"VEC": [1, 2, 4]}))],
-        5: [several({"why": "moves", "moves": ["vector", "unroll"]}, two)],
-        6: [file(a_draft({"VEC": [1, 2, 4], "KEEP": [0, 1]}))],
-        7: [plan("stop")],
-    }
-    run = a_run(script, Settings(evals=80, rounds=3, drafts=2), BOTH)
-    state = run.go()
-    tells(run.said(2), "one plan of a round may have `base` 'plain'")
-    tells(run.said(4), "another goes by: the kernel, only rewritten plainly")
-    assert [(c.id, c.branch, c.parent, c.status) for c in state.candidates[:3]] == [
-        ("1", 0, "", "searched"),
-        ("2", 1, "", "searched"),
-        ("3", 0, "1", "searched"),
-    ]
-    assert run.expert.seen == [(4, ("vector", "unroll"))]
-
-
 # -- what is asked for ---------------------------------------------------------------------------------------
 
 
@@ -410,7 +383,6 @@ def test_one_of_several_plans_may_be_plain() -> None:
         ({"model": "planner=mailbox"}, "no model is named to rewrite it"),
         ({"moves": "none"}, "with --moves none nobody makes any"),
         ({"strategy": "rewrite"}, "with --strategy rewrite nobody makes any"),
-        ({"model": "author=mailbox", "drafts": 2}, "the expert plans and writes, one draft a round"),
     ],
 )
 def test_what_does_not_go_together_is_refused(wish: dict[str, object], words: str) -> None:
@@ -418,7 +390,7 @@ def test_what_does_not_go_together_is_refused(wish: dict[str, object], words: st
     with pytest.raises(BadInput) as refused:
         wishes.check(config, template_given=False)
     tells(str(refused.value), words)
-    assert "--plain" in (refused.value.hint or "") or "--drafts" in (refused.value.hint or "")
+    assert "--plain" in (refused.value.hint or "")
 
 
 def test_it_is_for_kernels_in_c(tmp_path: Path) -> None:
@@ -430,5 +402,5 @@ def test_it_is_for_kernels_in_c(tmp_path: Path) -> None:
 
 
 def test_what_goes_together() -> None:
-    for model, drafts in (("author=mailbox", 1), ("mailbox", 2)):
-        wishes.check(RunConfig(plain=True, model=model, drafts=drafts), template_given=False)
+    for model in ("author=mailbox", "mailbox"):
+        wishes.check(RunConfig(plain=True, model=model), template_given=False)

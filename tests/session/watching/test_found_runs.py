@@ -17,7 +17,7 @@ from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.store import FLEET
 from tunesmith.session.watching.found_runs import FoundRun, RunFilter, RunsBelow
 
-REPORT = '{"finished": true, "geometric_mean": 2.5, "version": 9}'
+REPORT = '{"finished": true, "headline": "2.50×", "version": 9}'
 
 
 def a_run(path: Path, problem: str = "scale", report: str = "", changed: float = 1000.0) -> Path:

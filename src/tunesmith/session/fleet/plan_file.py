@@ -18,7 +18,7 @@ SLURM = ("partition", "account", "qos", "constraint", "cpus", "tasks", "minutes"
 # Of a run; what is said of the device, of folders and of waiting is the fleet's own.
 TUNE = (
     *("search", "evals", "time", "device_seconds", "seed", "cache", "prune", "steer", "counters", "prior"),
-    *("library", "sandbox", "builders", "model", "strategy", "linear", "effort", "drafts", "plain"),
+    *("library", "sandbox", "builders", "model", "strategy", "linear", "effort", "plain"),
     *("moves", "rounds", "tokens", "money", "reply_seconds"),
 )
 EXPERT = FleetAuthor("expert")

@@ -25,8 +25,8 @@ from tunesmith.run.ports import Catalogue, Declined, Inbox, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.session import problems
-from tunesmith.session.strategies.wishes import authors, played
 from tunesmith.session.strategies.wishes import check as check_wishes
+from tunesmith.session.strategies.wishes import played
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -189,8 +189,7 @@ def models_talking(
     is_plain = "author" in names and planner is not None and of_problem is not None
     kernels = plain.PlainKernels(problem, templates, of_problem) if is_plain and of_problem else None
     if "author" in names:
-        others = tuple(model.name for model in conversation.authors)
-        about = (expert is None, others, None if expert is None else moves)
+        about = (expert is None, None if expert is None else moves)
         told = (*own, prompts["author"], names["author"], signature, *about)
         writer = plain.PlainAuthor(*told, kernels=kernels) if kernels else agents.ModelAuthor(*told)
     if planner is None:
@@ -304,7 +303,7 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
-    for one in dict.fromkeys((*who.values(), *authors(spec, strategy))):
+    for one in dict.fromkeys(who.values()):
         model = _model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
@@ -326,10 +325,9 @@ def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) 
 
 def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
     """The models behind a network among those named, each once, ready to be asked."""
-    from tunesmith.models import HOSTED, parse_authors, parse_models
+    from tunesmith.models import HOSTED, parse_models
 
-    named = (*parse_models(spec).values(), *parse_authors(spec))
-    own = [one for one in dict.fromkeys(named) if one.kind in HOSTED]
+    own = [one for one in dict.fromkeys(parse_models(spec).values()) if one.kind in HOSTED]
     if not own:
         fault = f"only models behind a network can be tried, got {spec!r}"
         raise BadInput(fault, hint="e.g. --model openai:NAME@http://localhost:8000/v1")
@@ -382,11 +380,9 @@ def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conv
     """One model for each that is named, whatever roles it plays."""
     from tunesmith.models.letters import Mailbox, Player
 
-    writers = authors(cast.spec, cast.strategy)
-    made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *writers))}
+    made = {spec: _model(spec, cast) for spec in dict.fromkeys(who.values())}
     models = {role: made[spec] for role, spec in who.items()}
-    several = [made[spec] for spec in writers] if len(writers) > 1 else []
-    found = Conversation(models, cast.pause, cast.note, several, in_a_thread, cast.inbox)
+    found = Conversation(models, cast.pause, cast.note, in_a_thread, cast.inbox)
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere

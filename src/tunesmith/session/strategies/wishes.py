@@ -1,4 +1,4 @@
-"""What a user asks for, before a run begins: which strategy, models, drafts and moves go together."""
+"""What a user asks for, before a run begins: which strategy, models and moves go together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from tunesmith.errors import BadInput
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.dialogue import SINGLE, Role
 from tunesmith.run.events import MovesOffered
-from tunesmith.text import counted
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -41,7 +40,6 @@ def check(
             f"is {strategy}",
             hint="leave out --linear, or add --strategy rewrite",
         )
-    check_drafts(config, strategy)
     check_moves(config, strategy)
     check_plain(config, strategy)
     if config.effort and not config.model:
@@ -87,47 +85,8 @@ def check_plain(config: RunConfig, strategy: str) -> None:
         fault, hint = "no model is named to rewrite it", f"{hint}, or name one, e.g. --model author=mailbox"
     elif config.moves == "none":
         fault, hint = "with --moves none nobody makes any", f"{hint} or --moves"
-    elif drafts_of(config) > 1 and "planner" not in roles:
-        fault = "then the expert plans and writes, one draft a round"
-        hint = "leave out --drafts, or name one author, or a model as planner"
     if fault:
         raise BadInput(f"--plain has the kernel rewritten for the expert's moves: {fault}", hint=hint)
-
-
-def drafts_of(config: RunConfig) -> int:
-    """How many a round has: as many as are asked for, else one for each model that writes."""
-    return config.drafts or max(1, len(authors(config.model, config.strategy)))
-
-
-def authors(spec: str, strategy: str) -> tuple[Spec, ...]:
-    """The models that write templates or kernels by plans."""
-    if not spec or "author" not in STRATEGIES[strategy].roles:
-        return ()
-    from tunesmith.models import parse_authors
-
-    return parse_authors(spec)
-
-
-def check_drafts(config: RunConfig, strategy: str) -> None:
-    """Whether a round can have as many as are asked for."""
-    count, named_to = drafts_of(config), authors(config.model, strategy)
-    if len(named_to) > count:
-        fault = f"{len(named_to)} models are named to write, and a round has {counted(count, 'draft')}"
-        raise BadInput(fault, hint=f"add --drafts {len(named_to)}, or name fewer")
-    if count == 1:
-        return
-    fault, hint = "", "leave out --drafts, or name a model as planner or author"
-    if strategy == SINGLE:
-        fault, hint = (
-            "one conversation writes one kernel at a time",
-            "leave out --drafts, or --strategy single",
-        )
-    elif config.linear:
-        fault, hint = "a chain goes on from the one kernel before", "leave out --drafts or --linear"
-    elif not {"planner", "author"} & played(config.model, strategy).keys():
-        fault = "the expert has one plan a round"
-    if fault:
-        raise BadInput(f"--drafts {count} is for models that write several at a time: {fault}", hint=hint)
 
 
 def played(spec: str, strategy: str) -> dict[Role, Spec]:
@@ -157,10 +116,10 @@ def played(spec: str, strategy: str) -> dict[Role, Spec]:
 
 def _alone(spec: str) -> Spec:
     """Whom one conversation is held with."""
-    from tunesmith.models import EXPERT, names_roles, parse_spec, several
+    from tunesmith.models import EXPERT, names_roles, parse_spec
 
     role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
-    if (has_role and (role.strip() != SINGLE or "," in rest)) or len(several(rest)) > 1:
+    if has_role and (role.strip() != SINGLE or "," in rest):
         hint = "write --model SPEC, without roles"
         raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
     if not rest or (found := parse_spec(rest)).kind == EXPERT:

@@ -47,7 +47,6 @@ class _Brief(msgspec.Struct):
     """What an index needs of a report.json."""
 
     finished: bool
-    geometric_mean: float | None = None
     headline: str = ""
 
 
@@ -195,8 +194,7 @@ def _read(path: Path, name: str, comparison: str, changed: float, is_live: bool)
 
 
 def _gave(brief: _Brief) -> str:
-    older = f"{brief.geometric_mean:.2f}×" if brief.geometric_mean is not None else ""
-    return brief.headline or older
+    return brief.headline
 
 
 def _brief(path: Path) -> _Brief | None:
