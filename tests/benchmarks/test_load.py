@@ -37,6 +37,7 @@ def test_bars(rows: list[Row], is_met: bool) -> None:
 
 @needs_opencl
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("example", ["rmsnorm", "silu_and_mul", "softmax", "transpose"])
 def test_what_is_certified_beside_a_neighbour_is_so_alone(example: str, tmp_path: Path) -> None:
     """It has all processors on and off, and ends with the run; then the kernel is measured alone."""
