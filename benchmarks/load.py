@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -155,8 +155,9 @@ def rows_of(problem: Path, folder: Path, setting: str, number: int, seconds: flo
 
 def finish(run: subprocess.Popen[bytes]) -> None:
     try:
-        run.wait(RUN_SECONDS)
-    except subprocess.TimeoutExpired:
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(RUN_SECONDS)
+    finally:
         run.kill()
         run.wait()
 

@@ -86,7 +86,7 @@ class Stopwatch:
             order = range(len(runners)) if len(rounds) % 2 == 0 else range(len(runners) - 1, -1, -1)
             # A round that is taken again is looked at as often as another.
             look = len(rounds) in watched if len(rounds) < most else CHANCE.random() * most < len(watched)
-            taken = {i: self._taken(runners[i], runners[i].length, look) for i in order}
+            taken = {i: self._taken(runners[i], look) for i in order}
             if self._session.throttled() and discarded < policy.rounds:
                 discarded += 1
                 if watch is not None:
@@ -123,17 +123,17 @@ class Stopwatch:
         clocks = self._session.clocks() if len(runners) > 1 else ()
         left_over = ""
         if policy.whole and not runners[-1].hopeless:
-            left_over = tell_left_over(self._session, lambda: self._taken(runners[-1], 1, look=False))
+            left_over = tell_left_over(self._session, lambda: self._sample(runners[-1], 1, look=False)())
         about = (discarded, busy, tuple(looks), clocks, disturbed, judged.disturbance, left_over)
         return Timed(tuple(map(tuple, samples)), *about), blobs
 
-    def _taken(self, contestant: _Contestant, length: int, look: bool) -> Sample:
+    def _taken(self, contestant: _Contestant, look: bool) -> Sample:
         """A sample, with what tells whether others had the device meanwhile."""
         if not self._device.is_host:
-            seconds = self._sample(contestant, length, look)()
-            return Sample(seconds, _by_launch(self._session.parts(), length) or (seconds,))
+            seconds = self._sample(contestant, contestant.length, look)()
+            return Sample(seconds, _by_launch(self._session.parts(), contestant.length) or (seconds,))
         before = read_waits()
-        seconds = self._sample(contestant, length, look)()
+        seconds = self._sample(contestant, contestant.length, look)()
         return Sample(seconds, waited=before.share_until(read_waits()))
 
     def _spent(self, start: float) -> float:
