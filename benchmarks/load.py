@@ -7,8 +7,8 @@ PROBLEM is the folder of a problem, with a template.cu or template.cl in it or n
 beside the neighbour, then `--at-once` of them at once with no other neighbour; 0 leaves them out. After each,
 alone, `tunesmith verify --rerun` measures what it claims. DIR/runs.jsonl has a line for each workload: what
 is there is not done again, so a command that `--limit` seconds have cut short goes on where it was. Prints a
-table; exit 1 where a bar is missed: 19 of 20 certified intervals contain the quiet ratio, no certified figure
-is off by more than 10 %, at most 1 of 20 gains of 1.5× or more is not certified.
+table; exit 1 where nothing is certified or a bar is missed: 19 of 20 certified intervals contain the quiet
+ratio, no certified figure is off by more than 10 %, at most 1 of 20 gains of 1.5× or more is not certified.
 
 The neighbour computes in processes of its own: on processors as many as there are, adding; with `cuda` a
 kernel that fills the GPU, by CuPy. They end with the run, and by themselves.
@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -155,8 +155,9 @@ def rows_of(problem: Path, folder: Path, setting: str, number: int, seconds: flo
 
 def finish(run: subprocess.Popen[bytes]) -> None:
     try:
-        run.wait(RUN_SECONDS)
-    except subprocess.TimeoutExpired:
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(RUN_SECONDS)
+    finally:
         run.kill()
         run.wait()
 
@@ -202,7 +203,8 @@ def table(rows: Sequence[Row]) -> tuple[str, bool]:
     ]
     covered = sum(row.is_covered for row in certified)
     is_met = (
-        covered >= COVERED * len(certified)
+        bool(certified)
+        and covered >= COVERED * len(certified)
         and not any(row.is_off for row in certified)
         and len(lost(rows)) <= LOST * len(gains(rows))
     )

@@ -73,6 +73,7 @@ TABLE = """
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)  # beside others
 @pytest.mark.parametrize("keeps", [True, False])
 def test_a_table_kept_in_local_memory_is_no_gain(keeps: bool, tmp_path: Path) -> None:
     """The same that makes its table each time is slower, and honest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from tunesmith.backends.port import LaunchFailed, OutOfMemory
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
 from tunesmith.lab.bench import Bench
+from tunesmith.lab.device_cases import MEMORY_SHARE
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.references import draw_inputs, draw_of
 from tunesmith.problem.cases import Case
@@ -211,11 +213,15 @@ class TestRoom:
 
     CASE = a_case(rows=64, d=64)
 
+    SIZE = 4 * 64 * 64  # of an array
+    KEPT = 3 * SIZE  # of a case: its input, and the reference as doubles
+
     @pytest.fixture
-    def bench(self, monkeypatch: pytest.MonkeyPatch) -> Bench:
-        monkeypatch.setattr("tunesmith.lab.arenas.TOGETHER", 0.0)
-        # Cases: 3 × (16 KB + guards of 131 KB) at work, 16 KB more for what was drawn, 49 KB kept.
-        self.judges = Judges(scale_problem(), {"original": TWICE, "right": TWICE}, memory=500_000)
+    def bench(self) -> Bench:
+        return self.bench_with(500_000)
+
+    def bench_with(self, memory: int) -> Bench:
+        self.judges = Judges(scale_problem(), {"original": TWICE, "right": TWICE}, memory)
         bench = Bench(PythonBackend(self.judges.kernels))
         for name in ("original", "right"):
             bench.handle(Load(self.judges.code(name).unit, name, self.judges.gpu), (b"",))
@@ -257,12 +263,16 @@ class TestRoom:
         assert isinstance(self.keep(bench), Judged)
         assert isinstance(self.check(bench), Judged)
 
-    def test_older_cases_give_way_when_nothing_else_can(self, bench: Bench) -> None:
-        """Each has its share, but beside them all there is no room to work."""
-        for number in range(3):
+    def test_older_cases_give_way_when_nothing_else_can(self) -> None:
+        """Their share holds them all, but beside what others have taken there is no room for one more."""
+        count = 3
+        memory = math.ceil((count + 1) * self.KEPT / MEMORY_SHARE)
+        bench = self.bench_with(memory)
+        for number in range(count):
             assert isinstance(self.keep(bench, str(number)), Judged)
+        assert all(isinstance(self.check(bench, str(number)), Judged) for number in range(count))
         assert isinstance(bench._session, PythonSession)
-        taken = bench._session.allocate(700_000 - bench._session.allocated - 1000)
+        taken = bench._session.allocate(memory - bench._session.allocated - self.KEPT // 2)
         assert self.refused(bench) == 0
         reply = self.keep(bench, "last")
         assert isinstance(reply, Judged)

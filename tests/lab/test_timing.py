@@ -22,7 +22,6 @@ from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch, sparing, visits_of
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
-from tunesmith.problem.slots import stride_of
 from tunesmith.problem.template import original
 from tunesmith.problem.template_file import parse_template
 
@@ -546,40 +545,7 @@ class TestRotation:
         assert all(np.isfinite(np.frombuffer(data, dtype=np.float32)).all() for data in seen.values())
 
 
-class TestTogether:
-    """Arrays beside each other hold at each slot what they would hold by themselves."""
-
-    @pytest.mark.parametrize("n", [1024, 700])
-    def test_the_same_numbers_lie_there(self, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        found = []
-        for share in (0.0, 1.0):
-            monkeypatch.setattr(arenas, "TOGETHER", share)
-            session = RecordingSession()
-            run(session, (Kernel("one", 1e-4), plan(problem(), n)))
-            read = {slot: call[1] for c in session.chains for slot, call in zip(c.slots, c.seen, strict=True)}
-            calls = [call for c in session.chains for call in c.regions]
-            blocks = {at[0] for call in calls for at in call}
-            found.append((read, len(blocks), min(abs(out[1] - x[1]) for out, x in calls)))
-        assert found[0][0] == found[1][0]
-        assert (found[0][1], found[1][1]) == (2, 1), "in one allocation"
-        assert found[1][2] == stride_of(plan(problem(), n).buffer("x"), 64)
-
-    def test_few_are_kept_and_all_are_given_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(arenas, "TOGETHER", 1.0)
-        session = RecordingSession()
-        watch = Stopwatch(session, small_device())
-        for n in range(1000, 1020):
-            run(session, (Kernel("one"), plan(problem(), n)), stopwatch=watch)
-        assert len(session.blocks) - len(session.released) == arenas.GROUPS_KEPT
-        watch.give_back()
-        assert session.in_use == 0
-
-
 class TestLayoutIsKept:
-    @pytest.fixture(autouse=True)
-    def apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(arenas, "TOGETHER", 0.0)
-
     def test_between_requests_of_one_workload(self) -> None:
         session = RecordingSession()
         watch = Stopwatch(session, small_device())

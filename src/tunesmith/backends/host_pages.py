@@ -23,15 +23,7 @@ class HostPages:
         self.address = 0
         self.pages.close()
 
-    @contextmanager
-    def shielded(self, offset: int, nbytes: int) -> Iterator[None]:
-        self._protect(offset, nbytes, mmap.PROT_READ)
-        try:
-            yield
-        finally:
-            self._protect(offset, nbytes, mmap.PROT_READ | mmap.PROT_WRITE)
-
-    def _protect(self, offset: int, nbytes: int, how: int) -> None:
+    def protect(self, offset: int, nbytes: int, how: int) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         start, length = ctypes.c_void_p(self.address + offset), ctypes.c_size_t(nbytes)
         if libc.mprotect(start, length, how):
@@ -41,7 +33,7 @@ class HostPages:
 @contextmanager
 def shielded(spans: Sequence[tuple[HostPages, int, int]]) -> Iterator[None]:
     with ExitStack() as stack:
-        for pages, offset, nbytes in spans:
-            if nbytes:
-                stack.enter_context(pages.shielded(offset, nbytes))
+        for pages, *span in spans:
+            pages.protect(*span, mmap.PROT_READ)
+            stack.callback(pages.protect, *span, mmap.PROT_READ | mmap.PROT_WRITE)
         yield

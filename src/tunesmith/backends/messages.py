@@ -237,6 +237,7 @@ class TimeAll:
     """Several, one after the other. Reply: AllTimed."""
 
     runs: tuple[TimeRuns, ...]
+    needs_turn: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,12 +22,6 @@ UNKNOWN_CACHE = 64 << 20  # rotate as if the last-level cache were this large wh
 MEMORY_SHARE = 0.6
 CACHE_LINE = 128  # bytes that the least access to a GPU's memory takes of its cache
 LINE = 256  # bytes; slots of a GPU's arrays share no cache line
-SLOTS_TOGETHER = 2048  # where a device lays them out, each by a launch of its own
-BYTES_TOGETHER = 1 << 28  # where the host does
-GROUPS_KEPT = 8  # of arrays that lie together: no workload finds another's
-TOGETHER = 0.5  # how often arrays lie beside each other
-PART = 1 << 24  # bytes that the host lays out at once
-CHANCE = random.SystemRandom()
 RESTORED_SLOTS = 16  # a chain over arrays that are restored after it is no longer than the rotation
 
 
@@ -42,25 +35,19 @@ class Arena:
     """The memory one argument rotates through, and of one that is restored a second that stays as it was."""
 
     memory: Memory
-    nbytes: int  # of its own slots, one after the other
+    nbytes: int
     source: Memory | None
     made: tuple[bytes, ...] = ()  # by the user's function: what its slots hold, in turn
-    # Where arrays lie together, slot by slot: from slot to slot, and where the first begins.
-    pitch: int = 0
-    offset: int = 0
 
 
 class Arenas:
     """Filling costs more than timing, so what an earlier request has laid out stays for the next."""
 
-    def __init__(self, session: Session, device: Device, chance: random.Random = CHANCE) -> None:
+    def __init__(self, session: Session, device: Device) -> None:
         self._session = session
         self._device = device
         self._arenas: dict[tuple[str, str], Arena] = {}  # by argument and what it is filled from
         self._linked: dict[PythonFunction, frozenset[str]] = {}  # arguments that the function makes
-        self._together: dict[str, tuple[int, dict[str, Arena]]] = {}  # slots, and who shares their memory
-        self._chance = chance
-        self._is_together: dict[tuple[tuple[str, int], ...], bool] = {}  # by the sizes of a workload
 
     def lay_out(self, buffers: Sequence[BufferPlan], slots: int, plan: Plan, draw: Draw) -> dict[str, Arena]:
         """Memory for every buffer, filled. Arenas of earlier requests may be replaced by larger ones."""
@@ -72,16 +59,12 @@ class Arenas:
 
     def has(self, arenas: dict[str, Arena]) -> bool:
         """Whether they are still there, and not replaced by others since."""
-        shared = (arena for _, group in self._together.values() for arena in group.values())
-        known = {*map(id, self._arenas.values()), *map(id, shared)}
-        return all(id(arena) in known for arena in arenas.values())
+        return all(any(arena is known for known in self._arenas.values()) for arena in arenas.values())
 
     def give_back(self) -> None:
         """Release all memory; the next request lays out its data anew."""
         for key in list(self._arenas):
             self._drop(key)
-        for own in list(self._together):
-            self._drop_together(own)
 
     def restore(self, b: BufferPlan, arena: Arena, slots: Sequence[int]) -> None:
         """Give an in-place array its values back, at slots that lie side by side."""
@@ -93,7 +76,7 @@ class Arenas:
     def first_change(self, b: BufferPlan, arena: Arena, draw: Draw) -> int | None:
         """The byte of an input's arena that is the first not to be what was drawn. None: all is, or there is
         no room to tell. Where the device compares for itself."""
-        inspector = self._session.inspector
+        inspector, whole = self._session.inspector, Pointer(arena.memory, 0, arena.nbytes)
         assert inspector is not None
         try:
             fresh = self._session.allocate(max(1, arena.nbytes))
@@ -101,18 +84,10 @@ class Arenas:
             return None
         try:
             self._spread(b, Pointer(fresh, 0, arena.nbytes), block_of(b, draw.distribution, draw.seed))
-            stride, found = self.stride(b), list[int]()
-            slots = range(arena.nbytes // stride if arena.pitch else 1)
-            size = arena.nbytes // len(slots)
-            pairs = [
-                (self.place(b, arena, slot, size), Pointer(fresh, slot * stride, size)) for slot in slots
-            ]
-            if not inspector.are_like(pairs):
-                differ = ((n * stride, inspector.differing(*pair)) for n, pair in enumerate(pairs))
-                found = [start + one.first for start, one in differ if one.count]
+            found = inspector.differing(whole, Pointer(fresh, 0, arena.nbytes))
         finally:
             self._session.release(fresh)
-        return min(found, default=None)
+        return found.first if found.count else None
 
     def is_linked(self, b: BufferPlan, draw: Draw) -> bool:
         made = draw.inputs is not None and b.name in self._linked.get(draw.inputs, ())
@@ -123,10 +98,6 @@ class Arenas:
         self._session.release(arena.memory)
         if arena.source is not None:
             self._session.release(arena.source)
-
-    def _drop_together(self, key: str) -> None:
-        _, group = self._together.pop(key)
-        self._session.release(next(iter(group.values())).memory)
 
     def slots(self, buffers: Sequence[BufferPlan], warm: bool, rotation: float) -> int:
         """How many copies of the arrays it takes to leave the cache cold, as far as there is room. Two even
@@ -143,13 +114,6 @@ class Arenas:
         room = min([room, *(limits.max_allocation // s for s in strides if s)])
         return max(1, min(2 if warm else max(wanted, fewest), room))
 
-    def pitch(self, b: BufferPlan, arena: Arena) -> int:
-        """Bytes from slot to slot."""
-        return arena.pitch or self.stride(b)
-
-    def place(self, b: BufferPlan, arena: Arena, slot: int, nbytes: int) -> Pointer:
-        return Pointer(arena.memory, arena.offset + slot * self.pitch(b, arena), nbytes)
-
     def stride(self, b: BufferPlan) -> int:
         return stride_of(b, apart_on(self._device))
 
@@ -158,10 +122,8 @@ class Arenas:
         if draw.inputs is not None and draw.inputs not in self._linked:
             made = _made(plan, draw)
             self._linked[draw.inputs] = frozenset(made[0])
-        arenas = self._lay_together(buffers, slots, plan, draw)
+        arenas: dict[str, Arena] = {}
         for b in buffers:
-            if b.name in arenas:
-                continue
             needed = slots * self.stride(b)
             # Drawn numbers are right for any size; linked or promised ones only for their own.
             is_linked = self.is_linked(b, draw)
@@ -181,57 +143,6 @@ class Arenas:
                     arena.made = tuple(fixed)
             arenas[b.name] = arena
         return arenas
-
-    def _lay_together(
-        self, buffers: Sequence[BufferPlan], slots: int, plan: Plan, draw: Draw
-    ) -> dict[str, Arena]:
-        """The problem's own arrays, slot by slot beside each other in a drawn order: as likely as each by
-        itself, drawn once for a workload and process, so that its kernels are compared alike."""
-        own = [b for b in buffers if b.role != "workspace" and not needs_restoring(b)]
-        own = [b for b in own if not self.is_linked(b, draw)]
-        pitch = sum(map(self.stride, own))
-        by_host = self._session.inspector is None
-        fits = slots * pitch <= BYTES_TOGETHER if by_host else slots <= SLOTS_TOGETHER
-        fits = fits and slots * pitch <= self._device.limits.max_allocation
-        drawn = self._is_together.setdefault(plan.sizes, self._chance.random() < TOGETHER)
-        if not drawn or not fits or len(own) < 2:
-            return {}
-        key = repr((plan.sizes, [(b.name, b.type, b.nbytes, b.values, b.range) for b in own], draw))
-        known, group = self._together.get(key, (0, {}))
-        if known < slots:
-            if group:
-                self._drop_together(key)
-            memory, offset, group = self._session.allocate(pitch * slots), 0, {}
-            self._together[key] = (slots, group)
-            while len(self._together) > GROUPS_KEPT:
-                self._drop_together(next(iter(self._together)))
-            for b in self._chance.sample(own, len(own)):
-                group[b.name] = Arena(memory, slots * self.stride(b), None, (), pitch, offset)
-                offset += self.stride(b)
-            self._fill_together(own, group, slots, draw)
-        return dict(group)
-
-    def _fill_together(
-        self, own: Sequence[BufferPlan], group: dict[str, Arena], slots: int, draw: Draw
-    ) -> None:
-        """Each array as if its slots lay one after the other."""
-        memory, pitch = group[own[0].name].memory, group[own[0].name].pitch
-        blocks = {b.name: block_of(b, draw.distribution, draw.seed) for b in own}
-        if self._session.inspector is not None:
-            for b in own:
-                to = [self.place(b, group[b.name], slot, self.stride(b)) for slot in range(slots)]
-                self._spread_each(b, to, blocks[b.name])
-            return
-        step = max(1, PART // pitch)
-        for first in range(0, slots, step):
-            count = min(step, slots - first)
-            part = np.empty((count, pitch), np.uint8)
-            for b in own:
-                stride, offset = self.stride(b), group[b.name].offset
-                items = stride // b.itemsize
-                values = blocks[b.name].stretch(first * items, count * items)
-                part[:, offset : offset + stride] = values.view(np.uint8).reshape(count, stride)
-            self._session.write(memory, first * pitch, part.reshape(-1).data)
 
     def _fill(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: Sequence[bytes]) -> Arena:
         """An arena filled with drawn numbers, on and on; with `fixed` ones at its slots, in turn."""
@@ -261,24 +172,16 @@ class Arenas:
     def _spread(self, b: BufferPlan, to: Pointer, block: RepeatedBlock) -> None:
         inspector, size = self._session.inspector, b.itemsize
         if inspector is not None and to.nbytes > block.values.nbytes:
-            self._spread_each(b, [to], block)
+            data = block.values.tobytes()
+            source = self._session.allocate(len(data))
+            self._session.write(source, 0, data)
+            inspector.spread(to, Pointer(source, 0, len(data)), size, block.roll, block.negate)
+            self._session.read(to.memory, 0, 1)  # so that it has ended
+            self._session.release(source)
             return
         for first in range(0, to.nbytes // size, BLOCK):
             part = block.stretch(first, min(BLOCK, to.nbytes // size - first))
             self._session.write(to.memory, first * size, part.view(np.uint8).data)
-
-    def _spread_each(self, b: BufferPlan, places: Sequence[Pointer], block: RepeatedBlock) -> None:
-        """One after the other, on the device."""
-        inspector, data, first = self._session.inspector, block.values.tobytes(), 0
-        assert inspector is not None
-        source = self._session.allocate(len(data))
-        self._session.write(source, 0, data)
-        for to in places:
-            whole = Pointer(source, 0, len(data))
-            inspector.spread(to, whole, b.itemsize, block.roll, block.negate, first)
-            first += to.nbytes // b.itemsize
-        self._session.read(places[0].memory, 0, 1)  # so that it has ended
-        self._session.release(source)
 
 
 def needs_restoring(b: BufferPlan) -> bool:

@@ -112,7 +112,7 @@ class Bench:
             case m.TimeRuns():
                 return self._time(request)
             case m.TimeAll():
-                return self._time_each(request.runs)
+                return self._time_each(request)
             case m.CountClusters():
                 return self._clusters(request), ()
             case m.LaunchOnce():
@@ -185,13 +185,11 @@ class Bench:
         )
         return timed, tuple(blobs)
 
-    def _time_each(self, requests: Sequence[m.TimeRuns]) -> Answer:
-        loaded = self._executables
+    def _time_each(self, request: m.TimeAll) -> Answer:
+        loaded, requests = self._executables, request.runs
         each = [(r, loaded[c.code_digest], self._original(r)) for r in requests for c in r.contenders]
         assert len(each) == len(requests), "several at once are timed in alternation"
-        timed, blobs = self._timing(
-            lambda stopwatch: stopwatch.time_each(each), requests, all(r.needs_turn for r in requests)
-        )
+        timed, blobs = self._timing(lambda stopwatch: stopwatch.time_each(each), requests, request.needs_turn)
         return m.AllTimed(timed), tuple(blobs)
 
     def _original(self, request: m.TimeRuns) -> Executable | None:

@@ -14,14 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.port import (
-    Comparison,
-    Difference,
-    Executable,
-    Inspector,
-    Pointer,
-    Session,
-)
+from tunesmith.backends.port import Comparison, Difference, Executable, Inspector, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
 from tunesmith.lab.case_memory import CaseMemory

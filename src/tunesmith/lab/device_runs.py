@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 
 from tunesmith.backends import messages as m
 from tunesmith.backends.abilities import Overseeing, Scrambling
-from tunesmith.backends.port import (
-    Executable,
-    Inspector,
-    LaunchCall,
-    Pointer,
-    Session,
-)
+from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.whole_outputs import WholeOutputs

@@ -61,6 +61,7 @@ class LabSettings:
     builders: int
     compiler: str = ""
     salt: int = 0  # of the run, beside the seed: nobody can foresee the values of its cases
+    seconds: float | None = None  # that the run has for its search
 
 
 class LocalLab:
@@ -108,7 +109,8 @@ class LocalLab:
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
-        self._timer = TrialTimer(problem, device, self._runner, self._original, looks, self._seed, cache)
+        timed = (problem, device, self._runner, self._original, looks, self._seed, cache)
+        self._timer = TrialTimer(*timed, settings.seconds)
         common = (problem, device, references, self._runner, self._original.plan)
         self._oracle = DeviceOracle(*common) if device.inspects else HostOracle(*common, self._clean)
         apart = (problem, device, references, self._clean, self._original.plan)

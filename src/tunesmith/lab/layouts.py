@@ -27,7 +27,11 @@ FAR_SHARE = 1 << 8  # of a device's memory
 GRAINS = (1, 1, 1, 256, 512, PAGE)  # what arrays begin at multiples of, where their own alignment is less
 
 Arrangement = Literal["together", "apart", "far", "fenced"]
-WEIGHTS: dict[Arrangement, int] = {"together": 3, "apart": 2, "far": 1, "fenced": 2}
+# At the first place and at the second: most cases have fences at one of them.
+WEIGHTS: tuple[dict[Arrangement, int], ...] = (
+    {"together": 4, "apart": 2, "far": 1, "fenced": 1},
+    {"together": 1, "apart": 1, "far": 1, "fenced": 5},
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,10 @@ def _drawn_layouts(
         _ArrayToPlace(name, max(1, nbytes), nbytes, align, max(align, grain), fine[name])
         for name, nbytes, align in arrays
     ]
-    turns = range(2 if is_small else 1)
-    return tuple(_draw(placed, seed_of(seed, "layout", turn), far, largest, is_small) for turn in turns)
+    return tuple(
+        _draw(placed, seed_of(seed, "layout", turn), far, largest, is_small, weights)
+        for turn, weights in enumerate(WEIGHTS if is_small else WEIGHTS[:1])
+    )
 
 
 def _odd_place(seed: int, align: int) -> int:
@@ -116,9 +122,16 @@ class _ArrayToPlace:
         return -(-(cursor - self.fine) // unit) * unit + self.fine
 
 
-def _draw(arrays: list[_ArrayToPlace], seed: int, far: int, largest: int, is_small: bool) -> CaseLayout:
+def _draw(
+    arrays: list[_ArrayToPlace],
+    seed: int,
+    far: int,
+    largest: int,
+    is_small: bool,
+    weights: dict[Arrangement, int],
+) -> CaseLayout:
     chance = random.Random(seed)
-    arrangement = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    arrangement = chance.choices(list(weights), list(weights.values()))[0]
     order = chance.sample(range(len(arrays)), len(arrays))
     parts: dict[int, GuardedLayout] = {}
     cursor = 0
@@ -148,7 +161,7 @@ def _draw(arrays: list[_ArrayToPlace], seed: int, far: int, largest: int, is_sma
         return layout
     single = (GuardedLayout(p.offset, p.nbytes, p.total, 0, n) for n, p in enumerate(layout.parts))
     if arrangement == "together":
-        return _draw(arrays, seed + 1, far, largest, is_small)
+        return _draw(arrays, seed + 1, far, largest, is_small, weights)
     return CaseLayout(arrangement, tuple(single))
 
 

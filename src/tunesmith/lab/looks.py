@@ -108,8 +108,8 @@ class Watch:
         for b in self.plan.buffers:
             if not turns(b):
                 continue
-            place = self.arenas.place(b, self.laid_out[b.name], slot, b.nbytes)
-            memory = place.memory
+            memory, stride = self.laid_out[b.name].memory, self.arenas.stride(b)
+            place = Pointer(memory, slot * stride, b.nbytes)
             filling = self.chance.choices(
                 (b"", struct.pack("<f", self.chance.gauss()), guards.PATTERN, guards.OTHER_PATTERN),
                 FILLINGS,
@@ -128,7 +128,7 @@ class Watch:
             slot = taken.at[turns(b)]
             if self.session.inspector is not None:
                 stride = self.arenas.stride(b)  # at once, with what follows it: others write there too
-                place = self.arenas.place(b, self.laid_out[b.name], slot, stride)
+                place = Pointer(self.laid_out[b.name].memory, slot * stride, stride)
                 self.session.copy(self._seen(number, stride), place)
             else:
                 self._read(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
@@ -177,9 +177,9 @@ class Watch:
         if b.role != "input" and (is_whole or not guards.is_divisible(b)) and not self._sends_whole:
             taken.partial, pieces = True, ()
         for piece in (*pieces, gap):
-            place = self.arenas.place(b, self.laid_out[b.name], slot, b.nbytes)
+            place = slot * self.arenas.stride(b) + piece.start
             taken.pieces.append(piece)
-            taken.data.append(self.session.read(place.memory, place.offset + piece.start, piece.nbytes))
+            taken.data.append(self.session.read(self.laid_out[b.name].memory, place, piece.nbytes))
 
     # -- on a device that judges for itself ---------------------------------------------------------
 
@@ -281,11 +281,8 @@ class Watch:
             arena = self.laid_out[b.name]
             if b.role != "input" or not arena.made:
                 continue
-            wanted, start = (
-                arena.made[taken.at[0] % len(arena.made)],
-                self.arenas.place(b, arena, taken.at[0], b.nbytes),
-            )
-            now = self.session.read(arena.memory, start.offset, b.nbytes)
+            wanted, start = arena.made[taken.at[0] % len(arena.made)], taken.at[0] * self.arenas.stride(b)
+            now = self.session.read(arena.memory, start, b.nbytes)
             if now != wanted:
                 differ = np.frombuffer(now, np.uint8) != np.frombuffer(wanted, np.uint8)
                 first = int(differ.argmax()) // b.itemsize * b.itemsize
@@ -305,8 +302,7 @@ class Watch:
             piece = Piece(b.name, within // b.itemsize * b.itemsize, b.itemsize)
             piece = piece if within < b.nbytes else Piece(b.name, b.nbytes, stride - b.nbytes)
             looks.append(TimedLook(SlotPlace(slot, apart_on(self.device)), slot, (piece,)))
-            start = self.arenas.place(b, arena, slot, b.nbytes).offset + piece.start
-            blobs.append(self.session.read(arena.memory, start, piece.nbytes))
+            blobs.append(self.session.read(arena.memory, slot * stride + piece.start, piece.nbytes))
         return looks, blobs
 
     def _hit_gaps(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
@@ -329,7 +325,7 @@ class Watch:
     # -- small parts --------------------------------------------------------------------------------
 
     def _slot(self, b: BufferPlan, slot: int) -> Pointer:
-        return self.arenas.place(b, self.laid_out[b.name], slot, max(b.nbytes, 1))
+        return Pointer(self.laid_out[b.name].memory, slot * self.arenas.stride(b), max(b.nbytes, 1))
 
     def _gap(self, b: BufferPlan, slot: int) -> bytes:
         draw = self.request.draw

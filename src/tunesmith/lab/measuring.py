@@ -3,6 +3,7 @@ in the lab; and times: its own, a candidate's alone, and in alternation for fina
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from tunesmith.lab import believing
 from tunesmith.lab.believing import Believer
 from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.dealt_draws import DRAWS, dealt, times_vary
+from tunesmith.lab.disturbance import RETAKEN
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
@@ -136,6 +138,7 @@ WIDE = (
 )
 
 QUIET_SECONDS, PATIENCE = 15.0, 60.0  # that one timing, and all of a run, wait for a quiet device
+PATIENCE_SHARE = 0.1  # of the time that a run has, at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 PLANS = 4096  # that are kept
 METHOD = 7  # counts changes of how times are taken, so that none is compared with an earlier one's
@@ -221,6 +224,7 @@ class TrialTimer:
     _looks: LookJudge
     _seed: int
     _cache: ResultCache | None
+    _run_seconds: float | None = None  # that the run has for its search
 
     def __post_init__(self) -> None:
         self._policies = policies_of(self._device)
@@ -228,7 +232,8 @@ class TrialTimer:
         self._best: dict[str, float] = {}  # seconds by workload, of all candidates timed by themselves
         self._timed: dict[str, Timing] = {}  # equal binary and launch are timed once
         self._took: dict[str, float] = {}  # seconds of the original's first timing, all its inputs made anew
-        self._patience = PATIENCE  # seconds that this run still waits for a quiet device
+        # Seconds that this run still waits for a quiet device.
+        self._patience = min(PATIENCE, PATIENCE_SHARE * (self._run_seconds or math.inf))
         layout_seconds = partial(_layout_seconds, self._device)
         self._believer = Believer(self._runner, self._looks, layout_seconds, DATA_RATE)
 
@@ -329,18 +334,20 @@ class TrialTimer:
         self, item: Ready, race: Race, policy: TimingPolicy, is_last: bool, waits: bool
     ) -> Timed | Verdict:
         """Again and again until nobody disturbs it, for a while. Each time it is judged as ever."""
-        pause, last = FIRST_PAUSE, time.monotonic() + (min(QUIET_SECONDS, self._patience) if waits else 0.0)
+        pause, left = FIRST_PAUSE, min(QUIET_SECONDS, self._patience) if waits else 0.0
         while True:
             deadline = self._deadline(item, policy, 2)
             run = self._runner.time(race, deadline)
             if isinstance(run, RaceRun) and run.timed.left_over:
                 return Verdict(Status.WRONG, run.timed.left_over)
             timed = self._believer.believed(item.workload, item.plan, race, run, deadline, is_last)
-            if isinstance(timed, Verdict) or not timed.disturbance or time.monotonic() + pause > last:
+            again = pause + RETAKEN * policy.max_seconds  # at most
+            if isinstance(timed, Verdict) or not timed.disturbance or again > left:
                 return timed
             self._runner.note(f"waiting for a quiet device: {timed.disturbance}")
             time.sleep(pause)
-            self._patience -= pause + policy.max_seconds
+            left -= again
+            self._patience -= again
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:

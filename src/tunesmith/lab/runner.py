@@ -21,7 +21,6 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, Status
 
 R = TypeVar("R", bound=m.Reply)
-A = TypeVar("A")
 
 LOAD_SECONDS = 60.0
 ATTEMPTS = 3
@@ -160,25 +159,13 @@ class Runner:
         return judged
 
     def time(self, race: Race, deadline: float) -> RaceRun | Verdict:
-        request = race.request
-        reply = self._in_turn(
-            lambda needs_turn: self.ask_loaded(
-                m.Timed, race.codes, replace(request, needs_turn=needs_turn), deadline
-            )
-        )
+        reply = self._in_turn(m.Timed, race.codes, race.request, deadline)
         return reply if isinstance(reply, Verdict) else self._sensible(RaceRun(*reply), race)
 
     def time_all(self, races: Sequence[Race], deadline: float) -> list[RaceRun] | Verdict:
         codes = [code for race in races for code in race.codes]
-        requests = [race.request for race in races]
-        reply = self._in_turn(
-            lambda needs_turn: self.ask_loaded(
-                m.AllTimed,
-                codes,
-                m.TimeAll(tuple(replace(r, needs_turn=needs_turn) for r in requests)),
-                deadline,
-            )
-        )
+        request = m.TimeAll(tuple(race.request for race in races))
+        reply = self._in_turn(m.AllTimed, codes, request, deadline)
         if isinstance(reply, Verdict):
             return reply
         found, (all_timed, blobs) = list[RaceRun](), reply
@@ -193,14 +180,17 @@ class Runner:
             found.append(sensible)
         return found
 
-    def _in_turn(self, ask: Callable[[bool], A | Verdict]) -> A | Verdict:
+    def _in_turn(
+        self, kind: type[R], codes: Sequence[BuiltCode], request: m.TimeRuns | m.TimeAll, deadline: float
+    ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         """Asked until the device's turn comes, each time with the whole deadline; without one in the end."""
         last = time.monotonic() + MAX_WAIT
-        reply = ask(True)
+        reply = self.ask_loaded(kind, codes, request, deadline)
         if reply is NO_TURN:
             self.note("waiting for the device: another Tunesmith process is timing on it")
         while reply is NO_TURN:
-            reply = ask(time.monotonic() < last)
+            request = replace(request, needs_turn=time.monotonic() < last)
+            reply = self.ask_loaded(kind, codes, request, deadline)
         return reply
 
     def _sensible(self, run: RaceRun, race: Race) -> RaceRun | Verdict:

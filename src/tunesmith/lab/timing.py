@@ -235,11 +235,12 @@ class Stopwatch:
         policy = request.policy
         names = {b.name for b in contender.plan.buffers}
         own = [b for b in buffers if b.name in names]
-        pitch = {b.name: self._arenas.pitch(b, arenas[b.name]) for b in own}
-        first = {b.name: self._arenas.place(b, arenas[b.name], 0, max(b.nbytes, 1)) for b in own}
-        pointers = {b.name: replace(first[b.name], stride=pitch[b.name], turns=turns(b)) for b in own}
+        stride = self._arenas.stride
+        pointers = {
+            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), turns(b)) for b in own
+        }
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
-        written = [(pointers[b.name].part(0, b.nbytes), pitch[b.name]) for b in own if turns(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if turns(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()

@@ -384,7 +384,8 @@ class ActiveRun:
                 if host is not None:
                     opened.callback(host.close)
             compiler, salt = state.compiler.partition(" ")[0], state.started.salt if state.started else 0
-            own_lab = LabSettings(settings.seed, self._builder_count(), compiler, salt)
+            builders = self._builder_count()
+            own_lab = LabSettings(settings.seed, builders, compiler, salt, settings.seconds)
             known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
             note, folder = self.listener.note, Path(self.config.cache_dir)
             stored = CeilingsCache(folder, note) if use_cache or settings.ceilings else None
