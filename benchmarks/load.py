@@ -1,11 +1,11 @@
 """What is claimed on a busy device: runs beside a neighbour that computes on and off, and several at once.
 
     python -m benchmarks.load PROBLEM... --out DIR [--runs 20] [--time 12] [--at-once 6] [--device ID]
-        [--neighbour cuda|processors] [--on 1.0] [--off 1.5] [--limit 560] [--option=--no-prior]
+        [--together 1] [--neighbour cuda|processors] [--on 1.0] [--off 1.5] [--limit 560] [--option=--no-prior]
 
 PROBLEM is the folder of a problem, with a template.cu or template.cl in it or none. `--runs` runs of each go
-beside the neighbour, then `--at-once` of them at once with no other neighbour; 0 leaves them out. After each,
-alone, `tunesmith verify --rerun` measures what it claims. DIR/runs.jsonl has a line for each workload: what
+beside the neighbour, `--together` at a time, then `--at-once` of them at once with no other neighbour; 0 leaves
+them out. `tunesmith verify --rerun` measures what they claim when all is quiet, once for each configuration. DIR/runs.jsonl has a line for each workload: what
 is there is not done again, so a command that `--limit` seconds have cut short goes on where it was. Prints a
 table; exit 1 where nothing is certified or a bar is missed: 19 of 20 certified intervals contain the quiet
 ratio, no certified figure is off by more than 10 %, at most 1 of 20 gains of 1.5× or more is not certified.
@@ -24,10 +24,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 OFF_BY, GAIN, COVERED, LOST = 1.10, 1.5, 0.95, 0.05
 WIDE = 1.5  # from this ratio of its ends on an interval stands for its lower end
@@ -49,6 +50,7 @@ class Row:
     quiet: float | None  # of the same kernel, measured alone; None: the original stays
     seconds: float  # of the run
     doubt: str = ""
+    config: str = ""
 
     @property
     def is_certified(self) -> bool:
@@ -123,11 +125,17 @@ def start_run(problem: Path, folder: Path, options: argparse.Namespace, seed: in
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 
 
-def rows_of(problem: Path, folder: Path, setting: str, number: int, seconds: float) -> list[Row]:
+def rows_of(
+    problem: Path, folder: Path, setting: str, number: int, seconds: float, known: Sequence[Row]
+) -> list[Row]:
     """What the run claims, and what that is alone."""
     if not (folder / "certificate.json").exists():
         return []
     claims = json.loads((folder / "certificate.json").read_text())["claims"]
+    quiet = {(row.workload, row.config): row.quiet for row in known if row.problem == problem.name}
+    if all((claim["workload"], json.dumps(claim["config"])) in quiet for claim in claims):
+        measured = {c["workload"]: quiet[c["workload"], json.dumps(c["config"])] for c in claims}
+        return rows_from(problem, claims, measured, setting, number, seconds)
     again = [sys.executable, "-m", "tunesmith", "verify", str(folder), "--rerun", "--json"]
     found = subprocess.run(again, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_SECONDS)
     try:
@@ -135,6 +143,17 @@ def rows_of(problem: Path, folder: Path, setting: str, number: int, seconds: flo
     except (ValueError, KeyError):
         print(f"{folder} was not judged again: {found.stderr.decode(errors='replace')[-300:]}")
         return []
+    return rows_from(problem, claims, measured, setting, number, seconds)
+
+
+def rows_from(
+    problem: Path,
+    claims: Sequence[dict[str, Any]],
+    quiet: Mapping[str, float | None],
+    setting: str,
+    number: int,
+    seconds: float,
+) -> list[Row]:
     return [
         Row(
             problem=problem.name,
@@ -145,9 +164,10 @@ def rows_of(problem: Path, folder: Path, setting: str, number: int, seconds: flo
             claimed=claim["speedup"],
             low=claim["interval"][0],
             high=claim["interval"][1],
-            quiet=measured.get(claim["workload"]),
+            quiet=quiet.get(claim["workload"]),
             seconds=seconds,
             doubt=claim.get("doubt", ""),
+            config=json.dumps(claim["config"]),
         )
         for claim in claims
     ]
@@ -163,7 +183,11 @@ def finish(run: subprocess.Popen[bytes]) -> None:
 
 
 def measure(
-    problem: Path, setting: str, numbers: Sequence[int], options: argparse.Namespace
+    problem: Path,
+    setting: str,
+    numbers: Sequence[int],
+    options: argparse.Namespace,
+    known: list[Row],
 ) -> Iterator[Row]:
     """Runs of these numbers at the same time."""
     folders = {
@@ -179,7 +203,7 @@ def measure(
             finish(run)
     seconds = time.monotonic() - started
     for number, folder in folders.items():
-        yield from rows_of(problem, folder, setting, number, seconds)
+        yield from rows_of(problem, folder, setting, number, seconds, known)
 
 
 def table(rows: Sequence[Row]) -> tuple[str, bool]:
@@ -235,6 +259,7 @@ def main() -> int:
     words.add_argument("--out", type=Path, required=True)
     words.add_argument("--runs", type=int, default=20)
     words.add_argument("--time", type=float, default=12.0, help="seconds of search")
+    words.add_argument("--together", type=int, default=1)
     words.add_argument("--at-once", type=int, default=6)
     words.add_argument("--device", default="")
     words.add_argument("--neighbour", choices=("cuda", "processors"), default="processors")
@@ -248,7 +273,11 @@ def main() -> int:
     lines = kept.read_text().splitlines() if kept.exists() else []
     rows = [Row(**json.loads(line)) for line in lines]
     done = {(row.problem, row.setting, row.run) for row in rows}
-    steps = [(problem, "neighbour", [n]) for n in range(options.runs) for problem in options.problem]
+    steps = [
+        (problem, "neighbour", list(range(first, min(first + options.together, options.runs))))
+        for first in range(0, options.runs, options.together)
+        for problem in options.problem
+    ]
     steps += [(problem, "at once", list(range(options.at_once))) for problem in options.problem]
     longest = 0.0
     for problem, setting, numbers in steps:
@@ -256,7 +285,7 @@ def main() -> int:
         if not left or time.monotonic() + longest > end:
             continue
         began = time.monotonic()
-        for row in measure(problem, setting, left, options):
+        for row in measure(problem, setting, left, options, rows):
             rows.append(row)
             with kept.open("a") as file:
                 file.write(json.dumps(asdict(row)) + "\n")
