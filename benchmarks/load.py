@@ -1,14 +1,16 @@
 """What is claimed on a busy device: runs beside a neighbour that computes on and off, and several at once.
 
     python -m benchmarks.load PROBLEM... --out DIR [--runs 20] [--time 12] [--at-once 6] [--device ID]
-        [--together 1] [--neighbour cuda|processors] [--on 1.0] [--off 1.5] [--limit 560] [--option=--no-prior]
+        [--together 1] [--neighbour cuda|processors] [--on 1.0] [--off 1.5] [--limit 560]
+        [--option=--no-prior]
 
 PROBLEM is the folder of a problem, with a template.cu or template.cl in it or none. `--runs` runs of each go
-beside the neighbour, `--together` at a time, then `--at-once` of them at once with no other neighbour; 0 leaves
-them out. `tunesmith verify --rerun` measures what they claim when all is quiet, once for each configuration. DIR/runs.jsonl has a line for each workload: what
-is there is not done again, so a command that `--limit` seconds have cut short goes on where it was. Prints a
-table; exit 1 where nothing is certified or a bar is missed: 19 of 20 certified intervals contain the quiet
-ratio, no certified figure is off by more than 10 %, at most 1 of 20 gains of 1.5× or more is not certified.
+beside the neighbour, `--together` at a time, then `--at-once` of them at once with no other neighbour; 0
+leaves them out. `tunesmith verify --rerun` measures what they claim when all is quiet, once for each
+configuration. DIR/runs.jsonl has a line for each workload: what is there is not done again, so a command that
+`--limit` seconds have cut short goes on where it was. Prints a table; exit 1 where a bar is missed: 19 of 20
+certified intervals contain the quiet ratio, no certified figure is off by more than 10 %, at most 1 of 20
+gains of 1.5× or more is not certified.
 
 The neighbour computes in processes of its own: on processors as many as there are, adding; with `cuda` a
 kernel that fills the GPU, by CuPy. They end with the run, and by themselves.
