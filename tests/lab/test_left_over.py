@@ -13,7 +13,7 @@ from tunesmith.lab.left_over import PAIRS, tell_left_over
 
 @dataclass
 class Device:
-    """A kernel that takes longer where its table is gone; a neighbour makes launches longer, never shorter."""
+    """A kernel that takes longer where its table is gone; neighbours make launches longer."""
 
     gain: float
     busy: float  # share of launches that it holds up

@@ -6,7 +6,7 @@ __kernel void scramble(__global uint *other, volatile __global uint *arrived, ui
     __global uint *its = other + get_group_id(0) * words;
     uint all = launch * get_num_groups(0);
     atomic_inc(arrived);
-    for (int i = 0; i < 20000 && (int)(atomic_add(arrived, 0) - all) < 0; i++)
+    for (int i = 0; i < 400000 && (int)(atomic_add(arrived, 0) - all) < 0; i++)
         ;
     for (uint i = 0; i < words; i++)
         if (is_local)
