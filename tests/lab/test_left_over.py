@@ -22,7 +22,8 @@ class Device:
     is_gone: bool = False
     launches: int = 0
 
-    def scramble(self, is_local: bool) -> None:
+    def scramble(self, is_local: bool, is_patient: bool) -> None:
+        assert is_patient
         self.is_gone = is_local and self.chance.random() >= self.missed
 
     def launch(self) -> float:

@@ -31,7 +31,7 @@ def tell_left_over(session: Session, sample: Callable[[], float]) -> str:
     while len(kept) < PAIRS:
         for is_local in CHANCE.sample((True, False), 2):
             # After another kernel that fills local memory, or that fills as much elsewhere.
-            session.scramble(is_local)
+            session.scramble(is_local, is_patient=True)
             (fresh if is_local else kept).append(sample())
         quarter = len(kept) // 4
         if len(kept) >= FEWEST and sorted(fresh)[quarter] <= MARGIN * sorted(kept)[quarter]:
