@@ -13,7 +13,7 @@ from tunesmith.lab.left_over import PAIRS, tell_left_over
 
 @dataclass
 class Device:
-    """A kernel that takes longer where its table is gone; a neighbour makes launches longer, never shorter."""
+    """A kernel that takes longer where its table is gone; neighbours make launches longer."""
 
     gain: float
     busy: float  # share of launches that it holds up
@@ -22,7 +22,8 @@ class Device:
     is_gone: bool = False
     launches: int = 0
 
-    def scramble(self, is_local: bool) -> None:
+    def scramble(self, is_local: bool, is_patient: bool) -> None:
+        assert is_patient
         self.is_gone = is_local and self.chance.random() >= self.missed
 
     def launch(self) -> float:

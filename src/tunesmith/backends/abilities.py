@@ -13,8 +13,9 @@ from tunesmith.backends.port import LaunchCall, Pointer, PointerPair
 class Scrambling(Protocol):
     """A session with a kernel of its own that leaves nothing of what others have in local memory."""
 
-    def scramble(self, is_local: bool) -> None:
-        """Run it, on all parts of the device; or one that fills as much of other memory."""
+    def scramble(self, is_local: bool, is_patient: bool = False) -> None:
+        """Run it, on all parts of the device; or one that fills as much of other memory. On a busy one it
+        waits longer for parts that others have when it `is_patient`."""
 
 
 @runtime_checkable

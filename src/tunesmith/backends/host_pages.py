@@ -33,7 +33,7 @@ class HostPages:
 @contextmanager
 def shielded(spans: Sequence[tuple[HostPages, int, int]]) -> Iterator[None]:
     with ExitStack() as stack:
-        for pages, *span in spans:
-            pages.protect(*span, mmap.PROT_READ)
-            stack.callback(pages.protect, *span, mmap.PROT_READ | mmap.PROT_WRITE)
+        for pages, start, nbytes in spans:
+            pages.protect(start, nbytes, mmap.PROT_READ)
+            stack.callback(pages.protect, start, nbytes, mmap.PROT_READ | mmap.PROT_WRITE)
         yield

@@ -17,7 +17,7 @@ from tunesmith.backends.abilities import Scrambling
 from tunesmith.backends.port import Session
 from tunesmith.lab.looks import CHANCE
 
-FEWEST, PAIRS = 5, 60  # of launches
+FEWEST, PAIRS = 5, 60  # of launches: to be believed, and to be turned away
 NEEDED, MISSED = 20, 3  # that are shorter, than all but so many of the others
 MARGIN = 1.25  # by so much
 
@@ -31,9 +31,10 @@ def tell_left_over(session: Session, sample: Callable[[], float]) -> str:
     while len(kept) < PAIRS:
         for is_local in CHANCE.sample((True, False), 2):
             # After another kernel that fills local memory, or that fills as much elsewhere.
-            session.scramble(is_local)
+            session.scramble(is_local, is_patient=True)
             (fresh if is_local else kept).append(sample())
-        if len(kept) >= FEWEST and median(fresh) <= MARGIN * median(kept):
+        quarter = len(kept) // 4
+        if len(kept) >= FEWEST and sorted(fresh)[quarter] <= MARGIN * sorted(kept)[quarter]:
             return ""
     if sum(MARGIN * seconds < sorted(fresh)[MISSED] for seconds in kept) < NEEDED:
         return ""

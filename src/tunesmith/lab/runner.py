@@ -181,7 +181,7 @@ class Runner:
         return found
 
     def _in_turn(
-        self, kind: type[R], codes: Sequence[BuiltCode], request: m.TimeRuns | m.TimeAll, deadline: float
+        self, kind: type[R], codes: list[BuiltCode], request: m.TimeRuns | m.TimeAll, deadline: float
     ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         """Asked until the device's turn comes, each time with the whole deadline; without one in the end."""
         last = time.monotonic() + MAX_WAIT

@@ -214,7 +214,7 @@ class CudaSession:
             found = overseer.end()
         return found
 
-    def scramble(self, is_local: bool) -> None:
+    def scramble(self, is_local: bool, is_patient: bool = False) -> None:
         assert isinstance(self.inspector, CudaInspector)
         self.inspector.scramble(is_local)
 

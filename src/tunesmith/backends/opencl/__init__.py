@@ -35,6 +35,7 @@ from tunesmith.text import digest_of
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192
 SCRAMBLED_BYTES = 1 << 15  # of local memory, at most: more leaves the caches to nobody else
+HASTY, PATIENT = 20_000, 400_000  # looks for the groups on other cores; a busy machine lets them wait
 MAX_GRID = (1 << 31) - 1  # OpenCL names no limit; this many groups of any size still fit its counters
 # GPU drivers report less cache than there is; too much rotation costs memory, too little costs the truth.
 GPU_CACHE = 64 << 20
@@ -203,10 +204,10 @@ class OpenCLSession(port.PlainSession):
         self._guarded(self._queue.finish)
         return time.perf_counter() - start
 
-    def scramble(self, is_local: bool) -> None:
+    def scramble(self, is_local: bool, is_patient: bool = False) -> None:
         kernel, memories, words = self._scrambler
         self._scrambled += 1
-        numbers = map(np.uint32, (words, self._scrambled, is_local))
+        numbers = map(np.uint32, (words, self._scrambled, is_local, PATIENT if is_patient else HASTY))
         kernel.set_args(*memories, *numbers, _cl().LocalMemory(4 * words))
         size = (self._device.limits.sms,)
         self._guarded(lambda: _cl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
