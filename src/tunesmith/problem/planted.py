@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problem.draws import CALM_SHARE, PLANTED
+from tunesmith.problem.draws import PLANTED
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.problem.structures import lay_rows, structures_for
@@ -25,12 +25,14 @@ _MAX_NUMBERS = 12
 _RUN = 32  # elements of a flat array that make a row
 _BITS_FROM = 1 << 16  # so large a whole number may be meant as a float's bits
 _LARGE = 16.0  # a whole row of a larger number is ill-conditioned where a mean is taken off
+_STRUCTURED = 1 / 4  # of the rows are equal to others, pairs or palindromes besides
 _COMMON = 8.0  # below it are numbers that all arrays have
 # Of a row: what else is in it, and the share of its elements in which numbers are planted.
 _ORDINARY, _ZEROS, _IN_ORDER, _IN_ALL = 0, 1, 2, 3
 _NOWHERE, _ONCE = -1.0, 0.0
 _FORMS = (
-    *((_ORDINARY, _ONCE), (_ZEROS, _ONCE), (_ORDINARY, 0.125), (_ORDINARY, 0.5), (_ORDINARY, 1.0)),
+    *((_ORDINARY, _ONCE), (_ORDINARY, _ONCE), (_ZEROS, _ONCE)),
+    *((_ORDINARY, 0.125), (_ORDINARY, 0.5), (_ORDINARY, 1.0)),
     *((_IN_ORDER, _NOWHERE), (_IN_ALL, _NOWHERE), (_IN_ALL, _NOWHERE), (_IN_ALL, _NOWHERE)),
 )
 
@@ -70,21 +72,23 @@ def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Ar
     ordered = np.resize(np.roll(exact, own.integers(len(exact))), rows.shape)
     common = _COMMON * np.random.default_rng(seed).random(rows.shape if is_flat else width)
     named = [int(n) % width for n in numbers if n >= 0 and n == int(n)]
-    place = own.choice([0, 0, *own.integers(width, size=2), *named], column)
+    place = own.choice([0, int(own.integers(width)), *named], column)
     is_planted = (own.random(rows.shape) < share) | ((share == _ONCE) & (np.arange(width) == place))
     rows = np.where(is_planted, some, np.choose(ground, [rows, 0 * rows, ordered, common]))
     laid = rows.astype(wide).reshape(-1)
-    lay_rows(own, laid, width, width, CALM_SHARE, structures_for(element, True, True), (low, high))
+    lay_rows(own, laid, width, width, _STRUCTURED, structures_for(element, True, True), (low, high))
     done: Array = np.clip(laid[: values.size], low, high).astype(values.dtype)
     return done
 
 
 def _neighbours(numbers: Sequence[float], element: ElementType) -> list[float]:
-    """Of each number those of the type beside it and its root; and the value that has it as its bits."""
+    """Of each number those of the type beside it, what lies half-way to the next and its root; and the value
+    that has it as its bits."""
     if element.kind != "float":
         return [near for n in numbers if n == int(n) for near in (int(n) - 1, int(n) + 1, -int(n))]
     word = np.dtype(f"u{element.bytes}")
     found = [math.sqrt(n) for n in numbers if n >= 0]
+    found += [(low + high) / 2 for low, high in pairwise(sorted(numbers))]
     for number in (n for n in numbers if 0 < n < element.largest):
         bits = np.full(1, number).astype(element.numpy).view(word)
         found += [
