@@ -285,7 +285,7 @@ def test_what_a_device_cannot_tell_apart_the_host_does() -> None:
 def test_a_function_that_knows_no_nan_judges_nobody_by_it() -> None:
     kernels = {"original": TWICE, "same": TWICE, "other": rowwise(lambda x: np.clip(x, -9, 9))}
     judges = Judges(scale_problem(*OWN, checks=CHECKS), kernels)
-    for distribution, status in (("special", RIGHT), ("ties", WRONG)):
+    for distribution, status in (("special", RIGHT), ("extreme", WRONG)):
         case = a_case(distribution=distribution, errors=False)
         for oracle in (judges.on_the_host(), judges.on_the_device()):
             assert isinstance(oracle.establish(case), float)

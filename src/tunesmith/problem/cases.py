@@ -51,6 +51,7 @@ AROUND = 4  # cases for each constant: at it, below and above, and an array of s
 ODD_BYTES = 4 << 20
 ODD_BYTES_AT_MOST = 16 << 20  # with these values the reference is asked for every row
 MIXED_CASES = 3  # with room for most structures each
+HALVES_CASES = 2  # of the same sizes
 LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
 HUGE = 1 << 31  # elements or bytes of one array: on a GPU one case goes beyond
 HUGE_SHARE = 0.15  # of a device's memory: inputs, outputs and what they are compared with lie there together
@@ -144,9 +145,7 @@ def verify_cases(
     reaching = [*_corners(domain, rng, limit), *_large(domain, rng, device, limit)]
     names, odd = _rolled(_distributions(problem), rng), _rolled(_odd(problem), rng)
     # Values that show a wrong size as well as any go with those; the others hide too much.
-    shown = [name for name in odd if name in ("ties", "sorted", "cancelling")]
-    mixed = [MIXED] * (MIXED in odd)
-    plain = [name for one in ("normal", *shown) for name in (one, *mixed)]
+    plain = ["normal", *(name for name in odd if name == MIXED)]
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     small = [sizes for sizes in _smoke_sizes(domain)[1:] if sizes not in places] or places[:1]
     little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
@@ -155,10 +154,11 @@ def verify_cases(
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
     roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
     there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
-    alone = [name for name in odd if name not in (*there, MIXED, "halves")]
+    alone = [name for name in odd if name not in (MIXED, "halves")]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
-        *((sizes, name) for name in (MIXED, "halves") if name in odd for sizes in mixed_sizes),
+        *((sizes, MIXED) for sizes in mixed_sizes if MIXED in odd),
+        *((sizes, "halves") for sizes in mixed_sizes[:HALVES_CASES] if "halves" in odd),
         *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,7 @@ from numpy.typing import NDArray
 
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
-from tunesmith.problem.structures import (
-    CALM_SHARE,
-    MIXED_SHARE,
-    lay_halves,
-    lay_rows,
-    lay_runs,
-    structures_for,
-)
+from tunesmith.problem.structures import lay_halves, lay_rows, structures_for
 from tunesmith.text import seed_of
 
 Array = NDArray[Any]
@@ -27,7 +21,7 @@ Array = NDArray[Any]
 # What the tester explores; the first alone is used before timing.
 DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
 # Values that callers may send, and at which an original may be less exact: candidates are held to it there.
-ODD = ("special", "extreme", "ties", "constant", "sparse", "sorted", "cancelling", "rows", "halves")
+ODD = ("special", "extreme", "rows", "halves")
 MIXED = "rows"  # every structure of the catalogue, where ordinary inputs have the calm ones
 PLANTED = "planted "  # begins the name of those in which numbers are planted; the numbers follow
 
@@ -37,6 +31,10 @@ PLANTED = "planted "  # begins the name of those in which numbers are planted; t
 # on. Block and step are whole rows where these are so short that as many repetitions all start elsewhere.
 BLOCK = 1 << 20
 _ROLL = 1_000_003  # odd, so the first BLOCK repetitions all start elsewhere
+CALM_SHARE = 1 / 8  # of the rows of ordinary inputs have a structure
+MIXED_SHARE = 7 / 8  # of those where structures are what is tested
+RUN_LENGTHS = (3, 14)  # powers of two: where rows lie is not known, as in the memory of timed launches
+ZONES = 8  # with a length each
 _ALONG = 0.8  # of arrays with several axes: rows along the last one; else columns, or all axes but the first
 
 CONSTANT = ("zeros", "ones")
@@ -44,9 +42,8 @@ _SYMMETRIC = ("normal", "uniform", "wide", "spikes")
 _INTEGERS = (0, 100)
 _SPIKE = 50.0
 _SPIKE_EVERY = 64
-_ODD_EVERY = 64  # about so many elements hold one of each special number, or one that is not zero
+_SPECIAL_EVERY = 256  # about so many elements hold one of each special number; of integers a quarter
 _ROOM = 12  # powers of two below the largest value: the sum of a few thousand such numbers has a value
-_PAIRS = 64  # numbers among which each has its negative
 _EXACT = 1 << 53  # whole numbers beyond it are not all there are in a float64
 
 
@@ -112,7 +109,9 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bo
     if element.kind != "float":
         usual = buffer.range or (element.bounds if element.packed > 1 else _INTEGERS)
         whole = _integers(rng, count * element.packed, element, usual)
-        whole = _odd_integers(rng, whole, element, chosen, buffer.range)
+        if chosen == "special":
+            for end in _whole_bounds(element, buffer.range or element.bounds):
+                whole[_few(rng, whole.size, _SPECIAL_EVERY // 4)] = end
         if not is_timed:  # where many are equal atomics wait for each other, which is not what callers time
             _structure(buffer, whole, (row, pitch), distribution, seed, usual)
         values = packed(whole, element)
@@ -163,20 +162,27 @@ def _structure(
         return
     if distribution in (*CONSTANT, *ODD) and distribution != MIXED:
         return
-    share = MIXED_SHARE if distribution == MIXED else CALM_SHARE
-    table = structures_for(element, is_own, distribution != MIXED)
+    is_mixed = distribution == MIXED
+    lay = partial(
+        lay_rows,
+        rng,
+        share=MIXED_SHARE if is_mixed else CALM_SHARE,
+        table=structures_for(element, is_own, not is_mixed),
+        bounds=bounds,
+    )
     dense = 0 < values.size == buffer.count and buffer.in_c_order
     if rows is None or (len(buffer.shape) < 2 and rng.integers(2)):
-        lay_runs(rng, values, share, table, bounds)
+        for zone in np.array_split(values, ZONES):  # where nobody knows how long rows are
+            length = 1 << int(rng.integers(*RUN_LENGTHS))
+            lay(zone, length, length)
     elif len(buffer.shape) < 2 or not dense or rng.random() < _ALONG:
-        lay_rows(rng, values, *rows, share, table, bounds)
+        lay(values, *rows)
     elif len(buffer.shape) > 2 and rng.integers(2):
         slab = math.prod(buffer.shape[1:])
-        lay_rows(rng, values, slab, slab, share, table, bounds)
+        lay(values, slab, slab)
     else:
         turned = np.ascontiguousarray(values.reshape(-1, buffer.shape[-1]).T)
-        column = turned.shape[1]
-        lay_rows(rng, turned.reshape(-1), column, column, share, table, bounds)
+        lay(turned.reshape(-1), turned.shape[1], turned.shape[1])
         values[...] = turned.T.reshape(-1)
 
 
@@ -265,9 +271,11 @@ def _floats(
 ) -> Array:
     kind: Any = np.float64 if element.bytes == 8 else np.float32
     values: Array
-    if chosen in ODD:
+    if chosen in ODD and (bounds or chosen != "extreme"):
         values = _floats(rng, count, element, "uniform" if bounds else "normal", bounds)
-        return _odd(rng, values, element, chosen, bounds)
+        if chosen == "special":
+            _add_special(rng, values, element, bounds)
+        return values
     if bounds:  # the type may be smaller than what the user allows: beyond it lie infinities, or NaN
         bounds = (max(bounds[0], -element.largest), min(bounds[1], element.largest))
     if chosen == "integers":
@@ -284,10 +292,14 @@ def _floats(
             values = 2 * values - 1
         else:  # not below the smallest normal number: rounding to the type must not give 0
             values = np.maximum(1 - values, kind(2.0**element.min_exponent))
-    elif chosen == "wide":
+    elif chosen in ("wide", "extreme"):
         # A random fraction times a random power of two: log-uniform enough, and exact on every machine.
         reach = 10 if element.bytes > 1 else 7  # 1e-3 to 1e3, but a byte may hold no more than 448
-        powers = rng.integers(-reach, reach, count, dtype=np.int32)
+        least, most = -reach, reach
+        if chosen == "extreme":
+            least = element.min_exponent
+            most = max(math.frexp(element.largest)[1] - _ROOM, least + 1)
+        powers = rng.integers(least, most, count, dtype=np.int32)
         values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _signs(rng, count, kind)
     elif chosen == "spikes":
         values = rng.standard_normal(count, dtype=kind) * kind(0.1)
@@ -299,68 +311,19 @@ def _floats(
     return np.clip(values, *bounds) if bounds else values
 
 
-def _odd(
-    rng: np.random.Generator,
-    values: Array,
-    element: ElementType,
-    chosen: str,
-    bounds: tuple[float, float] | None,
-) -> Array:
-    """Ordinary values made odd; within bounds, what of it lies there."""
-    count, kind = values.size, values.dtype.type
+def _add_special(
+    rng: np.random.Generator, values: Array, element: ElementType, bounds: tuple[float, float] | None
+) -> None:
+    """All the larger ones but one leave room for sums, whose overflow would depend on their order."""
     low, high = bounds or (-math.inf, math.inf)
-    if chosen == "special":
-        # All the larger ones but one leave room for sums, whose overflow would depend on their order.
-        large = math.ldexp(element.largest, -_ROOM)
-        least, smallest = 2.0**element.min_exponent, 2.0 ** (element.min_exponent - element.mantissa)
-        sizes = (math.inf, large, least, least / 2, 5 * smallest, smallest, 0.0)
-        wanted = [low, high, *(sign * size for size in sizes for sign in (1, -1))]
-        numbers = [n for n in wanted if low <= n <= high] + ([math.nan] if bounds is None else [])
-        for number in numbers:
-            values[_few(rng, count, _ODD_EVERY * 4)] = kind(number)
-        if bounds is None and count:
-            values[rng.integers(count)] = kind(element.largest)
-    elif chosen == "extreme" and bounds is None:
-        reach = math.frexp(element.largest)[1] - _ROOM
-        powers = rng.integers(
-            element.min_exponent, max(reach, element.min_exponent + 1), count, dtype=np.int32
-        )
-        values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _signs(rng, count, kind)
-    elif chosen == "ties":
-        values = rng.choice(values[:3], count) if count else values
-    elif chosen == "constant":
-        values[...] = values[:1] if count else 0
-    elif chosen == "sparse" and low <= 0 <= high:
-        some = _few(rng, count, _ODD_EVERY)
-        some_values = values[some]
-        values = np.zeros_like(values)
-        values[some] = some_values
-    elif chosen == "sorted":
-        values = np.sort(values)
-        values = values[::-1].copy() if rng.integers(2) else values
-    elif chosen == "cancelling" and bounds is None:
-        half = values.size // _PAIRS * _PAIRS // 2
-        whole = values[: 2 * half].reshape(-1, _PAIRS)
-        whole[:, _PAIRS // 2 :] = -whole[:, : _PAIRS // 2]
-        values[: 2 * half] = rng.permuted(whole, axis=1).reshape(-1)
-    return values
-
-
-def _odd_integers(
-    rng: np.random.Generator,
-    values: Array,
-    element: ElementType,
-    chosen: str,
-    bounds: tuple[float, float] | None,
-) -> Array:
-    if chosen in ("ties", "constant", "sparse", "sorted"):
-        return _odd(rng, values, element, chosen, bounds)
-    if chosen == "special":
-        least, largest = element.bounds
-        ends = bounds or element.bounds
-        for end in (max(math.ceil(ends[0]), least), min(math.floor(ends[1]), largest)):
-            values[_few(rng, values.size, _ODD_EVERY)] = end
-    return values
+    large = math.ldexp(element.largest, -_ROOM)
+    least, smallest = 2.0**element.min_exponent, 2.0 ** (element.min_exponent - element.mantissa)
+    sizes = (math.inf, large, least, least / 2, 5 * smallest, smallest, 0.0)
+    wanted = [low, high, *(sign * size for size in sizes for sign in (1, -1))]
+    for number in [n for n in wanted if low <= n <= high] + ([math.nan] if bounds is None else []):
+        values[_few(rng, values.size, _SPECIAL_EVERY)] = number
+    if bounds is None and values.size:
+        values[rng.integers(values.size)] = element.largest
 
 
 def _few(rng: np.random.Generator, count: int, every: int) -> NDArray[np.int64]:
@@ -375,8 +338,11 @@ def _signs(rng: np.random.Generator, count: int, kind: Any) -> Array:
 def _integers(
     rng: np.random.Generator, count: int, element: ElementType, bounds: tuple[float, float]
 ) -> Array:
-    least, largest = element.bounds
-    low, high = max(math.ceil(bounds[0]), least), min(math.floor(bounds[1]), largest)
     kind: Any = element.numpy.type
-    values: Array = rng.integers(low, high, count, dtype=kind, endpoint=True)
+    values: Array = rng.integers(*_whole_bounds(element, bounds), count, dtype=kind, endpoint=True)
     return values
+
+
+def _whole_bounds(element: ElementType, bounds: tuple[float, float]) -> tuple[int, int]:
+    least, largest = element.bounds
+    return max(math.ceil(bounds[0]), least), min(math.floor(bounds[1]), largest)

@@ -13,8 +13,7 @@ import numpy as np
 from tunesmith.problem.domain import Domain, Ints, Sizes
 
 LOG_CASES = 8  # every size log-uniform
-LINEAR_CASES = 2  # for each size, uniform in it and the others log-uniform or near a workload's
-
+LINEAR_CASES = 2  # in all or one for each size, uniform in it and the others log-uniform or near a workload's
 
 ROWS = 32  # of each size, where it is rows that are looked at
 
@@ -30,7 +29,8 @@ def fresh_sizes(
         points = np.unique(np.concatenate([points, edges]), axis=0)
     found = _picked(domain, rng.permutation(points), LOG_CASES, (limit, limit), every, known, rng)
     for size, rule in enumerate(domain.problem.contract.sizes):
-        count, points = 1 if rule.one_of else LINEAR_CASES, domain.sample(rng, uniform=size, near=0.5)
+        count = 1 if rule.one_of else -(-LINEAR_CASES // len(domain.names))
+        points = domain.sample(rng, uniform=size, near=0.5)
         found += _picked(domain, points, count, (limit, limit / 2), [size], known, rng)
     return list(dict.fromkeys(found))
 

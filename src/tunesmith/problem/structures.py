@@ -18,10 +18,7 @@ Array = NDArray[Any]
 Random = np.random.Generator
 Make = Callable[[Random, Array], Array]  # new rows from ordinary ones, (rows, length), length >= 2
 
-CALM_SHARE = 1 / 8  # of the rows of ordinary inputs
-MIXED_SHARE = 7 / 8  # of those where structures are what is tested
-RUN_LENGTHS = (3, 14)  # powers of two: where rows lie is not known, as in the memory of timed launches
-ZONES = 8  # with a length each
+SPARSE = 1 / 32  # of such a row's elements are not zero
 GROUP = 32  # in each so many elements of `halves` one is the largest
 
 
@@ -36,39 +33,40 @@ class Structure:
     is_own: bool = False
 
 
-def _pairs(_: Random, x: Array) -> Array:
-    half = x.shape[1] // 2
-    x[:, 1 : 2 * half : 2] = x[:, 0 : 2 * half : 2]
+def _every(x: Array, step: int) -> NDArray[np.int64]:
+    """Of each so many columns the first."""
+    return np.arange(x.shape[1]) // step * step
+
+
+def one_unlike(make: Make, one: Make) -> Make:
+    """Rows with a single element, anywhere, as another structure has it."""
+
+    def made_of(rng: Random, x: Array) -> Array:
+        place = rng.integers(x.shape[1], size=(len(x), 1))
+        element = np.take_along_axis(one(rng, x), place, axis=1)
+        made = make(rng, x)
+        np.put_along_axis(made, place, element, axis=1)
+        return made
+
+    return made_of
+
+
+def same(_: Random, x: Array) -> Array:
     return x
 
 
-def _palindrome(_: Random, x: Array) -> Array:
-    half = x.shape[1] // 2
-    x[:, x.shape[1] - half :] = x[:, :half][:, ::-1]
-    return x
+def zeros(_: Random, x: Array) -> Array:
+    return np.zeros_like(x)
 
 
-def _alternating(_: Random, x: Array) -> Array:
-    x = np.abs(x)
-    x[:, 1::2] *= -1
-    return x
-
-
-def _powers_of_two(_: Random, x: Array) -> Array:
-    made: Array = np.ldexp(np.sign(x), np.frexp(x)[1] - 1)
-    return made
-
-
-def _constant_but_one(rng: Random, x: Array) -> Array:
-    made, place = np.repeat(x[:, :1], x.shape[1], axis=1), rng.integers(x.shape[1], size=len(x))
-    made[np.arange(len(x)), place] = x[np.arange(len(x)), place]
-    return made
+def _constant(_: Random, x: Array) -> Array:
+    return np.repeat(x[:, :1], x.shape[1], axis=1)
 
 
 def _far(rng: Random, x: Array) -> Array:
     """Far from zero with a small spread, 2**-5 to 2**-12 of the distance."""
     distance, share = rng.integers(3, 11, (len(x), 1)), rng.integers(5, 13, (len(x), 1))
-    made: Array = np.ldexp(_signs(rng, x), distance) + np.ldexp(x, distance - share)
+    made: Array = np.ldexp(rng.choice((-1.0, 1.0), (len(x), 1)), distance) + np.ldexp(x, distance - share)
     return made
 
 
@@ -76,16 +74,6 @@ def _close_together(rng: Random, x: Array) -> Array:
     """The same for what must stay within a range: around the row's first value."""
     made: Array = x[:, :1] + np.ldexp(x - x[:, :1], -rng.integers(3, 9, (len(x), 1)))
     return made
-
-
-def _outlier(rng: Random, x: Array) -> Array:
-    rows, place = np.arange(len(x)), rng.integers(x.shape[1], size=len(x))
-    x[rows, place] = np.ldexp(x[rows, place], rng.integers(4, 9, len(x)))
-    return x
-
-
-def _steps(_: Random, x: Array) -> Array:
-    return np.sort(x, axis=1)[:, np.arange(x.shape[1]) // 8 * 8]
 
 
 def _largest_at(place: int) -> Make:
@@ -98,22 +86,10 @@ def _largest_at(place: int) -> Make:
     return make
 
 
-def _largest_twice(rng: Random, x: Array) -> Array:
-    x[np.arange(len(x)), rng.integers(x.shape[1], size=len(x))] = x.max(axis=1)
-    return x
-
-
-def _one_hot(rng: Random, x: Array) -> Array:
-    made, place = np.zeros_like(x), rng.integers(x.shape[1], size=len(x))
-    made[np.arange(len(x)), place] = x[np.arange(len(x)), place]
-    return made
-
-
 def _zero_block(rng: Random, x: Array) -> Array:
     """Half of the row, from a random place on."""
-    first = rng.integers(x.shape[1], size=(len(x), 1))
-    inside = (np.arange(x.shape[1]) - first) % x.shape[1] < -(-x.shape[1] // 2)
-    return np.where(inside, x.dtype.type(0), x)
+    behind = np.arange(x.shape[1]) - rng.integers(x.shape[1], size=(len(x), 1))
+    return np.where(behind % x.shape[1] < -(-x.shape[1] // 2), x.dtype.type(0), x)
 
 
 def _few_values(rng: Random, x: Array) -> Array:
@@ -128,63 +104,52 @@ def _sum_zero(_: Random, x: Array) -> Array:
     return x
 
 
-def _scaled(rng: Random, x: Array) -> Array:
-    return np.ldexp(x, rng.integers(-14, 8, (len(x), 1)))
-
-
-def _scaled_columns(rng: Random, x: Array) -> Array:
-    return np.ldexp(x, rng.integers(-6, 7, (1, x.shape[1])))
-
-
-def _ramp(_: Random, x: Array) -> Array:
-    steps = np.arange(x.shape[1]).astype(x.dtype) / x.shape[1]
-    made: Array = x[:, :1] + (x[:, -1:] - x[:, :1]) * steps
+def _evenly_spaced(_: Random, x: Array) -> Array:
+    """By a power of two, on its multiples: so that small types have these values."""
+    spread = (x[:, -1:] - x[:, :1]).astype(np.float64)
+    step = np.copysign(np.ldexp(1.0, np.frexp(spread / x.shape[1])[1] - 1), spread)
+    made: Array = (np.rint(x[:, :1] / step) + np.arange(x.shape[1])) * step
     return made
 
 
-def _signs(rng: Random, x: Array) -> Array:
-    return np.where(rng.integers(0, 2, (len(x), 1)), 1, -1).astype(x.dtype)
-
-
-def _copy(_: Random, x: Array) -> Array:
-    return x  # of another row, which `lay_out` makes when all others are made
-
-
-AS_FIRST, AS_BEFORE = "equal to the first row", "equal to the row before"
+AS_FIRST, AS_BEFORE = "equal to the first row", "equal to the row before"  # when all others are made
 CATALOGUE: tuple[Structure, ...] = (
-    Structure(AS_FIRST, _copy, is_calm=True, is_own=True),
-    Structure(AS_BEFORE, _copy, is_calm=True, is_own=True),
-    Structure("equal pairs", _pairs, is_calm=True, is_own=True),
-    Structure("palindrome", _palindrome, is_calm=True, is_own=True),
-    Structure("alternating signs", _alternating, is_calm=True),
+    Structure(AS_FIRST, same, is_calm=True, is_own=True),
+    Structure(AS_BEFORE, same, is_calm=True, is_own=True),
+    Structure("equal pairs", lambda _, x: x[:, _every(x, 2)], is_calm=True, is_own=True),
+    Structure("palindrome", lambda _, x: np.where(_every(x, 1) < x.shape[1] // 2, x, x[:, ::-1]), True, True),
+    Structure("alternating signs", lambda _, x: np.copysign(x, 0.5 - _every(x, 1) % 2), is_calm=True),
     Structure("whole numbers", lambda _, x: np.copysign(np.ceil(np.abs(x)), x), is_calm=True),
-    Structure("powers of two", _powers_of_two, is_calm=True),
+    Structure("powers of two", lambda _, x: np.ldexp(np.sign(x), np.frexp(x)[1] - 1), is_calm=True),
     Structure("two values of either sign", lambda _, x: np.copysign(x[:, :1], x), is_calm=True),
-    Structure("constant", lambda _, x: np.repeat(x[:, :1], x.shape[1], axis=1), is_own=True),
-    Structure("constant but one", _constant_but_one, is_own=True),
+    Structure("constant", _constant, is_own=True),
+    Structure("constant but one", one_unlike(_constant, same), is_own=True),
     Structure("far from zero", _far),
     Structure("close together", _close_together),
-    Structure("one outlier", _outlier),
+    Structure("one outlier", one_unlike(same, lambda rng, x: np.ldexp(x, rng.integers(4, 9, (len(x), 1))))),
     Structure("ascending", lambda _, x: np.sort(x, axis=1), is_own=True),
     Structure("descending", lambda _, x: np.sort(x, axis=1)[:, ::-1], is_own=True),
-    Structure("steps", _steps, is_own=True),
+    Structure("steps", lambda _, x: np.sort(x, axis=1)[:, _every(x, 8)], is_own=True),
     Structure("largest first", _largest_at(0), is_own=True),
     Structure("largest last", _largest_at(-1), is_own=True),
-    Structure("largest twice", _largest_twice, is_own=True),
-    Structure("runs of equals", lambda _, x: x[:, np.arange(x.shape[1]) // 4 * 4], is_own=True),
-    Structure("periodic", lambda _, x: x[:, np.arange(x.shape[1]) % 4 % x.shape[1]], is_own=True),
+    Structure(
+        "largest twice", one_unlike(same, lambda _, x: x.max(axis=1, keepdims=True) + 0 * x), is_own=True
+    ),
+    Structure("runs of equals", lambda _, x: x[:, _every(x, 4)], is_own=True),
+    Structure("periodic", lambda _, x: x[:, _every(x, 1) % 4], is_own=True),
     Structure("few values", _few_values, is_own=True),
-    Structure("zeros", lambda _, x: np.zeros_like(x)),
-    Structure("one that is not zero", _one_hot),
+    Structure("zeros", zeros),
+    Structure("one that is not zero", one_unlike(zeros, same)),
+    Structure("sparse", lambda rng, x: np.where(rng.random(x.shape) < SPARSE, x, x.dtype.type(0))),
     Structure("block of zeros", _zero_block),
     Structure("sum of zero", _sum_zero),
     Structure("negative", lambda _, x: -np.abs(x)),
     Structure("positive", lambda _, x: np.abs(x)),
-    Structure("magnitude of its own", _scaled),
-    Structure("magnitudes by column", _scaled_columns),
-    Structure("evenly spaced", _ramp),
+    Structure("magnitude of its own", lambda rng, x: np.ldexp(x, rng.integers(-14, 8, (len(x), 1)))),
+    Structure("magnitudes by column", lambda rng, x: np.ldexp(x, rng.integers(-6, 7, (1, x.shape[1])))),
+    Structure("evenly spaced", _evenly_spaced),
 )
-_WITH_ZERO = ("zeros", "one that is not zero", "block of zeros")
+_WITH_ZERO = ("zeros", "one that is not zero", "sparse", "block of zeros")
 
 
 def structures_for(element: ElementType, is_own: bool, is_calm: bool) -> tuple[Structure, ...]:
@@ -208,40 +173,25 @@ def lay_rows(
     bounds: tuple[float, float],
 ) -> None:
     """Give that share of the rows a structure, in turn, so that none is missing where there are enough rows;
-    a row begins every `pitch` elements. One that would leave the bounds stays as it is."""
+    a row begins every `pitch` elements."""
     count = values.size // pitch if row > 1 else 0
     wanted = math.ceil(count * share) if rng.random() < count * share else 0
     if not wanted or not table:
         return
     grid = values[: count * pitch].reshape(count, pitch)[:, :row]
-    chosen = rng.permutation(count)[:wanted]
-    kinds = rng.permutation(len(table))[np.arange(wanted) % len(table)]
-    of = {one.name: chosen[kinds == number] for number, one in enumerate(table)}
-    for one in table:
-        if one.name not in (AS_FIRST, AS_BEFORE) and of[one.name].size:
+    kinds = np.full(count, len(table))
+    kinds[rng.permutation(count)[:wanted]] = rng.permutation(len(table))[np.arange(wanted) % len(table)]
+    for number, one in enumerate(table):
+        if (rows := np.flatnonzero(kinds == number)).size:
             with np.errstate(all="ignore"):
-                made = one.make(rng, grid[of[one.name]])
+                made = one.make(rng, grid[rows])
                 held = ((made >= bounds[0]) & (made <= bounds[1])).all(axis=1)
-            grid[of[one.name][held]] = made[held]
-    grid[of[AS_FIRST]] = grid[0]
-    source = np.arange(count)
-    source[of[AS_BEFORE]] = 0
-    source = np.maximum.accumulate(source)  # the row before may be such a copy itself
-    grid[of[AS_BEFORE]] = grid[source[of[AS_BEFORE]]]
-
-
-def lay_runs(
-    rng: Random,
-    values: Array,
-    share: float,
-    table: Sequence[Structure],
-    bounds: tuple[float, float],
-) -> None:
-    """The same where nobody knows how long rows are: stretches of several lengths."""
-    zone = max(-(-values.size // ZONES), 1)
-    for first in range(0, values.size, zone):
-        length = 1 << int(rng.integers(*RUN_LENGTHS))
-        lay_rows(rng, values[first : first + zone], length, length, share, table, bounds)
+            grid[rows[held]] = made[held]
+    names = np.array([*(one.name for one in table), ""])[kinds]
+    grid[names == AS_FIRST] = grid[0]
+    copied = names == AS_BEFORE
+    source = np.maximum.accumulate(np.where(copied, 0, np.arange(count)))  # the one before may be a copy
+    grid[copied] = grid[source[copied]]
 
 
 # Codes that rows are scaled to: the largest, and how many bits of a float's fraction it has; None: integers.
