@@ -14,12 +14,13 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import Preprocessor, decided_defined
 
+
 class Undecidable(Unreadable):
     """A condition that a compiler may decide otherwise."""
 
 
 def decide(
-    tokens: Sequence[Token],
+    tokens: Iterable[Token],
     target: Predefined,
     may_differ: Callable[[str], bool],
     defines: Iterable[tuple[str, str]] = (),

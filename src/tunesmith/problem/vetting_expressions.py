@@ -392,6 +392,8 @@ class FlowExpressions(FlowMemory):
                 return self.aliases.get(key, (key,)) if key is not None else (f".{text_of(node)}",)
             case "parenthesized_expression" | "comma_expression":
                 return self._places(node.named_children[-1]) if node.named_children else ()
+            case "cast_expression" if self.is_c:
+                raise self.refuse(node, "is a cast, where nothing is kept; index its pointer", "pointer")
             case "cast_expression":
                 value = node.child_by_field_name("value")
                 return self._places(value) if value is not None else ()

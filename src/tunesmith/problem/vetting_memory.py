@@ -11,7 +11,17 @@ from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import text_of
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
 from tunesmith.problem.vetting_unit import FlowUnit, Layers, content_of
-from tunesmith.problem.vetting_values import FORGED, NOTHING, NULL, NUMBER, PLAIN, FlowArray, FlowValue, join, join_all
+from tunesmith.problem.vetting_values import (
+    FORGED,
+    NOTHING,
+    NULL,
+    NUMBER,
+    PLAIN,
+    FlowArray,
+    FlowValue,
+    join,
+    join_all,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -165,7 +175,7 @@ class FlowMemory(FlowUnit):
     def _converted(
         self, value: FlowValue, layers: Layers, node: Node, source: Node | None, is_cast: bool = False
     ) -> FlowValue:
-        """A value that becomes one of this type, said or not: no pointer of a number, no number of a pointer."""
+        """A value that becomes one of this type, said or not: no pointer of a number, and the other way."""
         kind = layers[:1]
         if not self.is_c or kind == "s":
             return value

@@ -64,13 +64,14 @@ class FlowUnit:
             elif node.type in _RECORDS and node.child_by_field_name("body") is not None:
                 self.typedefs[text_of(node.child_by_field_name("name"))] = held = self._held_by(node)
                 if held and node.type == "union_specifier":
-                    raise self.refuse(node, "a union makes numbers of pointers; leave the pointer out", "pointer")
+                    what = "makes numbers of pointers; leave the pointer out of the union"
+                    raise self.refuse(node, what, "pointer")
             elif node.type == "field_declaration":
                 for declarator in node.children_by_field_name("declarator"):
                     name, layers = name_in(declarator), self.layers(node, declarator)
                     if (before := self.fields.setdefault(name, layers)) != layers:
                         if set(before + layers) & set("*s"):
-                            what = "is a member's name that stands for a pointer or a number; use another for one"
+                            what = "is a pointer in one struct and none in another; rename one"
                             raise self.refuse(declarator, what, "pointer")
                         self.fields[name] = ""
 
