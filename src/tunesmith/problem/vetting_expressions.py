@@ -181,41 +181,6 @@ class FlowExpressions(FlowMemory):
             found.append(self.value(last))
         return self._converted(join_all([*found, self.value(inside)]), layers, node, None, is_cast=True)
 
-    def _on_compound_literal_expression(self, node: Node) -> FlowValue:
-        layers, value = self.layers(node), node.child_by_field_name("value")
-        if not self.is_c or value is None:
-            return self._last(node)
-        if set(layers) & set("*s"):
-            raise self.refuse(node, "fills pointers from a list; assign them one by one", "pointer")
-        self._listed(value, layers)
-        key = self._declare("", node, layers)
-        self.arrays[key] = FlowArray("a list", "private")
-        return FlowValue(frozenset({key}), dims=layers.count("[")) if layers else PLAIN
-
-    def _on_string_literal(self, node: Node) -> FlowValue:
-        if not self.is_c:
-            return PLAIN
-        self.arrays["text"] = FlowArray("a text", "constant", True)
-        return FlowValue(frozenset({"text"}))
-
-    _on_concatenated_string = _on_string_literal
-
-    def _listed(self, node: Node, layers: Layers) -> FlowValue:
-        """What a list fills an array, a vector or a struct with."""
-        layers = layers.lstrip("[")
-        if layers.startswith("s"):
-            raise self.refuse(node, "fills a struct that holds pointers; assign to its fields", "pointer")
-        found: list[FlowValue] = []
-        for part in node.named_children:
-            value = part.child_by_field_name("value") if part.type == "initializer_pair" else part
-            if value is None or value.type == "comment":
-                continue
-            is_list = value.type == "initializer_list"
-            is_text = not layers and value.type.endswith("string_literal")
-            given = self._listed(value, layers) if is_list else PLAIN if is_text else self.value(value)
-            found.append(given if is_list else self._converted(given, layers, value, value))
-        return join_all(found)
-
     def _on_unary_expression(self, node: Node) -> FlowValue:
         operator = text_of(node.child_by_field_name("operator"))
         argument = node.child_by_field_name("argument")
