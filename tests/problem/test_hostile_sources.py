@@ -94,6 +94,27 @@ NATIVE = {
         "void __builtin_prefetch(__global float *p) { *p = 1; }\n"
         + body("__builtin_prefetch((__global float *)((ulong)x + 1));"), "pointer",
     ),
+    "behind nothing": (body("*((__global float *)0 + n) = 1;"), "pointer"),
+    "behind a variable that is nothing": (body("__global float *p = 0; p += n; p[0] = 1;"), "pointer"),
+    "pointer that nobody set": (body("__global float *p; p[0] = 1;"), "pointer"),
+    "number in one branch, not kept": (body("(n ? x : n)[0] = 1;"), "pointer"),
+    "an argument's own bits": (body("*(ulong *)&x = 4096; x[0] = 1;"), "pointer"),
+    "own bits behind void": (body("void *v = &x; ulong *q = v; *q = 1; x[0] = 1;"), "pointer"),
+    "in a struct behind a pointer": (
+        "struct S { __global float *p; };\n"
+        + body("struct S s; struct S *q = &s; q->p = n; s.p[0] = 1;"), "pointer",
+    ),
+    "in a struct of an array": (
+        "struct S { __global float *p; };\n" + body("struct S v[2]; v->p = n; v->p[0] = 1;"), "pointer",
+    ),
+    "as another struct": (
+        "struct S { __global float *p; }; struct N { ulong a; };\n"
+        + body("struct N m; m.a = 4096; struct S s = *(struct S *)&m; s.p[0] = 1;"), "pointer",
+    ),
+    "one name for both": (
+        "struct S { __global float *p; }; struct A { ulong p; };\n"
+        + body("struct S s; s.p = x; s.p = n; s.p[0] = 1;"), "pointer",
+    ),
     "union by a name": ("typedef __global float *fp; typedef union { ulong a; fp p; } both;", "pointer"),
     "computed goto": (body("goto *x;"), "pointer"),
     "label's address": (body("l: x = &&l;"), "name"),

@@ -1,105 +1,18 @@
-"""How compilers may read a text: every way, or the one of the compiler at hand."""
+"""How the compiler at hand reads a text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
-from tunesmith.csource.lex import Token, first_word, lex
+from tunesmith.csource.lex import Token, lex
 from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import Preprocessor, decided_defined
-
-# -- every way a compiler may read a text ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a text is where these conditions on the compiler's own names hold, or do not. `#pragma`, `#line`
-    and `#error` are still among the tokens, with the macros of `#pragma unroll` expanded."""
-
-    conditions: tuple[tuple[str, bool], ...]
-    tokens: tuple[Token, ...]
-
-
-class _Undecided(Exception):
-    """A condition that only the compiler can decide."""
-
-
-def readings(
-    tokens: Sequence[Token],
-    is_foreign: Callable[[str], bool],
-    defines: Iterable[tuple[str, str]] = (),
-    most: int = 32,
-) -> tuple[Reading, ...]:
-    """`is_foreign`: whether a compiler may define a name of its own accord; every other name is a macro only
-    where the text or `defines` says so. Those in which conditions hold come first. Raises Unreadable."""
-    given = tuple(defines)
-    found: list[Reading] = []
-    waiting: list[dict[str, bool]] = [{}]
-    while waiting:
-        decided = waiting.pop()
-        if len(found) + len(waiting) >= most:
-            raise Unreadable(f"#if on names that the compiler defines leaves more than {most} readings")
-        work = _Strict(is_foreign, decided)
-        for name, value in given:
-            work.define(f"{name} {value}", 0)
-        try:
-            for token in tokens:
-                work.take(token)
-            whole = work.whole()
-        except _Undecided as question:
-            waiting += [{**decided, str(question): False}, {**decided, str(question): True}]
-            continue
-        found.append(Reading(tuple(decided.items()), whole))
-    return tuple(found)
-
-
-class _Strict(Preprocessor):
-    def __init__(self, is_foreign: Callable[[str], bool], decided: Mapping[str, bool]) -> None:
-        super().__init__(knows_headers=False)
-        self._is_foreign, self._decided = is_foreign, decided
-
-    def whole(self) -> tuple[Token, ...]:
-        """All that was taken."""
-        self.flush()
-        if self.open_conditions:
-            raise Unreadable("this #if has no #endif", self.open_conditions[-1].line)
-        if self.problems:
-            line, _, words = self.problems[0].removeprefix("line ").partition(": ")
-            raise Unreadable(words, int(line))
-        return tuple(self.done)
-
-    def _directive(self, word: str, rest: str, token: Token) -> None:
-        if word in ("line", "error"):
-            self.done.append(token)
-        elif word == "pragma" and rest.startswith("unroll"):
-            count = Expansion(self._macros, MOST_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
-            words = " ".join(["pragma unroll", *map(str, count)])
-            self.done.append(replace(token, text=words))
-        else:
-            super()._directive(word, rest, token)
-
-    def _holds(self, word: str, rest: str, line: int) -> bool:
-        asked = f"defined({first_word(rest)[0]})" if word != "if" else rest
-        tokens = decided_defined(lex(asked, line), self._macros, self._asks)
-        tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
-        if any(token.kind == "word" and self._asks(token.text) for token in tokens):
-            question = " ".join(map(str, tokens))
-            if question not in self._decided:
-                raise _Undecided(question)
-            return self._decided[question] == (word != "ifndef")
-        return super()._holds(word, rest, line)
-
-    def _asks(self, name: str) -> bool:
-        return name not in self._macros and self._is_foreign(name)
-
-
-# -- for the compiler at hand ---------------------------------------------------------------------------
 
 
 class Undecidable(Unreadable):
@@ -107,7 +20,7 @@ class Undecidable(Unreadable):
 
 
 def decide(
-    tokens: Sequence[Token],
+    tokens: Iterable[Token],
     target: Predefined,
     may_differ: Callable[[str], bool],
     defines: Iterable[tuple[str, str]] = (),
@@ -126,7 +39,7 @@ def decide(
     return work.whole()
 
 
-class _Deciding(_Strict):
+class _Deciding(Preprocessor):
     def __init__(
         self,
         target: Predefined,
@@ -134,9 +47,19 @@ class _Deciding(_Strict):
         headers: Mapping[str, str],
         may_stay: Callable[[Macro], bool],
     ) -> None:
-        Preprocessor.__init__(self, True, headers, "there", target)
+        super().__init__(True, headers, "there", target)
         self._may_differ, self._may_stay = may_differ, may_stay
         self._header_words = frozenset[str]().union(*map(_words_of, headers.values()))
+
+    def whole(self) -> tuple[Token, ...]:
+        """All that was taken."""
+        self.flush()
+        if self.open_conditions:
+            raise Unreadable("this #if has no #endif", self.open_conditions[-1].line)
+        if self.problems:
+            line, _, words = self.problems[0].removeprefix("line ").partition(": ")
+            raise Unreadable(words, int(line))
+        return tuple(self.done)
 
     def take(self, token: Token) -> None:
         if not self._inside or token.kind == "directive":
@@ -147,7 +70,13 @@ class _Deciding(_Strict):
             self.done.append(token)
         if word == "error" and not self._inside:
             raise Unreadable(f"the file says #error {rest}", token.line)
-        super()._directive(word, rest, token)
+        if word == "line":
+            self.done.append(token)
+        elif word == "pragma" and rest.startswith("unroll"):
+            count = Expansion(self._macros, MOST_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
+            self.done.append(replace(token, text=" ".join(["pragma unroll", *map(str, count)])))
+        elif word != "error":
+            super()._directive(word, rest, token)
 
     def _is_for_headers(self, word: str, rest: str) -> bool:
         if word == "undef":

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import text_of
-from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
-from tunesmith.problem.vetting_memory import FlowMemory, Place
+from tunesmith.problem.device_words import DeviceWords, Refusal, Rule, UserWords
+from tunesmith.problem.vetting_memory import NULL_CONSTANT, FlowMemory, Place, is_null
 from tunesmith.problem.vetting_unit import (
     CASTS,
+    Layers,
     arguments_of,
     array_pointer,
     called_name,
+    content_of,
 )
 from tunesmith.problem.vetting_values import (
+    LOW,
     NOTHING,
     PLAIN,
     WIDEST_SHARED,
@@ -37,7 +40,6 @@ SAME = re.compile(
     r"|addressof|convert_u?long\w*"
 )
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">=", "<=>"})
-_NULL = re.compile(r"[()\s]*(?:0|NULL|nullptr)[uUlL]*[)\s]*")
 _ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
 _LEAVES = frozenset(
     [
@@ -91,7 +93,6 @@ class FlowExpressions(FlowMemory):
     def begin(self) -> None:
         super().begin()
         self.optional: set[str] = set()
-        self.doubted: list[tuple[frozenset[str], Refusal]] = []
         self.lambdas: dict[str, tuple[GrammarText, Node, Sequence[dict[str, str]]]] = {}
 
     @abstractmethod
@@ -161,8 +162,24 @@ class FlowExpressions(FlowMemory):
             return replace(value, dims=1)
         return value
 
-    _on_parenthesized_expression = _on_comma_expression = _on_condition_clause = _on_cast_expression = _last
-    _on_compound_literal_expression = _on_initializer_pair = _last
+    _on_parenthesized_expression = _on_comma_expression = _on_condition_clause = _on_initializer_pair = _last
+
+    def _on_cast_expression(self, node: Node) -> FlowValue:
+        if not self.is_c:
+            return self._last(node)
+        source, layers = node.child_by_field_name("value"), self.layers(node)
+        if source is None:
+            return PLAIN
+        inside = source
+        while inside.type == "parenthesized_expression" and len(inside.named_children) == 1:
+            inside = inside.named_children[0]
+        if layers or inside.type != "comma_expression":
+            return self._converted(self.value(source), layers, node, source, is_cast=True)
+        found: list[FlowValue] = []  # a vector's parts
+        while inside.type == "comma_expression":
+            inside, last = inside.named_children[0], inside.named_children[-1]
+            found.append(self.value(last))
+        return self._converted(join_all([*found, self.value(inside)]), layers, node, None, is_cast=True)
 
     def _on_unary_expression(self, node: Node) -> FlowValue:
         operator = text_of(node.child_by_field_name("operator"))
@@ -219,11 +236,13 @@ class FlowExpressions(FlowMemory):
         is_shared = not self.is_c and self._lies_in(arrays, "shared")
         width = WIDEST_SHARED if is_shared else self.widest
         value = combine(sign, one, other, number, width)
-        if value is None and self._lies_in(arrays, "unknown"):
+        from_null = self.is_c and NOTHING in arrays
+        if value is None and self._lies_in(arrays, "unknown") and not from_null:
             return PLAIN  # whoever calls it decides
         if value is None:
             what = f"is the distance between {self._names(arrays)}, which differs from program to program"
-            raise self.refuse(node, f"{what}; index each array from its own start")
+            rule: Rule = "pointer" if from_null else "address"
+            raise self.refuse(node, f"{what}; index each array from its own start", rule)
         return value
 
     def _compared(
@@ -238,7 +257,7 @@ class FlowExpressions(FlowMemory):
             what = f"compares addresses of {self._names(keys)}"
             raise self.refuse(node, f"{what}; two arrays may lie anywhere: compare indices")
         held, bare = (one, right) if one.arrays else (other, left)
-        by_null = sign in ("==", "!=") and _NULL.fullmatch(text_of(bare))
+        by_null = sign in ("==", "!=") and NULL_CONSTANT.fullmatch(text_of(bare))
         what = f"compares the address of {self._names(one.arrays | other.arrays)} with something else"
         refusal = self.refuse(node, f"{what}; {_ALIGNMENT}")
         if not (held.is_place and by_null and (one.is_plain or other.is_plain)):
@@ -258,7 +277,15 @@ class FlowExpressions(FlowMemory):
 
     def _on_conditional_expression(self, node: Node) -> FlowValue:
         self._condition(node.child_by_field_name("condition"))
-        return self._maybe(node, "consequence", "alternative")
+        sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
+        self.control.append(None)
+        values = [(side, self.value(side)) for side in sides if side is not None]
+        self.control.pop()
+        if self.is_c and any(value.arrays for _, value in values):
+            for side, value in values:
+                if not value.arrays and not is_null(side):
+                    self._doubt(side, "makes a pointer of a number")
+        return join(values[0][1], values[-1][1])
 
     def _on_pointer_expression(self, node: Node) -> FlowValue:
         argument = node.child_by_field_name("argument")
@@ -273,7 +300,8 @@ class FlowExpressions(FlowMemory):
         for place in self._places(argument):
             if isinstance(place, str):
                 self.unset.discard(place)
-                self.arrays.setdefault(place, FlowArray(place.partition("@")[0], "variable"))
+                name, holds = place.partition("@")[0], content_of(self._kind(place))
+                self.arrays.setdefault(place, FlowArray(name, "variable", holds=holds))
                 place = FlowValue(frozenset({place}))
             found = place if found is PLAIN else join(found, place)
         return found
@@ -312,8 +340,14 @@ class FlowExpressions(FlowMemory):
             return PLAIN
         if argument.type == "identifier" and self.lookup(text_of(argument)) is None:
             return PLAIN  # threadIdx.x
-        values = [self._load(place, node) for place in self._places(node)]
-        return join_all(values) if values else self.held.get(f".{name}", PLAIN)
+        layers, places = self.fields.get(name, ""), self._places(node)
+        if layers.startswith("[") and any(isinstance(place, FlowValue) for place in places):
+            found = join_all([place for place in places if isinstance(place, FlowValue)])
+            return replace(found.stepped(PLAIN), dims=layers.count("["))
+        values = [self._load(place, node) for place in places]
+        found = join_all(values) if values else self.held.get(f".{name}", PLAIN)
+        is_number = name in self.fields and not layers and found.arrays
+        return (LOW if found.is_low else PLAIN) if is_number else found
 
     def _places(self, node: Node) -> tuple[Place, ...]:
         """Where an lvalue lies."""
@@ -323,6 +357,8 @@ class FlowExpressions(FlowMemory):
                 return self.aliases.get(key, (key,)) if key is not None else (f".{text_of(node)}",)
             case "parenthesized_expression" | "comma_expression":
                 return self._places(node.named_children[-1]) if node.named_children else ()
+            case "cast_expression" if self.is_c:
+                raise self.refuse(node, "is a cast, where nothing is kept; index its pointer", "pointer")
             case "cast_expression":
                 value = node.child_by_field_name("value")
                 return self._places(value) if value is not None else ()
@@ -377,13 +413,27 @@ class FlowExpressions(FlowMemory):
             self._store(self._declare(text_of(declared), declared), value, node)
             return value
         if sign != "=":
+            if self.is_c and value.arrays:
+                raise self.refuse(node, "makes a number of a pointer", "pointer")
             value = self._combined(sign[:-1], self.value(left), value, node, left, right)
-        self._assign(left, value, node)
+        self._assign(left, value, node, right)
         return value
 
-    def _assign(self, left: Node, value: FlowValue, node: Node) -> None:
+    def _kind(self, place: Place, left: Node | None = None) -> Layers:
+        """Of what is kept there."""
+        while left is not None and left.type == "parenthesized_expression":
+            left = left.named_children[-1]
+        if left is not None and left.type == "field_expression":
+            return self.fields.get(text_of(left.child_by_field_name("field")), "")
+        if isinstance(place, str):
+            member = place.rpartition(".")[2]
+            return self.fields.get(member, "") if "." in place else self.kinds.get(place, "")
+        return max((self.arrays[key].holds for key in place.arrays if key in self.arrays), default="")
+
+    def _assign(self, left: Node, value: FlowValue, node: Node, right: Node | None = None) -> None:
         places = self._places(left)
         for place in places:
+            value = self._converted(value, self._kind(place, left), node, right) if self.is_c else value
             self._store(place, value, node)
         if not places and value.arrays:
             what = f"keeps the address of {self._names(value.arrays)} where it cannot be followed"

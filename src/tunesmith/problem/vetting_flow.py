@@ -25,6 +25,7 @@ from tunesmith.problem.vetting_unit import (
     arguments_of,
     asm_operands,
     called_name,
+    content_of,
     declarator_kinds,
     member_name,
     parameters_of,
@@ -45,6 +46,12 @@ _WRITE_ALL = re.compile(r"sincos\w*|frexpf?|modff?|remquof?|fract|lgamma_r")
 _ACCESS = re.compile(
     r"v?load\w*|atomic_load\w*|__ld\w+|\w*prefetch\w*|\w*wait\w*|__pipeline\w*|__mbarrier\w*|get_fence"
     r"|sub_group_\w+|__builtin_nontemporal_load|(?:read|write)_image\w+|load_matrix_sync|get|thread_rank|init"
+)
+# Of OpenCL C, those that take pointers.
+_TAKE = re.compile(
+    r"v(?:load|store)\w*|atom(?:ic)?_\w+|async_work_group_\w+|wait_group_events|prefetch|fract|frexp|modf|remquo"
+    r"|sincos|lgamma_r|get_fence|sub_group_\w+|(?:read|write)_image\w+|__builtin_(?:prefetch|nontemporal_\w+)"
+    r"|to_(?:global|local|private)|__builtin_(?:assume_aligned|expect)"
 )
 _POINTERS = {"pointer_declarator", "array_declarator", "abstract_pointer_declarator"}
 _DEEPEST = 24  # calls in calls
@@ -108,17 +115,27 @@ class AddressFlow(FlowStatements):
         for at, one in enumerate(parameters_of(node)):
             declarator = one.child_by_field_name("declarator")
             found = text_of(declared_name(declarator))
-            key = self._declare(found, one)
+            layers = self.layers(one) if self.is_c else ""
+            key = self._declare(found, one, layers)
+            if is_kernel and set(layers[1:]) & set("*s"):
+                what = "holds pointers, which are numbers there; start from an argument or an array"
+                raise self.refuse(one, what, "pointer")
             kinds = declarator_kinds(declarator)
             qualifiers = qualifiers_of(self.place, one)
-            if kinds & _POINTERS or self._is_pointer(one, found, node):
+            if layers[:1] == "s":
+                inner = f"*{key}"
+                self.arrays[inner] = FlowArray(f"{found}[]", "argument" if is_kernel else "unknown")
+                self._hold(key, FlowValue(frozenset({inner})), False)
+            elif layers or (not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node))):
                 is_shared = "_Noreturn" in qualifiers
                 space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
                 is_read = bool({"const", "noreturn"} & qualifiers) or (name, at) in self.reads
-                self.arrays[key] = FlowArray(found, space, is_kernel and is_read, is_kernel and is_shared)
-                self._hold(key, FlowValue(frozenset({key})), False)
-                if text_of(declarator).count("*") > 1:
-                    inner = f"*{key}"
+                place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
+                is_read, lacks = is_kernel and is_read, is_kernel and is_shared
+                self.arrays[place] = FlowArray(found, space, is_read, lacks, holds)
+                self._hold(key, FlowValue(frozenset({place}), dims=1 + layers[1:].count("[")), False)
+                if holds or text_of(declarator).count("*") > 1:
+                    inner = f"*{place}"
                     self.arrays[inner] = FlowArray(f"{found}[]", space, False)
                     self._hold(inner, FlowValue(frozenset({inner})), False)
             else:
@@ -129,6 +146,7 @@ class AddressFlow(FlowStatements):
                             f"{found}.{member}", "argument" if is_kernel else "unknown"
                         )
                         self._hold(inner, FlowValue(frozenset({inner})), False)
+        self.returning = self.layers(node) if self.is_c else ""
         self._body(node)
         self.scopes.pop()
 
@@ -167,7 +185,8 @@ class AddressFlow(FlowStatements):
         called = node.child_by_field_name("function")
         name = called_name(node)
         arguments = arguments_of(node)
-        if called is None or (called.type in SIMPLE) or name in CASTS or name == "__builtin_astype":
+        is_cast = called is None or called.type in SIMPLE or name in CASTS or name == "__builtin_astype"
+        if called is None or (is_cast and not self.is_c):
             values = [self.value(one) for one in arguments]
             found = join_all(values)
             return (
@@ -234,7 +253,10 @@ class AddressFlow(FlowStatements):
                 places = self._places(argument)
                 given.append((PLAIN, places, None) if places else (self.value(argument), (), None))
             else:
-                given.append((self.value(argument), (), None))
+                value = self.value(argument)
+                if self.is_c:
+                    value = self._converted(value, self.layers(one), argument, argument)
+                given.append((value, (), None))
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
         if memo in self.known:
             return self.known[memo]
@@ -243,8 +265,9 @@ class AddressFlow(FlowStatements):
         if memo in self.active:  # calls itself
             self.asked.add(memo)
             return self.results.get(memo, PLAIN)
-        before = (self.place, self.scopes, self.returned, self.context)
+        before = (self.place, self.scopes, self.returned, self.context, self.returning)
         self.place, self.scopes, self.returned = part, [*scopes, {}], []
+        self.returning = self.layers(node) if self.is_c else ""
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active.append(memo)
         for one in (
@@ -255,7 +278,8 @@ class AddressFlow(FlowStatements):
                 self._store(self._declare(text_of(one.named_children[0]), one), value, one)
         for one, (value, places, key) in zip(parameters, given, strict=True):
             name = declared_name(one.child_by_field_name("declarator"))
-            own = self._declare(text_of(name) or member_name(one.child_by_field_name("declarator")), one)
+            own = text_of(name) or member_name(one.child_by_field_name("declarator"))
+            own = self._declare(own, one, self.layers(one) if self.is_c else "")
             if key is not None:
                 self.lambdas[own] = self.lambdas[key]
             elif places:
@@ -265,7 +289,7 @@ class AddressFlow(FlowStatements):
         self._body(node)
         found = join_all(self.returned)
         self.active.pop()
-        self.place, self.scopes, self.returned, self.context = before
+        self.place, self.scopes, self.returned, self.context, self.returning = before
         self.known[memo] = found
         if memo in self.asked and self.results.get(memo, PLAIN) != found:
             self.results[memo], self.is_stale = join(self.results.get(memo, PLAIN), found), True
@@ -282,6 +306,12 @@ class AddressFlow(FlowStatements):
         values = [self.value(one) for one in arguments]
         if all(value.is_plain for value in values):
             return PLAIN
+        if self.is_c:
+            for value in values:
+                holds = any(key in self.arrays and self.arrays[key].holds for key in value.arrays)
+                if value.arrays and (holds or not _TAKE.fullmatch(name)):
+                    what = "takes a pointer for something else; start from an argument or an array"
+                    raise self.refuse(node, what, "pointer")
         if SAME.fullmatch(name):
             return values[0]
         places = [value for value in values if value.arrays]

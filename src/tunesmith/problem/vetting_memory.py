@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
+from tunesmith.csource.syntax import text_of
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords
-from tunesmith.problem.vetting_unit import FlowUnit
-from tunesmith.problem.vetting_values import NOTHING, PLAIN, FlowArray, FlowValue, join, join_all
+from tunesmith.problem.vetting_unit import FlowUnit, Layers, content_of
+from tunesmith.problem.vetting_values import (
+    FORGED,
+    NOTHING,
+    NULL,
+    NUMBER,
+    PLAIN,
+    FlowArray,
+    FlowValue,
+    join,
+    join_all,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+NULL_CONSTANT = re.compile(r"[()\s]*(?:0|NULL|nullptr)[uUlL]*[)\s]*")
+_ALIGNMENT = "an alignment may be tested, as in `& 15`"
 Place = str | FlowValue  # a variable, or what a pointer points to
 
 
@@ -23,6 +38,7 @@ class FlowMemory(FlowUnit):
         super().__init__(parts, words, user, is_c)
         self.arrays: dict[str, FlowArray] = {}
         self.held: dict[str, FlowValue] = {}
+        self.kinds: dict[str, Layers] = {}  # of variables, in C
         self.weak: set[str] = set()  # what is not always stored anew, and so joined
         self.begin()
 
@@ -38,13 +54,15 @@ class FlowMemory(FlowUnit):
         self.written: set[str] = set()
         self.control: list[list[tuple[str, Refusal]] | None] = []  # loops; None: what need not happen
         self.context = 0
+        self.doubted: list[tuple[frozenset[str], Refusal]] = []  # what a later pass may allow
 
     def _names(self, arrays: frozenset[str]) -> str:
         named = sorted({self.arrays[key].name for key in arrays if key in self.arrays})
         return " and ".join(named) or "a pointer"
 
-    def _declare(self, name: str, node: Node) -> str:
+    def _declare(self, name: str, node: Node, layers: Layers = "") -> str:
         key = f"{name}@{node.start_byte}:{self.context}"
+        self.kinds[key] = layers
         self.scopes[-1][name] = key
         self.depths[key] = len(self.control)
         return key
@@ -58,9 +76,10 @@ class FlowMemory(FlowUnit):
         found = self.held.get(place)
         if found is None and "." in place.partition("@")[2]:
             base, _, member = place.rpartition(".")
-            if member in self.array_members and base in self.depths:
-                self.arrays.setdefault(place, FlowArray(member, "private"))
-                return FlowValue(frozenset({place}))
+            layers = self.fields.get(member, "")
+            if layers.startswith("[") or (member in self.array_members and base in self.depths):
+                self.arrays.setdefault(place, FlowArray(member, "private", holds=content_of(layers)))
+                return FlowValue(frozenset({place}), dims=max(layers.count("["), 1))
             whole = self.held.get(base)
             found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
         return found if found is not None else PLAIN
@@ -71,7 +90,7 @@ class FlowMemory(FlowUnit):
             return
         if self.is_c and value.shift is not None:
             what = f"keeps bits of the address of {self._names(value.arrays)}"
-            raise self.refuse(node, f"{what}; an alignment may be tested, as in `& 15`", "pointer")
+            raise self.refuse(node, f"{what}; {_ALIGNMENT}", "pointer")
         self.unset.discard(place)
         is_weak = len(self.control) > self.depths.get(place, -1)
         self._hold(place, value, is_weak)
@@ -99,16 +118,18 @@ class FlowMemory(FlowUnit):
         return all(key in self.arrays and self.arrays[key].space == space for key in arrays - {NOTHING})
 
     def _check_pointer(self, pointer: FlowValue, node: Node) -> None:
-        if pointer.shift is not None and not self._lies_in(pointer.arrays, "shared"):
+        if self.is_c and pointer.arrays and pointer.arrays <= {NOTHING, NUMBER}:
+            self._doubt(node, "reaches memory by a number")
+        elif pointer.shift is not None and (self.is_c or not self._lies_in(pointer.arrays, "shared")):
             what = (
                 f"reaches memory by more of the address of {self._names(pointer.arrays)} than steps from it"
             )
-            raise self.refuse(node, f"{what}; index the array")
+            raise self.refuse(node, f"{what}; index the array", "pointer" if self.is_c else "address")
 
     def _access(self, pointer: FlowValue, node: Node) -> FlowValue:
         """What is read there."""
         self._check_pointer(pointer, node)
-        arrays = pointer.arrays - {NOTHING}
+        arrays = pointer.arrays - {NOTHING, NUMBER}
         empty = {key for key in arrays if key in self.arrays and self.arrays[key].lacks_write}
         if empty and empty == arrays and not empty & self.written:
             self._unwritten(frozenset(empty), node, self._names(frozenset(empty)))
@@ -147,7 +168,47 @@ class FlowMemory(FlowUnit):
                     raise self.refuse(node, f"{what}; store values of arrays alone")
                 self._hold(key if array.space == "variable" else f"*{key}", value, True)
 
+    def _doubt(self, node: Node, what: str) -> None:
+        refusal = self.refuse(node, f"{what}; start from an argument or an array, and index it", "pointer")
+        self.doubted.append((frozenset({NUMBER}), refusal))
+
+    def _converted(
+        self, value: FlowValue, layers: Layers, node: Node, source: Node | None, is_cast: bool = False
+    ) -> FlowValue:
+        """A value that becomes one of this type, said or not: no pointer of a number, and the other way."""
+        kind = layers[:1]
+        if not self.is_c or kind == "s":
+            return value
+        if not kind:
+            if value.arrays and not is_cast:
+                raise self.refuse(node, f"makes a number of a pointer; {_ALIGNMENT}", "pointer")
+            return value.mixed(PLAIN) if value.arrays else value
+        if not value.arrays:
+            if source is not None and is_null(source):
+                return NULL
+            if not is_cast:
+                self._doubt(node, "makes a pointer of a number")
+            return FORGED if is_cast else PLAIN
+        if not is_cast and value.arrays == FORGED.arrays:
+            self._doubt(node, "makes a pointer of a number")
+            return PLAIN
+        if value.shift is not None and not is_cast:
+            raise self.refuse(node, f"makes a pointer of a number; {_ALIGNMENT}", "pointer")
+        holds = content_of(layers[1:])
+        if any(key in self.arrays and self.arrays[key].holds != holds for key in value.arrays):
+            raise self.refuse(node, "reads or writes a pointer as something else", "pointer")
+        return replace(value, dims=1 + layers[1:].count("["))
+
     def _touch(self, value: FlowValue) -> None:
         """Somebody may have written there."""
         self.written |= value.arrays
         self.unset -= value.arrays
+
+
+def is_null(node: Node) -> bool:
+    """A null pointer's constant, whatever casts are before it."""
+    while not NULL_CONSTANT.fullmatch(text_of(node)):
+        if node.type not in ("cast_expression", "parenthesized_expression") or not node.named_children:
+            return False
+        node = node.named_children[-1]
+    return True

@@ -10,6 +10,8 @@ from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.vetting_expressions import FlowExpressions
 from tunesmith.problem.vetting_unit import (
     SIMPLE,
+    Layers,
+    content_of,
     declarator_kinds,
     dimensions,
     parameters_of,
@@ -26,6 +28,42 @@ class FlowStatements(FlowExpressions):
     def begin(self) -> None:
         super().begin()
         self.returned: list[FlowValue] = []
+        self.returning: Layers = ""
+
+    def _on_compound_literal_expression(self, node: Node) -> FlowValue:
+        layers, value = self.layers(node), node.child_by_field_name("value")
+        if not self.is_c or value is None:
+            return self._last(node)
+        if set(layers) & set("*s"):
+            raise self.refuse(node, "fills pointers from a list; assign them one by one", "pointer")
+        self._listed(value, layers)
+        key = self._declare("", node, layers)
+        self.arrays[key] = FlowArray("a list", "private")
+        return FlowValue(frozenset({key}), dims=layers.count("[")) if layers else PLAIN
+
+    def _on_string_literal(self, node: Node) -> FlowValue:
+        if not self.is_c:
+            return PLAIN
+        self.arrays["text"] = FlowArray("a text", "constant", True)
+        return FlowValue(frozenset({"text"}))
+
+    _on_concatenated_string = _on_string_literal
+
+    def _listed(self, node: Node, layers: Layers) -> FlowValue:
+        """What a list fills an array, a vector or a struct with."""
+        layers = layers.lstrip("[")
+        if layers.startswith("s"):
+            raise self.refuse(node, "fills a struct that holds pointers; assign to its fields", "pointer")
+        found: list[FlowValue] = []
+        for part in node.named_children:
+            value = part.child_by_field_name("value") if part.type == "initializer_pair" else part
+            if value is None or value.type == "comment":
+                continue
+            is_list = value.type == "initializer_list"
+            is_text = not layers and value.type.endswith("string_literal")
+            given = self._listed(value, layers) if is_list else PLAIN if is_text else self.value(value)
+            found.append(given if is_list else self._converted(given, layers, value, value))
+        return join_all(found)
 
     def _on_compound_statement(self, node: Node) -> FlowValue:
         self.scopes.append({})
@@ -75,7 +113,10 @@ class FlowStatements(FlowExpressions):
 
     def _on_return_statement(self, node: Node) -> FlowValue:
         for child in node.named_children:
-            self.returned.append(self.value(child))
+            value = self.value(child)
+            if self.returning or value.is_place:  # whoever calls it decides on bits
+                value = self._converted(value, self.returning, node, child)
+            self.returned.append(value)
         return PLAIN
 
     def _on_declaration(self, node: Node) -> FlowValue:
@@ -109,15 +150,17 @@ class FlowStatements(FlowExpressions):
             if "reference_declarator" in kinds and value is not None:
                 self._bind(target, node, self.value(value), value)
                 continue
-            given = self._initial(value, kind)
-            key = self._declare(text_of(name), target)
+            layers = self.layers(node, target) if self.is_c else ""
+            given = self._initial(value, kind, layers, declarator)
+            key = self._declare(text_of(name), target, layers)
             at_file = len(self.scopes) == 1
-            dims = dimensions(name)
+            dims = len(layers) - len(layers.lstrip("[")) if self.is_c else dimensions(name)
             if dims or (is_shared and "pointer_declarator" not in kinds):
                 space = "shared" if is_shared else "constant" if at_file else "private"
                 plain = kind is not None and kind.type in SIMPLE
                 lacks = value is None and not at_file and (plain or (is_shared and dims > 0))
-                self.arrays[key] = FlowArray(text_of(name), space, space == "constant", lacks)
+                is_read = space == "constant"
+                self.arrays[key] = FlowArray(text_of(name), space, is_read, lacks, content_of(layers))
                 if dims:
                     self._hold(key, FlowValue(frozenset({key}), dims=dims), False)
                 if not given.is_plain:
@@ -142,9 +185,14 @@ class FlowStatements(FlowExpressions):
             name = text_of(node.child_by_field_name("type"))
             self._store(self._declare(text_of(declared_name(target)), target), self._made(name, named), node)
 
-    def _initial(self, value: Node | None, kind: Node | None) -> FlowValue:
+    def _initial(self, value: Node | None, kind: Node | None, layers: Layers, node: Node) -> FlowValue:
         if value is None:
             return PLAIN
+        if self.is_c and value.type == "initializer_list":
+            return self._listed(value, layers)
+        if self.is_c:
+            is_text = layers.startswith("[")
+            return PLAIN if is_text else self._converted(self.value(value), layers, node, value)
         if value.type in ("argument_list", "initializer_list"):
             return self._made(text_of(kind), without_comments(value))
         return self.value(value)

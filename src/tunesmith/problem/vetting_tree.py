@@ -14,7 +14,6 @@ from tunesmith.csource.syntax import declared_name, syntax_nodes, syntax_tree, t
 from tunesmith.csource.types import INTEGERS, is_builtin_type
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords, listed
 from tunesmith.problem.vetting_flow import AddressFlow
-from tunesmith.problem.vetting_pointers import PointerJudge
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -66,8 +65,6 @@ def judge_tree(
     kernels = frozenset(kernel_names(tokens))
     flow = AddressFlow(parts, kernels, reads, words, user, tree.is_c)
     try:
-        if tree.is_c:
-            PointerJudge(parts, kernels).judge()
         flow.judge()
     except RecursionError as error:
         too_deep = "its statements and expressions are nested too deep to be followed; split them"
@@ -153,10 +150,6 @@ class _Tree:
                 self._name(node, line)
             case "storage_class_specifier" if text_of(node) == "extern" and "extern" not in self.user.words:
                 raise Refusal("declaration", line, "extern is not allowed: a template stands alone")
-            case "union_specifier" if any(n.type == "pointer_declarator" for n in syntax_nodes(node)):
-                raise Refusal(
-                    "pointer", line, "a union makes numbers of pointers; leave the pointer out of it"
-                )
 
     def _function(self, node: Node, line: int) -> None:
         inner, outer = node.child_by_field_name("declarator"), node.parent

@@ -11,11 +11,11 @@ from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 from tunesmith.csource.types import size_of
 from tunesmith.problem.device_words import DeviceWords, Refusal, Rule, UserWords, listed
-from tunesmith.problem.vetting_types import layers_of, name_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+Layers = str  # of a type, from the outside: * a pointer, [ an array, s a struct that holds a pointer
 CASTS = ("static_cast", "reinterpret_cast", "const_cast", "bit_cast", "__builtin_bit_cast")
 SIMPLE = ("primitive_type", "sized_type_specifier")
 _RECORDS = ("struct_specifier", "union_specifier", "class_specifier")
@@ -39,9 +39,15 @@ class FlowUnit:
         self.union_members: set[str] = set()
         self.pointer_types: set[str] = set()
         self.open_types: set[str] = set()  # that a template is given
+        self.typedefs: dict[str, Layers] = {}  # of C, as are the next
+        self.fields: dict[str, Layers] = {}
         self.numbers: dict[str, int] = {}  # constants of the file, and parameters of templates
         self.constants: dict[str, int] = {}
         self.scopes: list[dict[str, str]] = [{}]
+        for _ in range(2 if is_c else 0):  # a type may be used before what it holds is known
+            self.fields = {}
+            for self.place, root in parts:
+                self._collect_types(root)
         for self.place, root in parts:
             self._collect(root)
         wide = [
@@ -49,6 +55,45 @@ class FlowUnit:
         ]
         sizes = [(size_of(m[1], "opencl") or 8) * int(m[2]) if m[1] else 8 * int(m[3]) for m in wide if m]
         self.widest = min(max([16, *sizes]), _WIDEST)
+
+    def _collect_types(self, root: Node) -> None:
+        for node in syntax_nodes(root):
+            if node.type == "type_definition":
+                for declarator in node.children_by_field_name("declarator"):
+                    self.typedefs[name_in(declarator)] = self.layers(node, declarator)
+            elif node.type in _RECORDS and node.child_by_field_name("body") is not None:
+                self.typedefs[text_of(node.child_by_field_name("name"))] = held = self._held_by(node)
+                if held and node.type == "union_specifier":
+                    what = "makes numbers of pointers; leave the pointer out of the union"
+                    raise self.refuse(node, what, "pointer")
+            elif node.type == "field_declaration":
+                for declarator in node.children_by_field_name("declarator"):
+                    name, layers = name_in(declarator), self.layers(node, declarator)
+                    if (before := self.fields.setdefault(name, layers)) != layers:
+                        if set(before + layers) & set("*s"):
+                            what = "is a pointer in one struct and none in another; rename one"
+                            raise self.refuse(declarator, what, "pointer")
+                        self.fields[name] = ""
+
+    def _held_by(self, record: Node) -> Layers:
+        fields = (one for one in syntax_nodes(record) if one.type == "field_declaration")
+        held = (self.layers(f, d) for f in fields for d in f.children_by_field_name("declarator"))
+        return "s" if any(set(layers) & set("*s") for layers in held) else ""
+
+    def layers(self, node: Node | None, declarator: Node | None = None) -> Layers:
+        """Of what is declared, or of the type that a cast, a parameter or a function names."""
+        if node is None:
+            return ""
+        kind = node.child_by_field_name("type")
+        if kind is not None and kind.type == "type_descriptor":
+            return self.layers(kind)
+        base = ""
+        if kind is not None and kind.type in _RECORDS:
+            body, name = kind.child_by_field_name("body"), text_of(kind.child_by_field_name("name"))
+            base = self._held_by(kind) if body is not None else self.typedefs.get(name, "")
+        elif kind is not None:
+            base = self.typedefs.get(text_of(kind), "")
+        return layers_of(declarator or node.child_by_field_name("declarator")) + base
 
     def _collect(self, root: Node) -> None:
         most, parameters = 0, list[str]()
@@ -153,6 +198,38 @@ class FlowUnit:
                         size *= self.number(inner.child_by_field_name("size")) or 1
                 total += size
         return total
+
+
+def layers_of(declarator: Node | None) -> Layers:
+    """What stands nearest to the name is outermost."""
+    found = ""
+    while declarator is not None:
+        kind = declarator.type
+        found += "*" if "pointer_declarator" in kind else "[" if "array_declarator" in kind else ""
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None and "parenthesized" in kind and declarator.named_children:
+            inner = declarator.named_children[-1]
+        declarator = inner
+    return found[::-1]
+
+
+def name_in(declarator: Node | None) -> str:
+    """Also of a type or a field."""
+    while declarator is not None and declarator.type not in ("type_identifier", "field_identifier"):
+        if declarator.type == "identifier":
+            break
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None and declarator.named_children and declarator.type == "parenthesized_declarator":
+            inner = declarator.named_children[-1]
+        if inner is None:
+            return text_of(declared_name(declarator))
+        declarator = inner
+    return text_of(declarator)
+
+
+def content_of(layers: Layers) -> Layers:
+    """Whether pointers, structs that hold some or neither lie in an array."""
+    return layers.lstrip("[")[:1]
 
 
 def _function_name(function: Node) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+NUMBER = "number"  # what a pointer points to that is made of one
 NOTHING = "null"  # what a pointer points to that may be null
 SHIFTED_AWAY = 64
 WIDEST_SHARED = 4096  # of shared memory, whose places follow from the build alone
@@ -16,6 +17,7 @@ class FlowArray:
     space: str  # argument, shared, private, constant; a variable; unknown: a parameter that nobody here fills
     is_read_only: bool = False
     lacks_write: bool = False  # nothing is there before this launch writes it
+    holds: str = ""  # * pointers lie there, s structs that hold some
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class FlowValue:
 
 PLAIN = FlowValue()
 LOW = FlowValue(is_low=True)
+NULL = FlowValue(frozenset({NOTHING}))
+FORGED = FlowValue(frozenset({NUMBER}), 0)
 
 
 def join(one: FlowValue, other: FlowValue) -> FlowValue:

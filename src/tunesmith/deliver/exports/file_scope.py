@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tunesmith.csource.lex import Token, directives, first_word, lex
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.readings import readings
+from tunesmith.csource.preprocess import Preprocessor
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _TAGS = ("struct", "union", "enum")
 _ATTRIBUTES = ("__attribute__", "__attribute")
+_COMPILERS = ("_", "cl_", "CL_")
+_SAYS_ERROR = "the file says #error"
+_MOST_READ = 64
 _NO_NAME = re.compile(
     r"__\w*|struct|union|enum|void|(?:u(?=[cils]))?(?:char|short|int|long)\d*|(?:float|double|half)\d*|bool"
     r"|unsigned|signed|const|static|inline|typedef|volatile|kernel|global|local|constant|private|typeof"
@@ -27,11 +30,49 @@ def names_declared(text: str, defines: Iterable[tuple[str, str]] = ()) -> set[st
     """With macros expanded, whatever the compiler says of itself in an #if; where the preprocessor's lines
     cannot be followed, as the text stands."""
     tokens = lex(text)
+    found: set[str] = set()
+    waiting: list[dict[str, bool]] = [{}]
     try:
-        found = readings(tokens, lambda name: name.startswith(("_", "cl_", "CL_")), defines)
+        for count, answers in enumerate(waiting):
+            work = _Reading(answers, defines)
+            try:
+                found |= _declared(work.read(tokens))
+            except _Asked as question:
+                waiting += [{**answers, str(question): holds} for holds in (True, False)]
+            if count >= _MOST_READ:
+                raise Unreadable("its conditions leave too many ways to read it")
     except Unreadable:
         return _declared(tokens) - macros_in(text)
-    return {name for reading in found for name in _declared(reading.tokens)}
+    return found
+
+
+class _Asked(Exception):
+    """A condition that only the compiler can decide."""
+
+
+class _Reading(Preprocessor):
+    def __init__(self, answers: Mapping[str, bool], defines: Iterable[tuple[str, str]]) -> None:
+        super().__init__(knows_headers=False)
+        self._answers = answers
+        for name, value in defines:
+            self.define(f"{name} {value}", 0)
+
+    def read(self, tokens: Iterable[Token]) -> Sequence[Token]:
+        for token in tokens:
+            self.take(token)
+        self.flush()
+        if self.open_conditions or any(_SAYS_ERROR not in words for words in self.problems):
+            raise Unreadable("its conditions cannot be followed")
+        return self.done
+
+    def _holds(self, word: str, rest: str, line: int) -> bool:
+        asked = rest if word == "if" else f"defined({first_word(rest)[0]})"
+        names = self._asked_for(lex(rest)).keys() - self._macros.keys()
+        if not any(name.startswith(_COMPILERS) for name in names):
+            return super()._holds(word, rest, line)
+        if asked not in self._answers:
+            raise _Asked(asked)
+        return self._answers[asked] == (word != "ifndef")
 
 
 def _declared(tokens: Sequence[Token]) -> set[str]:
