@@ -89,9 +89,10 @@ def won(folder: Path) -> bool:
 
 def untouched(folder: Path) -> None:
     """Nothing but the run is new, and the key is in none of it."""
-    assert {p.name for p in folder.iterdir()} <= {"problem", "run", "tmp", "user-cache", "user-library"}
+    own = {f"user-{what}" for what in ("cache", "library", "data")}
+    assert {p.name for p in folder.iterdir()} <= {"problem", "run", "tmp", *own}
     assert {p.name for p in (folder / "problem").iterdir()} == {"problem.toml", "kernel.fake", "reference.py"}
-    for path in (*(folder / "run").rglob("*"), *(folder / "user-library").rglob("*")):
+    for path in (path for name in ("run", *own) for path in (folder / name).rglob("*")):
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
 
 

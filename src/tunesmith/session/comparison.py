@@ -121,8 +121,7 @@ def start(
         for text in (text for own in (*texts, prompts) for text in own.values()):
             folder.put(text.encode())
         folder.write(PLAN, encode(plan) + b"\n")
-        if reaching(plan.model):
-            trust.remember_begun(folder.path / PLAN)
+        trust.remember_begun(folder.path / PLAN)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
