@@ -45,6 +45,11 @@ def found(text: str, language: str, reads: frozenset[tuple[str, int]] = frozense
 # The distance of two arrays, or anything else of an address.
 ADDRESS = {
     "near in memory": (BOTH, "if (w - x < 32768) y[0] = 0; else y[0] = x[0] * w[0];"),
+    "in a struct's array, handed over": (
+        BOTH, "typedef struct { const G float *p[2]; } pair;\n"
+        "DEVICE const G float *pick(pair s, int k) { return s.p[k & 1]; }\n"
+        + SIGNATURE + " { pair s; s.p[0] = x; s.p[1] = w; y[0] = (pick(s, 0) - pick(s, 1)) >> 38 ? 0 : x[0]; }",
+    ),
     "near, by comparison": (BOTH, "y[0] = x < w ? x[0] : 0;"),
     "far, behind an index": (BOTH, "if (&x[n] > &y[0]) y[0] = 0;"),
     "the same array": (BOTH, "if (x == w) y[0] = 0;"),
@@ -211,6 +216,10 @@ WRITE = {
     "as vectors": (BOTH, "((G float4 *)x)[0].x = 1;"),
     "by a function": (
         BOTH, "DEVICE void put(G float *p) { *p = 1; }\n" + SIGNATURE + " { put((G float *)x); }",
+    ),
+    "in a struct's array, handed over": (
+        BOTH, "typedef struct { G float *p[2]; } pair;\nDEVICE G float *pick(pair s, int k) { return s.p[k & 1]; }\n"
+        + SIGNATURE + " { pair s; s.p[0] = y; s.p[1] = (G float *)x; pick(s, n)[0] = 1; }",
     ),
     "in a struct": (
         BOTH, "typedef struct { G float *at; } view;\n"

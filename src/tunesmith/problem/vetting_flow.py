@@ -249,7 +249,7 @@ class AddressFlow(FlowStatements):
                 self.lambdas[key] = (*self.functions[own][0], self.scopes[:1])
             if key in self.lambdas:
                 given.append((PLAIN, (), key))
-            elif "reference_declarator" in declarator_kinds(one.child_by_field_name("declarator")):
+            elif _is_reference(one):
                 places = self._places(argument)
                 given.append((PLAIN, places, None) if places else (self.value(argument), (), None))
             else:
@@ -363,3 +363,9 @@ class AddressFlow(FlowStatements):
 
     def _is_shared(self, value: FlowValue) -> bool:
         return self._lies_in(value.arrays, "shared")
+
+
+def _is_reference(parameter: Node) -> bool:
+    """One to an array is a pointer to its first element."""
+    kinds = declarator_kinds(parameter.child_by_field_name("declarator"))
+    return "reference_declarator" in kinds and "array_declarator" not in kinds

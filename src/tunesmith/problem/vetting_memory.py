@@ -79,6 +79,9 @@ class FlowMemory(FlowUnit):
             layers = self.fields.get(member, "")
             if layers.startswith("[") or (member in self.array_members and base in self.depths):
                 self.arrays.setdefault(place, FlowArray(member, "private", holds=content_of(layers)))
+                held = join_all([self.held[key] for key in (base, f".{member}") if key in self.held])
+                if not held.is_plain:  # what was kept in it where the whole was copied from
+                    self._hold(f"*{place}", held, True)
                 return FlowValue(frozenset({place}), dims=max(layers.count("["), 1))
             whole = self.held.get(base)
             found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
