@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
-from tunesmith.backends.port import LaunchCall, Pointer, PointerPair
+from tunesmith.backends.port import LaunchCall, Pointer, PointerPair, Session
 
 
 @runtime_checkable
@@ -16,6 +16,12 @@ class Scrambling(Protocol):
     def scramble(self, is_local: bool, is_patient: bool = False) -> None:
         """Run it, on all parts of the device; or one that fills as much of other memory. On a busy one it
         waits longer for parts that others have when it `is_patient`."""
+
+
+def scramble(session: Session) -> None:
+    """Nothing of what others have left in local memory is there any more, where the session can see to it."""
+    if isinstance(session, Scrambling):
+        session.scramble(is_local=True)
 
 
 @runtime_checkable

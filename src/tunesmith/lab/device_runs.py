@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.abilities import Overseeing, Scrambling
+from tunesmith.backends.abilities import Overseeing, scramble
 from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab.case_memory import CaseMemory
@@ -48,26 +48,22 @@ class DeviceRuns:
     busy: float = 0.0  # seconds of the last launches
     changed: str = ""  # the input that was not what it was while the last of them ran
 
-    def _launch(self, calls: Sequence[LaunchCall]) -> None:
-        if isinstance(self.session, Scrambling):
-            self.session.scramble(is_local=True)
-        self.session.run(calls)
-
     def run_twice(self, stored: StoredCase, plan: Plan, executable: Executable) -> float:
         calls = self._begin_at(0, plan, executable)
         # Once on other inputs first: what that leaves behind the next run finds, and must not use.
         self.copy_inputs(stored, plan)
         self.prepare(stored, plan, guards.OTHER_PATTERN)
         self._swap(stored, plan)
-        self._launch(calls)
+        self.session.run(calls)
         self.copy_inputs(stored, plan)
         self.prepare(stored, plan, guards.PATTERN, leaving=("output", "workspace"))
-        self._launch(calls)
+        self.session.run(calls)
         for b in plan.compared():
             self.session.copy(self.memory.stale(b), self.memory.work(b))
         self.prepare(stored, plan, guards.PATTERN)
+        scramble(self.session)
         before = time.perf_counter()
-        self._launch(calls)
+        self.session.run(calls)
         self.busy = time.perf_counter() - before
         for b in plan.compared():
             self.session.copy(self.memory.first(b), self.memory.work(b))
@@ -76,6 +72,7 @@ class DeviceRuns:
             calls = self._begin_at(1, plan, executable)
             self.copy_inputs(stored, plan)
         self.prepare(stored, plan, guards.OTHER_PATTERN)
+        scramble(self.session)
         before = time.perf_counter()
         self._launch_overseen(stored, plan, calls)
         seconds = time.perf_counter() - before
@@ -86,7 +83,7 @@ class DeviceRuns:
         """While another kernel reads the inputs, of each as much as it reads again and again."""
         self.changed, read = "", [b for b in plan.buffers if b.role == "input" and b.nbytes]
         if not read or not isinstance(self.session, Overseeing):
-            self._launch(calls)
+            self.session.run(calls)
             return
         parts = [min(b.nbytes, OVERSEEN) for b in read]
         pairs = [

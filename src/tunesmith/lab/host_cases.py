@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.abilities import Scrambling, Shielding
+from tunesmith.backends.abilities import Shielding, scramble
 from tunesmith.backends.port import Executable, Memory, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
@@ -53,8 +53,6 @@ class _PlacedArrays:
         calls = bind_calls(request.plan, executable, {b.plan.name: b.pointer for b in self.buffers})
 
         def launch() -> None:
-            if isinstance(self.session, Scrambling):
-                self.session.scramble(is_local=True)
             with self._shield():
                 self.session.run(calls)
 
@@ -127,6 +125,7 @@ def run_case(
         visit = (session, launch, buffers, inputs, drawn, request.draw.seed)
         again, forgot = _visited(*visit, visits)
         _prepare(session, buffers, inputs, guards.PATTERN)
+        scramble(session)
         launch()
         first = {b.plan.name: _payload(session, b) for b in written}
         stateless = {name: data == first[name] for name, data in stale.items()}
@@ -138,6 +137,7 @@ def run_case(
         last = places[-1]
         _prepare(session, last.buffers, inputs, guards.OTHER_PATTERN)
         launch = last.launcher(request, executable)
+        scramble(session)
         start = time.perf_counter()
         launch()
         seconds = time.perf_counter() - start

@@ -35,6 +35,7 @@ from tunesmith.text import digest_of
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192
 SCRAMBLED_BYTES = 1 << 15  # of local memory, at most: more leaves the caches to nobody else
+PROBE = bytes(range(256))
 HASTY, PATIENT = 20_000, 400_000  # looks for the groups on other cores; a busy machine lets them wait
 MAX_GRID = (1 << 31) - 1  # OpenCL names no limit; this many groups of any size still fit its counters
 # GPU drivers report less cache than there is; too much rotation costs memory, too little costs the truth.
@@ -166,17 +167,37 @@ class OpenCLSession(port.PlainSession):
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, OpenCLMemory)
-        if len(data):
+        if memory.pages is not None and self._is_direct:
+            self._guarded(self._queue.finish)
+            memory.pages.pages[offset : offset + memoryview(data).nbytes] = memoryview(data).cast("B")
+        elif len(data):
             with_offset = {"dst_offset": offset, "is_blocking": True}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, OpenCLMemory)
+        if memory.pages is not None and self._is_direct:
+            self._guarded(self._queue.finish)
+            return memory.pages.pages[offset : offset + nbytes]
         target = bytearray(nbytes)
         if nbytes:
             with_offset = {"src_offset": offset, "is_blocking": True}
             self._guarded(lambda: _cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
         return bytes(target)
+
+    @cached_property
+    def _is_direct(self) -> bool:
+        """Whether buffers are the pages that they were made of. To hand a few bytes to the driver's thread
+        takes longer than to put them there."""
+        probe = HostPages(len(PROBE))
+        own = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
+        flags = _cl().mem_flags.READ_WRITE | _cl().mem_flags.USE_HOST_PTR
+        buffer = _cl().Buffer(self._context, flags, len(PROBE), hostbuf=own)
+        self._guarded(lambda: _cl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
+        is_direct = probe.pages[:] == PROBE
+        buffer.release()
+        probe.close()
+        return is_direct
 
     def run(self, calls: Sequence[port.LaunchCall]) -> None:
         for call in calls:
