@@ -330,9 +330,7 @@ def resume(
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here. `model`:
     the run's own, of one that was not begun here."""
-    own: OtherSettings = {"wait": wait, "record": record, "sandbox": sandbox}
-    own |= {"workers": workers, "ray": ray}
-    config = settings(**own, model=model)
+    config = settings(wait=wait, record=record, sandbox=sandbox, workers=workers, ray=ray, model=model)
     folder = run.folder if isinstance(run, Run) else path_of(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, listener_of(listener))

@@ -317,6 +317,7 @@ CHEATS: dict[str, Cheat] = {
     "input": Cheat(
         "inputs",
         "changes an input when it is timed",
+        rule="write",
         base="silu",
         begin=FIRST + "((__half *)input)[0] = (__half)0.0f;",
     ),

@@ -66,7 +66,7 @@ class TestCheck:
         )
         assert ended.code == 0, ended.err
         judged, template = ended.out.splitlines()
-        says(judged, "tiny is right", "14 cases", "simulated device", "by the reference")
+        says(judged, "tiny is right", "10 cases", "simulated device", "by the reference")
         says(template, "template", "4 configurations")
         says(ended.err, "original", "case 1 of 14")
         assert sorted(p.name for p in tmp_path.iterdir()) == ["problem", "tmp"]

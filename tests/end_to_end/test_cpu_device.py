@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,28 @@ from tests.cpu_here import needs_cpu
 from tests.cuda_here import needs_no_driver, needs_nvrtc
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import refused
-from tests.end_to_end.test_asking_without_a_device import answer, request, said
 from tests.end_to_end.test_no_device import cuda
 from tests.running import journal, tunesmith
 from tests.talkers import file, plan
 from tests.wording import says
 
 pytestmark = [needs_cpu, needs_no_driver]
+
+
+def said(folder: Path, replies: dict[str, str]) -> None:
+    (folder / "box").mkdir()
+    for name, text in replies.items():
+        answer(folder, name, text)
+
+
+def answer(folder: Path, name: str, text: str) -> None:
+    target = folder / "box" / f"{name}.reply.md"
+    target.write_text(text)
+    os.utime(target, (1e9, 1e9))  # nobody writes to it any more
+
+
+def request(folder: Path, name: str) -> str:
+    return (folder / "box" / f"{name}.request.md").read_text()
 
 
 @needs_nvrtc

@@ -46,7 +46,7 @@ def found(text: str, language: str, reads: frozenset[tuple[str, int]] = frozense
 ADDRESS = {
     "near in memory": (BOTH, "if (w - x < 32768) y[0] = 0; else y[0] = x[0] * w[0];"),
     "in a struct's array, handed over": (
-        BOTH, "typedef struct { const G float *p[2]; } pair;\n"
+        OPENCL, "typedef struct { const G float *p[2]; } pair;\n"
         "DEVICE const G float *pick(pair s, int k) { return s.p[k & 1]; }\n"
         + SIGNATURE + " { pair s; s.p[0] = x; s.p[1] = w; y[0] = (pick(s, 0) - pick(s, 1)) >> 38 ? 0 : x[0]; }",
     ),
@@ -216,10 +216,6 @@ WRITE = {
     "as vectors": (BOTH, "((G float4 *)x)[0].x = 1;"),
     "by a function": (
         BOTH, "DEVICE void put(G float *p) { *p = 1; }\n" + SIGNATURE + " { put((G float *)x); }",
-    ),
-    "in a struct's array, handed over": (
-        BOTH, "typedef struct { G float *p[2]; } pair;\nDEVICE G float *pick(pair s, int k) { return s.p[k & 1]; }\n"
-        + SIGNATURE + " { pair s; s.p[0] = y; s.p[1] = (G float *)x; pick(s, n)[0] = 1; }",
     ),
     "in a struct": (
         BOTH, "typedef struct { G float *at; } view;\n"

@@ -7,7 +7,6 @@ import pytest
 from tests.samples import DEVICE, a_problem
 from tests.wording import says
 from tunesmith.errors import BadInput
-from tunesmith.lab.arenas import needs_restoring
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.reduced import reduced
@@ -182,14 +181,13 @@ def test_workspaces_are_scratch_with_whatever_is_there_unless_init_fills_them() 
     sums = '[workspace]\nsums = { type = "float32*", shape = ["rows"], init = 0 }'
     header = f"{sums}\n{LAUNCH}\nargs = {arguments}"
 
-    def restored(text: str) -> bool:
+    def is_filled(text: str) -> bool:
         made = template(text)
-        return needs_restoring(
-            next(b for b in planned(made, made.default, SMALL).buffers if b.name == "sums")
-        )
+        buffers = planned(made, made.default, SMALL).buffers
+        return next(b for b in buffers if b.name == "sums").is_filled_by_launch
 
-    assert restored(header)
-    assert not restored(header.replace(", init = 0", ""))
+    assert is_filled(header)
+    assert not is_filled(header.replace(", init = 0", ""))
 
 
 def test_a_requirement_may_ask_what_the_compiler_tells() -> None:

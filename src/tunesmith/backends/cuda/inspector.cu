@@ -34,6 +34,7 @@ extern "C" __global__ void fill(u8 *to, u64 n, u64 pattern)
         to[i] = pattern_byte((u32)pattern, i);
 }
 
+#ifdef __CUDA_ARCH__ // a GPU's alone: tests build the rest for the host
 // What an earlier launch has left in shared memory is gone after this one. With is_shared 0 it fills memory of its
 // own instead, so that caches are used alike.
 extern "C" __global__ void scramble(u32 *other, u64 words, u64 seed, u64 is_shared)
@@ -49,6 +50,7 @@ extern "C" __global__ void scramble(u32 *other, u64 words, u64 seed, u64 is_shar
     if (is_shared && mine[seed % words] == 0x5eedu)  // so that no compiler leaves it out
         its[0] = (u32)seed;
 }
+#endif
 
 __device__ u64 mixed(u64 x)
 {
@@ -85,6 +87,7 @@ extern "C" __global__ void copy_late(u8 *to, const u8 *from, u64 n, u64 delay)
         to[i] = from[i];
 }
 
+#ifdef __CUDA_ARCH__
 // Reads beside another kernel, until `words[0]` says stop or the time is up: `found` is one more than the number of a
 // pair of which the first was not what the second is. Pairs: two addresses, and how many bytes.
 extern "C" __global__ void oversee(const u64 *pairs, u64 count, volatile u32 *words, u64 nanoseconds, u64 *found)
@@ -105,6 +108,7 @@ extern "C" __global__ void oversee(const u64 *pairs, u64 count, volatile u32 *wo
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     } while (words[0] != words[2] && now - start < nanoseconds);
 }
+#endif
 
 template <typename T>
 __device__ void spread_as(T *to, const T *block, u64 n, u64 size, u64 roll, u64 negate, u64 first)

@@ -37,7 +37,7 @@ def names_declared(text: str, defines: Iterable[tuple[str, str]] = ()) -> set[st
             work = _Reading(answers, defines)
             try:
                 found |= _declared(work.read(tokens))
-            except _Asked as question:
+            except _AskedMacros as question:
                 waiting += [{**answers, str(question): holds} for holds in (True, False)]
             if count >= _MOST_READ:
                 raise Unreadable("its conditions leave too many ways to read it")
@@ -46,7 +46,7 @@ def names_declared(text: str, defines: Iterable[tuple[str, str]] = ()) -> set[st
     return found
 
 
-class _Asked(Exception):
+class _AskedMacros(Exception):
     """A condition that only the compiler can decide."""
 
 
@@ -71,7 +71,7 @@ class _Reading(Preprocessor):
         if not any(name.startswith(_COMPILERS) for name in names):
             return super()._holds(word, rest, line)
         if asked not in self._answers:
-            raise _Asked(asked)
+            raise _AskedMacros(asked)
         return self._answers[asked] == (word != "ifndef")
 
 
