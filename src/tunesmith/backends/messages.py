@@ -431,9 +431,7 @@ class EndedTool:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the hardware counted, or why it did not."""
-
-    counters: Counters | None
+    counters: Counters | None  # what the hardware counted
     why_not: str = ""
     left_out: tuple[str, ...] = ()  # what the tool that is there cannot count, by its own names
     lasting: bool = False  # why it did not will hold for whatever is counted next
