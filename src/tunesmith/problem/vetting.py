@@ -58,12 +58,14 @@ def vetted(
     """What may be compiled: the text with its macros expanded and its conditions decided, as it was judged; a
     text that came so, as it came. `included`: the headers, as included -> text."""
     text = decided(source, original, language, included, flags)
-    if isinstance(text, Refusal) or not languages.named(language).is_c_family:
+    if isinstance(text, Refusal):
         return text
     words, user = words_of(language), user_words(original, headers)
     tokens, moved = lex(text), list[tuple[int, int]]()  # a line that says #line, and what it says
     try:
         moved += directives(tokens, words, user)
+        if not languages.named(language).is_c_family:
+            return text
         kept = tuple(t for t in tokens if t.kind != "directive" or first_word(t.text)[0] == "pragma")
         judge_unit(UnitWords.of(kept, read_only), words, user, language)
         _judge_expanded(tokens, user, flags)

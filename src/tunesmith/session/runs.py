@@ -16,7 +16,6 @@ from tunesmith.lab import sanitizing
 from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.lab.serving import BinaryStore
-from tunesmith.models import reaching
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -144,7 +143,7 @@ def _begun(
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
-        if reaching(config.model):
+        if config.model and _reaches_further(config.model):
             trust.remember_begun(folder.path / JOURNAL)
         for prior in primed:
             state = write_down(prior, state, journal, listener)
@@ -290,7 +289,7 @@ def _continue(
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
     if known is None and started.settings.models != config.model and (models := started.settings.models):
-        asked = {"model": models} if reaching(models) else {}
+        asked = {"model": models} if _reaches_further(models) else {}
         trust.refuse_strangers(folder.path / JOURNAL, asked, f"give --model {shlex.quote(models)}, or ")
     if started.settings.drafts > 1:
         fault = f"this run was begun with {started.settings.drafts} drafts a round, and a round has one"
@@ -434,3 +433,9 @@ class ActiveRun:
 
     def _builder_count(self) -> int:
         return machine.builder_count(self.device, self.config.builders, self.place.source)
+
+
+def _reaches_further(models: str) -> bool:
+    from tunesmith.models import reaching  # which a run without models need not load
+
+    return bool(reaching(models))
