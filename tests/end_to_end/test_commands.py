@@ -68,7 +68,7 @@ class TestCheck:
         judged, template = ended.out.splitlines()
         says(judged, "tiny is right", "10 cases", "simulated device", "by the reference")
         says(template, "template", "4 configurations")
-        says(ended.err, "original", "case 1 of 14")
+        says(ended.err, "original", "case 1 of 10")
         assert sorted(p.name for p in tmp_path.iterdir()) == ["problem", "tmp"]
         assert list((tmp_path / "tmp").iterdir()) == []
 
