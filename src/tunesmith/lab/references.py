@@ -34,6 +34,7 @@ from tunesmith.problem.formulas import NoElement, formula_values
 from tunesmith.problem.freedom import key_arrays
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
+from tunesmith.problem.recorded import RecordedCase
 from tunesmith.problem.slots import slot_items
 from tunesmith.text import seed_of
 
@@ -156,7 +157,7 @@ class References:
         asked = tuple(rows.tolist()) if rows is not None else ()
         # Too large to be computed whole: there candidates are held to the original alone.
         huge = rows is None and max(b.count for b in plan.buffers) > UNREFERRED_ABOVE
-        reference = None if huge else recorded.expected_of(plan) if recorded else accuracy.reference
+        reference = None if huge else _recorded_results(recorded, plan) if recorded else accuracy.reference
         own = (reference, plan, draw_of(self._problem, case), asked)
         # Winners share them. In a search both processes make their own: who makes others each time is caught.
         sends = case.level == "verify" and not question.digests
@@ -448,3 +449,9 @@ def _by_name(answer: object, plan: Plan, function: PythonFunction) -> dict[str, 
     if len(parts) != len(names):
         raise fault(function, f"returned {len(parts)} arrays, expected {len(names)}: {', '.join(names)}")
     return dict(zip(names, parts, strict=True))
+
+
+def _recorded_results(recorded: RecordedCase, plan: Plan) -> PythonFunction | None:
+    """None where what was recorded cannot be held against a result: of codes it does not tell how near they
+    were to the next one. Candidates are then held to the original on these inputs."""
+    return None if any(b.compare == "codes" for b in plan.compared()) else recorded.results

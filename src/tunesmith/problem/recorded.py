@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import TYPES, Argument, Contract, PythonFunction
 from tunesmith.space.expr import Undefined
 from tunesmith.text import sha256
@@ -77,11 +76,6 @@ class RecordedCase:
     @cached_property
     def results(self) -> PythonFunction:
         return self._function("after", "recorded_results")
-
-    def expected_of(self, plan: Plan) -> PythonFunction | None:
-        """None where what was recorded cannot be held against a result: of codes it does not tell how near
-        they were to the next one. Candidates are then held to the original on these inputs."""
-        return None if any(b.compare == "codes" for b in plan.compared()) else self.results
 
     def _function(self, when: When, name: str) -> PythonFunction:
         own = [array for array in self.arrays if array.when == when]
