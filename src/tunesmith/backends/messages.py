@@ -330,6 +330,7 @@ class BufferReport:
 class Ran:
     buffers: tuple[BufferReport, ...]
     seconds: float
+    waited: float = 0.0  # seconds, for the device's lock
 
 
 @dataclass(frozen=True)
@@ -344,6 +345,7 @@ class Judged:
     damage: bool = False  # memory outside the arrays was written to: nobody knows what else was
     contested: tuple[int, ...] = ()  # wrong as compared with the original, in these rows: ask the reference
     errors: tuple[OutputErrors, ...] = ()  # where they were asked for and there is a reference
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -351,6 +353,7 @@ class AllJudged:
     """Up to the first that is not right."""
 
     verdicts: tuple[Judged, ...]
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -386,11 +389,16 @@ class Timed:
     disturbed: int = 0  # rounds taken again because others used the device meanwhile
     disturbance: str = ""  # what was seen where quiet ones were not to be had, in a sentence; empty: quiet
     left_over: str = ""  # why the last contender's are no program's times: what it finds in local memory
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
 class AllTimed:
     timed: tuple[Timed, ...]
+    waited: float = 0.0
+
+
+WAITING = (Ran, Judged, AllJudged, Timed, AllTimed)  # to what a worker may have waited for the device
 
 
 @dataclass(frozen=True)

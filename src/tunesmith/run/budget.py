@@ -256,7 +256,7 @@ def _left(state: State) -> BudgetShare:
     own = state.settings
     return BudgetShare(
         None if own.evals is None else own.evals - all_evaluations(state),
-        None if own.seconds is None else max(0.0, own.seconds - (state.elapsed - state.attached_at)),
+        None if own.seconds is None else max(0.0, own.seconds - (state.worked - state.attached_at)),
         None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
     )
 
@@ -281,7 +281,7 @@ def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...
     be."""
     own, cost = state.settings, spent(state)
     # Finalists are raced and winners verified beside it.
-    until = state.decided_at if is_finishing(state) else state.elapsed
+    until = state.decided_at if is_finishing(state) else state.worked
     found = [
         BudgetUse("rounds", rounds_begun(state), own.rounds),
         BudgetUse("evaluations", all_evaluations(state), own.evals),
@@ -347,7 +347,7 @@ def _exhausted(
     beyond so many, use it up."""
     if limit.evals is not None and evals >= limit.evals:
         return f"{what} of {counted(limit.evals, 'evaluation')} is used up"
-    if limit.seconds is not None and state.elapsed - start > limit.seconds:
+    if limit.seconds is not None and state.worked - start > limit.seconds:
         return f"{what} of {counted(float(limit.seconds), 'second')} is used up"
     if limit.device_seconds is not None and state.device_seconds - used >= limit.device_seconds:
         return f"{what} of {counted(float(limit.device_seconds), 'second')} on the device is used up"

@@ -170,6 +170,7 @@ class Outcome:
     seconds: float = 0.0  # what the evaluation cost
     busy: float = 0.0  # of these, the device was in kernels, where it says
     device: str = ""  # worker, host and id, where it is not of the machine that the run is on
+    waited: float = 0.0  # of the seconds, others had the device, or it was not quiet
 
     def result(self, workload: str) -> Result | None:
         return next((r for r in self.results if r.workload == workload), None)

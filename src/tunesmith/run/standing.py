@@ -158,7 +158,7 @@ def _left(state: State, since: float) -> float | None:
     """By every budget that has a limit, at the rate so far; the first that is used up counts."""
     if not state.searching or state.baseline is None:
         return None
-    own, active = state.settings, max(1e-9, state.elapsed + since - state.attached_at)
+    own, active = state.settings, max(1e-9, state.worked + since - state.attached_at)
     measured = len(state.searched) - beside_budget(state)
     found = []
     if own.seconds is not None:
