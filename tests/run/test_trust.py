@@ -19,7 +19,7 @@ from tunesmith.run import trust
 from tunesmith.run.config import FILE, FolderNotTrusted, RunConfig, own_file, resolve
 from tunesmith.run.store import FLEET, JOURNAL, PLAN
 from tunesmith.session.fleet.planning import refuse_strangers
-from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan, SlurmSettings
+from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan
 from tunesmith.session.given import settings
 
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "go.sh", "/bin/sh"]\n'
@@ -283,7 +283,6 @@ HIDDEN = (FleetAuthor("a", (("sandbox", "off"),)), FleetAuthor("b", (("sandbox",
         ({"authors": (FleetAuthor("a", (("model", "openai:x"),)),)}, "model = 'openai:x'"),
         ({"devices": (FleetDevice("d", hosts=(("d-1.toml", "0"),)),)}, "workers = 'd-1.toml'"),
         ({"devices": (FleetDevice("d", backend="replay:/etc/passwd"),)}, "backend"),
-        ({"slurm": SlurmSettings(command=("sh", "-c", "x"))}, "command = "),
     ],
 )
 def test_a_fleet_that_was_begun_elsewhere(tmp_path: Path, plan: dict[str, Any], asked: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tunesmith.run.budget import (
     BudgetUse,
-    all_evaluations,
     beside_budget,
     budget_uses,
     evaluations,
@@ -166,7 +165,7 @@ def _left(state: State, since: float) -> float | None:
     if measured >= LEAST:
         rate = measured / active
         if own.evals is not None:
-            found.append((own.evals - all_evaluations(state) + len(state.in_flight)) / rate)
+            found.append((own.evals - evaluations(state) + len(state.in_flight)) / rate)
         if state.admitted is not None and state.candidates and state.candidates[-1].drafted is None:
             found.append((state.admitted.feasible - evaluations(state) + len(state.in_flight)) / rate)
         if own.device_seconds is not None and state.device_seconds > 0:
