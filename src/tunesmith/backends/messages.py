@@ -10,6 +10,7 @@ from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.profiles.counters import Counters
+from tunesmith.run.outcome import TimingPolicy as TimingPolicy
 from tunesmith.run.protection import Protection
 
 
@@ -35,20 +36,6 @@ class Draw:
     seed: int
     inputs: PythonFunction | None = None
     place: SlotPlace | None = None  # among the data that timed launches rotate through; None: a case's own
-
-
-@dataclass(frozen=True)
-class TimingPolicy:
-    """How long and how often; part of every cached result's key."""
-
-    rounds: int
-    min_rounds: int
-    chain_seconds: float  # a sample is a serial chain of launches at least this long
-    max_seconds: float
-    rotation: float = 3.0  # cold workloads cycle through this many last-level caches
-    give_up: float | None = None  # one sample is enough for a launch slower than this many seconds
-    looks: int = 1  # chains at whose end a launch's outputs are looked at
-    whole: bool = False  # all of an output, and a few inputs swapped before: for finalists
 
 
 # -- requests ---------------------------------------------------------------------------------------
