@@ -13,9 +13,8 @@ from functools import partial
 from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab import believing
-from tunesmith.lab.believing import Believer
+from tunesmith.lab.believing import DRAWS, Believer, dealt, times_vary
 from tunesmith.lab.builders import Builders, BuiltCode
-from tunesmith.lab.dealt_draws import DRAWS, dealt, times_vary
 from tunesmith.lab.disturbance import RETAKEN
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
