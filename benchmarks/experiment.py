@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tunesmith.deliver.comparing import ComparisonPlan, RunFacts, RunResult
-from tunesmith.deliver.experiment import ExperimentRun, experiment_runs, figures
-from tunesmith.deliver.experiment_page import budget_text, experiment_sections
+from tunesmith.deliver import experiment_page as page
+from tunesmith.deliver.comparing import Allowance, ComparisonPlan, RunFacts, RunResult
+from tunesmith.deliver.experiment import TOKENS, ExperimentFigures, ExperimentRun, arm_label, figures
 from tunesmith.errors import BadInput
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.store import PLAN
@@ -32,11 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, help="the page; else it is printed")
     given = parser.parse_args(arguments)
-    page = experiment_page([look(folder) for folder in comparisons(given.folders)])
+    text = experiment_page([look(folder) for folder in comparisons(given.folders)])
     if given.out is None:
-        sys.stdout.write(page)
+        sys.stdout.write(text)
     else:
-        given.out.write_text(page, "utf-8")
+        given.out.write_text(text, "utf-8")
 
 
 def comparisons(folders: Sequence[Path]) -> list[Path]:
@@ -45,6 +45,28 @@ def comparisons(folders: Sequence[Path]) -> list[Path]:
         names = ", ".join(map(str, folders))
         raise BadInput(f"there is no comparison below {names}", hint=f"name a folder with a {PLAN}")
     return list(dict.fromkeys(found))
+
+
+def experiment_runs(
+    compared: Iterable[tuple[ComparisonPlan, Sequence[RunResult]]],
+) -> tuple[ExperimentRun, ...]:
+    return tuple(
+        ExperimentRun(arm_label(run.planned.arm, plan), run.planned.problem, run)
+        for plan, runs in compared
+        for run in runs
+    )
+
+
+def experiment_sections(found: ExperimentFigures, budgets: Iterable[Allowance]) -> dict[str, list[str]]:
+    """Title -> lines."""
+    return {
+        "Over problems and repeats": page.together_section(found),
+        "Gain of each round": page.rounds_section(found),
+        f"Gain per {TOKENS} tokens": page.tokens_section(found),
+        "What the search adds to a template": page.searches_section(found),
+        "What was stopped": page.stopped_section(found),
+        "What each arm spent": page.spent_section(found, budgets),
+    }
 
 
 def experiment_page(looked: Sequence[Looked]) -> str:
@@ -66,7 +88,8 @@ def _what(looked: Sequence[Looked], runs: Sequence[ExperimentRun]) -> list[str]:
     lines = [f"{counted(len(looked), 'comparison')}, {counted(len(runs), 'run')}, of which {counts} count."]
     lines += [f"On {markdown('; '.join(devices)) or 'no device so far'}."]
     lines += [
-        f"- {markdown(plan.model or 'no model')}: {budget_text(plan.budget)}" for plan in _budgets(looked)
+        f"- {markdown(plan.model or 'no model')}: {page.budget_text(plan.budget)}"
+        for plan in _budgets(looked)
     ]
     if len({plan.budget for plan, _ in looked}) > 1:
         lines.append("\nThe comparisons do not all have the same budget: arms may differ for that.")

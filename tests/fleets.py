@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tunesmith.deliver.fleet import VerifiedCell
+from tunesmith.run.store import RunFolder
+from tunesmith.session.fleet.planning import load_plan, store_plan
 from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan, FleetProblem
 from tunesmith.session.fleet.record import CellEnded, CellStanding, How
 
@@ -29,3 +32,11 @@ def verified(speedup: float = 2.0) -> VerifiedCell:
 def ended(cell: str, how: How, seconds: float = 0.0, slot: str = "gpu/here/0", **more: object) -> CellEnded:
     own = {"standing": standing(seconds), **more}
     return CellEnded(cell, slot, how, **own)  # type: ignore[arg-type]
+
+
+def planned(plan_file: Path, folder: Path) -> Path:
+    """A fleet that nobody has begun to run."""
+    (folder / "objects").mkdir(parents=True)
+    found, stored = load_plan(plan_file)
+    store_plan(RunFolder(folder), found, stored, plan_file.read_text())
+    return folder

@@ -11,7 +11,7 @@ from tests.end_to_end import tiny
 from tests.fewer_calls import IN_A_PROCESS
 from tests.running import environment
 
-MOST_OF_A_SIMPLE_RUN = 165
+MOST_OF_A_SIMPLE_RUN = 160
 MOST_OF_HELP = 20
 COUNT = """
 import atexit, json, runpy, sys

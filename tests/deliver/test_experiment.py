@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.experiment import experiment_runs, experiment_sections
 from tests.comparisons import BUDGET, facts, plan, ran
 from tests.wording import says
 from tunesmith.deliver.compared import compare
@@ -19,10 +20,8 @@ from tunesmith.deliver.experiment import (
     ExperimentFigures,
     arm_label,
     estimate,
-    experiment_runs,
     figures,
 )
-from tunesmith.deliver.experiment_page import experiment_sections
 from tunesmith.deliver.findings import SearchGain, StoppedCounts
 
 Given = dict[tuple[str, str], list[RunFacts | float | str]]

@@ -1,4 +1,4 @@
-"""A fleet as its user runs it: processes on the simulated device, killed, stopped, resumed; and Slurm."""
+"""A fleet as its user runs it: processes on the simulated device, killed, stopped, resumed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,8 @@ from typing import Any
 import pytest
 
 from tests.end_to_end import tiny
-from tests.running import environment, start, tunesmith
+from tests.running import start, tunesmith
 
-SBATCH = Path(__file__).parents[1] / "session" / "fleet" / "sbatch.py"
 BESTS = {"op0": 32, "op1": 64, "op2": 128}  # BLOCK
 
 
@@ -135,28 +132,6 @@ def test_stopped_as_one_and_resumed_with_a_bad_kernel_among_them(tmp_path: Path)
     assert "as they were then" in other.err
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_the_same_plan_under_slurm_with_tasks_that_are_killed_and_requeued(tmp_path: Path) -> None:
-    write(tmp_path, '[[device]]\nname = "a"\ngres = "gpu:a:1"\n[slurm]\ntasks = 2\n')
-    made = tunesmith(tmp_path, "fleet", "plan.toml", "--out", "fleet", "--slurm", "--json")
-    assert made.code == 0, made.err
-    (script,) = made.json["scripts"]
-    own = {**environment(tmp_path), "SBATCH_KILL_AFTER": "4"}
-    command = [sys.executable, str(SBATCH), script, "--kill", "2"]
-    ran = subprocess.run(
-        command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=400, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    done = tunesmith(tmp_path, "fleet", "fleet", "--collect", "--json")
-    assert done.code == 0, done.err
-    assert winners(tmp_path / "fleet") == expected("a")
-    assert {row["status"] for row in done.json["fleet"]["rows"]} == {"finished"}
-    assert (tmp_path / "fleet" / "fleet.html").is_file()
-    none = tunesmith(tmp_path, "fleet", "fleet", "--slurm", "--json")
-    assert none.json["scripts"] == [], "nothing is left to run"
-
-
 def test_bad_plans_and_folders_are_told(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("device_hours = 1\n")
     (tmp_path / "empty").mkdir()
@@ -165,8 +140,7 @@ def test_bad_plans_and_folders_are_told(tmp_path: Path) -> None:
         (["plan.toml"], "problem is missing"),
         (["empty"], "there is no fleet in this folder"),
         (["empty", "--stop"], "there is no fleet in this folder"),
-        (["plan.toml", "--stop", "--slurm"], "one thing at a time"),
-        (["empty", "--collect", "--out", "x"], "leave out --out"),
+        (["empty", "--stop", "--out", "x"], "leave out --out"),
     ):
         done = tunesmith(tmp_path, "fleet", *arguments)
         assert done.code == 2

@@ -21,6 +21,7 @@ import pytest
 import typer
 
 from tests.end_to_end import tiny
+from tests.fleets import planned
 from tests.opencl_here import has_opencl
 from tests.running import environment, tunesmith
 from tunesmith.cli.app import app
@@ -97,7 +98,6 @@ backend = "fake"
 evals = 1
 """
 ELSEWHERE = PLAN.replace('name = "a"\n', 'name = "a"\nworkers = "hosts.toml"\n')
-ELSEWHERE += '[slurm]\ncommand = ["sh", "-c", "echo hosts >> {mark}"]\n'
 RUN = "tunesmith-runs/tiny-1"
 OPENCL_RUN = "tunesmith-runs/tiny-2"
 
@@ -147,7 +147,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "fleet": [
         *(Call("plan.toml --out fleet", None, is_long=True), Call("fleetless", 2, is_long=True)),
-        *(Call("given/fleet", 2), Call("given/fleet --slurm", 2), Call("given/fleet --cell 0", 2)),
+        Call("given/fleet", 2),
     ],
     "profile": [
         Call("fake --backend fake --no-counters", None, is_long=True),
@@ -246,16 +246,16 @@ def _begin_elsewhere(folder: Path, mark: Path, port: int) -> None:
     tiny.fake(folder / "unwritten")
     (folder / "unwritten" / "template.fake").unlink()
     (folder / "hosts.toml").write_text(HOSTS.format(mark=mark))
-    (folder / "elsewhere.toml").write_text(ELSEWHERE.format(mark=mark))
+    (folder / "elsewhere.toml").write_text(ELSEWHERE)
     about = ("unwritten", "--backend", "fake", "--model", "mailbox", "--no-wait")
     begin = ("tune", *about, "--no-prior", "--out")
     for words in (
         (*begin, "given/hosted"),
         ("compare", *about, "--strategies", "template", "--repeats", "1", "--out", "given/compared"),
-        ("fleet", "elsewhere.toml", "--slurm", "--out", "given/fleet"),
     ):
         done = tunesmith(folder, *words)
         assert done.code in (0, 4), done.err
+    planned(folder / "elsewhere.toml", folder / "given" / "fleet")
     shutil.copytree(folder / "given" / "hosted", folder / "given" / "mailbox")
     hosted = f"openai:x@http://127.0.0.1:{port}/v1"
     for name, model in (("hosted", hosted), ("mailbox", f"mailbox:{mark}")):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from scripts.describe_moves import table, up_to_date
 from tests.expert.passes.kernels import GPU
 from tests.expert.writing.building import read
 from tests.expert.writing.models import rmsnorm
-from tunesmith.expert.describe import table, up_to_date
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes import LOCAL_MOVES, MOVES, Context, Move
 from tunesmith.expert.passes.port import extend, move
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_page_says_what_the_moves_say() -> None:
     page = (ROOT / "docs" / "expert.md").read_text(encoding="utf-8")
-    assert page == up_to_date(page), "run: python -m tunesmith.expert.describe docs/expert.md"
+    assert page == up_to_date(page), "run: python -m scripts.describe_moves docs/expert.md"
 
 
 def test_a_page_without_a_place_for_them_is_refused() -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.labs import device_of
-from tunesmith.lab import sandbox
+from tests.lab.labs import device_of, fault_template, lab, scale_problem
+from tunesmith.lab import bench, sandbox
 from tunesmith.lab.device_lock import DeviceBusy, DeviceLock, lock_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no such locks")
@@ -119,3 +120,23 @@ def test_a_worker_in_its_sandbox_takes_turns_too(tmp_path: Path) -> None:
             found.append(ours.recv())
             process.join()
     assert found == ["busy", "granted"]
+
+
+def test_what_a_trial_waits_for_its_turn_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what one request waits, and less: both are no work."""
+    monkeypatch.setattr(bench, "lock_name", lambda *_given: NAME)
+    for held in (0.5, 2.5):
+        with lab(scale_problem(), fault_template()) as own:
+            mine = threading.Event()
+
+            def hold_for(seconds: float, mine: threading.Event = mine) -> None:
+                with DeviceLock(NAME).alone():
+                    mine.set()
+                    time.sleep(seconds)
+
+            holder = threading.Thread(target=hold_for, args=(held,))
+            holder.start()
+            mine.wait()
+            outcome = own.outcome()
+            holder.join()
+            assert held - 0.2 < outcome.waited <= outcome.seconds < held + 2.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -52,10 +53,11 @@ class Dying:
         return Timed(((1.0,), (self._second,))), ()
 
 
-def timed(deaths: int, second: float = 2.0) -> object:
+def timed(deaths: int, second: float = 2.0, backend: str = "fake") -> object:
     unit = Unit("k.fake", "", "fake", (), ("k",))
     pair = [(BuiltCode(unit, b"", name, Resources(), 0.1), PLAN) for name in ("original", "candidate")]
-    runner = Runner(Dying(deaths, second), device_of("fake"))  # type: ignore[arg-type]
+    device = replace(device_of("fake"), backend=backend)
+    runner = Runner(Dying(deaths, second), device)  # type: ignore[arg-type]
     return runner.time(Race(tuple(pair), Draw("normal", 0), POLICY, True), 1.0)
 
 
@@ -74,3 +76,10 @@ def test_a_time_that_cannot_be_is_not_believed(second: float) -> None:
     verdict = timed(0, second)
     assert isinstance(verdict, Verdict)
     assert verdict.status is Status.SUSPECT
+
+
+def test_launches_do_not_take_longer_than_the_request() -> None:
+    verdict = timed(0, backend="opencl")
+    assert isinstance(verdict, Verdict)
+    assert verdict.status is Status.SUSPECT
+    assert "launches took 3 s of" in verdict.detail

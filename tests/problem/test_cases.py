@@ -33,7 +33,6 @@ from tunesmith.problem.problem import (
     Workload,
 )
 from tunesmith.problem.template import Variant, original
-from tunesmith.problem.thresholds import chance_to_find, share_found
 from tunesmith.space.expr import parse
 from tunesmith.space.space import Constraint
 
@@ -347,14 +346,6 @@ def test_how_far_cases_go_is_told_by_size_and_by_array() -> None:
     assert (far["rows"], far["d"]) == (50, 100)
     assert 700 in far.values()
     assert reach(NORM, []) == ()
-
-
-def test_the_chance_to_meet_a_fault_grows_with_its_share_and_the_cases() -> None:
-    assert chance_to_find(0.5, 2) == pytest.approx(0.75)
-    assert chance_to_find(0.0, 100) == 0
-    for cases in (8, 12, 24):
-        assert chance_to_find(share_found(0.95, cases), cases) == pytest.approx(0.95)
-    assert share_found(0.95, 12) < share_found(0.99, 12) < share_found(0.99, 8)
 
 
 @given(st.sets(st.sampled_from(range(1, 21))))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from tests.samples import a_device, a_problem, started
+from tests.samples import a_device, a_problem, baseline, config, outcome, started
+from tunesmith.run.budget import budget_uses, exhausted_budget
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Settings, Stopped
+from tunesmith.run.events import Asked, Measured, Recorded, Settings, Stopped
+from tunesmith.run.report import build_report
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
 from tunesmith.session import machine, runs
@@ -89,3 +91,21 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     folder.unlock()
     assert lab.prepared == prepared
     assert after.elapsed == pytest.approx(2 + 5)
+
+
+@pytest.mark.parametrize(("waited", "used", "is_over"), [(0.0, 70.0, True), (50.0, 20.0, False)])
+def test_what_it_waits_for_the_device_is_not_counted(waited: float, used: float, is_over: bool) -> None:
+    """By a budget in seconds as by one of the device's; the report says it."""
+    settings = Settings(seconds=60.0, device_seconds=60.0)
+    first = replace(
+        baseline({"small": 1.0, "wide": 1.0}), outcome=outcome(-1, None, {"small": 1.0, "wide": 1.0})
+    )
+    tried = replace(outcome(0, config(32), {"small": 1.0, "wide": 1.0}), seconds=65.0, waited=waited)
+    events = [(started(settings), 0.0), (first, 1.0), (Asked((tried.trial,)), 5.0), (Measured(tried), 70.0)]
+    state = fold([Recorded(number, at, event) for number, (event, at) in enumerate(events)])
+    assert (exhausted_budget(state) is not None) is is_over
+    uses = {use.what: use.used for use in budget_uses(state)}
+    assert uses["seconds"] == used
+    assert uses["device_seconds"] == pytest.approx(first.outcome.seconds + 65.0 - waited)
+    said = any("the run waited 50.0 s of 70.0 s" in note for note in build_report(a_problem(), state).notes)
+    assert said is not is_over

@@ -19,7 +19,7 @@ from tunesmith.run import trust
 from tunesmith.run.config import FILE, FolderNotTrusted, RunConfig, own_file, resolve
 from tunesmith.run.store import FLEET, JOURNAL, PLAN
 from tunesmith.session.fleet.planning import refuse_strangers
-from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan, SlurmSettings
+from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan
 from tunesmith.session.given import settings
 
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "go.sh", "/bin/sh"]\n'
@@ -118,7 +118,7 @@ class TestTrust:
 
     def test_it_says_all_once_it_is_trusted_and_no_longer_when_it_is_not(self, here: Path) -> None:
         said = self.trusted(".")
-        assert f"{FILE}, hosts.toml, go.sh, words/author.md" in said
+        assert f"{FILE}, hosts.toml, words/author.md, go.sh, link" in said
         assert "workers, prompts, sandbox" in said
         config = untold()
         assert (config.workers, config.prompts, config.sandbox) == ("hosts.toml", "words", "off")
@@ -128,12 +128,68 @@ class TestTrust:
         with pytest.warns(FolderNotTrusted, match="is not trusted"):
             assert resolve({}).sandbox == "auto"
 
-    @pytest.mark.parametrize("file", [FILE, "hosts.toml", "go.sh", "words/author.md", "words/new.md"])
+    @pytest.mark.parametrize(
+        "file",
+        [FILE, "hosts.toml", "go.sh", "words/author.md", "words/new.md", "lib.sh", "Makefile", "tools/x.py"],
+    )
     def test_any_change_withdraws_it(self, here: Path, file: str) -> None:
+        (here / "tools").mkdir()
+        (here / "lib.sh").write_text("true\n")  # which go.sh may read
         self.trusted(str(here))
-        (here / file).open("a").write("# more\n")
+        with (here / file).open("a") as changed:
+            changed.write("# more\n")
+        self.withdrawn()
+
+    def withdrawn(self) -> None:
         with pytest.warns(FolderNotTrusted, match="has changed since it was trusted"):
             assert resolve({}).workers == ""
+
+    def test_a_link_that_leads_elsewhere_withdraws_it(self, here: Path) -> None:
+        self.trusted(str(here))
+        (here / "link").unlink()
+        (here / "link").symlink_to("/")
+        self.withdrawn()
+
+    def test_the_end_of_a_long_program_counts(self, here: Path) -> None:
+        with (here / "go.sh").open("r+b") as program:
+            program.truncate(trust.MAX_BYTES - 1000)
+            self.trusted(str(here))
+            program.seek(-1, os.SEEK_END)
+            program.write(b"x")
+        self.withdrawn()
+
+    def test_work_does_not_withdraw_it(self, here: Path) -> None:
+        """Kernels, runs, bytecode and what git keeps are no programs, however much of it there is."""
+        for folder in (".git", "__pycache__", "tunesmith-runs/1"):
+            (here / folder).mkdir(parents=True)
+        (here / "tunesmith-runs/1" / JOURNAL).touch()
+        self.trusted(str(here))
+        with (here / ".git/pack").open("wb") as pack:
+            pack.truncate(2 * trust.MAX_BYTES)
+        for file in ("kernel.cu", "__pycache__/tool.pyc", "tunesmith-runs/1/report.json"):
+            (here / file).write_text("new")
+        assert untold().workers == "hosts.toml"
+
+    @pytest.mark.parametrize("what", ["bytes", "files"])
+    def test_a_folder_that_is_too_large_is_refused(
+        self, here: Path, what: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.trusted(str(here))
+        if what == "bytes":
+            with (here / "model.bin").open("wb") as large:
+                large.truncate(trust.MAX_BYTES)
+        else:
+            monkeypatch.setattr(trust, "MAX_FILES", 4)
+        self.withdrawn()
+        done = CliRunner().invoke(app, ["trust", str(here)])
+        assert done.exit_code == 2
+        assert "a folder of its own" in " ".join(done.output.split())
+
+    def test_settings_that_start_nothing_rest_on_what_they_name(self, here: Path) -> None:
+        (here / FILE).write_text('prompts = "words"\n')
+        self.trusted(str(here))
+        (here / "go.sh").write_text("false\n")
+        assert untold().prompts == "words"
 
     def test_it_is_of_one_folder(self, here: Path, tmp_path: Path) -> None:
         self.trusted(str(here))
@@ -227,7 +283,6 @@ HIDDEN = (FleetAuthor("a", (("sandbox", "off"),)), FleetAuthor("b", (("sandbox",
         ({"authors": (FleetAuthor("a", (("model", "openai:x"),)),)}, "model = 'openai:x'"),
         ({"devices": (FleetDevice("d", hosts=(("d-1.toml", "0"),)),)}, "workers = 'd-1.toml'"),
         ({"devices": (FleetDevice("d", backend="replay:/etc/passwd"),)}, "backend"),
-        ({"slurm": SlurmSettings(command=("sh", "-c", "x"))}, "command = "),
     ],
 )
 def test_a_fleet_that_was_begun_elsewhere(tmp_path: Path, plan: dict[str, Any], asked: str) -> None:

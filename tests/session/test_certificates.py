@@ -24,7 +24,7 @@ from tunesmith.deliver.certificate import Certificate, Claim
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode
 from tunesmith.problem.plan import OutputErrors, Status
-from tunesmith.run.chain import UNCHAINED, head_of
+from tunesmith.run.chain import ALONE, UNCHAINED, head_of
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Timing, sittings_interval
 from tunesmith.run.store import CERTIFICATE, JOURNAL
@@ -176,7 +176,23 @@ class TestChanged:
         path = run / "tuned" / "tiny-general.fake"
         path.write_bytes(path.read_bytes() + b"// and more\n")
         rewritten(run, lambda c: c["files"].update({"tuned/tiny-general.fake": sha256(path.read_bytes())}))
-        says(tunesmith.verify(run).workloads[0].reason, "tuned/tiny-general.fake", "template")
+        says(tunesmith.verify(run).workloads[0].reason, "tuned/tiny-general.fake", "templates")
+
+    @pytest.mark.parametrize("name", ["report.json", "report.md", "report.html"])
+    def test_a_report_with_a_certificate_made_to_fit(self, run: Path, name: str) -> None:
+        path = run / name
+        path.write_bytes(path.read_bytes().replace(b"6.", b"7224."))
+        rewritten(run, lambda c: c["files"].update({name: sha256(path.read_bytes())}))
+        found = tunesmith.verify(run)
+        assert not found.holds
+        says(found.faults, name, "is not what journal and templates give")
+
+    def test_names_that_are_none_or_too_many(self, run: Path) -> None:
+        rewritten(run, lambda c: c["files"].pop("report.json"))
+        says(tunesmith.verify(run).faults, "report.json is delivered, and not certified")
+        (run / "summary.md").write_text("7224×")
+        rewritten(run, lambda c: c["files"].update({"summary.md": sha256("7224×".encode())}))
+        says(tunesmith.verify(run).faults, "summary.md is no file that journal and templates give")
 
     @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "a\0b", ""])
     def test_names_that_lead_elsewhere(self, run: Path, name: str) -> None:
@@ -292,6 +308,16 @@ class TestEditedSamples:
         path.write_bytes(path.read_bytes().replace(b'"speedup":6.', b'"speedup":7224.'))
         with pytest.raises(BadInput, match="not what its certificate names"):
             tunesmith.diff(done, path)
+        (run / CERTIFICATE).unlink()
+        assert tunesmith.diff(done, path).ratio == 1.0, "its journal is asked"
+
+    def test_a_report_alone_says_what_it_is_worth(self, run: Path, done: tunesmith.Run) -> None:
+        (run / JOURNAL).unlink()
+        says(tunesmith.diff(done, run / "report.json").notes, "the second run was", ALONE)
+        with pytest.raises(BadInput) as refused:
+            tunesmith.verify(run / "report.json")
+        says(str(refused.value.hint), "a report proves nothing")
+        says(tunesmith.verify(run).faults, "journal")
 
 
 class TestCommand:

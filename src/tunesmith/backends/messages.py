@@ -10,6 +10,7 @@ from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.profiles.counters import Counters
+from tunesmith.run.outcome import TimingPolicy as TimingPolicy
 from tunesmith.run.protection import Protection
 
 
@@ -35,20 +36,6 @@ class Draw:
     seed: int
     inputs: PythonFunction | None = None
     place: SlotPlace | None = None  # among the data that timed launches rotate through; None: a case's own
-
-
-@dataclass(frozen=True)
-class TimingPolicy:
-    """How long and how often; part of every cached result's key."""
-
-    rounds: int
-    min_rounds: int
-    chain_seconds: float  # a sample is a serial chain of launches at least this long
-    max_seconds: float
-    rotation: float = 3.0  # cold workloads cycle through this many last-level caches
-    give_up: float | None = None  # one sample is enough for a launch slower than this many seconds
-    looks: int = 1  # chains at whose end a launch's outputs are looked at
-    whole: bool = False  # all of an output, and a few inputs swapped before: for finalists
 
 
 # -- requests ---------------------------------------------------------------------------------------
@@ -330,6 +317,7 @@ class BufferReport:
 class Ran:
     buffers: tuple[BufferReport, ...]
     seconds: float
+    waited: float = 0.0  # seconds, for the device's lock
 
 
 @dataclass(frozen=True)
@@ -344,6 +332,7 @@ class Judged:
     damage: bool = False  # memory outside the arrays was written to: nobody knows what else was
     contested: tuple[int, ...] = ()  # wrong as compared with the original, in these rows: ask the reference
     errors: tuple[OutputErrors, ...] = ()  # where they were asked for and there is a reference
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -351,6 +340,7 @@ class AllJudged:
     """Up to the first that is not right."""
 
     verdicts: tuple[Judged, ...]
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -386,11 +376,16 @@ class Timed:
     disturbed: int = 0  # rounds taken again because others used the device meanwhile
     disturbance: str = ""  # what was seen where quiet ones were not to be had, in a sentence; empty: quiet
     left_over: str = ""  # why the last contender's are no program's times: what it finds in local memory
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
 class AllTimed:
     timed: tuple[Timed, ...]
+    waited: float = 0.0
+
+
+WAITING = (Ran, Judged, AllJudged, Timed, AllTimed)  # to what a worker may have waited for the device
 
 
 @dataclass(frozen=True)

@@ -15,24 +15,6 @@ if TYPE_CHECKING:
     from tunesmith.session.fleet.fleets import FleetRun
 
 
-def act(target: Path, out: Path | None, wanted: str, cell: str | None, as_json: bool) -> None:
-    """What the command is asked for; nothing in particular: start the fleet, or go on with it."""
-    if wanted and out is not None and wanted != "--slurm":
-        raise BadInput(f"{wanted} takes a fleet that is there, which has its folder", hint="leave out --out")
-    if wanted == "--stop":
-        _stop(target, as_json)
-    elif wanted == "--slurm":
-        _write_jobs(target, out, as_json)
-    elif cell is not None:
-        _run_cell(target, cell, as_json)
-    elif wanted == "--collect":
-        from tunesmith.session.fleet.fleets import collect_fleet
-
-        show_fleet(collect_fleet(target), as_json)
-    else:
-        run(target, out, as_json)
-
-
 def run(target: Path, out: Path | None, as_json: bool) -> None:
     """Start or go on, and show what it has come to."""
     from tunesmith.session.fleet.fleets import run_fleet
@@ -42,7 +24,9 @@ def run(target: Path, out: Path | None, as_json: bool) -> None:
     show_fleet(found, as_json)
 
 
-def _stop(target: Path, as_json: bool) -> None:
+def stop(target: Path, out: Path | None, as_json: bool) -> None:
+    if out is not None:
+        raise BadInput("--stop takes a fleet that is there, which has its folder", hint="leave out --out")
     from tunesmith.session.fleet.fleets import stop_fleet
 
     is_led, cells = stop_fleet(target)
@@ -50,28 +34,6 @@ def _stop(target: Path, as_json: bool) -> None:
     nobody = "nobody is at work in this fleet"
     lines = [words if is_led or cells else nobody]
     console.say(as_json, {"folder": str(target), "led": is_led, "at_work": cells}, lines)
-
-
-def _write_jobs(target: Path, out: Path | None, as_json: bool) -> None:
-    from tunesmith.session.fleet.fleets import write_jobs
-
-    jobs = write_jobs(target, out)
-    lines = [f"sbatch {script}" for script in jobs.scripts]
-    lines += [f"tasks            {jobs.tasks}, each a cell"]
-    lines += [f"then             tunesmith fleet {jobs.folder} --collect"]
-    console.say(as_json, jobs, lines)
-
-
-def _run_cell(target: Path, cell: str, as_json: bool) -> None:
-    from tunesmith.session.fleet.fleets import run_one
-
-    with console.progress(as_json) as listener:
-        found = run_one(target, cell, listener)
-    if found.code:
-        console.fail(as_json, found.code, found.reason, None)
-    verified = found.standing.verified
-    gave = f": {verified.figure.words} verified" if verified is not None else ""
-    console.say(as_json, found, [f"{found.how}{gave}"])
 
 
 def show_fleet(found: FleetRun, as_json: bool) -> None:

@@ -294,22 +294,9 @@ def fleet(
     stop: Annotated[
         bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
     ] = False,
-    collect: Annotated[
-        bool, typer.Option("--collect", help="Write the page of DIR by what its runs say; start nothing.")
-    ] = False,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", help="Write array jobs for Slurm, a task each cell; start nothing.")
-    ] = False,
-    cell: Annotated[
-        str | None, typer.Option(metavar="N", help="Run this one cell of DIR: what a task of Slurm does.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Tune many problems on many devices under one budget of device hours; the same command goes on."""
     from tunesmith.cli import fleets
 
-    wanted = {"--stop": stop, "--collect": collect, "--slurm": slurm, "--cell": cell is not None}
-    given = [name for name, is_given in wanted.items() if is_given]
-    if len(given) > 1:
-        raise BadInput(f"one thing at a time: {' and '.join(given)} are given", hint="leave one out")
-    fleets.act(target, out, given[0] if given else "", cell, as_json)
+    (fleets.stop if stop else fleets.run)(target, out, as_json)

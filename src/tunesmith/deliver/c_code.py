@@ -65,10 +65,13 @@ def c_code(expr: Expr, names: Mapping[str, str]) -> str:
     The names' values must lie within ±2**62; the text needs `arithmetic.cuh` before it and a `bool undefined`
     in scope.
     """
-    return _CodeWriter(names).of(expr.tree)
+    return CodeWriter(names).of(expr.tree)
 
 
-class _CodeWriter:
+class CodeWriter:
+    arithmetic: Mapping[ArithmeticOp, str] = _ARITHMETIC
+    unknown = "no_value"
+
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
 
@@ -78,9 +81,9 @@ class _CodeWriter:
             case n.Num(value):
                 return f"{value}LL" if value >= 0 else f"({value}LL)"
             case n.Variable(id):
-                return self.names.get(id, "no_value(undefined)")
+                return self.names.get(id, f"{self.unknown}(undefined)")
             case n.Arithmetic(op, left, right):
-                return f"{_ARITHMETIC[op]}({self.of(left)}, {self.of(right)}, undefined)"
+                return f"{self.arithmetic[op]}({self.of(left)}, {self.of(right)}, undefined)"
             case n.Compare(left, links):
                 return self.chain(left, links)
             case n.Logic(op, operands):
@@ -94,10 +97,13 @@ class _CodeWriter:
                 return f"(!{self.of(operand)})"
             case n.Neg(operand):
                 return f"(-{self.of(operand)})"
-            case n.OneOf(item, options, negated):
-                listed = ", ".join(f"{option}LL" for option in options)
-                return f"({'!' if negated else ''}is_in({self.of(item)}, {{{listed}}}))"
+            case n.OneOf():
+                return self.one_of(node)
         assert_never(node)
+
+    def one_of(self, node: n.OneOf) -> str:
+        listed = ", ".join(f"{option}LL" for option in node.options)
+        return f"({'!' if node.negated else ''}is_in({self.of(node.item)}, {{{listed}}}))"
 
     def call(self, function: Function, args: list[str]) -> str:
         name = _FUNCTIONS.get(function, function)

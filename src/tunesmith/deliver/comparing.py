@@ -18,7 +18,7 @@ from tunesmith.deliver.findings import (
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import (
-    all_evaluations,
+    evaluations,
     exchange_tokens,
     exhausted_budget,
     is_concrete,
@@ -325,7 +325,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         refactoring=refactoring,
         search=search,
         evaluations=state.outcomes.count("search") + state.outcomes.count("gate"),
-        of_budget=all_evaluations(state),
+        of_budget=evaluations(state),
         requests=cost.requests,
         unanswered=sum(bool(e.failed) for e in state.dialogue),
         repairs=_repairs(state),

@@ -8,7 +8,7 @@ logarithms, each problem weighs the same, and the generator has one seed: the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -114,16 +114,6 @@ def arm_label(arm: str, plan: ComparisonPlan) -> str:
     parts = [f"{plan.drafts} drafts"] if plan.drafts > 1 and ARMS[arm].talks else []
     parts += [f"moves {plan.moves}"] if plan.moves != "usual" and ARMS[arm].talks else []
     return ", ".join([arm, *parts])
-
-
-def experiment_runs(
-    compared: Iterable[tuple[ComparisonPlan, Sequence[RunResult]]],
-) -> tuple[ExperimentRun, ...]:
-    return tuple(
-        ExperimentRun(arm_label(run.planned.arm, plan), run.planned.problem, run)
-        for plan, runs in compared
-        for run in runs
-    )
 
 
 def figures(runs: Sequence[ExperimentRun]) -> ExperimentFigures:

@@ -245,15 +245,3 @@ def _unequal(found: ExperimentFigures, name: str, what: str) -> str:
         return ""
     low, high = (_spent_text(name, known[arm]) for arm in (least, most))
     return f"{what} from {low} ({least}) to {high} ({most})"
-
-
-def experiment_sections(found: ExperimentFigures, budgets: Iterable[Allowance]) -> dict[str, list[str]]:
-    """Title -> lines."""
-    return {
-        "Over problems and repeats": together_section(found),
-        "Gain of each round": rounds_section(found),
-        f"Gain per {TOKENS} tokens": tokens_section(found),
-        "What the search adds to a template": searches_section(found),
-        "What was stopped": stopped_section(found),
-        "What each arm spent": spent_section(found, budgets),
-    }

@@ -1,5 +1,6 @@
 """When a time is believed: what timed launches left is right. Where its first places are not enough, all
-of it is looked at, over as many requests as that takes, which are one measurement."""
+of it is looked at, over as many requests as that takes, which are one measurement; so are those over
+several draws of the inputs, where time may depend on what they hold."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from tunesmith.lab.memory import Verdict, bytes_of_look, is_divisible
 from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.problem.freedom import judged_whole
 from tunesmith.problem.plan import Plan
-from tunesmith.problem.problem import Workload
+from tunesmith.problem.problem import Problem, Workload
+
+DRAWS = 4  # of the inputs, where time may depend on them
+LEAST_OF_DRAW = 5  # rounds
+INDICES = ("int32", "int64", "uint32", "uint64")
 
 
 @dataclass(frozen=True)
@@ -107,3 +112,23 @@ def together(parts: Sequence[Timed]) -> Timed:
     return Timed(
         samples, discarded, busy, clocks=parts[-1].clocks, disturbed=disturbed, disturbance=disturbance
     )
+
+
+def times_vary(problem: Problem) -> bool:
+    """Whether a kernel's time may depend on what its inputs hold: where they are made by the user's function,
+    or some are as wide as indices, offsets and lengths are. Other arrays hold so many numbers drawn alike
+    that one draw takes as long as another; two sittings, which have one each, would tell."""
+    given = [a for a in problem.arguments if a.role in ("input", "inout") and a.shape and a.formula is None]
+    return problem.inputs is not None or any(a.type in INDICES for a in given)
+
+
+def dealt(policy: TimingPolicy, draws: int) -> list[TimingPolicy]:
+    """The same rounds, looks and seconds, dealt out evenly."""
+    share = replace(
+        policy,
+        rounds=max(LEAST_OF_DRAW, -(-policy.rounds // draws)),
+        min_rounds=max(min(LEAST_OF_DRAW, policy.min_rounds), -(-policy.min_rounds // draws)),
+        max_seconds=policy.max_seconds / draws,
+        looks=-(-policy.looks // draws),
+    )
+    return [share] * draws if draws > 1 else [policy]

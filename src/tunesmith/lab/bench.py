@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Protocol, TypeVar, runtime_checkable
 
 from tunesmith.backends import messages as m
@@ -70,14 +71,18 @@ class Bench:
         self._cases: StoredCases | None = None
 
     def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
+        waited = self._lock.waited
         try:
             with self._lock.shared() if isinstance(request, RUNS_KERNELS) else nullcontext():
-                return self._answer(request, blobs)
+                reply, answer = self._answer(request, blobs)
         except tuple(_FAILURES) as error:
             what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))
             return m.Failed(what, str(error)), ()
         except MemoryError:
             return m.Failed("memory", "the host has no memory left for the inputs"), ()
+        if isinstance(reply, m.WAITING):
+            reply = replace(reply, waited=self._lock.waited - waited)
+        return reply, answer
 
     def _answer(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         match request:

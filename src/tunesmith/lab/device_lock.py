@@ -44,6 +44,7 @@ class DeviceLock:
 
     def __init__(self, name: str = "") -> None:
         self._file = -1
+        self.waited = 0.0  # seconds for turns
         self._place = _FIRST_BYTE + 2 * int(hashlib.sha256(name.encode()).hexdigest()[:10], 16)
         if name and _SET is not None:
             with suppress(OSError):
@@ -69,14 +70,16 @@ class DeviceLock:
             self._release(self._place)
 
     def _taken(self, kind: int, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        queue = self._place + 1
-        if not self._wait(fcntl.F_WRLCK, queue, deadline):
-            return False
+        began, queue = time.monotonic(), self._place + 1
         try:
-            return self._wait(kind, self._place, deadline)
+            if not self._wait(fcntl.F_WRLCK, queue, began + seconds):
+                return False
+            try:
+                return self._wait(kind, self._place, began + seconds)
+            finally:
+                self._release(queue)
         finally:
-            self._release(queue)
+            self.waited += time.monotonic() - began
 
     def _wait(self, kind: int, place: int, deadline: float) -> bool:
         while not self._try(kind, place):

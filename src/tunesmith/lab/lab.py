@@ -182,7 +182,7 @@ class LocalLab:
         return Extended(self._cases.extra, tuple(rejected), wanted.note)
 
     def baseline(self) -> Baseline:
-        started = time.perf_counter()
+        started = self._clock()
         self.check()
         code, results = self._timer.baseline(self._progress)
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
@@ -249,7 +249,7 @@ class LocalLab:
             self._runner.start()  # while the source is built
             self._runner.prepare_spare(self._ahead)
         self._cases.forget()
-        started = time.perf_counter()
+        started = self._clock()
         results: list[Result] = []
         seen, tried, replaced = list[Case](), list[CaseSeen](), list[ReplacedCase]()
         # The same for all winners, who were chosen before it was drawn: they share references.
@@ -342,7 +342,7 @@ class LocalLab:
     # -- one trial ----------------------------------------------------------------------------------
 
     def _evaluate(self, trial: Trial) -> Outcome:
-        started, busy = time.perf_counter(), self._runner.busy
+        started, busy = self._clock(), self._runner.busy
         prepared = self._prepare(trial)
         results: list[Result] = []
         built: BuiltCode | None = None
@@ -360,12 +360,23 @@ class LocalLab:
         self.remember(outcome)
         return outcome
 
+    def _clock(self) -> tuple[float, float]:
+        """Seconds, and those of them that a worker has waited for the device."""
+        return time.perf_counter(), self._runner.waited + self._clean.waited
+
     def _outcome(
-        self, trial: Trial, digest: str, code: BuiltCode | None, results: Sequence[Result], started: float
+        self,
+        trial: Trial,
+        digest: str,
+        code: BuiltCode | None,
+        results: Sequence[Result],
+        started: tuple[float, float],
     ) -> Outcome:
         built, resources = (code.code_digest, code.resources) if code else ("", None)
-        seconds, own = time.perf_counter() - started, self._identity
-        return Outcome(trial, all_or_nothing(results), digest, built, resources, seconds, device=own)
+        seconds, waited = (now - then for now, then in zip(self._clock(), started, strict=True))
+        about = (digest, built, resources, seconds)
+        waited = min(waited, seconds)
+        return Outcome(trial, all_or_nothing(results), *about, device=self._identity, waited=waited)
 
     def _think_ahead(self, trial: Trial) -> None:
         """While the device is busy with another: what follows from the build alone. What fails fails again

@@ -13,9 +13,8 @@ from functools import partial
 from tunesmith.backends.messages import Draw, Timed, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
 from tunesmith.lab import believing
-from tunesmith.lab.believing import Believer
+from tunesmith.lab.believing import DRAWS, Believer, dealt, times_vary
 from tunesmith.lab.builders import Builders, BuiltCode
-from tunesmith.lab.dealt_draws import DRAWS, dealt, times_vary
 from tunesmith.lab.disturbance import RETAKEN
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
@@ -335,16 +334,20 @@ class TrialTimer:
     ) -> Timed | Verdict:
         """Again and again until nobody disturbs it, for a while. Each time it is judged as ever."""
         pause, left = FIRST_PAUSE, min(QUIET_SECONDS, self._patience) if waits else 0.0
+        loud: tuple[float, float] | None = None  # since when it waits, and for how long it had waited then
         while True:
             deadline = self._deadline(item, policy, 2)
             run = self._runner.time(race, deadline)
             if isinstance(run, RaceRun) and run.timed.left_over:
                 return Verdict(Status.WRONG, run.timed.left_over)
             timed = self._believer.believed(item.workload, item.plan, race, run, deadline, is_last)
+            if loud is not None:
+                self._runner.waited = loud[1] + time.monotonic() - loud[0]
             again = pause + RETAKEN * policy.max_seconds  # at most
             if isinstance(timed, Verdict) or not timed.disturbance or again > left:
                 return timed
             self._runner.note(f"waiting for a quiet device: {timed.disturbance}")
+            loud = loud or (time.monotonic(), self._runner.waited)
             time.sleep(pause)
             left -= again
             self._patience -= again

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tunesmith import backends
 from tunesmith.backends import messages as m
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.builders import BuiltCode
@@ -26,6 +27,7 @@ LOAD_SECONDS = 60.0
 ATTEMPTS = 3
 NOT_ASKED = Verdict(Status.CRASHED, "the worker answered something else than was asked")
 MAX_WAIT = 300.0  # seconds for a turn; then it is timed beside others, which is no quiet measurement
+CLOCKS_AGREE, CLOCKS_APART = 1.05, 0.01  # a device's and ours: as factor, and seconds beside it
 NO_TURN = Verdict(Status.TIMED_OUT, "another process has the device")
 FORGOTTEN = Verdict(Status.CRASHED, "the device has forgotten the case")
 _FAILED = {"memory": Status.OVER_LIMITS, "unsupported": Status.INFEASIBLE, "build": Status.BUILD_FAILED}
@@ -89,9 +91,13 @@ class Runner:
         self._renewals = 0
         self._opening: Future[None] | None = None
         self._device = device
+        kind = backends.kind(device.backend)
+        self._is_clocked = not (kind.simulated or kind.from_file)  # else its times are computed
         self._loaded: set[str] = set()
         self._generation = 0
         self.busy = 0.0  # seconds the device has spent in kernels, as far as the workers said
+        self.waited = 0.0  # seconds for the device's lock, and for it to be quiet
+        self._took = 0.0  # seconds of the last request without that, by our clock
 
     @property
     def generation(self) -> Generation:
@@ -205,6 +211,10 @@ class Runner:
             return Verdict(Status.SUSPECT, "the device says that a launch took no finite time")
         if min(samples) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
+        claimed = max(sum(samples), timed.busy)
+        if claimed > CLOCKS_AGREE * self._took + CLOCKS_APART and self._is_clocked:
+            reason = f"the device says that launches took {claimed:.3g} s of {self._took:.3g} s"
+            return Verdict(Status.SUSPECT, f"{reason} in which it was asked and had answered")
         unseen = race.original and not timed.looks and max(counts) >= race.policy.min_rounds
         if len(run.blobs) != sum(blobs_of(look) for look in timed.looks) or unseen:
             return NOT_ASKED
@@ -284,6 +294,7 @@ class Runner:
     def _ask(
         self, kind: type[R], request: m.Load | m.OfDevice, deadline: float, blobs: tuple[bytes, ...]
     ) -> tuple[R, tuple[bytes, ...]] | Verdict:
+        began = time.monotonic()
         try:
             only = self._generation
             patience = deadline + TURN_WAIT  # what it waits for a turn is not its time
@@ -292,10 +303,14 @@ class Runner:
             return Verdict(Status.TIMED_OUT, f"no answer within {deadline:.1f} s")
         except WorkerDied as error:
             return Verdict(Status.CRASHED, str(error))
+        took = time.monotonic() - began
+        waited = min(took, max(0.0, reply.waited)) if isinstance(reply, m.WAITING) else 0.0
+        self.waited, self._took = self.waited + waited, took - waited
         if isinstance(reply, m.Failed):
             if reply.what == "forgotten":
                 return FORGOTTEN
             if reply.what == BUSY:
+                self.waited += took
                 return NO_TURN
             if reply.what == "user":
                 raise BadInput(reply.message, hint=USER_CODE_HINT)

@@ -351,13 +351,3 @@ def _first(domain: Domain, points: Ints, limit: float) -> Sizes | None:
     legal = domain.allowed(points)
     legal = legal[domain.bytes(legal) <= limit]
     return next(domain.named(legal[:1]), None)
-
-
-def chance_to_find(share: float, cases: int) -> float:
-    """How probable it is that one of so many random cases meets a fault that has this share of them."""
-    return 1.0 - float((1.0 - share) ** cases)
-
-
-def share_found(chance: float, cases: int) -> float:
-    """The smallest share of the sizes, as they are drawn, in which a fault is met with this probability."""
-    return 1.0 - float((1.0 - chance) ** (1.0 / cases))

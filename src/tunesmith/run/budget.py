@@ -211,11 +211,6 @@ def evaluations(state: State, since: int = 0, candidate: str | None = None) -> i
     return sum(state.asked.count(kind, since) for kind in kinds)
 
 
-def all_evaluations(state: State) -> int:
-    """And what models had timed before they decided."""
-    return evaluations(state)
-
-
 def beside_budget(state: State) -> int:
     """Of what was tried, how much the gate has tried and no budget counts."""
     return 0 if is_concrete(state) else state.searched.count("gate")
@@ -226,7 +221,7 @@ def evals_left(state: State) -> int | None:
     evals, share = state.settings.evals, state.under_way.evals if state.under_way else None
     left = [] if share is None else [share - evaluations(state, state.decided_after)]
     if evals is not None:
-        left.append(evals - all_evaluations(state))
+        left.append(evals - evaluations(state))
     return max(0, min(left)) if left else None
 
 
@@ -255,8 +250,8 @@ def _left(state: State) -> BudgetShare:
     """Of the whole budget."""
     own = state.settings
     return BudgetShare(
-        None if own.evals is None else own.evals - all_evaluations(state),
-        None if own.seconds is None else max(0.0, own.seconds - (state.elapsed - state.attached_at)),
+        None if own.evals is None else own.evals - evaluations(state),
+        None if own.seconds is None else max(0.0, own.seconds - (state.worked - state.attached_at)),
         None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
     )
 
@@ -281,10 +276,10 @@ def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...
     be."""
     own, cost = state.settings, spent(state)
     # Finalists are raced and winners verified beside it.
-    until = state.decided_at if is_finishing(state) else state.elapsed
+    until = state.decided_at if is_finishing(state) else state.worked
     found = [
         BudgetUse("rounds", rounds_begun(state), own.rounds),
-        BudgetUse("evaluations", all_evaluations(state), own.evals),
+        BudgetUse("evaluations", evaluations(state), own.evals),
         BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), own.seconds),
         BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
     ]
@@ -330,7 +325,7 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    own = (state.settings, all_evaluations(state), state.attached_at, 0.0)
+    own = (state.settings, evaluations(state), state.attached_at, 0.0)
     return asked_to_finish(state) or _exhausted("the budget", state, *own)
 
 
@@ -347,7 +342,7 @@ def _exhausted(
     beyond so many, use it up."""
     if limit.evals is not None and evals >= limit.evals:
         return f"{what} of {counted(limit.evals, 'evaluation')} is used up"
-    if limit.seconds is not None and state.elapsed - start > limit.seconds:
+    if limit.seconds is not None and state.worked - start > limit.seconds:
         return f"{what} of {counted(float(limit.seconds), 'second')} is used up"
     if limit.device_seconds is not None and state.device_seconds - used >= limit.device_seconds:
         return f"{what} of {counted(float(limit.device_seconds), 'second')} on the device is used up"

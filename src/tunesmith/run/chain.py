@@ -16,11 +16,13 @@ from tunesmith.problem.codec import Malformed, decode
 from tunesmith.text import sha256
 
 UNCHAINED = "recorded before journals were chained: nothing here is proven"
+ALONE = "a report without its journal beside it: nothing here is proven"
 
 
 def is_broken(unproven: str) -> bool:
-    """Whether that is why nothing of a run counts: its journal was changed. An old one was never chained."""
-    return unproven not in ("", UNCHAINED)
+    """Whether that is why nothing of a run counts: its journal was changed. An old one was never chained, and
+    a report alone has none."""
+    return unproven not in ("", UNCHAINED, ALONE)
 
 
 FIRST = sha256(b"tunesmith journal 1")  # what the first line carries

@@ -324,7 +324,8 @@ def _permitted(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
         return asked
     from tunesmith.run import trust  # which few folders ask for
 
-    if (state := trust.state_of(folder, named_files(folder, data, asked), environment)) == trust.TRUSTED:
+    state = trust.state_of(folder, lambda: named_files(folder, data, asked), environment)
+    if state == trust.TRUSTED:
         return asked
     why = "or what it names has changed since it was trusted" if state == trust.CHANGED else "is not trusted"
     keys = f"its {', '.join(beyond)} {'is' if len(beyond) == 1 else 'are'} ignored"
@@ -353,7 +354,8 @@ def named_files(folder: Path, data: bytes, asked: Mapping[str, Any]) -> dict[str
 
     names = [str(asked[name]) for name in _NAMES_FILES[:2] if asked.get(name)]
     names += [str(asked.get("backend", "")).partition(":")[2]]
-    return digests_of(folder, {FILE: data}, [name for name in names if name and "\0" not in name])
+    named = [name for name in names if name and "\0" not in name]
+    return digests_of(folder, {FILE: data}, named, bool(asked.get("workers")))
 
 
 def _content(path: Path) -> bytes:

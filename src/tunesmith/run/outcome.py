@@ -67,6 +67,20 @@ NO_SIDES = DataSides()
 
 
 @dataclass(frozen=True)
+class TimingPolicy:
+    """How long and how often; part of every cached result's key."""
+
+    rounds: int
+    min_rounds: int
+    chain_seconds: float  # a sample is a serial chain of launches at least this long
+    max_seconds: float
+    rotation: float = 3.0  # cold workloads cycle through this many last-level caches
+    give_up: float | None = None  # one sample is enough for a launch slower than this many seconds
+    looks: int = 1  # chains at whose end a launch's outputs are looked at
+    whole: bool = False  # all of an output, and a few inputs swapped before: for finalists
+
+
+@dataclass(frozen=True)
 class Timing:
     """Seconds per launch. With `paired`, samples of the original taken in alternation, pair by pair."""
 
@@ -170,6 +184,7 @@ class Outcome:
     seconds: float = 0.0  # what the evaluation cost
     busy: float = 0.0  # of these, the device was in kernels, where it says
     device: str = ""  # worker, host and id, where it is not of the machine that the run is on
+    waited: float = 0.0  # of the seconds, others had the device, or it was not quiet
 
     def result(self, workload: str) -> Result | None:
         return next((r for r in self.results if r.workload == workload), None)

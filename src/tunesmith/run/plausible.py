@@ -185,6 +185,8 @@ def _outcome(state: State, outcome: Outcome) -> Iterator[str]:
 def _times(outcome: Outcome) -> Iterator[str]:
     if not (0 <= outcome.seconds <= LARGEST and 0 <= outcome.busy <= LARGEST):
         yield f"trial {outcome.trial.id} took {outcome.seconds} s, {outcome.busy} s of them in kernels"
+    if not 0 <= outcome.waited <= outcome.seconds:
+        yield f"trial {outcome.trial.id} waited {outcome.waited} s of {outcome.seconds} s"
     for result in outcome.results:
         if result.timing is not None:
             yield from _samples(outcome.trial, result.timing)

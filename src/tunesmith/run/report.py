@@ -28,9 +28,11 @@ from tunesmith.run.sanitized import notes_beside, told
 from tunesmith.run.state import State, protections
 from tunesmith.run.survey import SurveyReport, survey_report
 from tunesmith.space.params import Config
+from tunesmith.text import seconds_text
 
 # Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
 RESULT_VERSION = 1
+TOLD_WAIT = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -323,6 +325,9 @@ def _notes(problem: Problem, state: State) -> tuple[str, ...]:
     seconds = {result.workload: result.timing.seconds for result in timed if result.timing is not None}
     unmet = [f"{v.outcome.trial.config}: {v.sides.sentence}" for v in state.verified if v.sides.sentence]
     unmet += [held.sentence for held in protections(state)]
+    if state.waited >= TOLD_WAIT:
+        waited = f"{seconds_text(state.waited)} of {seconds_text(state.elapsed)}"
+        unmet.append(f"others used the device: the run waited {waited}, which no budget counts")
     return (*overstated_traffic(problem, state.device.limits, seconds), *unmet)
 
 

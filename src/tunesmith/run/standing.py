@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tunesmith.run.budget import (
     BudgetUse,
-    all_evaluations,
     beside_budget,
     budget_uses,
     evaluations,
@@ -158,7 +157,7 @@ def _left(state: State, since: float) -> float | None:
     """By every budget that has a limit, at the rate so far; the first that is used up counts."""
     if not state.searching or state.baseline is None:
         return None
-    own, active = state.settings, max(1e-9, state.elapsed + since - state.attached_at)
+    own, active = state.settings, max(1e-9, state.worked + since - state.attached_at)
     measured = len(state.searched) - beside_budget(state)
     found = []
     if own.seconds is not None:
@@ -166,7 +165,7 @@ def _left(state: State, since: float) -> float | None:
     if measured >= LEAST:
         rate = measured / active
         if own.evals is not None:
-            found.append((own.evals - all_evaluations(state) + len(state.in_flight)) / rate)
+            found.append((own.evals - evaluations(state) + len(state.in_flight)) / rate)
         if state.admitted is not None and state.candidates and state.candidates[-1].drafted is None:
             found.append((state.admitted.feasible - evaluations(state) + len(state.in_flight)) / rate)
         if own.device_seconds is not None and state.device_seconds > 0:

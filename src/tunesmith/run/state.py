@@ -69,6 +69,7 @@ class State:
     events: int = 0
     unproven: str = ""  # why the journal's chain does not carry all of it
     elapsed: float = 0.0
+    waited: float = 0.0  # of these, for others to leave the device, or to leave it quiet: no budget counts it
     started: ev.Started | None = None
     surveyed: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))  # by the compiler in force
     rehearsed: tuple[ev.Rehearsed, ...] = ()  # on the host, where the device is absent
@@ -82,7 +83,7 @@ class State:
     extended: ev.Extended | None = None  # by a tester
     admitted: ev.Admitted | None = None
     decided: tuple[ev.Decided, ...] = ()
-    decided_at: float = 0.0  # the last of them,
+    decided_at: float = 0.0  # the last of them, in seconds worked,
     decided_after: int = 0  # and how many trials had been asked for by then,
     decided_used: float = 0.0  # and for how long trials had had the device
     # Of the original, gates and searches: what a budget counts. Races and verifications come after it.
@@ -122,6 +123,11 @@ class State:
     def is_plain(self, candidate: Candidate) -> bool:
         """Whether it was asked for as the kernel, written plainly."""
         return candidate.drafted is not None and self.decided[candidate.round].plain
+
+    @property
+    def worked(self) -> float:
+        """Seconds, as budgets count them."""
+        return self.elapsed - self.waited
 
     @property
     def plain_kernel(self) -> Candidate | None:
@@ -250,7 +256,9 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _surveyed(state, event)
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})
-        case (ev.Primed() | ev.Profiled() | ev.Verified() | ev.Served() | ev.Protected()
+        case ev.Verified() as event:
+            return _cost(_with(state, verified=(*state.verified, event)), event.outcome)
+        case (ev.Primed() | ev.Profiled() | ev.Served() | ev.Protected()
               | ev.Rehearsed() | ev.Instructed()) as event:  # fmt: skip
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
@@ -272,8 +280,7 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, bound=(*state.bound, (trial.id, device)))
         case ev.Baseline() as event:
             sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), oc.keys_of_sentinel)
-            used = state.device_seconds + event.outcome.seconds
-            return _with(state, baseline=event, sentinels=sentinels, device_seconds=used)
+            return _cost(_with(state, baseline=event, sentinels=sentinels), event.outcome)
         case ev.Admitted() as event:
             return _admitted(state, event)
         case ev.Decided() as event:
@@ -281,7 +288,8 @@ def apply(state: State, record: ev.Recorded) -> State:
             if event.decision == "search":
                 state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
             used = state.device_seconds
-            state = _with(state, decided_at=record.at, decided_after=len(state.asked), decided_used=used)
+            state = _with(state, decided_after=len(state.asked), decided_used=used)
+            _with(state, decided_at=state.worked)
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
             own, number = (event.candidate, event.template, event.parent), len(state.decided) - 1
@@ -342,12 +350,18 @@ def _unanswered(state: State, event: ev.Unanswered) -> State:
     return _answered(state, event.number, failed=failed, attempts=event.attempt, lost=lost)
 
 
+def _cost(state: State, outcome: Outcome) -> State:
+    """What it took of budgets. Where several devices measure, the run waits for one of them in part."""
+    used = outcome.seconds - outcome.waited if outcome.trial.purpose != "finalist" else 0.0
+    waited = outcome.waited / max(1, len(state.devices))
+    return _with(state, device_seconds=state.device_seconds + used, waited=state.waited + waited)
+
+
 def _measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
-    used = state.device_seconds + (outcome.seconds if trial.purpose != "finalist" else 0.0)
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     bound = tuple(pair for pair in state.bound if pair[0] != trial.id)
-    _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound, device_seconds=used)
+    _cost(_with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound), outcome)
     if trial.purpose == "sentinel":
         return _with(state, sentinels=state.sentinels.plus(outcome))
     rejected = [c.id for c in state.candidates if c.status == "rejected"]

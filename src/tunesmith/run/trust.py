@@ -6,22 +6,22 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.problem.languages import is_source_name
+from tunesmith.run.config import FILE
 from tunesmith.run.files import explained, open_plain, read_plain, write_whole
 from tunesmith.run.store import FLEET, JOURNAL, PLAN
 from tunesmith.text import redacted, sha256
 
 BEGUN = "begun"  # beside the folder of records: a digest each line
 UNKNOWN, CHANGED, TRUSTED = "unknown", "changed", "trusted"
-LARGEST = 1 << 26  # bytes of a file that is named
-MOST_FILES = 1000
+MAX_FILES, MAX_BYTES = 2000, 1 << 26  # that are digested of a folder, whenever a command starts in it
+_NO_PROGRAMS = (".git", "__pycache__")
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,16 @@ class TrustedFolder:
     version: int = 1
 
 
-def state_of(folder: Path, files: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """Of a folder whose files have these digests now."""
+def state_of(folder: Path, digests: Callable[[], Mapping[str, str]], environment: Mapping[str, str]) -> str:
+    """Of a folder whose files have these digests now: asked for where somebody has trusted it."""
     place = _record(folder, environment)
     known = None if place is None else _read(place)
     if known is None or known.folder != os.path.realpath(folder):
         return UNKNOWN
-    return TRUSTED if known.files == files else CHANGED
+    try:
+        return TRUSTED if known.files == digests() else CHANGED
+    except BadInput:  # it has grown beyond what trust may rest on
+        return CHANGED
 
 
 def remember(folder: Path, files: Mapping[str, str], environment: Mapping[str, str]) -> None:
@@ -88,7 +91,7 @@ def refuse_strangers(
         begun = read_plain(base.with_name(BEGUN)) if base is not None else b""
         if known[file.name].encode() in begun.split():
             return
-    if state_of(folder, known, environment) == TRUSTED:
+    if state_of(folder, lambda: known, environment) == TRUSTED:
         return
     named = ", ".join(f"{name} = {redacted(repr(value))}" for name, value in asked.items())
     fault = f"a folder that was not begun here chooses no model, host or program, and this one names {named}"
@@ -111,47 +114,52 @@ def trusted_folders(environment: Mapping[str, str]) -> list[TrustedFolder]:
     return sorted(filter(None, map(_read, places)), key=lambda one: one.folder)
 
 
-def digests_of(folder: Path, known: Mapping[str, bytes], names: Iterable[str]) -> dict[str, str]:
-    """Of what settings name: files, of folders the files in them, and what the files that are TOML name
-    below the folder, programs for one. What those start in turn is not looked at."""
-    found = dict(known)
-    for name in names:
-        path = folder / name
-        for file in sorted(path.iterdir())[:MOST_FILES] if path.is_dir() else [path]:
-            data = found[os.path.relpath(file, folder)] = _data(file)
-            for word in _words(data) if file.suffix == ".toml" else ():
-                named = Path(os.path.realpath(folder / word))
-                if named.is_relative_to(os.path.realpath(folder)) and named.is_file():
-                    found[os.path.relpath(folder / word, folder)] = _data(named)
-    return {name: sha256(data) for name, data in found.items()}
+def digests_of(
+    folder: Path, known: Mapping[str, bytes], names: Iterable[str], starts_programs: bool
+) -> dict[str, str]:
+    """Of what settings name: files, and of folders the files in them. Where they start programs, which may
+    read and start whatever lies there: of all below the folder, but for git's own, bytecode, kernels, and
+    folders of runs, which are no programs and change with every day's work."""
+    paths = [folder / name for name in names]
+    files = [file for path in paths for file in (_in_folder(path) if path.is_dir() else [path])]
+    found, left = {name: sha256(data) for name, data in known.items()}, MAX_BYTES
+    for number, file in enumerate((*files, *(_all_below(folder) if starts_programs else ()))):
+        if (name := os.path.relpath(file, folder)) in found:
+            continue
+        data = _data(file, left + 1)
+        left -= len(data)
+        if number >= MAX_FILES or left < 0:
+            fault = f"what trust would rest on is more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB"
+            hint = (
+                f"put {FILE} and what it names into a folder of its own, or its settings into your own file"
+            )
+            raise BadInput(fault, where=str(folder), hint=hint)
+        link = f"{os.readlink(file)}\0".encode() if file.is_symlink() else b""
+        found[name] = sha256(link + data)
+    return found
 
 
-def _data(path: Path) -> bytes:
+def _in_folder(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if not file.is_dir())
+
+
+def _all_below(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
+        folders[:] = sorted(n for n in folders if n not in _NO_PROGRAMS and not _is_of_run(Path(root, n)))
+        yield from (Path(root, name) for name in sorted([*files, *links]) if not is_source_name(name))
+
+
+def _is_of_run(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (FLEET, PLAN, JOURNAL))
+
+
+def _data(path: Path, limit: int) -> bytes:
     """What cannot be read has no content: it cannot do anything either."""
     try:
-        return read_plain(Path(os.path.realpath(path)), LARGEST)
+        return read_plain(Path(os.path.realpath(path)), limit)
     except OSError:
         return b""
-
-
-def _words(data: bytes) -> Iterator[str]:
-    """The words of all texts in a TOML file."""
-    try:
-        waiting: list[Any] = [tomllib.loads(data.decode())]
-    except (ValueError, RecursionError):
-        return
-    while waiting:
-        match waiting.pop():
-            case dict() as table:
-                waiting += table.values()
-            case list() as items:
-                waiting += items
-            case str() as text if "\0" not in text:
-                yield text
-                try:
-                    yield from shlex.split(text)
-                except ValueError:
-                    yield from text.split()
 
 
 def _base(environment: Mapping[str, str]) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunesmith import __version__, backends
 from tunesmith.deliver.certificate import DISPATCH, Certificate, Claim, certificate
-from tunesmith.deliver.tuned import delivered, tuned_files
+from tunesmith.deliver.results import results
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.codec import Malformed, decode, encode
@@ -151,16 +151,16 @@ def _against_journal(
     """What the journal does not say: of all, of workloads by name; and notes."""
     for digest in (*given.inputs.values(), *given.templates.values()):
         folder.get(digest)
-    problem = templates.problem
-    made = delivered(problem, state, templates.lookup(state))
-    tuned = tuned_files(problem, state.device, made, folder.get)
+    files = results(templates, state, folder.get).files(templates, state)
+    digests = {name: sha256(data) for name, data in files.items()}
     expected = certificate(
-        problem, state, templates, tuned["dispatch.json"], given.files, folder.journal_head()
+        templates.problem, state, templates, files[DISPATCH], digests, folder.journal_head()
     )
     bad = [
         f"the certificate's {f.name} is not what the journal says"
         for f in fields(Certificate)
-        if f.name not in ("claims", "version") and getattr(given, f.name) != getattr(expected, f.name)
+        if f.name not in ("claims", "files", "version")
+        and getattr(given, f.name) != getattr(expected, f.name)
     ]
     if [c.workload for c in given.claims] != [c.workload for c in expected.claims]:
         bad.append("the certificate's workloads are not those of the journal")
@@ -169,15 +169,18 @@ def _against_journal(
     notes: list[str] = []
     made_by = given.versions.get("tunesmith", "")
     sources = {claim.file for claim in expected.claims}
-    for name, data in ((f"tuned/{name}", data) for name, data in tuned.items()):
-        if given.files.get(name) == sha256(data):
+    for name in sorted(digests.keys() | given.files.keys()):
+        if digests.get(name) == given.files.get(name):
             continue
-        if name in sources or made_by == __version__:
-            bad.append(f"{name} is not what template and configuration give")
+        if name not in sources and made_by != __version__:
+            words = f"was written by Tunesmith {made_by}, and this is {__version__}: not compared"
+            notes.append(f"{name} {words}")
+        elif name not in given.files:
+            bad.append(f"{name} is delivered, and not certified")
+        elif name not in digests:
+            bad.append(f"{name} is no file that journal and templates give")
         else:
-            notes.append(
-                f"{name} was written by Tunesmith {made_by}, and this is {__version__}: not compared"
-            )
+            bad.append(f"{name} is not what journal and templates give")
     return bad, wrong, notes
 
 

@@ -18,6 +18,8 @@ class NotCertified(Exception):
 
 def read_certificate(path: Path) -> Certificate:
     hint = "name a run's folder, or the certificate.json in it; a run that has ended has one"
+    if path.name == "report.json":
+        hint = f"a report proves nothing, with the folder of its run it can be verified: {hint}"
     try:
         found = decode(read_plain(path), Certificate, "certificate")
     except OSError as error:

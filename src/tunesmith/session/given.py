@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.errors import BadInput
+from tunesmith.run.chain import ALONE
 from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.report import Report
 from tunesmith.run.store import JOURNAL, RunFolder
@@ -109,12 +110,15 @@ def run_folder_of(target: ProblemLike | Run) -> Path | None:
 
 
 def report_of(given: RunLike | Report) -> tuple[Report, str]:
-    """Its report, and what it is called. A path is a run's folder or its report.json."""
+    """Its report, and what it is called. A path is a run's folder or its report.json, which is read where
+    the journal is not beside it."""
     if isinstance(given, Report):
         return given, given.problem
     if isinstance(given, Run):
         return given.result, str(given.folder)
     path = Path(given)
-    if path.is_file():
-        return certificates.read_report(path), str(path)
-    return as_it_stands(RunFolder.open(path, resolve({}).wait)).result, str(path)
+    found = certificates.read_report(path) if path.is_file() else None
+    folder = path if found is None else path.parent
+    if found is not None and not (folder / JOURNAL).is_file():
+        return replace(found, unproven=found.unproven or ALONE), str(path)
+    return as_it_stands(RunFolder.open(folder, resolve({}).wait)).result, str(path)

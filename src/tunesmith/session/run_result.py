@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from tunesmith.deliver.page import report_page
-from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts, page_texts
-from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
-from tunesmith.deliver.tuned import delivered, tuned_files
+from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts
+from tunesmith.deliver.report import PLOTS, report_html, report_json, report_markdown
+from tunesmith.deliver.results import TUNED, results
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.problem.dispatch import ReadyKernel, kernel_for, read_dispatch
 from tunesmith.run.candidates import Templates, draft_name
-from tunesmith.run.chain import is_broken
 from tunesmith.run.config import RunConfig
-from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
+from tunesmith.run.report import Report, WorkloadReport, unfinished_name
 from tunesmith.run.state import State
 from tunesmith.run.store import OBJECTS, RunFolder
 from tunesmith.session import certificates, library, problems
@@ -158,20 +157,17 @@ class Run:
 
 def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
     """Derived from the journal alone, so writing it twice changes nothing."""
-    tuned, report, beside = _results(folder, templates, state)
-    folders = {"tuned": tuned, PLOTS: plot_files(report)}
-    won = {name: templates.of(state.candidate(own)) for name, own in report.templates.items()}
-    files = {name: one.as_delivered(templates.problem).encode() for name, one in won.items()}
-    files |= {"report.md": report_markdown(report).encode(), "report.json": report_json(report)}
-    files["report.html"] = report_page(report, beside).encode()
-    for name, inside in folders.items():
-        folder.replace_folder(name, inside)
+    made = results(templates, state, folder.get)
+    files = made.files(templates, state)
+    for name in (TUNED, PLOTS):
+        inside = {file: data for file, data in files.items() if file.startswith(f"{name}/")}
+        folder.replace_folder(name, {file.removeprefix(f"{name}/"): data for file, data in inside.items()})
     for name, data in files.items():
-        folder.write(name, data)
-    files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
+        if "/" not in name:
+            folder.write(name, data)
     certificates.write(folder, templates, state, files)
     stored = library.keep_run(config, folder, templates.problem, templates, state)
-    return Run(report, folder.path, folder.go_on, library=tuple(stored), texts=beside)
+    return Run(made.report, folder.path, folder.go_on, library=tuple(stored), texts=made.texts)
 
 
 def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | None = None) -> Run:
@@ -188,7 +184,8 @@ def run_of(
     missing: DeviceMissing | WaitingForModel | None = None,
 ) -> Run:
     """The same, of a journal that has been read."""
-    _, report, texts = _results(folder, templates, state)
+    made = results(templates, state, folder.get)
+    report, texts = made.report, made.texts
     if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
         # The name that a finished run delivers; of a draft, which no gate has seen, its own.
         own, drafted = templates.problem, found.status == "drafted"
@@ -200,16 +197,3 @@ def run_of(
     if missing is None and not report.finished and (since := folder.held_for()) is not None:
         report = replace(report, live=True, reason="running", seconds=report.seconds + since)
     return Run(report, folder.path, folder.go_on, missing, texts=texts)
-
-
-def _results(
-    folder: RunFolder, templates: Templates, state: State
-) -> tuple[dict[str, bytes], Report, PageTexts]:
-    """The tuned kernels, of a run that has ended, the report, and what its page shows beside it."""
-    problem, tuned, dispatch = templates.problem, dict[str, bytes](), None
-    if state.stopped is not None and not is_broken(state.unproven):
-        made = delivered(problem, state, templates.lookup(state))
-        tuned, dispatch = tuned_files(problem, state.device, made, folder.get), made.dispatch
-    names = tuple(f"tuned/{name}" for name in tuned)
-    report = build_report(problem, state, names, templates=templates, dispatch=dispatch)
-    return tuned, report, page_texts(templates, state, dispatch, tuned)

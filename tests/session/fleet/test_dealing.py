@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
@@ -13,11 +12,9 @@ from tests.fleets import ended, plan, standing, verified
 from tunesmith.session.fleet.dealing import (
     HOPE,
     OPENING,
-    all_shares,
     expected_gain,
     funded,
     next_start,
-    opening_share,
 )
 from tunesmith.session.fleet.plans import HOUR, FleetDevice, FleetPlan, cells_of, slots_of
 from tunesmith.session.fleet.record import (
@@ -165,21 +162,6 @@ def test_the_budget_is_kept_but_for_a_batch_of_each_slot(
     for cell in cells_of(own):
         known = state.of(cell.name)
         assert known.status in ("finished", "failed") or known.standing.device_seconds == 0
-
-
-def test_tasks_of_slurm_get_the_whole_budget_at_once() -> None:
-    own = plan((1.0, 3.0))
-    shares = all_shares(after(own), cells_of(own))
-    assert math.isclose(sum(shares.values()), HOUR)
-    assert shares[B] > shares[A] > opening_share(after(own), 2)
-    partly = after(own, ended(A, "finished", standing=standing(600.0), slot=""), ended(B, "paused", 300.0))
-    again = all_shares(partly, cells_of(own))
-    assert again == {B: pytest.approx(HOUR - 600)}, "what is finished has none, and what was used is gone"
-
-
-def test_tasks_begin_nothing_where_nothing_is_left() -> None:
-    own = plan((1.0, 1.0))
-    assert all_shares(after(own, ended(A, "paused", HOUR)), cells_of(own)) == {A: HOUR}
 
 
 def test_nothing_is_funded_beyond_the_budget() -> None:

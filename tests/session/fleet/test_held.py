@@ -1,4 +1,4 @@
-"""What one cell, or a task beside the head, can do to a fleet."""
+"""What one cell, or who goes on with its run by hand, can do to a fleet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleets import ended
+from tests.fleets import ended, planned
 from tests.session.fleet.test_planning import write
 from tunesmith.errors import BadInput
 from tunesmith.run.store import LOCK
@@ -42,19 +42,16 @@ def test_a_damaged_run_fails_alone_and_keeps_what_is_known(
     assert "damaged" in found.reason
 
 
-def test_a_budget_is_not_dealt_again_while_tasks_are_at_work(tmp_path: Path) -> None:
-    fleet = fleets.write_jobs(write(tmp_path), tmp_path / "fleet").folder
-    before = list(FleetJournal(fleet).read())
+def test_a_budget_is_not_dealt_again_while_others_are_at_work(tmp_path: Path) -> None:
+    fleet = planned(write(tmp_path), tmp_path / "fleet")
     own = run_path(fleet, CELL)
     own.mkdir(parents=True)
     held = os.open(own / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(BadInput, match=f"1 run held, the first {CELL}".replace("+", "[+]")) as caught:
-            fleets.write_jobs(fleet, None)
-        assert "--stop" in (caught.value.hint or "")
-        with pytest.raises(BadInput, match="1 run held"):
             fleets.run_fleet(fleet, None, Quiet())
+        assert "--stop" in (caught.value.hint or "")
     finally:
         os.close(held)
-    assert list(FleetJournal(fleet).read()) == before
+    assert list(FleetJournal(fleet).read()) == []

@@ -6,7 +6,7 @@ import pytest
 
 from tunesmith.errors import BadInput
 from tunesmith.session.fleet.plan_file import EXPERT, read_plan
-from tunesmith.session.fleet.plans import FleetAuthor, SlurmSettings
+from tunesmith.session.fleet.plans import FleetAuthor
 
 WHOLE = """\
 device_hours = 2.5
@@ -21,7 +21,6 @@ template = "template.cl"
 name = "h200"
 device = "0"
 gpus = [0, "1"]
-gres = "gpu:h200:1"
 [[device]]
 name = "a100"
 workers = ["n1.toml", "n2.toml"]
@@ -34,12 +33,6 @@ rounds = 4
 [tune]
 evals = 50
 cache = false
-[slurm]
-partition = "gpu,long"
-constraint = "a100|h100"
-cpus = 8
-tasks = 16
-command = "srun tunesmith"
 """
 
 
@@ -51,11 +44,9 @@ def test_all_that_a_plan_can_say() -> None:
         ("softmax/problem.toml", None, "template.cl"),
     ]
     first, second = found.devices
-    assert (first.name, first.device, first.gpus, first.gres) == ("h200", "0", ("0", "1"), "gpu:h200:1")
+    assert (first.name, first.device, first.gpus) == ("h200", "0", ("0", "1"))
     assert (second.workers, second.slots, second.weight) == (("n1.toml", "n2.toml"), 2, 0.5)
     assert found.authors == (FleetAuthor("model", (("model", "openai:any"), ("rounds", 4))),)
-    own = ("gpu,long", "", "", "a100|h100", 8, 16, 0, ("srun", "tunesmith"))
-    assert found.slurm == SlurmSettings(*own)
 
 
 LEAST = 'device_hours = 1\n[[problem]]\npath = "p"\n[[device]]\nname = "d"\n'
@@ -85,15 +76,12 @@ def test_the_expert_writes_unless_somebody_else_is_named() -> None:
         ('name = "d"', 'name = "d"\ngpus = ["$(reboot)"]', ":6", "numbers or names of GPUs"),
         ('name = "d"', 'name = "d"\ngpus = [0]\nworkers = "h"', ":6", "of this machine"),
         ('name = "d"', 'name = "d"\nworkers = []', ":6", "workers lists nothing"),
-        ('name = "d"', 'name = "d"\ngres = "gpu;x"', ":6", "like gpu:h200:1"),
         ('name = "d"', 'name = "d"\n[[device]]\nname = "d"', ":6", "is there twice"),
         ('name = "d"', 'name = "d"\n[tune]\nevals = "many"', ":7", "evals must be a whole number"),
         ('name = "d"', 'name = "d"\n[tune]\nevals = 0', ":7", "evals must be at least 1"),
         ('name = "d"', 'name = "d"\n[tune]\nseed = [1]', ":7", "a text, a number, true or false"),
         ('name = "d"', 'name = "d"\n[tune]\nout = "x"', ":7", "unknown key 'out'"),
         ('name = "d"', 'name = "d"\n[[author]]\nmodel = "mailbox"', ":6", "name is missing"),
-        ('name = "d"', 'name = "d"\n[slurm]\npartition = "a\\"b"', ":7", "a plain name"),
-        ('name = "d"', 'name = "d"\n[slurm]\ncommand = "a \'b"', ":7", "cannot be read"),
         ('name = "d"', "name = d", ":5", "not readable as TOML"),
     ],
 )

@@ -18,7 +18,6 @@ from tunesmith.session.fleet.record import (
     FleetEvent,
     FleetJournal,
     HeadBegan,
-    SharesGiven,
     fold,
 )
 
@@ -26,7 +25,7 @@ EVENTS: list[FleetEvent] = [
     HeadBegan(2.0),
     CellBegan("a", "gpu/here/0", 5.0, "stop"),
     ended("a", "paused", 5.0),
-    SharesGiven((("a", 7.0),)),
+    HeadBegan(3.0),
 ]
 
 

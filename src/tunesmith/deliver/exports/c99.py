@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import assert_never
 
+from tunesmith.deliver.c_code import CodeWriter
 from tunesmith.space import grammar as n
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import ArithmeticOp, CompareOp, Function, Node
@@ -54,40 +54,20 @@ def c_real_function(name: str, expr: RealExpr, kind: str, names: Mapping[str, st
     )
 
 
-class _PlainCWriter:
+class _PlainCWriter(CodeWriter):
     """C has no functions within expressions: what is needed twice is kept in `t`."""
 
+    arithmetic = _ARITHMETIC
+    unknown = "ts_no_value"
+
     def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = names
+        super().__init__(names)
         self.kept = 0
 
-    def of(self, node: Node) -> str:
-        """Text that may stand as an operand or an argument anywhere."""
-        match node:
-            case n.Num(value):
-                return f"{value}LL" if value >= 0 else f"({value}LL)"
-            case n.Variable(id):
-                return self.names.get(id, "ts_no_value(undefined)")
-            case n.Arithmetic(op, left, right):
-                return f"{_ARITHMETIC[op]}({self.of(left)}, {self.of(right)}, undefined)"
-            case n.Compare(left, links):
-                return self.chain(left, links)
-            case n.Logic(op, operands):
-                joint = " && " if op == "and" else " || "
-                return f"({joint.join(self.of(operand) for operand in operands)})"
-            case n.Conditional(test, then, other):
-                return f"({self.of(test)} ? {self.of(then)} : {self.of(other)})"
-            case n.FunctionCall(function, args):
-                return self.call(function, [self.of(arg) for arg in args])
-            case n.Not(operand):
-                return f"(!{self.of(operand)})"
-            case n.Neg(operand):
-                return f"(-{self.of(operand)})"
-            case n.OneOf(item, options, negated):
-                kept = self.keep()
-                equal = " || ".join(f"{kept} == {option}LL" for option in options)
-                return f"({kept} = {self.of(item)}, {'!' if negated else ''}({equal}))"
-        assert_never(node)
+    def one_of(self, node: n.OneOf) -> str:
+        kept = self.keep()
+        equal = " || ".join(f"{kept} == {option}LL" for option in node.options)
+        return f"({kept} = {self.of(node.item)}, {'!' if node.negated else ''}({equal}))"
 
     def keep(self) -> str:
         self.kept += 1

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from tunesmith.deliver.fleet import VerifiedCell
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.run.budget import all_evaluations
+from tunesmith.run.budget import evaluations
 from tunesmith.run.config import RunConfig, debugging, resolve
 from tunesmith.run.events import Recorded
 from tunesmith.run.files import is_locked, read_plain, write_whole
@@ -107,7 +107,7 @@ def standing_of(path: Path) -> CellStanding:
     return CellStanding(
         device_seconds=round(state.device_seconds, 6),
         seconds=state.elapsed,
-        evaluations=all_evaluations(state),
+        evaluations=evaluations(state),
         best=max(1.0, now.best or 1.0),
         expected=next((gain for gain in reversed(state.gains) if gain is not None), None),
         headroom=sum(known) / len(known) if known and len(known) == len(floors) else None,
@@ -152,7 +152,7 @@ class CellListener:
             self.instruct("stop")
         if time.monotonic() - self._told >= NEWS_EVERY:
             self._told = time.monotonic()
-            self.tell(CellNews(state.device_seconds, all_evaluations(state), standing(state).best))
+            self.tell(CellNews(state.device_seconds, evaluations(state), standing(state).best))
 
     def note(self, text: str) -> None:
         """Nobody looks at what is true only for now."""

@@ -103,25 +103,3 @@ def _slot_for(
     others = any(slot.device == cell.device.name and slot.name != lost_on for slot in every)
     own = (slot for slot in free if slot.device == cell.device.name)
     return next((slot for slot in own if slot.name != lost_on or not others), None)
-
-
-def all_shares(state: FleetState, cells: Sequence[FleetCell]) -> dict[str, float]:
-    """The whole rest of the budget at once, for tasks that do not hear of each other: a first share for each
-    that has had none, the rest by weight and expected gain. Device-seconds of a run, all together."""
-    open_cells = [cell for cell in cells if state.of(cell.name).is_ready]
-    if not open_cells:
-        return {}
-    first = opening_share(state, len(cells))
-    left = max(0.0, state.hours * HOUR - state.spent - state.reserved)
-    fresh = [cell for cell in open_cells if not state.of(cell.name).sessions]
-    first = min(first, left / len(fresh)) if fresh else 0.0
-    values = {cell.name: cell.weight * expected_gain(state.of(cell.name)) for cell in open_cells}
-    rest, whole = left - first * len(fresh), sum(values.values())
-    shares = {}
-    for cell in open_cells:
-        own = state.of(cell.name)
-        part = rest * values[cell.name] / whole if whole else rest / len(open_cells)
-        given = part + (first if not own.sessions else 0.0)
-        if given > LEAST * opening_share(state, len(cells)) or own.standing.device_seconds:
-            shares[cell.name] = own.standing.device_seconds + given
-    return shares

@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.deliver import fleet_page
 from tunesmith.deliver.fleet import FleetResult, FleetRow
-from tunesmith.errors import TunesmithError
 from tunesmith.problem.codec import encode
 from tunesmith.run.ports import Listener
-from tunesmith.run.store import CERTIFICATE, RunFolder, begun
-from tunesmith.session.fleet.cell import RUNS, CellNews, CellOutcome, read_outcome, run_path, standing_of
+from tunesmith.run.store import RunFolder
+from tunesmith.session.fleet.cell import RUNS, CellNews, CellOutcome
 from tunesmith.session.fleet.dealing import funded, next_start
 from tunesmith.session.fleet.plans import HOUR, FleetCell, FleetPlan, FleetSlot, slots_of
 from tunesmith.session.fleet.processes import CellRunner
 from tunesmith.session.fleet.record import (
     CellBegan,
     CellEnded,
-    CellStanding,
     FleetEvent,
     FleetJournal,
     FleetState,
     HeadBegan,
     apply,
-    fold,
 )
 from tunesmith.session.interrupts import counted_requests
 from tunesmith.text import counted, cut, ratio_text
@@ -218,39 +214,3 @@ def write_result(folder: RunFolder, found: FleetResult) -> None:
     folder.write(fleet_page.HTML, fleet_page.fleet_html(found).encode())
     folder.write(fleet_page.MARKDOWN, fleet_page.fleet_markdown(found).encode())
     folder.write(fleet_page.DATA, encode(found) + b"\n")
-
-
-def collect(folder: RunFolder, cells: Mapping[str, FleetCell], journal: FleetJournal) -> FleetState:
-    """What runs say by now, whoever ran them: written down where it is news. The folder is ours."""
-    state = fold(journal.read())
-    for name in cells:
-        own, path = state.of(name), run_path(folder.path, name)
-        told = read_outcome(folder.path, name)
-        if own.status == "finished" or not (told or begun(path)) or folder_is_held(path):
-            continue
-        try:
-            known = standing_of(path)
-        except TunesmithError as error:
-            event = CellEnded(name, "", "failed", own.standing, str(error), error.exit_code)
-        else:
-            is_done = known.verified is not None and (path / CERTIFICATE).exists()
-            how = "finished" if is_done else told.how if told and told.standing == known else "paused"
-            reason, code = (told.reason, told.code) if told and how == told.how else ("", 0)
-            unused = how == "paused" and not _used_its_share(state, name, known)
-            event = CellEnded(name, "", how, known, reason, code, asked=unused)
-        if (event.standing, event.reason) != (own.standing, own.reason) or own.began is not None:
-            journal.append(event)
-            state = apply(state, event)
-    return state
-
-
-def _used_its_share(state: FleetState, name: str, now: CellStanding) -> bool:
-    """Whether a run that nobody here looked after had what was given to it, or some of it for a search."""
-    before, share = state.of(name).standing, state.shares.get(name, math.inf)
-    return now.evaluations > before.evaluations or now.device_seconds >= share
-
-
-def folder_is_held(path: Path) -> bool:
-    with suppress(OSError):
-        return RunFolder(path).held_for() is not None
-    return False

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from typing import get_args
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.toml_table import Faults, Table, load_toml
 from tunesmith.run.config import check_flags
-from tunesmith.session.fleet.plans import PLAIN_NAME, FleetAuthor, Setting, Settings, SlurmSettings
+from tunesmith.session.fleet.plans import PLAIN_NAME, FleetAuthor, Setting, Settings
 
-ROOT = ("device_hours", "capture", "problem", "device", "author", "tune", "slurm")
+ROOT = ("device_hours", "capture", "problem", "device", "author", "tune")
 PROBLEM = ("path", "weight", "template")
-DEVICE = ("name", "backend", "device", "workers", "gpus", "slots", "weight", "gres")
-SLURM = ("partition", "account", "qos", "constraint", "cpus", "tasks", "minutes", "command")
+DEVICE = ("name", "backend", "device", "workers", "gpus", "slots", "weight")
 # Of a run; what is said of the device, of folders and of waiting is the fleet's own.
 TUNE = (
     *("search", "evals", "time", "device_seconds", "seed", "cache", "prune", "steer", "counters", "prior"),
@@ -46,7 +44,6 @@ class DeviceEntry:
     gpus: tuple[str, ...] = ()
     slots: int = 1
     weight: float = 1.0
-    gres: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,6 @@ class PlanEntries:
     devices: tuple[DeviceEntry, ...]
     authors: tuple[FleetAuthor, ...]
     settings: Settings
-    slurm: SlurmSettings
     capture: str
     faults: Faults = field(compare=False)  # of the same file, for what is found out later
 
@@ -81,7 +77,6 @@ def read_plan(text: str, path: str) -> PlanEntries:
     _apart(root, "author", [one.name for one in authors if one])
     tune = root.table("tune", "[tune]")
     settings = _settings(tune, TUNE) if tune is not None else ()
-    slurm = _slurm(root.table("slurm", "[slurm]"))
     capture = root.text("capture") or ""
     root.faults.raise_any()
     return PlanEntries(
@@ -90,7 +85,6 @@ def read_plan(text: str, path: str) -> PlanEntries:
         tuple(one for one in devices if one),
         tuple(one for one in authors if one) or (EXPERT,),
         settings,
-        slurm,
         capture,
         root.faults,
     )
@@ -106,7 +100,7 @@ def _name(table: Table) -> str:
     name = table.text("name") if table.needs("name") else None
     if name is not None and not PLAIN_NAME.fullmatch(name):
         rule = "a name has letters, digits, _, . and -, begins with a letter or digit and has 64 at most"
-        table.fault("name", f"{rule}; got {name!r}", "folders and job scripts are called after it")
+        table.fault("name", f"{rule}; got {name!r}", "folders are called after it")
         return ""
     return name or ""
 
@@ -140,12 +134,9 @@ def _device(table: Table) -> DeviceEntry | None:
             table.fault("workers", "workers names a file twice", "say how many at once with slots")
     elif (one := table.text("workers")) is not None:
         workers = (one,)
-    gres = table.text("gres") or ""
-    if gres and not all(PLAIN_NAME.fullmatch(part) for part in gres.split(":")):
-        table.fault("gres", f"gres must be like gpu:h200:1, got {gres!r}", "see `scontrol show node`")
     slots = table.integer("slots", low=1, high=MOST_SLOTS)
     backend, device = table.text("backend") or "", table.text("device") or ""
-    own = DeviceEntry(name, backend, device, workers, _gpus(table), slots or 1, _weight(table) or 1.0, gres)
+    own = DeviceEntry(name, backend, device, workers, _gpus(table), slots or 1, _weight(table) or 1.0)
     return own if name else None
 
 
@@ -187,35 +178,3 @@ def _settings(table: Table, known: tuple[str, ...]) -> Settings:
         else:
             found.append((name, value))
     return tuple(found)
-
-
-def _slurm(table: Table | None) -> SlurmSettings:
-    if table is None:
-        return SlurmSettings()
-    table.only(SLURM)
-    words: dict[str, str] = {}
-    for key in ("partition", "account", "qos", "constraint"):
-        words[key] = table.text(key) or ""
-        if words[key] and not all(PLAIN_NAME.fullmatch(part) for part in _parts(words[key])):
-            table.fault(key, f"{key} must be a plain name, got {words[key]!r}", "see `sinfo`")
-    cpus, tasks, minutes = (table.integer(key, low=1, high=1 << 20) for key in ("cpus", "tasks", "minutes"))
-    own = (words["partition"], words["account"], words["qos"], words["constraint"])
-    return SlurmSettings(*own, cpus or 4, tasks or 0, minutes or 0, _command(table))
-
-
-def _parts(text: str) -> list[str]:
-    """Of partitions with commas, or of a constraint: `a100|h100`, `a100&nvlink`."""
-    return text.replace("|", ",").replace("&", ",").split(",")
-
-
-def _command(table: Table) -> tuple[str, ...]:
-    if isinstance(table.data.get("command"), list):
-        return table.texts("command")
-    text = table.text("command")
-    if text is None:
-        return ()
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        table.fault("command", f"command cannot be read: {error}", "close its quotes, or list its words")
-        return ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +75,7 @@ def load_plan(path: Path) -> tuple[FleetPlan, Stored]:
         files = tuple((name, digest_of(text.encode())) for name, text in texts.items())
         given = next((name for name in template if name.startswith(TEMPLATE)), "")
         planned.append(FleetProblem(own, loaded.name, loaded.definition.digest, weight, files, given))
-    plan = FleetPlan(entries.hours, tuple(planned), devices, entries.authors, entries.settings, entries.slurm)
+    plan = FleetPlan(entries.hours, tuple(planned), devices, entries.authors, entries.settings)
     count = len(planned) * len(devices) * len(entries.authors)
     if count > MOST_CELLS:
         fault = f"a fleet has {MOST_CELLS:,} cells at most, this one would have {count:,}"
@@ -188,7 +187,7 @@ def _device(entries: PlanEntries, place: int, folder: Path, stored: Stored) -> F
             continue
         stored[digest_of(data)] = data
         named.append((f"{entry.name}-{number + 1}.toml", digest_of(data)))
-    own = (entry.backend, entry.device, tuple(named), entry.gpus, entry.slots, entry.weight, entry.gres)
+    own = (entry.backend, entry.device, tuple(named), entry.gpus, entry.slots, entry.weight)
     return FleetDevice(entry.name, *own)
 
 
@@ -276,5 +275,4 @@ def refuse_strangers(path: Path, plan: FleetPlan) -> None:
     for device in plan.devices:
         asked |= {"backend": device.backend} if beyond_permission({"backend": device.backend}, path) else {}
         asked |= {"workers": ", ".join(device.places)} if device.hosts else {}
-    asked |= {"command": shlex.join(plan.slurm.command)} if plan.slurm.command else {}
     trust.refuse_strangers(path / FLEET, asked)

@@ -36,7 +36,6 @@ class FleetDevice:
     gpus: tuple[str, ...] = ()  # of this machine, each a place: as CUDA_VISIBLE_DEVICES names them
     slots: int = 1  # runs at once, at each place
     weight: float = 1.0
-    gres: str = ""  # what Slurm calls it
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -47,18 +46,6 @@ class FleetDevice:
 class FleetAuthor:
     name: str
     settings: Settings = ()
-
-
-@dataclass(frozen=True)
-class SlurmSettings:
-    partition: str = ""
-    account: str = ""
-    qos: str = ""
-    constraint: str = ""
-    cpus: int = 4  # of a task
-    tasks: int = 0  # of an array, at once; 0: as many as Slurm likes
-    minutes: int = 0  # of a task at most; 0: by its share
-    command: tuple[str, ...] = ()  # how a node calls Tunesmith; empty: as it was called here
 
 
 @dataclass(frozen=True)
@@ -100,7 +87,6 @@ class FleetPlan:
     devices: tuple[FleetDevice, ...]
     authors: tuple[FleetAuthor, ...]
     settings: Settings = ()  # of every run
-    slurm: SlurmSettings = field(default_factory=SlurmSettings)
     versions: dict[str, str] = field(default_factory=dict)
     format: int = FLEET_FORMAT
 
@@ -123,8 +109,8 @@ def slots_of(plan: FleetPlan) -> Iterator[FleetSlot]:
 
 
 def other_plan(plan: FleetPlan, wanted: FleetPlan) -> tuple[str, ...]:
-    """In which respects a plan is not the one that is wanted, in words. The budget, weights, places and what
-    concerns Slurm may change while a fleet is under way."""
+    """In which respects a plan is not the one that is wanted, in words. The budget, weights and places may
+    change while a fleet is under way."""
     found: list[str] = []
     if [(p.folder, p.digest, p.template) for p in plan.problems] != [
         (p.folder, p.digest, p.template) for p in wanted.problems

@@ -57,7 +57,7 @@ class CellBegan:
 @dataclass(frozen=True)
 class CellEnded:
     cell: str
-    slot: str  # empty: nobody of this fleet's heads ran it
+    slot: str
     how: How
     standing: CellStanding
     reason: str = ""
@@ -66,14 +66,7 @@ class CellEnded:
     at: float = 0.0  # seconds since the epoch
 
 
-@dataclass(frozen=True)
-class SharesGiven:
-    """To tasks that know of each other only by this: device-seconds of each cell's run, all together."""
-
-    shares: tuple[tuple[str, float], ...]
-
-
-FleetEvent = HeadBegan | CellBegan | CellEnded | SharesGiven
+FleetEvent = HeadBegan | CellBegan | CellEnded
 
 
 @dataclass(frozen=True)
@@ -84,7 +77,6 @@ class FleetLine:
     head: HeadBegan | None = None
     began: CellBegan | None = None
     ended: CellEnded | None = None
-    shares: SharesGiven | None = None
 
     @staticmethod
     def of(number: int, event: FleetEvent) -> FleetLine:
@@ -95,12 +87,10 @@ class FleetLine:
                 return FleetLine(number, began=event)
             case CellEnded():
                 return FleetLine(number, ended=event)
-            case SharesGiven():
-                return FleetLine(number, shares=event)
 
     @property
     def event(self) -> FleetEvent | None:
-        return self.head or self.began or self.ended or self.shares
+        return self.head or self.began or self.ended
 
 
 @dataclass(frozen=True)
@@ -157,7 +147,6 @@ class FleetState:
     heads: int = 0
     cells: Mapping[str, CellState] = field(default_factory=dict)  # of which something is known
     slots: Mapping[str, SlotLosses] = field(default_factory=dict)
-    shares: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, cell: str) -> CellState:
         return self.cells.get(cell, CellState())
@@ -188,7 +177,7 @@ def apply(state: FleetState, event: FleetEvent) -> FleetState:
         case HeadBegan(hours):
             cells = {name: _tried_again(cell) for name, cell in state.cells.items()}
             slots = {name: SlotLosses(worked=own.worked) for name, own in state.slots.items()}
-            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slots=slots, shares={})
+            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slots=slots)
         case CellBegan(name):
             own = replace(state.of(name), status="at work", began=event, reason="", code=0)
             return replace(state, cells={**state.cells, name: own})
@@ -196,9 +185,7 @@ def apply(state: FleetState, event: FleetEvent) -> FleetState:
             got_on = event.standing.device_seconds > state.of(name).standing.device_seconds
             slots = {**state.slots, slot: state.slots.get(slot, SlotLosses()).after(event, got_on)}
             own = _ended(state.of(name), event)
-            return replace(state, cells={**state.cells, name: own}, slots=slots if slot else state.slots)
-        case SharesGiven(shares):
-            return replace(state, shares=dict(shares))
+            return replace(state, cells={**state.cells, name: own}, slots=slots)
 
 
 def fold(events: Iterable[FleetEvent]) -> FleetState:

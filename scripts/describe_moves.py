@@ -1,4 +1,4 @@
-"""The moves in words, from what their own files say: `python -m tunesmith.expert.describe docs/expert.md`."""
+"""The moves in words, from what their own files say: `python -m scripts.describe_moves docs/expert.md`."""
 
 from __future__ import annotations
 
