@@ -6,7 +6,9 @@ themselves, each choice has a factor of its own. So a run is recorded in the tim
 
 from __future__ import annotations
 
+import contextlib
 import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -134,12 +136,14 @@ def record(place: Path, problem: Path, template: str = "", replies: Path | None 
     given = entry.load_template(problem / template, definition, files) if template else None
     device, folder = device_for(definition), entry.RunFolder.create(place / "run")
     stored = entry.keep_texts(folder, definition, files, given)
-    models = f"recorded:{replies}" if replies is not None else ""
-    strategy = more.get("strategy", "template")
-    for role, text in entry.prompts_for(models, "", strategy).items():
-        stored[f"prompt:{role}"] = folder.put(text.encode())
+    models = "recorded:replies" if replies is not None else ""
+    if replies is not None:
+        shutil.copytree(replies, place / "replies")
+    with contextlib.chdir(place):
+        prompts = entry.prompts_for(models, "", more.get("strategy", "template"))
+    stored |= {f"prompt:{role}": folder.put(text.encode()) for role, text in prompts.items()}
     about = {"rounds": 2, "steer": True, "seed": 3, "checks_best": True, **more}
-    settings = entry.Settings(models="recorded:replies" if models else "", **about)
+    settings = entry.Settings(models=models, **about)
     started = replace(
         samples.started(settings),
         problem=definition.name,
@@ -154,11 +158,11 @@ def record(place: Path, problem: Path, template: str = "", replies: Path | None 
     state = entry.apply(entry.State(), journal.append(started))
     templates = entry.templates_of(folder, state)
     cast = entry.casting_of_run(folder, started, entry.RunConfig(), Silence())
-    cast = replace(cast, spec=models)
-    talk = entry.talking(definition, templates, state, cast)
     lab = MadeUpLab(definition, device, clock)
-    own = (definition, templates, settings, lab, entry.searcher(settings.search), talk)
-    entry.Loop(*own, journal, Silence(), heeds_words=False, resumes=False).run()
+    with contextlib.chdir(place):
+        talk = entry.talking(definition, templates, state, cast)
+        own = (definition, templates, settings, lab, entry.searcher(settings.search), talk)
+        entry.Loop(*own, journal, Silence(), heeds_words=False, resumes=False).run()
     journal.close()
     folder.unlock()
     return folder.path

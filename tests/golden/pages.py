@@ -56,7 +56,7 @@ def pages_of(name: str, place: Path) -> Iterator[tuple[str, bytes]]:
 
 def files_in(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
     for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.name != "journal.jsonl":
+        if file.is_file() and file.name not in ("journal.jsonl", "lock"):
             yield f"{name}/{file.relative_to(folder)}", file.read_bytes()
 
 

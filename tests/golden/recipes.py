@@ -162,7 +162,7 @@ TESTED = {
 }
 
 
-# -- on OpenCL ------------------------------------------------------------------------------------------
+# -- on OpenCL, and where a GPU is absent ---------------------------------------------------------------
 
 
 def smaller(text: str) -> str:
@@ -174,10 +174,14 @@ def smaller(text: str) -> str:
             value = value // 2 | value % 2
         return str(value)
 
-    head, found, rest = text.partition("[contract]")
+    def shortened(number: re.Match[str]) -> str:
+        return str(min(int(number[0]), LARGEST))
+
+    head, _, rest = re.sub(r" *# .*", "", text).partition("[contract]")
+    contract, _, rest = rest.partition("[workloads]")
     sizes, more, end = rest.partition("[accuracy]")
-    lines = (line.partition("#")[0] for line in sizes.splitlines())
-    return head + found + "\n".join(re.sub(r"\b\d+\b", less, line) for line in lines) + "\n" + more + end
+    contract, sizes = re.sub(r"\b\d+\b", shortened, contract), re.sub(r"\b\d+\b", less, sizes)
+    return f"{head}[contract]{contract}[workloads]{sizes}{more}{end}"
 
 
 def opencl(source: Path, *more: object, replies: Path | None = None) -> Callable[[Path], Path]:
@@ -189,6 +193,18 @@ def opencl(source: Path, *more: object, replies: Path | None = None) -> Callable
             shutil.copytree(replies, place / "replies")
             models = ("--model", "recorded:replies")
         tunesmith(place, *ALONE, "--evals", 3, *models, *more)
+        return place / "run"
+
+    return record
+
+
+def absent(source: Path, *more: object) -> Callable[[Path], Path]:
+    """Built for the assumed GPU, and rehearsed on the host."""
+
+    def record(place: Path) -> Path:
+        problem = shutil.copytree(source, place / "problem")
+        (problem / "problem.toml").write_text(smaller((problem / "problem.toml").read_text()))
+        tunesmith(place, *ALONE, "--evals", 3, "--time", 20, *more, codes=(5,))
         return place / "run"
 
     return record
@@ -243,7 +259,6 @@ RECIPES: Mapping[str, Callable[[Path], Path]] = {
     "fake-unanswered": with_replies(dict(list(REPLIES.items())[:4])),
     "opencl-transpose": opencl(EXAMPLES / "opencl" / "transpose", *OWN),
     "opencl-softmax": opencl(EXAMPLES / "opencl" / "softmax", *OWN),
-    "opencl-gelu": opencl(ZOO / "cl_gelu"),
     **{
         f"opencl-transpose-{name}": opencl(
             EXAMPLES / "opencl" / "transpose",
@@ -252,6 +267,7 @@ RECIPES: Mapping[str, Callable[[Path], Path]] = {
         )
         for name in ("rewrite", "single")
     },
+    "absent-cuda-given": absent(EXAMPLES / "cuda" / "silu_and_mul", "--template", "problem/template.cu"),
     **{f"cuda-{path.name}": made(path) for path in sorted((EXAMPLES / "cuda").iterdir())},
     **{f"hip-{path.name}": made(path) for path in sorted((EXAMPLES / "hip").iterdir())},
     "cuda-given": made(EXAMPLES / "cuda" / "rmsnorm", "template.cu", evals=30),

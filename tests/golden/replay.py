@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,11 @@ class RecordedLab:
         self._has_several = entry.Enlisted in kinds
         self._builds: list[entry.Config | None] = []
         self._queue: list[entry.Trial] = []
+
+    def begin_a_session(self) -> None:
+        """What the last one had asked for is asked for again."""
+        self._queue.clear()
+        self._builds.clear()
 
     def take(self, *key: object) -> Any:
         """What was recorded first; of the last there may be more than one use."""
@@ -191,10 +197,10 @@ class RecordedInbox:
         self._journal = journal
 
     def waiting(self) -> Sequence[entry.RunInstruction]:
-        event = self._journal.next()
-        if not isinstance(event, entry.Instructed):
-            return ()
-        return (entry.RunInstruction(event.id, event.what, event.text),)
+        """All that follow each other there; what a session begins with was not found by the loop."""
+        events = (record.event for record in self._journal.recorded[len(self._journal.written) :])
+        own = takewhile(lambda e: isinstance(e, entry.Instructed) and e.what != "resume", events)
+        return [entry.RunInstruction(event.id, event.what, event.text) for event in own]
 
     def drop(self, id: str) -> None: ...
 
@@ -227,10 +233,12 @@ def _play_session(
     inbox: RecordedInbox,
 ) -> bool:
     """Whether the run has ended."""
+    lab.begin_a_session()
     state = entry.fold(journal.read())
     templates = entry.templates_of(folder, state)
     cast = entry.casting_of_run(folder, state.started, entry.RunConfig(), Silence())
-    talk = entry.talking(templates.problem, templates, state, replace(cast, inbox=inbox))
+    spec = re.sub(r"recorded:[^,+]*", f"recorded:{folder.path}", cast.spec)  # which has to be there
+    talk = entry.talking(templates.problem, templates, state, replace(cast, spec=spec, inbox=inbox))
     talk.conversation.models = dict.fromkeys(talk.conversation.models, model)
     about = (templates.problem, templates, state.settings)
     ends = (SessionEnded, Unmeasured, KeyboardInterrupt, entry.WaitingForModel)
