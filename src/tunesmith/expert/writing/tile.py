@@ -243,11 +243,9 @@ def tile_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     rules = [("whole_tiles", " and ".join(even))]
     if knobs.vector.most > 1:
         packs = (*far_packs(plan, found), *near_packs(plan, found))
-        needs = dict.fromkeys(
-            [*(need for pack in packs for need in pack.needs), found.near.extent, found.far.extent]
-        )
-        texts = [f"{grouped(_sized(plan, need))} % {knobs.vector.size_text} == 0" for need in needs]
-        rules.append(("whole_vectors_of_tiles", " and ".join(dict.fromkeys(texts))))
+        needs = {found.near.extent, found.far.extent}.union(*(pack.needs for pack in packs))
+        texts = {f"{grouped(_sized(plan, need))} % {knobs.vector.size_text} == 0" for need in needs}
+        rules.append(("whole_vectors_of_tiles", " and ".join(sorted(texts))))
     bytes_ = sum(byte_size(plan.arrays[site.array].base) or 16 for site in found.loads)
     rules.append(("tile_fits", f"{tile} * ({across} + {pad}) * {bytes_} <= {_STATIC}"))
     blocks = tile_grid(plan, found)[1:]

@@ -1,0 +1,29 @@
+"""Small archives of named texts, which git keeps as one file."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def read_archive(path: Path) -> Mapping[str, bytes]:
+    """Empty where there is none yet."""
+    if not path.exists():
+        return {}
+    with tarfile.open(path) as archive:
+        return {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
+
+
+def write_archive(path: Path, files: Mapping[str, bytes]) -> None:
+    """In this order: what is alike should stand side by side. Whoever reads finds all of it."""
+    fresh = path.with_suffix(".new")
+    with tarfile.open(fresh, "w:xz", preset=9) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    fresh.replace(path)
