@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
-from tunesmith.problem.device_words import DeviceWords, UserWords
+from tunesmith.problem.device_words import DeviceWords, HandedArrays, UserWords
 from tunesmith.problem.vetting_asm import AsmFlow
 from tunesmith.problem.vetting_expressions import SAME
 from tunesmith.problem.vetting_memory import Place
@@ -60,19 +60,18 @@ _LAMBDA = "lambda"
 
 
 class AddressFlow(FlowStatements):
-    """Of a unit. `kernels` are its entries; `reads` the arguments, by entry and position, that the problem
-    does not say are written."""
+    """Of a unit. `kernels` are its entries; `handed` their arguments that get an array."""
 
     def __init__(
         self,
         parts: Sequence[tuple[GrammarText, Node]],
         kernels: frozenset[str],
-        reads: frozenset[tuple[str, int]],
+        handed: HandedArrays,
         words: DeviceWords,
         user: UserWords,
         is_c: bool,
     ) -> None:
-        self.kernels, self.reads = kernels, reads
+        self.kernels, self.handed = kernels, handed
         self.called: set[int] = set()
         self.contexts: dict[object, int] = {}
         self.results: dict[object, FlowValue] = {}  # of functions that call themselves
@@ -101,6 +100,12 @@ class AddressFlow(FlowStatements):
                         self.value(one)
             self.place = part
             self._entry(name, node)
+            for own, all_of in () if self.is_c else self.functions.items():
+                if (
+                    own in self.members or own[:1] in ("", "~") or own.startswith("operator")
+                ):  # nobody names it
+                    for each in all_of:
+                        self._inlined(*each, (), self.scopes[:1])
             if not self.is_stale:
                 break
         else:
@@ -122,14 +127,17 @@ class AddressFlow(FlowStatements):
                 raise self.refuse(one, what, "pointer")
             kinds = declarator_kinds(declarator)
             qualifiers = qualifiers_of(self.place, one)
+            gets = bool({(name, at, True), (name, at, False)} & self.handed)
             if layers[:1] == "s":
                 inner = f"*{key}"
                 self.arrays[inner] = FlowArray(f"{found}[]", "argument" if is_kernel else "unknown")
                 self._hold(key, FlowValue(frozenset({inner})), False)
-            elif layers or (not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node))):
+            elif layers or (
+                not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node, gets))
+            ):
                 is_shared = "_Noreturn" in qualifiers
                 space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
-                is_read = bool({"const", "noreturn"} & qualifiers) or (name, at) in self.reads
+                is_read = bool({"const", "noreturn"} & qualifiers) or (name, at, True) in self.handed
                 place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
                 is_read, lacks = is_kernel and is_read, is_kernel and is_shared
                 self.arrays[place] = FlowArray(found, space, is_read, lacks, holds)
@@ -139,6 +147,8 @@ class AddressFlow(FlowStatements):
                     self.arrays[inner] = FlowArray(f"{found}[]", space, False)
                     self._hold(inner, FlowValue(frozenset({inner})), False)
             else:
+                if is_kernel and gets:
+                    raise self.refuse(one, "takes the address of an array for a value; declare a pointer")
                 for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
                     if member in self.pointer_members:
                         inner = f"{key}.{member}"
@@ -150,12 +160,12 @@ class AddressFlow(FlowStatements):
         self._body(node)
         self.scopes.pop()
 
-    def _is_pointer(self, parameter: Node, name: str, function: Node) -> bool:
+    def _is_pointer(self, parameter: Node, name: str, function: Node, gets_array: bool) -> bool:
         """By a name for the type, or where a template leaves it open by its use."""
         kind = text_of(parameter.child_by_field_name("type"))
         if kind not in self.open_types or kind in self.pointer_types:
             return kind in self.pointer_types
-        return any(
+        return gets_array or any(
             text_of(one.child_by_field_name("argument")) == name
             for one in syntax_nodes(function)
             if one.type in ("subscript_expression", "pointer_expression") and one.children[0].type != "&"
@@ -199,6 +209,8 @@ class AddressFlow(FlowStatements):
         owner = called.child_by_field_name("argument") if called.type == "field_expression" else None
         holder = self.value(owner) if owner is not None and owner.type != "this" else PLAIN
         if name in self.functions:
+            if holder.arrays and not self.is_c:
+                self._hold("", holder, True)
             found = self._call(name, arguments)
             return (
                 found
@@ -214,8 +226,8 @@ class AddressFlow(FlowStatements):
             "template_method",
         ):
             is_own = called.type != "identifier" or name in self.numbers or self.lookup(name) is not None
-            if is_own and "operator ( )" in self.functions:
-                return self._call("operator ( )", arguments)
+            if is_own and "operator()" in self.functions:
+                return self._call("operator()", arguments)
             if is_own and any(self.value(one).arrays for one in arguments):
                 raise self.refuse(
                     node, "hands a pointer to what cannot be followed; call a function by its name"

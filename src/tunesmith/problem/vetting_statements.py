@@ -95,7 +95,11 @@ class FlowStatements(FlowExpressions):
         later: list[tuple[str, Refusal]] = []
         self.control.append(later)
         if node.type == "for_range_loop":
-            self._bind(node.child_by_field_name("declarator"), node, source)
+            inside = self._access(source, node) if source.arrays else PLAIN
+            own = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
+            declarator = node.child_by_field_name("declarator")
+            element = inside if own else join_all([source, inside])
+            self._bind(declarator, node, element, place=source if source.arrays else None)
         if node.type != "do_statement":
             self._condition(node.child_by_field_name("condition"))
         self._field(node, "body")
@@ -155,6 +159,7 @@ class FlowStatements(FlowExpressions):
             key = self._declare(text_of(name), target, layers)
             at_file = len(self.scopes) == 1
             dims = len(layers) - len(layers.lstrip("[")) if self.is_c else dimensions(name)
+            dims += not self.is_c and text_of(kind) in self.array_types
             if dims or (is_shared and "pointer_declarator" not in kinds):
                 space = "shared" if is_shared else "constant" if at_file else "private"
                 plain = kind is not None and kind.type in SIMPLE
@@ -172,6 +177,8 @@ class FlowStatements(FlowExpressions):
                 if is_constant and (number := self.number(value)) is not None:
                     self.constants[key] = number
                 self._store(key, given, node)
+                if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
+                    self._hold("", given, True)
                 self._members(key, value, kind)
             elif kind is not None and kind.type in SIMPLE and not kinds and not at_file:
                 self.unset.add(key)
@@ -208,7 +215,7 @@ class FlowStatements(FlowExpressions):
         """Of a list that fills a struct."""
         if value.type == "compound_literal_expression":
             value = value.child_by_field_name("value") or value
-        names = self.members.get(text_of(kind).removeprefix("struct "))
+        names = self.members.get(record := self.record_of(text_of(kind)))
         if value.type == "identifier" and names:
             for name in names:
                 for place in self._places(value):
@@ -216,17 +223,34 @@ class FlowStatements(FlowExpressions):
                         self._store(f"{key}.{name}", self._load(f"{place}.{name}", value), value)
         if value.type != "initializer_list" or not names:
             return
+        if record in self.functions or (record, "") in self.wide:
+            return  # what it holds may be any member's
         for name, one in zip(names, without_comments(value), strict=False):
             if one.type == "initializer_pair":
                 name = text_of(one.child_by_field_name("designator")).lstrip(". ")
-            self._store(f"{key}.{name}", self.value(one), one)
+            elif (record, name) in self.wide and one.type != "initializer_list":
+                break  # braces may be left out
+            if not self.is_array_member(record, name):
+                self._store(f"{key}.{name}", self.value(one), one)
 
-    def _bind(self, target: Node | None, node: Node, value: FlowValue, source: Node | None = None) -> None:
+    def _bind(
+        self,
+        target: Node | None,
+        node: Node,
+        value: FlowValue,
+        source: Node | None = None,
+        place: FlowValue | None = None,
+    ) -> None:
         """A name for something else, or for a copy of it."""
         for name in (n for n in syntax_nodes(target) if n.type == "identifier") if target is not None else ():
             key = self._declare(text_of(name), name)
             places = self._places(source) if source is not None else ()
-            if places:
+            if place is not None and "reference_declarator" in declarator_kinds(target):
+                places = (place,)
+            if places and "array_declarator" in declarator_kinds(target):
+                at = [self._load(one, node) if isinstance(one, str) else one for one in places]
+                self._store(key, join_all(at), node)
+            elif places:
                 self.aliases[key] = places
             else:
                 self._store(key, value, node)
