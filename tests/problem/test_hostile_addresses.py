@@ -446,6 +446,11 @@ WRITE = {
         "__device__ in make(float *p) { return {p}; }\n"
         + SIGNATURE + " { in s; s = make((float *)x); s.put(); }",
     ),
+    "by a template whose argument is in parentheses": (
+        CUDA,
+        "template <int N, int M> __device__ void put(float *p, int i) { p[i + N] = M; }\n"
+        + SIGNATURE + " { put<(1), (2)>((float *)x, n); }",
+    ),
 }  # fmt: skip
 
 UNSET = {
@@ -476,6 +481,68 @@ UNSET = {
     ),
     "by its condition alone": (BOTH, "L int tag; y[0] = tag == 5 ? 0 : x[0]; tag = 5;"),
     "in a first turn": (BOTH, "L float t[64]; for (int i = 0; i < n; i++) { y[i] = t[0]; t[0] = x[i]; }"),
+    "written by a sizeof alone": (
+        BOTH,
+        "int t; y[0] = sizeof(t = 3) + (t == 77); t = 1;",
+    ),
+    "written in another case": (
+        BOTH,
+        "int t; switch (n) { case 0: t = 5; break; case 1: if (t == 77) y[0] = 1; break; }",
+    ),
+    "a table written in another case": (
+        BOTH,
+        "L float t[64]; switch (n) { case 0: t[0] = 5; break; case 1: if (t[0] == 77) y[0] = 1; break; }",
+    ),
+    "written on the other side": (
+        BOTH,
+        "int t; if (n > 5) t = 3; else y[1] = t;",
+    ),
+    "a struct": (
+        BOTH,
+        "struct s { float a; float b; };\n"
+        + SIGNATURE + " { struct s t; if (t.b == 77) y[0] = t.a; t.b = 77; }",
+    ),
+    "an array in a struct": (
+        BOTH,
+        "struct s { float a[64]; };\n"
+        + SIGNATURE + " { struct s t; if (t.a[3] == 77) y[0] = t.a[4]; t.a[3] = 77; }",
+    ),
+    "a shared struct": (
+        BOTH,
+        "struct s { float a; float b; };\n"
+        + SIGNATURE + " { L struct s t; if (t.b == 77) y[0] = t.a; t.b = 77; }",
+    ),
+    "a vector": (
+        BOTH,
+        "float4 t; if (t.y == 77) y[0] = 1; t.y = 77;",
+    ),
+    "a name for a type": (
+        BOTH,
+        "typedef float real;\n"
+        + SIGNATURE + " { real t; if (t == 77) y[0] = 1; t = 77; }",
+    ),
+    "a table of structs": (
+        BOTH,
+        "struct s { float a; };\n"
+        + SIGNATURE + " { struct s t[64]; if (t[3].a == 77) y[0] = 1; t[3].a = 77; }",
+    ),
+    "a table of vectors": (
+        BOTH,
+        "float4 t[64]; if (t[3].x == 77) y[0] = t[5].y; t[3].x = 77;",
+    ),
+    "by its address": (
+        BOTH,
+        "int t; int *p = &t; if (*p == 77) y[0] = 0; *p = 77;",
+    ),
+    "by its address, in a function": (
+        BOTH,
+        "DEVICE int get(int *p) { return *p; }\n"
+        + SIGNATURE + " { int t; if (get(&t) == 77) y[0] = 0; t = 77; }",
+    ),
+    "by itself": (
+        BOTH,
+        "int t = t; if (t == 77) y[0] = 0;",
+    ),
 }  # fmt: skip
 
 HONEST = {
@@ -668,6 +735,58 @@ HONEST = {
         "struct words { unsigned w[4]; };\n"
         "__device__ words apart(uint4 v) { words r; r.w[0] = v.x; r.w[3] = v.w; return r; }\n"
         + SIGNATURE + " { words r = apart(*(const uint4 *)x); y[0] = r.w[3]; }",
+    ),
+    "written on both sides": (
+        BOTH,
+        "int t; if (n > 5) t = 3; else t = 4; y[0] = t;",
+    ),
+    "written in every case": (
+        BOTH,
+        "int t; switch (n & 1) { case 0: t = 5; break; default: t = 6; } y[0] = t;",
+    ),
+    "written and read under one condition": (
+        BOTH,
+        "float t; int ok = n > 5; if (ok) t = x[0]; SYNC; if (ok) y[0] = t;",
+    ),
+    "written in a first turn": (
+        BOTH,
+        "float t; for (int i = 0; i < n; i++) { if (i == 0) t = x[0]; else t += x[i]; } y[0] = t;",
+    ),
+    "a vector, part by part": (
+        BOTH,
+        "float4 t; t.x = x[0]; t.y = x[1]; t.z = x[2]; t.w = x[3]; y[0] = t.x + t.w;",
+    ),
+    "a struct that a function fills": (
+        BOTH,
+        "struct s { float a; float b; };\n"
+        "DEVICE void set(struct s *p) { p->a = 1; p->b = 2; }\n"
+        + SIGNATURE + " { struct s t; set(&t); y[0] = t.a + t.b; }",
+    ),
+    "a union's other member": (
+        CUDA,
+        "union u { float4 v; float f[4]; };\n"
+        + SIGNATURE + " { u t; t.v = ((const float4 *)x)[0]; y[0] = t.f[0]; }",
+    ),
+    "members with values of their own": (
+        CUDA,
+        "struct s { float a = 0; float b = 1; };\n"
+        + SIGNATURE + " { s t; y[0] = t.a + t.b; }",
+    ),
+    "a helper that fills on both sides": (
+        BOTH,
+        "DEVICE float fill(const G float *p, float *to) { to[0] = p[0]; return to[0]; }\n"
+        + SIGNATURE + " { float v[2]; if (n > 3) { fill(x, v); y[0] = v[0]; } else { fill(x, v); y[1] = v[0]; } }",
+    ),
+    "a reference that is filled on both sides": (
+        CUDA,
+        "__device__ void load(float4 &v, const float4 *p) { v = *p; }\n"
+        + SIGNATURE + " { float4 v[4]; const float4 *p = (const float4 *)x; if (n > 9) { load(v[1], p); y[0] = v[1].x; }"
+        " else { load(v[1], p); y[1] = v[1].y; } }",
+    ),
+    "a template whose arguments are in parentheses": (
+        CUDA,
+        "template <int N, int M> __device__ void load(float4 (&v)[4], const float4 *p) { v[N] = p[M]; }\n"
+        + SIGNATURE + " { float4 v[4]; load<(1 > 0) ? 1 : 0, (2)>(v, (const float4 *)x); y[0] = v[1].x; }",
     ),
 }  # fmt: skip
 

@@ -39,6 +39,7 @@ SAME = re.compile(
     r"as_\w+|to_(?:global|local|private)|__cvta_\w+|__builtin_(?:assume_aligned|expect|bit_cast)|move|forward"
     r"|addressof|convert_u?long\w*"
 )
+READ_APART = ("binary_expression", "comma_expression", "conditional_expression")
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">=", "<=>"})
 _ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
 _LEAVES = listed(
@@ -72,10 +73,15 @@ class FlowExpressions(FlowMemory):
     def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue: ...
 
     @abstractmethod
+    def _template_call(self, node: Node) -> FlowValue | None: ...
+
+    @abstractmethod
     def _run_lambda(self, key: str, arguments: Sequence[Node]) -> FlowValue: ...
 
     def value(self, node: Node) -> FlowValue:
         kind = node.type
+        if kind in READ_APART and not self.is_c and (called := self._template_call(node)) is not None:
+            return called
         handler = self.handlers.get(kind)
         if handler is not None:
             return handler(node)
@@ -245,22 +251,24 @@ class FlowExpressions(FlowMemory):
         self._null_test(held, refusal)
         return PLAIN
 
-    def _maybe(self, node: Node, *fields: str) -> FlowValue:
-        """What need not happen."""
+    def _either(self, parts: Sequence[Node]) -> list[FlowValue]:
+        """One of them happens: what the others would write is not there for it."""
+        unset, written, values = self.unset, self.written, list[FlowValue]()
+        still, more = set(unset), set(written)
         self.control.append(None)
-        found = PLAIN
-        for name in fields:
-            value = self._field(node, name)
-            found = value if found is PLAIN else found if value is PLAIN else join(found, value)
+        for part in parts:
+            self.unset, self.written = set(unset), set(written)
+            values.append(self.value(part))
+            still, more = still & self.unset, more | self.written
         self.control.pop()
-        return found
+        self.unset, self.written = still, more
+        return values
 
     def _on_conditional_expression(self, node: Node) -> FlowValue:
         self._condition(node.child_by_field_name("condition"))
         sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
-        self.control.append(None)
-        values = [(side, self.value(side)) for side in sides if side is not None]
-        self.control.pop()
+        either = [side for side in sides if side is not None]
+        values = list(zip(either, self._either(either), strict=True))
         if self.is_c and any(value.arrays for _, value in values):
             for side, value in values:
                 if not value.arrays and not is_null(side):
@@ -281,7 +289,6 @@ class FlowExpressions(FlowMemory):
         found = PLAIN
         for place in self._places(argument):
             if isinstance(place, str):
-                self.unset.discard(place)
                 name, holds = place.partition("@")[0], content_of(self._kind(place))
                 self.arrays.setdefault(place, FlowArray(name, "variable", holds=holds))
                 base = place.rpartition(".")[0]  # whose other members are a step away

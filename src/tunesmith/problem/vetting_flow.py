@@ -16,7 +16,7 @@ from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 from tunesmith.problem.device_words import DeviceWords, HandedArrays, UserWords
 from tunesmith.problem.vetting_asm import AsmFlow
-from tunesmith.problem.vetting_expressions import SAME
+from tunesmith.problem.vetting_expressions import READ_APART, SAME
 from tunesmith.problem.vetting_memory import Place
 from tunesmith.problem.vetting_statements import FlowStatements
 from tunesmith.problem.vetting_unit import (
@@ -80,7 +80,7 @@ class AddressFlow(FlowStatements):
 
     def begin(self) -> None:
         super().begin()
-        self.known: dict[object, FlowValue] = {}
+        self.known: dict[object, tuple[FlowValue, set[str], frozenset[str]]] = {}  # and what it writes
         self.active: list[object] = []
 
     def judge(self) -> None:
@@ -234,6 +234,33 @@ class AddressFlow(FlowStatements):
                 )
         return self._built_in(name, arguments, node, owner is not None)
 
+    def _template_call(self, node: Node) -> FlowValue | None:
+        """Of `f<(A), 1>(x)`, which the grammar takes for comparisons."""
+        first = node
+        while first.type in READ_APART:
+            first = first.named_children[0]
+        name = text_of(first)
+        if first.type != "identifier" or name not in self.functions or self.lookup(name) is not None:
+            return None
+        parts: list[Node] = []
+        pending = [node]
+        while pending:
+            part = pending.pop()
+            if part.type in READ_APART:
+                pending += reversed(part.named_children)
+            else:
+                parts.append(part)
+        given = [one for one in parts if one.type == "parenthesized_expression" and _follows(one, ">")]
+        if not given:
+            return None
+        if any(self.value(one).arrays for one in parts if one not in (first, given[0])):
+            raise self.refuse(node, "is more than a call; write the call as a statement")
+        inside, arguments = given[0].named_children[0], list["Node"]()
+        while inside.type == "comma_expression":
+            arguments.append(inside.named_children[-1])
+            inside = inside.named_children[0]
+        return self._call(name, [inside, *reversed(arguments)])
+
     def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue:
         all_of = self.functions[name]
         fitting = [one for one in all_of if len(parameters_of(one[1])) >= len(arguments)]
@@ -271,7 +298,14 @@ class AddressFlow(FlowStatements):
                 given.append((value, (), None))
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
         if memo in self.known:
-            return self.known[memo]
+            found, written, filled = self.known[memo]
+            self.written |= written
+            self.unset -= filled
+            for value, places, _ in given:
+                self._touch(value)
+                for place in places:
+                    self._touch(place if isinstance(place, FlowValue) else FlowValue(frozenset({place})))
+            return found
         if len(self.active) > _DEEPEST:
             raise self.refuse(node, f"is called more than {_DEEPEST} calls deep; write a loop")
         if memo in self.active:  # calls itself
@@ -282,6 +316,7 @@ class AddressFlow(FlowStatements):
         self.returning = self.layers(node) if self.is_c else ""
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active.append(memo)
+        earlier_unset, earlier = frozenset(self.unset), frozenset(self.written)
         for one in (
             syntax_nodes(captures) if (captures := node.child_by_field_name("captures")) is not None else ()
         ):
@@ -302,14 +337,14 @@ class AddressFlow(FlowStatements):
         found = join_all(self.returned)
         self.active.pop()
         self.place, self.scopes, self.returned, self.context, self.returning = before
-        self.known[memo] = found
+        self.known[memo] = (found, self.written - earlier, earlier_unset - self.unset)
         if memo in self.asked and self.results.get(memo, PLAIN) != found:
             self.results[memo], self.is_stale = join(self.results.get(memo, PLAIN), found), True
         return found
 
     def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> FlowValue:
         first = _WRITE_FIRST.fullmatch(name)
-        for one in arguments:
+        for one in arguments if not self.is_c else ():
             if one.type == "identifier" and (key := self.lookup(text_of(one))) is not None:
                 self.unset.discard(key)
         if name == "atomic_ref" and arguments:
@@ -330,6 +365,8 @@ class AddressFlow(FlowStatements):
         last, whole = _WRITE_LAST.fullmatch(name), _WRITE_ALL.fullmatch(name)
         is_known = self.words.calls(name) and not is_method
         if not (first or last or whole or _ACCESS.fullmatch(name)) and is_known:
+            for value in places:
+                self._touch(value)
             return join_all(values).mixed(PLAIN) if places else LOW
         if name == "printf":
             raise self.refuse(node, f"tells the address of {self._names(places[0].arrays)}")
@@ -381,3 +418,7 @@ def _is_reference(parameter: Node) -> bool:
     """One to an array is a pointer to its first element."""
     kinds = declarator_kinds(parameter.child_by_field_name("declarator"))
     return "reference_declarator" in kinds and "array_declarator" not in kinds
+
+
+def _follows(node: Node, sign: str) -> bool:
+    return node.prev_sibling is not None and node.prev_sibling.type == sign

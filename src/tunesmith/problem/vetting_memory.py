@@ -85,15 +85,15 @@ class FlowMemory(FlowUnit):
         if isinstance(place, FlowValue):
             return self._access(place, node)
         self.read.add(place)
-        if place in self.unset:
-            self._unwritten(frozenset({place}), node, place.partition("@")[0])
         found = self.held.get(place)
         base, dot, member = place.rpartition(".")
+        root = place.partition(".")[0]
         if found is None and dot:
             layers = self.fields.get(member, "")
             is_known = base.partition(".")[0] in self.depths or not base
             if layers.startswith("[") or (is_known and self.is_array_member(self._type_at(base), member)):
-                self.arrays.setdefault(place, FlowArray(member, "private", holds=content_of(layers)))
+                lacks, holds = root in self.unset, content_of(layers)
+                self.arrays.setdefault(place, FlowArray(member, "private", False, lacks, holds))
                 sources = (base, f".{member}", f"*.{member}")  # what was kept in it elsewhere
                 held = join_all([self.held[key] for key in sources if key in self.held])
                 if not held.is_plain:
@@ -101,6 +101,8 @@ class FlowMemory(FlowUnit):
                 return FlowValue(frozenset({place}), dims=max(layers.count("["), 1))
             whole = self.held.get(base)
             found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
+        if root in self.unset:
+            self._unwritten(frozenset({root}), node, root.partition("@")[0])
         return found if found is not None else PLAIN
 
     def _store(self, place: Place, value: FlowValue, node: Node) -> None:
@@ -110,7 +112,8 @@ class FlowMemory(FlowUnit):
         if self.is_c and value.shift is not None:
             what = f"keeps bits of the address of {self._names(value.arrays)}"
             raise self.refuse(node, f"{what}; {_ALIGNMENT}", "pointer")
-        self.unset.discard(place)
+        self.unset.discard(place.partition(".")[0])
+        self.written.add(place)
         is_weak = len(self.control) > self.depths.get(place, -1)
         self._hold(place, value, is_weak)
         base, dot, member = place.rpartition(".")
@@ -156,8 +159,15 @@ class FlowMemory(FlowUnit):
         self._check_pointer(pointer, node)
         arrays = pointer.arrays - {NOTHING, NUMBER}
         empty = {key for key in arrays if key in self.arrays and self.arrays[key].lacks_write}
-        if empty and empty == arrays and not empty & self.written:
+        if (
+            empty
+            and empty == arrays
+            and not {*empty, *(key.rpartition(".")[0] for key in empty)} & self.written
+        ):
             self._unwritten(frozenset(empty), node, self._names(frozenset(empty)))
+        unset = {key.partition(".")[0] for key in arrays}
+        if unset and unset <= self.unset:
+            self._unwritten(frozenset(unset), node, self._names(arrays))
         values = [self.held[key] for array in arrays if (key := f"*{array}") in self.held]
         self.read |= {f"*{array}" for array in arrays}
         variables = [
@@ -184,7 +194,7 @@ class FlowMemory(FlowUnit):
                 allowed = "a template writes only what the problem file calls output, inout or workspace"
                 raise self.refuse(node, f"writes {array.name}, which is an input: {allowed}", "write")
             self.written.add(key)
-            self.unset.discard(key)
+            self.unset.discard(key.partition(".")[0])
             if not value.is_plain:
                 if array.space in ("argument", "shared"):
                     what = (
@@ -231,7 +241,7 @@ class FlowMemory(FlowUnit):
     def _touch(self, value: FlowValue) -> None:
         """Somebody may have written there."""
         self.written |= value.arrays
-        self.unset -= value.arrays
+        self.unset -= {key.partition(".")[0] for key in value.arrays}
 
 
 def is_null(node: Node) -> bool:

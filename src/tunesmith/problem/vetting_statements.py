@@ -9,7 +9,6 @@ from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.vetting_expressions import FlowExpressions
 from tunesmith.problem.vetting_unit import (
-    SIMPLE,
     Layers,
     content_of,
     declarator_kinds,
@@ -29,6 +28,7 @@ class FlowStatements(FlowExpressions):
         super().begin()
         self.returned: list[FlowValue] = []
         self.returning: Layers = ""
+        self.cases: list[tuple[set[str], set[str], set[str], set[str]]] = []
 
     def _on_compound_literal_expression(self, node: Node) -> FlowValue:
         layers, value = self.layers(node), node.child_by_field_name("value")
@@ -75,7 +75,8 @@ class FlowStatements(FlowExpressions):
     def _on_if_statement(self, node: Node) -> FlowValue:
         self.scopes.append({})
         self._condition(node.child_by_field_name("condition"))
-        self._maybe(node, "consequence", "alternative")
+        sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
+        self._either([side for side in sides if side is not None])
         self.scopes.pop()
         return PLAIN
 
@@ -84,8 +85,28 @@ class FlowStatements(FlowExpressions):
         value = self._field(node, "condition")
         if value.arrays:
             raise self.refuse(node, f"decides by the address of {self._names(value.arrays)}")
-        self._maybe(node, "body")
+        unset, written = set(self.unset), set(self.written)
+        self.cases.append((unset, written, unset, written))
+        if (body := node.child_by_field_name("body")) is not None:
+            self._either([body])
+        *_, unset, written = self.cases.pop()
+        self.unset, self.written = self.unset & unset, self.written | written
         self.scopes.pop()
+        return PLAIN
+
+    def _on_case_statement(self, node: Node) -> FlowValue:
+        """Begins with what was there before all of them, and what the one before leaves where it goes on."""
+        before = node.prev_named_sibling
+        start, more, unset, written = self.cases[-1]
+        unset, written = unset & self.unset, written | self.written
+        self.cases[-1] = (start, more, unset, written)
+        ends = before.named_children[-1].type if before is not None and before.named_children else ""
+        if ends in ("break_statement", "return_statement", "continue_statement"):
+            self.unset, self.written = set(start), set(more)
+        label = node.child_by_field_name("value")
+        for child in node.named_children:
+            if child != label:
+                self.value(child)
         return PLAIN
 
     def _loop(self, node: Node) -> FlowValue:
@@ -155,15 +176,16 @@ class FlowStatements(FlowExpressions):
                 self._bind(target, node, self.value(value), value)
                 continue
             layers = self.layers(node, target) if self.is_c else ""
-            given = self._initial(value, kind, layers, declarator)
             key = self._declare(text_of(name), target, layers)
             at_file = len(self.scopes) == 1
+            if value is not None and self.is_bare(kind) and not kinds:
+                self.unset.add(key)  # until it has its value
+            given = self._initial(value, kind, layers, declarator)
             dims = len(layers) - len(layers.lstrip("[")) if self.is_c else dimensions(name)
             dims += not self.is_c and text_of(kind) in self.array_types
             if dims or (is_shared and "pointer_declarator" not in kinds):
                 space = "shared" if is_shared else "constant" if at_file else "private"
-                plain = kind is not None and kind.type in SIMPLE
-                lacks = value is None and not at_file and (plain or (is_shared and dims > 0))
+                lacks = value is None and not at_file and (self.is_bare(kind) or (is_shared and dims > 0))
                 is_read = space == "constant"
                 self.arrays[key] = FlowArray(text_of(name), space, is_read, lacks, content_of(layers))
                 if dims:
@@ -180,7 +202,7 @@ class FlowStatements(FlowExpressions):
                 if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
                     self._hold("", given, True)
                 self._members(key, value, kind)
-            elif kind is not None and kind.type in SIMPLE and not kinds and not at_file:
+            elif self.is_bare(kind) and not kinds and not at_file:
                 self.unset.add(key)
         return PLAIN
 

@@ -180,6 +180,22 @@ class FlowUnit:
             return "[" in known
         return member in self.array_members and size_of(record) is None
 
+    def is_bare(self, kind: Node | None) -> bool:
+        """Whether a variable of this type is left as it is found."""
+        if kind is None or kind.type in SIMPLE:
+            return kind is not None
+        record = self.record_of(text_of(kind))
+        if record not in self.records:
+            return size_of(record) is not None
+        inside = self.records[record].named_children
+        return self.is_c or all(
+            one.type == "field_declaration"
+            and one.child_by_field_name("default_value") is None
+            and self.is_bare(one.child_by_field_name("type"))
+            and (record, "") not in self.wide
+            for one in inside
+        )
+
     def refuse(self, node: Node, what: str, rule: Rule = "address") -> Refusal:
         shown = " ".join(self.place.written(node).split())[:60]
         return Refusal(rule, self.place.line(node), f"`{shown}` {what}")
