@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+HandedArrays = frozenset[tuple[str, int, bool]]  # entry, position, and whether no launch may write it
 Rule = Literal[
     "text", "directive", "include", "pragma", "attribute", "name", "call", "declaration", "assembler", "host",
     "state", "clock", "pointer", "wait", "address", "write", "unset",

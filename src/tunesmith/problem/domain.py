@@ -286,14 +286,17 @@ def _fact(node: Node, contract: Contract) -> SizeFact | None:
     return None
 
 
-def read_only_arguments(variant: Variant) -> frozenset[tuple[str, int]]:
-    """Inputs, by the bare name of the entry and the position there, that no launch may write."""
-    inputs = {one.name for one in variant.arguments if one.role == "input" and one.alias is None}
+def handed_arrays(variant: Variant) -> frozenset[tuple[str, int, bool]]:
+    """By the bare name of the entry and the position there, and whether no launch may write it."""
+    inputs = {
+        one.name: one.role == "input" and one.alias is None for one in variant.arguments if one.is_array
+    }
     handed = [
-        ((launch.entry.partition("<")[0].rpartition("::")[2], at), name in inputs)
+        (launch.entry.partition("<")[0].rpartition("::")[2], at, inputs.get(name))
         for launch in variant.launches
         for at, name in enumerate(launch.args)
     ]
-    return frozenset(place for place, is_input in handed if is_input) - {
-        place for place, is_input in handed if not is_input
-    }
+    written = {(entry, at) for entry, at, is_input in handed if not is_input}
+    return frozenset(
+        (entry, at, (entry, at) not in written) for entry, at, is_input in handed if is_input is not None
+    )

@@ -18,8 +18,8 @@ from tunesmith.csource.macros import Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.problem import languages
 from tunesmith.problem.decided import decided, defined_by, directives, placed, user_words, words_of
-from tunesmith.problem.device_words import Refusal, UserWords
-from tunesmith.problem.domain import read_only_arguments
+from tunesmith.problem.device_words import HandedArrays, Refusal, UserWords
+from tunesmith.problem.domain import handed_arrays
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
 from tunesmith.problem.vetting_waits import judge_waits
@@ -35,12 +35,12 @@ def vet(
     language: str,
     headers: Sequence[str] = (),
     overlapping: Sequence[str] = (),
-    read_only: frozenset[tuple[str, int]] = frozenset(),
+    handed: HandedArrays = frozenset(),
 ) -> Refusal | None:
     """Why a source must not be compiled; None where it may. `original` is what it was made from, `headers`
     are the texts of the user's own, `overlapping` the entries that are launched with `pdl = true`,
-    `read_only` arguments, by entry and position, that no launch may write."""
-    found = vetted(source, original, language, tuple(headers), (), tuple(overlapping), read_only=read_only)
+    `handed`: by entry and position, what gets an array, and whether no launch may write it."""
+    found = vetted(source, original, language, tuple(headers), (), tuple(overlapping), handed=handed)
     return found if isinstance(found, Refusal) else None
 
 
@@ -53,7 +53,7 @@ def vetted(
     flags: tuple[str, ...] = (),
     overlapping: tuple[str, ...] = (),
     included: tuple[tuple[str, str], ...] = (),
-    read_only: frozenset[tuple[str, int]] = frozenset(),
+    handed: HandedArrays = frozenset(),
 ) -> str | Refusal:
     """What may be compiled: the text with its macros expanded and its conditions decided, as it was judged; a
     text that came so, as it came. `included`: the headers, as included -> text."""
@@ -67,7 +67,7 @@ def vetted(
         if not languages.named(language).is_c_family:
             return text
         kept = tuple(t for t in tokens if t.kind != "directive" or first_word(t.text)[0] == "pragma")
-        judge_unit(UnitWords.of(kept, read_only), words, user, language)
+        judge_unit(UnitWords.of(kept, handed), words, user, language)
         _judge_expanded(tokens, user, flags)
         if overlapping:
             judge_waits(kept, overlapping)
@@ -135,8 +135,8 @@ def variant_fault(variant: Variant, capability: int) -> str:
         return variant.refused
     original, *headers = variant.made_from
     overlapping = () if 0 < capability < _OVERLAPPING else variant.overlapping
-    read_only = read_only_arguments(variant)
-    about = (tuple(headers), variant.flags, overlapping, variant.headers, read_only)
+    handed = handed_arrays(variant)
+    about = (tuple(headers), variant.flags, overlapping, variant.headers, handed)
     found = vetted(variant.source, original, variant.language, *about)
     if isinstance(found, Refusal):
         return str(found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import text_of
-from tunesmith.problem.device_words import DeviceWords, Refusal, Rule, UserWords
+from tunesmith.problem.device_words import DeviceWords, Refusal, Rule, UserWords, listed
 from tunesmith.problem.vetting_memory import NULL_CONSTANT, FlowMemory, Place, is_null
 from tunesmith.problem.vetting_unit import (
     CASTS,
@@ -39,42 +39,16 @@ SAME = re.compile(
     r"as_\w+|to_(?:global|local|private)|__cvta_\w+|__builtin_(?:assume_aligned|expect|bit_cast)|move|forward"
     r"|addressof|convert_u?long\w*"
 )
+READ_APART = ("binary_expression", "comma_expression", "conditional_expression")
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">=", "<=>"})
 _ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
-_LEAVES = frozenset(
-    [
-        "number_literal",
-        "string_literal",
-        "char_literal",
-        "concatenated_string",
-        "type_descriptor",
-        "primitive_type",
-        "this",
-        "null",
-        "true",
-        "false",
-        "comment",
-        "sizeof_expression",
-        "template_argument_list",
-        "sized_type_specifier",
-        "alignof_expression",
-        "attribute_declaration",
-        "qualified_identifier",
-        "template_function",
-        "struct_specifier",
-        "class_specifier",
-        "union_specifier",
-        "enum_specifier",
-        "function_definition",
-        "template_declaration",
-        "type_definition",
-        "alias_declaration",
-        "break_statement",
-        "using_declaration",
-        "static_assert_declaration",
-        "type_qualifier",
-        "storage_class_specifier",
-    ]
+_LEAVES = listed(
+    "number_literal string_literal char_literal concatenated_string type_descriptor primitive_type this "
+    "null true false comment sizeof_expression template_argument_list sized_type_specifier "
+    "alignof_expression attribute_declaration qualified_identifier template_function struct_specifier "
+    "class_specifier union_specifier enum_specifier function_definition template_declaration "
+    "type_definition alias_declaration break_statement using_declaration static_assert_declaration "
+    "type_qualifier storage_class_specifier"
 )
 
 
@@ -99,10 +73,15 @@ class FlowExpressions(FlowMemory):
     def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue: ...
 
     @abstractmethod
+    def _template_call(self, node: Node) -> FlowValue | None: ...
+
+    @abstractmethod
     def _run_lambda(self, key: str, arguments: Sequence[Node]) -> FlowValue: ...
 
     def value(self, node: Node) -> FlowValue:
         kind = node.type
+        if kind in READ_APART and not self.is_c and (called := self._template_call(node)) is not None:
+            return called
         handler = self.handlers.get(kind)
         if handler is not None:
             return handler(node)
@@ -143,7 +122,8 @@ class FlowExpressions(FlowMemory):
         name = node.text.decode("utf-8", "replace")
         key = self.lookup(name)
         if key is None:
-            return self._load(f".{name}", node) if f".{name}" in self.held else PLAIN
+            is_member = f".{name}" in self.held or name in self.array_members | self.pointer_members
+            return self._load(f".{name}", node) if is_member else PLAIN
         if key in self.lambdas:
             self._run_lambda(key, ())
             return PLAIN
@@ -187,8 +167,9 @@ class FlowExpressions(FlowMemory):
         if operator in ("!", "not"):
             self._condition(argument)
             return PLAIN
-        value = self.value(argument) if argument is not None else PLAIN
-        return value if value.is_plain or operator == "+" else value.mixed(PLAIN)
+        if argument is None or (value := self.value(argument)).is_plain:
+            return PLAIN if argument is None else value
+        return self._overloaded(operator, value if operator == "+" else value.mixed(PLAIN), argument)
 
     def _on_binary_expression(self, node: Node) -> FlowValue:
         chain: list[Node] = []  # a sum of many is deep on its left
@@ -215,11 +196,16 @@ class FlowExpressions(FlowMemory):
         other = self.value(right)
         if one is PLAIN and other is PLAIN:
             return PLAIN
-        if (own := f"operator {sign}") in self.functions:
-            self._call(own, (left, right))
         if sign in _COMPARISONS:
-            return self._compared(node, left, right, one, other, sign)
-        return self._combined(sign, one, other, node, left, right)
+            found = self._compared(node, left, right, one, other, sign)
+        else:
+            found = self._combined(sign, one, other, node, left, right)
+        return self._overloaded(sign, found, left, right)
+
+    def _overloaded(self, sign: str, found: FlowValue, *operands: Node) -> FlowValue:
+        """Or what an operator of the unit's own gives."""
+        own = f"operator{sign}"
+        return join_all([found, self._call(own, operands)]) if own in self.functions else found
 
     def _combined(
         self, sign: str, one: FlowValue, other: FlowValue, node: Node, left: Node, right: Node
@@ -265,22 +251,24 @@ class FlowExpressions(FlowMemory):
         self._null_test(held, refusal)
         return PLAIN
 
-    def _maybe(self, node: Node, *fields: str) -> FlowValue:
-        """What need not happen."""
+    def _either(self, parts: Sequence[Node]) -> list[FlowValue]:
+        """One of them happens: what the others would write is not there for it."""
+        unset, written, values = self.unset, self.written, list[FlowValue]()
+        still, more = set(unset), set(written)
         self.control.append(None)
-        found = PLAIN
-        for name in fields:
-            value = self._field(node, name)
-            found = value if found is PLAIN else found if value is PLAIN else join(found, value)
+        for part in parts:
+            self.unset, self.written = set(unset), set(written)
+            values.append(self.value(part))
+            still, more = still & self.unset, more | self.written
         self.control.pop()
-        return found
+        self.unset, self.written = still, more
+        return values
 
     def _on_conditional_expression(self, node: Node) -> FlowValue:
         self._condition(node.child_by_field_name("condition"))
         sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
-        self.control.append(None)
-        values = [(side, self.value(side)) for side in sides if side is not None]
-        self.control.pop()
+        either = [side for side in sides if side is not None]
+        values = list(zip(either, self._either(either), strict=True))
         if self.is_c and any(value.arrays for _, value in values):
             for side, value in values:
                 if not value.arrays and not is_null(side):
@@ -292,17 +280,21 @@ class FlowExpressions(FlowMemory):
         if argument is None:
             return PLAIN
         if node.children[0].type == "*":
-            return self._pointed(self.value(argument), argument, node)
+            pointer = self.value(argument)
+            found = self._pointed(pointer, argument, node)
+            return self._overloaded("*", found, argument) if pointer.arrays else found
         return self._address(argument)
 
     def _address(self, argument: Node) -> FlowValue:
         found = PLAIN
         for place in self._places(argument):
             if isinstance(place, str):
-                self.unset.discard(place)
                 name, holds = place.partition("@")[0], content_of(self._kind(place))
                 self.arrays.setdefault(place, FlowArray(name, "variable", holds=holds))
-                place = FlowValue(frozenset({place}))
+                base = place.rpartition(".")[0]  # whose other members are a step away
+                if base and not self.is_c:
+                    self.arrays.setdefault(base, FlowArray(name, "variable"))
+                place = FlowValue(frozenset({place, base} if base and not self.is_c else {place}))
             found = place if found is PLAIN else join(found, place)
         return found
 
@@ -317,15 +309,15 @@ class FlowExpressions(FlowMemory):
 
     def _on_subscript_expression(self, node: Node) -> FlowValue:
         pointer, base = self._indexed(node)
-        return self._pointed(pointer, base, node)
+        found = self._pointed(pointer, base, node)
+        indices = node.child_by_field_name("index") or node.child_by_field_name("indices")
+        return self._overloaded("[]", found, indices) if pointer.arrays and indices else found
 
     def _indexed(self, node: Node) -> tuple[FlowValue, Node]:
         base = node.child_by_field_name("argument")
         index = node.child_by_field_name("index") or node.child_by_field_name("indices")
         assert base is not None and index is not None
         pointer, by = self.value(base), self.value(index)
-        if pointer.arrays and "operator [ ]" in self.functions:
-            self._call("operator [ ]", (index,))
         if by.arrays and not pointer.arrays:
             pointer, by = by, pointer
         if by.arrays:
@@ -410,14 +402,17 @@ class FlowExpressions(FlowMemory):
             return PLAIN
         value = self.value(right)
         if (declared := array_pointer(left)) is not None:
-            self._store(self._declare(text_of(declared), declared), value, node)
+            is_reference = declared.parent is not None and text_of(declared.parent).startswith("&")
+            places = self._places(right) if is_reference else (value,)
+            at = [self._load(one, node) if isinstance(one, str) else one for one in places]
+            self._store(self._declare(text_of(declared), declared), join_all(at), node)
             return value
         if sign != "=":
             if self.is_c and value.arrays:
                 raise self.refuse(node, "makes a number of a pointer", "pointer")
             value = self._combined(sign[:-1], self.value(left), value, node, left, right)
         self._assign(left, value, node, right)
-        return value
+        return self._overloaded(sign, value, left, right)
 
     def _kind(self, place: Place, left: Node | None = None) -> Layers:
         """Of what is kept there."""
@@ -447,4 +442,4 @@ class FlowExpressions(FlowMemory):
         if value.arrays:
             value = value.stepped(PLAIN)
         self._assign(argument, value, node)
-        return value
+        return self._overloaded(text_of(node.child_by_field_name("operator")), value, argument)

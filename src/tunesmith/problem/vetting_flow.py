@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
-from tunesmith.problem.device_words import DeviceWords, UserWords
+from tunesmith.problem.device_words import DeviceWords, HandedArrays, UserWords
 from tunesmith.problem.vetting_asm import AsmFlow
-from tunesmith.problem.vetting_expressions import SAME
+from tunesmith.problem.vetting_expressions import READ_APART, SAME
 from tunesmith.problem.vetting_memory import Place
 from tunesmith.problem.vetting_statements import FlowStatements
 from tunesmith.problem.vetting_unit import (
@@ -60,19 +60,18 @@ _LAMBDA = "lambda"
 
 
 class AddressFlow(FlowStatements):
-    """Of a unit. `kernels` are its entries; `reads` the arguments, by entry and position, that the problem
-    does not say are written."""
+    """Of a unit. `kernels` are its entries; `handed` their arguments that get an array."""
 
     def __init__(
         self,
         parts: Sequence[tuple[GrammarText, Node]],
         kernels: frozenset[str],
-        reads: frozenset[tuple[str, int]],
+        handed: HandedArrays,
         words: DeviceWords,
         user: UserWords,
         is_c: bool,
     ) -> None:
-        self.kernels, self.reads = kernels, reads
+        self.kernels, self.handed = kernels, handed
         self.called: set[int] = set()
         self.contexts: dict[object, int] = {}
         self.results: dict[object, FlowValue] = {}  # of functions that call themselves
@@ -81,7 +80,7 @@ class AddressFlow(FlowStatements):
 
     def begin(self) -> None:
         super().begin()
-        self.known: dict[object, FlowValue] = {}
+        self.known: dict[object, tuple[FlowValue, set[str], frozenset[str]]] = {}  # and what it writes
         self.active: list[object] = []
 
     def judge(self) -> None:
@@ -101,6 +100,12 @@ class AddressFlow(FlowStatements):
                         self.value(one)
             self.place = part
             self._entry(name, node)
+            for own, all_of in () if self.is_c else self.functions.items():
+                if (
+                    own in self.members or own[:1] in ("", "~") or own.startswith("operator")
+                ):  # nobody names it
+                    for each in all_of:
+                        self._inlined(*each, (), self.scopes[:1])
             if not self.is_stale:
                 break
         else:
@@ -122,14 +127,17 @@ class AddressFlow(FlowStatements):
                 raise self.refuse(one, what, "pointer")
             kinds = declarator_kinds(declarator)
             qualifiers = qualifiers_of(self.place, one)
+            gets = bool({(name, at, True), (name, at, False)} & self.handed)
             if layers[:1] == "s":
                 inner = f"*{key}"
                 self.arrays[inner] = FlowArray(f"{found}[]", "argument" if is_kernel else "unknown")
                 self._hold(key, FlowValue(frozenset({inner})), False)
-            elif layers or (not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node))):
+            elif layers or (
+                not self.is_c and (kinds & _POINTERS or self._is_pointer(one, found, node, gets))
+            ):
                 is_shared = "_Noreturn" in qualifiers
                 space = "unknown" if not is_kernel else "shared" if is_shared else "argument"
-                is_read = bool({"const", "noreturn"} & qualifiers) or (name, at) in self.reads
+                is_read = bool({"const", "noreturn"} & qualifiers) or (name, at, True) in self.handed
                 place, holds = f"{key}[]" if self.is_c else key, content_of(layers[1:])
                 is_read, lacks = is_kernel and is_read, is_kernel and is_shared
                 self.arrays[place] = FlowArray(found, space, is_read, lacks, holds)
@@ -139,6 +147,8 @@ class AddressFlow(FlowStatements):
                     self.arrays[inner] = FlowArray(f"{found}[]", space, False)
                     self._hold(inner, FlowValue(frozenset({inner})), False)
             else:
+                if is_kernel and gets:
+                    raise self.refuse(one, "takes the address of an array for a value; declare a pointer")
                 for member in self.members.get(text_of(one.child_by_field_name("type")), ()):
                     if member in self.pointer_members:
                         inner = f"{key}.{member}"
@@ -150,12 +160,12 @@ class AddressFlow(FlowStatements):
         self._body(node)
         self.scopes.pop()
 
-    def _is_pointer(self, parameter: Node, name: str, function: Node) -> bool:
+    def _is_pointer(self, parameter: Node, name: str, function: Node, gets_array: bool) -> bool:
         """By a name for the type, or where a template leaves it open by its use."""
         kind = text_of(parameter.child_by_field_name("type"))
         if kind not in self.open_types or kind in self.pointer_types:
             return kind in self.pointer_types
-        return any(
+        return gets_array or any(
             text_of(one.child_by_field_name("argument")) == name
             for one in syntax_nodes(function)
             if one.type in ("subscript_expression", "pointer_expression") and one.children[0].type != "&"
@@ -199,6 +209,8 @@ class AddressFlow(FlowStatements):
         owner = called.child_by_field_name("argument") if called.type == "field_expression" else None
         holder = self.value(owner) if owner is not None and owner.type != "this" else PLAIN
         if name in self.functions:
+            if holder.arrays and not self.is_c:
+                self._hold("", holder, True)
             found = self._call(name, arguments)
             return (
                 found
@@ -214,13 +226,40 @@ class AddressFlow(FlowStatements):
             "template_method",
         ):
             is_own = called.type != "identifier" or name in self.numbers or self.lookup(name) is not None
-            if is_own and "operator ( )" in self.functions:
-                return self._call("operator ( )", arguments)
+            if is_own and "operator()" in self.functions:
+                return self._call("operator()", arguments)
             if is_own and any(self.value(one).arrays for one in arguments):
                 raise self.refuse(
                     node, "hands a pointer to what cannot be followed; call a function by its name"
                 )
         return self._built_in(name, arguments, node, owner is not None)
+
+    def _template_call(self, node: Node) -> FlowValue | None:
+        """Of `f<(A), 1>(x)`, which the grammar takes for comparisons."""
+        first = node
+        while first.type in READ_APART:
+            first = first.named_children[0]
+        name = text_of(first)
+        if first.type != "identifier" or name not in self.functions or self.lookup(name) is not None:
+            return None
+        parts: list[Node] = []
+        pending = [node]
+        while pending:
+            part = pending.pop()
+            if part.type in READ_APART:
+                pending += reversed(part.named_children)
+            else:
+                parts.append(part)
+        given = [one for one in parts if one.type == "parenthesized_expression" and _follows(one, ">")]
+        if not given:
+            return None
+        if any(self.value(one).arrays for one in parts if one not in (first, given[0])):
+            raise self.refuse(node, "is more than a call; write the call as a statement")
+        inside, arguments = given[0].named_children[0], list["Node"]()
+        while inside.type == "comma_expression":
+            arguments.append(inside.named_children[-1])
+            inside = inside.named_children[0]
+        return self._call(name, [inside, *reversed(arguments)])
 
     def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue:
         all_of = self.functions[name]
@@ -259,7 +298,14 @@ class AddressFlow(FlowStatements):
                 given.append((value, (), None))
         memo = (node.id, tuple(given), len(self.control) if any(p for _, p, _ in given) else -1)
         if memo in self.known:
-            return self.known[memo]
+            found, written, filled = self.known[memo]
+            self.written |= written
+            self.unset -= filled
+            for value, places, _ in given:
+                self._touch(value)
+                for place in places:
+                    self._touch(place if isinstance(place, FlowValue) else FlowValue(frozenset({place})))
+            return found
         if len(self.active) > _DEEPEST:
             raise self.refuse(node, f"is called more than {_DEEPEST} calls deep; write a loop")
         if memo in self.active:  # calls itself
@@ -270,6 +316,7 @@ class AddressFlow(FlowStatements):
         self.returning = self.layers(node) if self.is_c else ""
         self.context = self.contexts.setdefault(memo, len(self.contexts) + 1)
         self.active.append(memo)
+        earlier_unset, earlier = frozenset(self.unset), frozenset(self.written)
         for one in (
             syntax_nodes(captures) if (captures := node.child_by_field_name("captures")) is not None else ()
         ):
@@ -290,14 +337,14 @@ class AddressFlow(FlowStatements):
         found = join_all(self.returned)
         self.active.pop()
         self.place, self.scopes, self.returned, self.context, self.returning = before
-        self.known[memo] = found
+        self.known[memo] = (found, self.written - earlier, earlier_unset - self.unset)
         if memo in self.asked and self.results.get(memo, PLAIN) != found:
             self.results[memo], self.is_stale = join(self.results.get(memo, PLAIN), found), True
         return found
 
     def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> FlowValue:
         first = _WRITE_FIRST.fullmatch(name)
-        for one in arguments:
+        for one in arguments if not self.is_c else ():
             if one.type == "identifier" and (key := self.lookup(text_of(one))) is not None:
                 self.unset.discard(key)
         if name == "atomic_ref" and arguments:
@@ -318,6 +365,8 @@ class AddressFlow(FlowStatements):
         last, whole = _WRITE_LAST.fullmatch(name), _WRITE_ALL.fullmatch(name)
         is_known = self.words.calls(name) and not is_method
         if not (first or last or whole or _ACCESS.fullmatch(name)) and is_known:
+            for value in places:
+                self._touch(value)
             return join_all(values).mixed(PLAIN) if places else LOW
         if name == "printf":
             raise self.refuse(node, f"tells the address of {self._names(places[0].arrays)}")
@@ -369,3 +418,7 @@ def _is_reference(parameter: Node) -> bool:
     """One to an array is a pointer to its first element."""
     kinds = declarator_kinds(parameter.child_by_field_name("declarator"))
     return "reference_declarator" in kinds and "array_declarator" not in kinds
+
+
+def _follows(node: Node, sign: str) -> bool:
+    return node.prev_sibling is not None and node.prev_sibling.type == sign

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 NULL_CONSTANT = re.compile(r"[()\s]*(?:0|NULL|nullptr)[uUlL]*[)\s]*")
 _ALIGNMENT = "an alignment may be tested, as in `& 15`"
+_DECLARES = ("declaration", "for_range_loop", "lambda_capture_initializer", "compound_literal_expression")
 Place = str | FlowValue  # a variable, or what a pointer points to
 
 
@@ -50,6 +51,7 @@ class FlowMemory(FlowUnit):
         self.constants = {}
         self.aliases: dict[str, tuple[Place, ...]] = {}
         self.depths: dict[str, int] = {}
+        self.types: dict[str, str] = {}
         self.unset: set[str] = set()
         self.written: set[str] = set()
         self.control: list[list[tuple[str, Refusal]] | None] = []  # loops; None: what need not happen
@@ -65,26 +67,42 @@ class FlowMemory(FlowUnit):
         self.kinds[key] = layers
         self.scopes[-1][name] = key
         self.depths[key] = len(self.control)
+        owner: Node | None = node
+        while owner is not None and not owner.type.endswith(_DECLARES):
+            owner = owner.parent
+        self.types[key] = text_of(owner.child_by_field_name("type")) if owner is not None else ""
         return key
+
+    def _type_at(self, place: str) -> str:
+        """Of a variable or a member of one, as far as a declaration says."""
+        root, *members = place.split(".")
+        kind = self.types.get(root, "")
+        for member in members:
+            kind = self.member_types.get((self.record_of(kind), member), "").rstrip("[")
+        return kind
 
     def _load(self, place: Place, node: Node) -> FlowValue:
         if isinstance(place, FlowValue):
             return self._access(place, node)
         self.read.add(place)
-        if place in self.unset:
-            self._unwritten(frozenset({place}), node, place.partition("@")[0])
         found = self.held.get(place)
-        if found is None and "." in place.partition("@")[2]:
-            base, _, member = place.rpartition(".")
+        base, dot, member = place.rpartition(".")
+        root = place.partition(".")[0]
+        if found is None and dot:
             layers = self.fields.get(member, "")
-            if layers.startswith("[") or (member in self.array_members and base in self.depths):
-                self.arrays.setdefault(place, FlowArray(member, "private", holds=content_of(layers)))
-                held = join_all([self.held[key] for key in (base, f".{member}") if key in self.held])
-                if not held.is_plain:  # what was kept in it where the whole was copied from
+            is_known = base.partition(".")[0] in self.depths or not base
+            if layers.startswith("[") or (is_known and self.is_array_member(self._type_at(base), member)):
+                lacks, holds = root in self.unset, content_of(layers)
+                self.arrays.setdefault(place, FlowArray(member, "private", False, lacks, holds))
+                sources = (base, f".{member}", f"*.{member}")  # what was kept in it elsewhere
+                held = join_all([self.held[key] for key in sources if key in self.held])
+                if not held.is_plain:
                     self._hold(f"*{place}", held, True)
                 return FlowValue(frozenset({place}), dims=max(layers.count("["), 1))
             whole = self.held.get(base)
             found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
+        if root in self.unset:
+            self._unwritten(frozenset({root}), node, root.partition("@")[0])
         return found if found is not None else PLAIN
 
     def _store(self, place: Place, value: FlowValue, node: Node) -> None:
@@ -94,18 +112,25 @@ class FlowMemory(FlowUnit):
         if self.is_c and value.shift is not None:
             what = f"keeps bits of the address of {self._names(value.arrays)}"
             raise self.refuse(node, f"{what}; {_ALIGNMENT}", "pointer")
-        self.unset.discard(place)
+        self.unset.discard(place.partition(".")[0])
+        self.written.add(place)
         is_weak = len(self.control) > self.depths.get(place, -1)
         self._hold(place, value, is_weak)
-        if "." in place:
-            base, _, member = place.rpartition(".")
+        base, dot, member = place.rpartition(".")
+        if dot:
             if not value.is_plain:
                 self._hold(f".{member}", value, True)
-            if base and not value.is_plain:
-                self._hold(base, value, True)
+                self._hold_whole(base, value)
             if member in self.union_members:
                 for other in self.union_members:
-                    self._hold(f"{base}.{other}", value, True)
+                    star = "*" if other in self.array_members else ""
+                    self._hold(f"{star}{base}.{other}", value, True)
+
+    def _hold_whole(self, base: str, value: FlowValue) -> None:
+        """A structure holds what its members do."""
+        while base:
+            self._hold(base, value, True)
+            base = base.rpartition(".")[0]
 
     def _hold(self, key: str, value: FlowValue, is_weak: bool) -> None:
         if is_weak:
@@ -134,8 +159,15 @@ class FlowMemory(FlowUnit):
         self._check_pointer(pointer, node)
         arrays = pointer.arrays - {NOTHING, NUMBER}
         empty = {key for key in arrays if key in self.arrays and self.arrays[key].lacks_write}
-        if empty and empty == arrays and not empty & self.written:
+        if (
+            empty
+            and empty == arrays
+            and not {*empty, *(key.rpartition(".")[0] for key in empty)} & self.written
+        ):
             self._unwritten(frozenset(empty), node, self._names(frozenset(empty)))
+        unset = {key.partition(".")[0] for key in arrays}
+        if unset and unset <= self.unset:
+            self._unwritten(frozenset(unset), node, self._names(arrays))
         values = [self.held[key] for array in arrays if (key := f"*{array}") in self.held]
         self.read |= {f"*{array}" for array in arrays}
         variables = [
@@ -162,7 +194,7 @@ class FlowMemory(FlowUnit):
                 allowed = "a template writes only what the problem file calls output, inout or workspace"
                 raise self.refuse(node, f"writes {array.name}, which is an input: {allowed}", "write")
             self.written.add(key)
-            self.unset.discard(key)
+            self.unset.discard(key.partition(".")[0])
             if not value.is_plain:
                 if array.space in ("argument", "shared"):
                     what = (
@@ -170,6 +202,10 @@ class FlowMemory(FlowUnit):
                     )
                     raise self.refuse(node, f"{what}; store values of arrays alone")
                 self._hold(key if array.space == "variable" else f"*{key}", value, True)
+                base, dot, member = key.rpartition(".")
+                if dot:
+                    self._hold(f"*.{member}", value, True)
+                    self._hold_whole(base, value)
 
     def _doubt(self, node: Node, what: str) -> None:
         refusal = self.refuse(node, f"{what}; start from an argument or an array, and index it", "pointer")
@@ -205,7 +241,7 @@ class FlowMemory(FlowUnit):
     def _touch(self, value: FlowValue) -> None:
         """Somebody may have written there."""
         self.written |= value.arrays
-        self.unset -= value.arrays
+        self.unset -= {key.partition(".")[0] for key in value.arrays}
 
 
 def is_null(node: Node) -> bool:

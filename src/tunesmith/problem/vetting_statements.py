@@ -9,7 +9,6 @@ from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.vetting_expressions import FlowExpressions
 from tunesmith.problem.vetting_unit import (
-    SIMPLE,
     Layers,
     content_of,
     declarator_kinds,
@@ -29,6 +28,7 @@ class FlowStatements(FlowExpressions):
         super().begin()
         self.returned: list[FlowValue] = []
         self.returning: Layers = ""
+        self.cases: list[tuple[set[str], set[str], set[str], set[str]]] = []
 
     def _on_compound_literal_expression(self, node: Node) -> FlowValue:
         layers, value = self.layers(node), node.child_by_field_name("value")
@@ -75,7 +75,8 @@ class FlowStatements(FlowExpressions):
     def _on_if_statement(self, node: Node) -> FlowValue:
         self.scopes.append({})
         self._condition(node.child_by_field_name("condition"))
-        self._maybe(node, "consequence", "alternative")
+        sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
+        self._either([side for side in sides if side is not None])
         self.scopes.pop()
         return PLAIN
 
@@ -84,8 +85,28 @@ class FlowStatements(FlowExpressions):
         value = self._field(node, "condition")
         if value.arrays:
             raise self.refuse(node, f"decides by the address of {self._names(value.arrays)}")
-        self._maybe(node, "body")
+        unset, written = set(self.unset), set(self.written)
+        self.cases.append((unset, written, unset, written))
+        if (body := node.child_by_field_name("body")) is not None:
+            self._either([body])
+        *_, unset, written = self.cases.pop()
+        self.unset, self.written = self.unset & unset, self.written | written
         self.scopes.pop()
+        return PLAIN
+
+    def _on_case_statement(self, node: Node) -> FlowValue:
+        """Begins with what was there before all of them, and what the one before leaves where it goes on."""
+        before = node.prev_named_sibling
+        start, more, unset, written = self.cases[-1]
+        unset, written = unset & self.unset, written | self.written
+        self.cases[-1] = (start, more, unset, written)
+        ends = before.named_children[-1].type if before is not None and before.named_children else ""
+        if ends in ("break_statement", "return_statement", "continue_statement"):
+            self.unset, self.written = set(start), set(more)
+        label = node.child_by_field_name("value")
+        for child in node.named_children:
+            if child != label:
+                self.value(child)
         return PLAIN
 
     def _loop(self, node: Node) -> FlowValue:
@@ -95,7 +116,11 @@ class FlowStatements(FlowExpressions):
         later: list[tuple[str, Refusal]] = []
         self.control.append(later)
         if node.type == "for_range_loop":
-            self._bind(node.child_by_field_name("declarator"), node, source)
+            inside = self._access(source, node) if source.arrays else PLAIN
+            own = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
+            declarator = node.child_by_field_name("declarator")
+            element = inside if own else join_all([source, inside])
+            self._bind(declarator, node, element, place=source if source.arrays else None)
         if node.type != "do_statement":
             self._condition(node.child_by_field_name("condition"))
         self._field(node, "body")
@@ -151,14 +176,16 @@ class FlowStatements(FlowExpressions):
                 self._bind(target, node, self.value(value), value)
                 continue
             layers = self.layers(node, target) if self.is_c else ""
-            given = self._initial(value, kind, layers, declarator)
             key = self._declare(text_of(name), target, layers)
             at_file = len(self.scopes) == 1
+            if value is not None and self.is_bare(kind) and not kinds:
+                self.unset.add(key)  # until it has its value
+            given = self._initial(value, kind, layers, declarator)
             dims = len(layers) - len(layers.lstrip("[")) if self.is_c else dimensions(name)
+            dims += not self.is_c and text_of(kind) in self.array_types
             if dims or (is_shared and "pointer_declarator" not in kinds):
                 space = "shared" if is_shared else "constant" if at_file else "private"
-                plain = kind is not None and kind.type in SIMPLE
-                lacks = value is None and not at_file and (plain or (is_shared and dims > 0))
+                lacks = value is None and not at_file and (self.is_bare(kind) or (is_shared and dims > 0))
                 is_read = space == "constant"
                 self.arrays[key] = FlowArray(text_of(name), space, is_read, lacks, content_of(layers))
                 if dims:
@@ -172,8 +199,10 @@ class FlowStatements(FlowExpressions):
                 if is_constant and (number := self.number(value)) is not None:
                     self.constants[key] = number
                 self._store(key, given, node)
+                if not self.is_c and given.arrays and self.record_of(text_of(kind)) in self.members:
+                    self._hold("", given, True)
                 self._members(key, value, kind)
-            elif kind is not None and kind.type in SIMPLE and not kinds and not at_file:
+            elif self.is_bare(kind) and not kinds and not at_file:
                 self.unset.add(key)
         return PLAIN
 
@@ -208,7 +237,7 @@ class FlowStatements(FlowExpressions):
         """Of a list that fills a struct."""
         if value.type == "compound_literal_expression":
             value = value.child_by_field_name("value") or value
-        names = self.members.get(text_of(kind).removeprefix("struct "))
+        names = self.members.get(record := self.record_of(text_of(kind)))
         if value.type == "identifier" and names:
             for name in names:
                 for place in self._places(value):
@@ -216,17 +245,34 @@ class FlowStatements(FlowExpressions):
                         self._store(f"{key}.{name}", self._load(f"{place}.{name}", value), value)
         if value.type != "initializer_list" or not names:
             return
+        if record in self.functions or (record, "") in self.wide:
+            return  # what it holds may be any member's
         for name, one in zip(names, without_comments(value), strict=False):
             if one.type == "initializer_pair":
                 name = text_of(one.child_by_field_name("designator")).lstrip(". ")
-            self._store(f"{key}.{name}", self.value(one), one)
+            elif (record, name) in self.wide and one.type != "initializer_list":
+                break  # braces may be left out
+            if not self.is_array_member(record, name):
+                self._store(f"{key}.{name}", self.value(one), one)
 
-    def _bind(self, target: Node | None, node: Node, value: FlowValue, source: Node | None = None) -> None:
+    def _bind(
+        self,
+        target: Node | None,
+        node: Node,
+        value: FlowValue,
+        source: Node | None = None,
+        place: FlowValue | None = None,
+    ) -> None:
         """A name for something else, or for a copy of it."""
         for name in (n for n in syntax_nodes(target) if n.type == "identifier") if target is not None else ():
             key = self._declare(text_of(name), name)
             places = self._places(source) if source is not None else ()
-            if places:
+            if place is not None and "reference_declarator" in declarator_kinds(target):
+                places = (place,)
+            if places and "array_declarator" in declarator_kinds(target):
+                at = [self._load(one, node) if isinstance(one, str) else one for one in places]
+                self._store(key, join_all(at), node)
+            elif places:
                 self.aliases[key] = places
             else:
                 self._store(key, value, node)

@@ -12,7 +12,7 @@ from tunesmith.csource.nodes import Language
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.syntax import declared_name, syntax_nodes, syntax_tree, text_of
 from tunesmith.csource.types import INTEGERS, is_builtin_type
-from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords, listed
+from tunesmith.problem.device_words import DeviceWords, HandedArrays, Refusal, UserWords, listed
 from tunesmith.problem.vetting_flow import AddressFlow
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def judge_tree(
     functions: frozenset[str],
     words: DeviceWords,
     user: UserWords,
-    reads: frozenset[tuple[str, int]] = frozenset(),
+    handed: HandedArrays = frozenset(),
 ) -> bool:
     """Whether other numbers might be judged otherwise. Raises Refusal."""
     place = grammar_text(tokens, language, known)
@@ -63,7 +63,7 @@ def judge_tree(
     for part, root in parts:
         tree.judge(part, root)
     kernels = frozenset(kernel_names(tokens))
-    flow = AddressFlow(parts, kernels, reads, words, user, tree.is_c)
+    flow = AddressFlow(parts, kernels, handed, words, user, tree.is_c)
     try:
         flow.judge()
     except RecursionError as error:

@@ -34,10 +34,14 @@ class FlowUnit:
         self.functions: dict[str, list[tuple[GrammarText, Node]]] = {}
         self.records: dict[str, Node] = {}
         self.members: dict[str, list[str]] = {}  # of a type, in order
+        self.wide: set[tuple[str, str]] = set()  # members that may take several values of a list
         self.pointer_members: set[str] = set()
         self.array_members: set[str] = set()
         self.union_members: set[str] = set()
         self.pointer_types: set[str] = set()
+        self.array_types: set[str] = set()
+        self.member_types: dict[tuple[str, str], str] = {}  # with [ behind an array's
+        self.other_names: dict[str, str] = {}  # of types
         self.open_types: set[str] = set()  # that a template is given
         self.typedefs: dict[str, Layers] = {}  # of C, as are the next
         self.fields: dict[str, Layers] = {}
@@ -106,16 +110,25 @@ class FlowUnit:
             match node.type:
                 case "function_definition":
                     name = _function_name(node)
+                    if name in ("operator->", "operator->*", "operator,"):
+                        raise self.refuse(node, "cannot be followed; call a function by its name")
                     self.functions.setdefault(name, []).append((self.place, node))
                 case kind if kind in _RECORDS and (body := node.child_by_field_name("body")) is not None:
                     self._record(node, body)
                 case "number_literal" if node.parent and node.parent.type == "template_argument_list":
                     most = max(most, self.number(node) or 0)
                 case "type_definition" | "alias_declaration":
-                    base = text_of(node.child_by_field_name("type"))
+                    named = node.child_by_field_name("type")
+                    base = text_of(named)
+                    if named is not None and named.type in _RECORDS:
+                        named = named.child_by_field_name("name")
                     for declarator in node.children_by_field_name("declarator") or [node]:
+                        name = name_in(node.child_by_field_name("name") or declarator)
                         if "*" in text_of(declarator) or "*" in base or base in self.pointer_types:
-                            self.pointer_types.add(name_in(node.child_by_field_name("name") or declarator))
+                            self.pointer_types.add(name)
+                        if "[" in text_of(declarator) or base in self.array_types:
+                            self.array_types.add(name)
+                        self.other_names |= {name: text_of(named) or name} if name else {}
                 case "type_parameter_declaration" | "optional_type_parameter_declaration":
                     self.open_types |= {text_of(one) for one in node.named_children[:1]}
                 case "goto_statement" if "goto" not in self.user.words:
@@ -136,13 +149,52 @@ class FlowUnit:
             name = outer.child_by_field_name("declarator")
         names = self.members.setdefault(text_of(name), [])
         self.records[text_of(name)] = body
+        if any(one.type == "base_class_clause" for one in node.named_children):
+            self.wide.add((text_of(name), ""))
         for one in body.named_children:
+            kind = text_of(one.child_by_field_name("type"))
             for declarator in one.children_by_field_name("declarator") if "field" in one.type else ():
                 layers, member = layers_of(declarator), name_in(declarator)
                 self.pointer_members |= {member} if "*" in layers else set()
-                self.array_members |= {member} if "[" in layers else set()
+                is_array = "[" in layers or kind in self.array_types
+                self.array_members |= {member} if is_array else set()
+                self.member_types[text_of(name), member] = kind + "[" * is_array
                 self.union_members |= {member} if node.type == "union_specifier" else set()
+                is_one = layers == "" and kind[-1:] not in "1234" and size_of(kind) is not None
+                self.wide |= {(text_of(name), member)} if not is_one and layers[:1] != "*" else set()
                 names.append(member)
+
+    def record_of(self, kind: str) -> str:
+        """The bare name of a type, whatever it is called here."""
+        for _ in range(len(self.other_names) + 1):
+            bare = re.sub(r"\b(?:const|volatile|struct|typename)\b", "", kind).partition("<")[0].strip()
+            kind = self.other_names.get(bare, bare)
+            if kind == bare:
+                break
+        return kind
+
+    def is_array_member(self, kind: str, member: str) -> bool:
+        """Of a type as a declaration names it; one that is not known may be any."""
+        record = self.record_of(kind)
+        if (known := self.member_types.get((record, member))) is not None:
+            return "[" in known
+        return member in self.array_members and size_of(record) is None
+
+    def is_bare(self, kind: Node | None) -> bool:
+        """Whether a variable of this type is left as it is found."""
+        if kind is None or kind.type in SIMPLE:
+            return kind is not None
+        record = self.record_of(text_of(kind))
+        if record not in self.records:
+            return size_of(record) is not None
+        inside = self.records[record].named_children
+        return self.is_c or all(
+            one.type == "field_declaration"
+            and one.child_by_field_name("default_value") is None
+            and self.is_bare(one.child_by_field_name("type"))
+            and (record, "") not in self.wide
+            for one in inside
+        )
 
     def refuse(self, node: Node, what: str, rule: Rule = "address") -> Refusal:
         shown = " ".join(self.place.written(node).split())[:60]
@@ -239,7 +291,8 @@ def _function_name(function: Node) -> str:
     name = declarator.child_by_field_name("declarator") if declarator is not None else None
     while name is not None and name.type in ("qualified_identifier", "template_function"):
         name = name.child_by_field_name("name")
-    return text_of(name)
+    found = text_of(name)
+    return found.replace(" ", "") if found.startswith("operator") else found
 
 
 def _inner(declarator: Node) -> Node | None:
@@ -287,7 +340,8 @@ def called_name(call: Node) -> str:
     """Also of a member, and of a template."""
     node = call.child_by_field_name("function")
     while node is not None and not (node.type.endswith("identifier") and node.type != "qualified_identifier"):
-        node = node.child_by_field_name("field") or node.child_by_field_name("name")
+        inner = node.child_by_field_name("field") or node.child_by_field_name("name")
+        node = node.named_children[0] if inner is None and node.type == "dependent_name" else inner
     return text_of(node)
 
 

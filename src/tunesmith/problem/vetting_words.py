@@ -18,6 +18,7 @@ from tunesmith.problem.device_words import (
     NAMESPACES,
     PTX_TYPES,
     DeviceWords,
+    HandedArrays,
     Refusal,
     UserWords,
     listed,
@@ -57,9 +58,7 @@ class UnitWords:
 
     texts: tuple[str, ...]
     tokens: tuple[Token, ...] = field(compare=False)
-    reads: frozenset[tuple[str, int]] = (
-        frozenset()
-    )  # arguments, by entry and position, that no template writes
+    handed: HandedArrays = frozenset()
 
     @property
     def exact(self) -> UnitWords:
@@ -67,10 +66,10 @@ class UnitWords:
         return replace(self, texts=tuple([token.text for token in self.tokens]))
 
     @classmethod
-    def of(cls, tokens: tuple[Token, ...], reads: frozenset[tuple[str, int]] = frozenset()) -> UnitWords:
+    def of(cls, tokens: tuple[Token, ...], handed: HandedArrays = frozenset()) -> UnitWords:
         before = ["", *(token.text for token in tokens[:-1])]
         pairs = zip(tokens, before, strict=False)  # there may be none
-        return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens, reads)
+        return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens, handed)
 
 
 def _general(token: Token) -> str:
@@ -94,7 +93,7 @@ def _judged(unit: UnitWords, words: DeviceWords, user: UserWords, language: str)
         raise Refusal("text", deep.line, f"brackets are nested more than {MAX_DEPTH} deep")
     if trouble := obstacle(unit.tokens):
         raise Refusal("text", 0, trouble)
-    asks_numbers = _WordJudge(unit.tokens, words, user, language).judge(unit.reads)
+    asks_numbers = _WordJudge(unit.tokens, words, user, language).judge(unit.handed)
     return unit.tokens if asks_numbers else None
 
 
@@ -109,7 +108,7 @@ class _WordJudge(TokenRun):
         self.declared = frozenset() if self.is_c else frozenset(self._declared())
         self.namespaces = NAMESPACES | self.known.namespaces | self._aliases()
 
-    def judge(self, reads: frozenset[tuple[str, int]]) -> bool:
+    def judge(self, handed: HandedArrays) -> bool:
         items = tuple(top_level_items(self.all))
         for item in items:
             if item[0].text in ASSEMBLER:
@@ -135,7 +134,7 @@ class _WordJudge(TokenRun):
         for item in items:
             judge_item(item, self.functions, self.namespaces, self.user, self.is_c)
         asks_numbers = judge_tree(
-            bare, self.language, self.known, self.functions, self.words, self.user, reads
+            bare, self.language, self.known, self.functions, self.words, self.user, handed
         )
         for at, token in enumerate(bare if self.is_c else ()):
             # What the tree may have taken for something else.
