@@ -157,7 +157,7 @@ def facts(run: Path) -> list[tuple[str, Any]]:
             if value.get("digest") and value.get("text") == "":
                 text = (run / "objects" / value["digest"]).read_text()
                 value = {**value, "text": text, "digest": ""}
-            return {k: timeless(v) for k, v in value.items() if k not in ("seconds", "busy")}
+            return {k: timeless(v) for k, v in value.items() if k not in ("seconds", "busy", "waited")}
         if isinstance(value, str):
             return QUOTED.sub(r"\1 #", value)
         return [timeless(v) for v in value] if isinstance(value, list) else value
