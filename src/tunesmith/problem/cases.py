@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.domain import FULL_BYTES, Bools, Domain, Ints, Sizes, array_lengths, domain_of
-from tunesmith.problem.draws import CONSTANT, DISTRIBUTIONS, MIXED, ODD, PLANTED
+from tunesmith.problem.draws import CONSTANT, DISTRIBUTIONS, MIXED, ODD
 from tunesmith.problem.fresh_sizes import fresh_sizes, sizes_with_rows
 from tunesmith.problem.plan import show_sizes
+from tunesmith.problem.planted import PLANTED
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.problem.template import Variant

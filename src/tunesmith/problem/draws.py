@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.planted import PLANTED
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.problem.structures import lay_halves, lay_rows, structures_for
 from tunesmith.text import seed_of
@@ -23,7 +24,6 @@ DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
 # Values that callers may send, and at which an original may be less exact: candidates are held to it there.
 ODD = ("special", "extreme", "rows", "halves")
 MIXED = "rows"  # every structure of the catalogue, where ordinary inputs have the calm ones
-PLANTED = "planted "  # begins the name of those in which numbers are planted; the numbers follow
 
 # Larger arrays repeat one drawn block of about so many elements, each time rolled by another odd step and,
 # where the distribution is symmetric, with every second block negated: no two stretches of memory are alike,

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problem.draws import PLANTED
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.problem.structures import lay_rows, structures_for
 from tunesmith.text import seed_of
 
 Array = NDArray[Any]
+PLANTED = "planted "  # begins the name of those in which numbers are planted; the numbers follow
 _MAX_NUMBERS = 12
 _RUN = 32  # elements of a flat array that make a row
 _BITS_FROM = 1 << 16  # so large a whole number may be meant as a float's bits

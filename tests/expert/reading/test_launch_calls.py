@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tunesmith.csource.syntax import syntax_tree
-from tunesmith.expert.reading.launches import LaunchSite, read_launches
+from tunesmith.expert.reading.headers import LaunchSite
+from tunesmith.expert.reading.launches import read_launches
 
 HEAD = "void host(torch::Tensor x, int n) {\n  int rows = x.size(0);\n  dim3 grid(rows, 2);\n"
 

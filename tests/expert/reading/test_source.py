@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.thoroughness import examples
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.headers import blank_source, elements_of
-from tunesmith.expert.reading.source import KernelParameter, KernelSignature, read_source
+from tunesmith.expert.reading.headers import KernelParameter, KernelSignature, blank_source, elements_of
+from tunesmith.expert.reading.source import read_source
 from tunesmith.problem.languages import language_of
 
 LANGUAGES: tuple[Language, ...] = ("opencl", "cuda", "hip")

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunesmith.csource.nodes import Language
-from tunesmith.expert.reading.headers import elements_of
+from tunesmith.expert.reading.headers import KernelParameter, KernelSignature, elements_of
 from tunesmith.expert.reading.launches import FILL
-from tunesmith.expert.reading.source import KernelParameter, KernelSignature
 from tunesmith.problem.problem import TYPES
 from tunesmith.space.expr import is_name
 

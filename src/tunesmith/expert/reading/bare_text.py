@@ -10,8 +10,8 @@ from itertools import zip_longest
 from tunesmith.csource.binding import sizes_of_entry
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.reading.arguments import DraftArgument
+from tunesmith.expert.reading.headers import KernelSignature, SourceModel
 from tunesmith.expert.reading.launches import FILL, DraftLaunch, launches_of
-from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.space.expr import is_name
 
 

@@ -21,12 +21,11 @@ from tunesmith.expert.reading.draft_accuracy import (
     quoted_list,
     tolerances,
 )
-from tunesmith.expert.reading.headers import elements_of, template_arguments
+from tunesmith.expert.reading.headers import KernelSignature, SourceModel, elements_of, template_arguments
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.known import NOTHING_KNOWN, KnownFacts
 from tunesmith.expert.reading.launches import FILL, DraftLaunch, draft_launch, launches_of
 from tunesmith.expert.reading.shapes import ArrayShape
-from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tunesmith.expert.reading.arguments import DraftArgument, possible_name
 from tunesmith.expert.reading.bare import BareReading
+from tunesmith.expert.reading.headers import KernelSignature
 from tunesmith.expert.reading.known import KnownFacts
 from tunesmith.expert.reading.launches import FILL
-from tunesmith.expert.reading.source import KernelSignature
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem_text import toml_string
 

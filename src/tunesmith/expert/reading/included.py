@@ -9,7 +9,8 @@ from dataclasses import replace
 from tunesmith.csource.macros import MOST_NESTING
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.source import SourceModel, read_source
+from tunesmith.expert.reading.headers import SourceModel
+from tunesmith.expert.reading.source import read_source
 
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^<>"\n]+)[>"]')

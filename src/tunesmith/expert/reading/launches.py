@@ -12,7 +12,7 @@ from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, 
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.syntax import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.expert.model.translate import NoTranslation, size_node
-from tunesmith.expert.reading.headers import elements_of, unambiguous
+from tunesmith.expert.reading.headers import LaunchSite, elements_of, unambiguous
 from tunesmith.expert.reading.launch_calls import assigned_fields, is_listed_address, launch_parts
 from tunesmith.problem.problem import TYPES
 from tunesmith.space import grammar as size
@@ -22,32 +22,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from tunesmith.expert.reading.arguments import DraftArgument
-    from tunesmith.expert.reading.source import KernelSignature, SourceModel
+    from tunesmith.expert.reading.headers import KernelSignature, SourceModel
 
 FILL = "FILL"
 _CHECK = re.compile(r"(?:\w+_)?(?:CHECK|ASSERT|ASSERTM|INTERNAL_ASSERT)|assert")
-
-
-@dataclass(frozen=True)
-class LaunchSite:
-    """One launch in host code. Geometry and arguments are C expressions, dim3 already taken apart."""
-
-    kernel: str
-    template_args: str | None
-    grid: tuple[str, ...]
-    block: tuple[str, ...]
-    shared: str | None
-    arguments: tuple[str, ...]
-    line: int
-    settled: tuple[tuple[str, str], ...]  # local variables with one value, and that value
-    local: frozenset[str]  # every local name: it hides a constant of the file
-    changed: frozenset[str]  # local names that take more than one value
-    conditions: tuple[str, ...] = ()  # of every `if` around it, outermost first; of an else branch, !(...)
-    checks: tuple[str, ...] = ()  # what the function around it asserts before
-    around: tuple[tuple[str, ...], ...] = ()  # calls that are handed the code around it: name and arguments
-    aliases: tuple[tuple[str, str], ...] = ()  # `using T = float;` in the function around it
-    function: str = ""  # around it
-    fields: tuple[tuple[str, str], ...] = ()  # `params.rows = n;` before it, as ("params.rows", "n")
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import MAX_TEXT, lex, obstacle, split_at
 from tunesmith.csource.nodes import Language
@@ -14,13 +14,18 @@ from tunesmith.csource.types import PRIMITIVE
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.headers import (
     Header,
+    Instantiation,
+    KernelParameter,
+    KernelSignature,
+    SourceModel,
+    Space,
     blank_source,
     elements_of,
     read_headers,
     template_arguments,
     unambiguous,
 )
-from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
+from tunesmith.expert.reading.launches import read_constants, read_launches
 from tunesmith.expert.reading.pointer_use import HIDDEN, READ, WRITE, PointerUse, places_in
 from tunesmith.problem.problem import Argument, Launch, Problem, element_type
 
@@ -28,61 +33,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from tunesmith.expert.reading.pointer_use import Places
-
-Space = Literal["global", "local", "constant"]
-
-
-@dataclass(frozen=True)
-class KernelParameter:
-    """One kernel parameter. `written` and `read` are None where the body hides what it does with it."""
-
-    name: str
-    type: str  # as written, without address space and restrict: "const float4*"
-    base: str  # the type alone: "float4"
-    element: str | None  # in the problem file's vocabulary; None when only the user knows
-    vector: int  # elements per base type: 4 for float4
-    pointer: bool
-    const: bool
-    space: Space | None
-    restrict: bool
-    written: bool | None
-    read: bool | None
-
-
-@dataclass(frozen=True)
-class KernelSignature:
-    name: str
-    namespace: str  # "" or "a::b"
-    template_params: tuple[str, ...]
-    parameters: tuple[KernelParameter, ...]
-    line: int
-    launch_bounds: tuple[str, ...] | None = None
-    reqd_work_group_size: tuple[str, ...] | None = None
-    dynamic_shared: bool = False  # the body uses shared memory whose size the launch gives
-    conditional: bool = False  # an #if inside the header: the parameters are those of its first branch
-    definitions: int = 1  # more than one: the same name again, under another #if or as a specialisation
-
-    @property
-    def qualified_name(self) -> str:
-        return f"{self.namespace}::{self.name}" if self.namespace else self.name
-
-
-@dataclass(frozen=True)
-class Instantiation:
-    """`template __global__ void name<float>(…);`"""
-
-    kernel: str  # without namespaces
-    template_args: str
-    line: int
-
-
-@dataclass(frozen=True)
-class SourceModel:
-    kernels: tuple[KernelSignature, ...]
-    launches: tuple[LaunchSite, ...]
-    constants: tuple[tuple[str, str], ...]  # file-level constants and simple macros, as C expressions
-    instantiations: tuple[Instantiation, ...] = ()
-
 
 MAX_NESTED = 1000  # levels of syntax: nobody writes as many
 TYPE_WORDS = PRIMITIVE | {"half"}

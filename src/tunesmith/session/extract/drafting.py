@@ -10,10 +10,10 @@ from tunesmith.expert.reading.arguments import draft_arguments, possible_name
 from tunesmith.expert.reading.bare import BareReading
 from tunesmith.expert.reading.bare_text import BareKernel
 from tunesmith.expert.reading.draft import draft_of, read_safely
+from tunesmith.expert.reading.headers import KernelSignature, LaunchSite, SourceModel
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.known import KnownFacts
-from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
-from tunesmith.expert.reading.source import KernelSignature, SourceModel
+from tunesmith.expert.reading.launches import FILL, DraftLaunch, draft_launch
 from tunesmith.session.extract.building import KERNEL_FILE
 from tunesmith.session.extract.dispatching import ChosenLaunch
 from tunesmith.session.extract.finding import FoundKernel, Pairs

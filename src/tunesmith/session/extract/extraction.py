@@ -11,9 +11,9 @@ from dataclasses import replace
 from tunesmith.backends.cuda.compile import NO_HOST
 from tunesmith.csource.lex import split_at
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.expert.reading.headers import KernelSignature
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.launches import FILL
-from tunesmith.expert.reading.source import KernelSignature
 from tunesmith.session.extract.building import slice_builders
 from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
 from tunesmith.session.extract.drafting import drafted, named_kernel

@@ -13,10 +13,10 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.session.extract.items import FileItem
 from tunesmith.session.extract.reading import ReadSources, read_sources
+from tunesmith.session.extract.repository import SUFFIXES
 from tunesmith.session.extract.slicing import FRAMEWORK, Slicer, StandIns, stand_ins
 from tunesmith.session.extract.tree import Includes, SourceTree, TextTree
 
-SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cc", ".cpp", ".inc", ".hip", ".hh")
 _DEFINITION = re.compile(r"__global__[^;{}()]*?(?:\([^;{}]*?\)[^;{}()]*?)*?\b([^\W\d]\w*)\s*\(")
 Pairs = tuple[tuple[str, str], ...]
 

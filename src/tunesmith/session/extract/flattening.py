@@ -13,8 +13,8 @@ from itertools import takewhile
 
 from tunesmith.capture.records import Capture, CapturedArgument, CapturedKernel, CapturedLaunch
 from tunesmith.csource.lex import Token, lex
+from tunesmith.expert.reading.headers import LaunchSite
 from tunesmith.expert.reading.known import KnownFacts
-from tunesmith.expert.reading.launches import LaunchSite
 from tunesmith.session.extract.items import FileItem
 from tunesmith.session.extract.naming import closing
 from tunesmith.session.extract.records import NoFields, StructField, accessor_of, fields_of, size_of

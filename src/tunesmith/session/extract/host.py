@@ -11,11 +11,12 @@ from tunesmith.csource.lex import Token, first_word, layout, lex, obstacle
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.syntax import syntax_tree
-from tunesmith.expert.reading.headers import blank_source, elements_of, unambiguous
+from tunesmith.expert.reading.headers import LaunchSite, blank_source, elements_of, unambiguous
 from tunesmith.expert.reading.launch_calls import CALLS
-from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
-from tunesmith.session.extract.finding import SUFFIXES, FoundKernel
+from tunesmith.expert.reading.launches import read_constants, read_launches
+from tunesmith.session.extract.finding import FoundKernel
 from tunesmith.session.extract.reading import ReadSources, read_sources
+from tunesmith.session.extract.repository import SUFFIXES
 from tunesmith.session.extract.tree import Includes, SourceTree, is_frameworks
 
 _MOST_FILES = 12

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.expert.reading.arguments import DraftArgument, looks_like_a_size, possible_name
-from tunesmith.expert.reading.launches import LaunchSite, translate
+from tunesmith.expert.reading.headers import LaunchSite
+from tunesmith.expert.reading.launches import translate
 from tunesmith.problem.problem import TYPES
 from tunesmith.session.extract.host import HostLaunch
 from tunesmith.space.expr import is_name, parse

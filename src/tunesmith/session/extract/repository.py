@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.session.extract.finding import SUFFIXES
 
+SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cc", ".cpp", ".inc", ".hip", ".hh")
 _MOST_FILES = 50_000
 _MOST_BYTES = 4 << 20  # of one file: longer ones are data
 _LEFT_OUT = frozenset({"node_modules", "__pycache__", "build", "dist"})
