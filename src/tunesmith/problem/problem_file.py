@@ -49,7 +49,7 @@ def parse_problem(
     named = [table.data.get("name") for table in root.tables("argument", "argument")]
     launches = size_tables.read_launches(
         root,
-        names=None if sizes is None else (*sizes, *DEVICE_NAMES),
+        None if sizes is None else (*sizes, *DEVICE_NAMES),
         entry=kernel.entry,
         default_args=listed,
         known_args=[name for name in named if isinstance(name, str)],
@@ -272,22 +272,29 @@ def _read_origin(root: Table) -> Origin | None:
         return None
     table.only(_ORIGIN)
     table.needs("file", hint="`tunesmith extract` writes [origin]: leave it as it is, or leave it out")
-    said = table.text("lines") or "1-1"
-    lines = _LINES.fullmatch(said)
-    if lines is None:
-        table.fault("lines", f'lines are the first and the last, "12-40", got {show(said)}')
-    own = table.table_or_empty("digests", "[origin.digests]")
-    digests = tuple((path, own.text(path) or "") for path in own.data)
-    file, launches = table.text("file") or "", table.texts("launches")
-    for path in (file, *(place.rpartition(":")[0] for place in launches), *(path for path, _ in digests)):
-        if path and not is_inside(path):
-            table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
-    between = (int(lines[1]), int(lines[2])) if lines else (1, 1)
-    repository, capture, kernel = (table.text(key) or "" for key in ("repository", "capture", "kernel"))
+    lines = table.text("lines") or "1-1"
+    ends = _LINES.fullmatch(lines)
+    if ends is None:
+        table.fault("lines", f'lines are the first and the last, "12-40", got {show(lines)}')
+    listed = table.table_or_empty("digests", "[origin.digests]")
+    digests = tuple((path, listed.text(path) or "") for path in listed.data)
     read = table.table_or_empty("read", "[origin.read]")
     read.only(("launch", "unread", "alone"))
-    asked = read.text("launch") or "", read.texts("unread"), read.flag("alone"), table.texts("include")
-    return Origin(file, between, launches, digests, repository, capture, kernel, *asked)
+    origin = table.read(
+        Origin,
+        ("repository", "capture", "kernel", "include"),
+        file=table.text("file") or "",
+        launches=table.texts("launches"),
+        lines=(int(ends[1]), int(ends[2])) if ends else (1, 1),
+        digests=digests,
+        read=read.text("launch") or "",
+        unread=read.texts("unread"),
+        alone=read.flag("alone"),
+    )
+    for path in (origin.file, *(place.rpartition(":")[0] for place in origin.launches), *dict(digests)):
+        if path and not is_inside(path):
+            table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
+    return origin
 
 
 def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:

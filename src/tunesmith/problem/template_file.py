@@ -87,7 +87,7 @@ def parse_template(
         launches=in_full.launches(
             read_launches(
                 root,
-                names=names.after_build,
+                names.after_build,
                 entry=problem.launches[0].entry,
                 default_args=arguments,
                 known_args=[*arguments, *root.names("workspace")],
