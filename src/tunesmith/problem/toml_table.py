@@ -120,9 +120,11 @@ Names = Collection[str] | None  # that an expression may have; None where unknow
 
 LARGEST = 1e308  # number
 MOST_SHOWN = 20
-_TEXTS = tuple[Annotated[str, Meta(pattern=r"\A[^\n\0]+\Z")], ...]
 # What an annotation means where it says no more.
-_CONSTRAINED = {str: Annotated[str, Meta(pattern=r"\A(?=[^\n\0]*\Z)\s*\S")], tuple[str, ...]: _TEXTS}
+_CONSTRAINED: dict[object, Any] = {
+    str: Annotated[str, Meta(pattern=r"\A(?=[^\n\0]*\Z)\s*\S")],
+    tuple[str, ...]: tuple[Annotated[str, Meta(pattern=r"\A[^\n\0]+\Z")], ...],
+}
 _ITEM = re.compile(r"\$\[(\d+)\]")  # where msgspec found the fault of a list
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -395,7 +397,8 @@ def _allowed(kind: object, value: object, is_item: bool) -> str:
 def finite(value: object) -> float | None:
     """A TOML number as a float; None for anything else, infinities and NaN among it."""
     try:
-        return msgspec.convert(value, Annotated[float, Meta(ge=-LARGEST, le=LARGEST)])
+        found: float = msgspec.convert(value, Annotated[float, Meta(ge=-LARGEST, le=LARGEST)])
+        return found
     except msgspec.ValidationError:
         return None
 
