@@ -56,10 +56,10 @@ def _with_order(table: Table, argument: Argument, by_name: dict[str, Argument]) 
     if "along" in table:
         table.fault("along", f"along is said at {leader.name}, which it goes with", "put it there")
     along = leader.along if leader.along is not None else len(leader.shape) - 1
-    own, theirs = ([e.text for e in a.shape[: along + 1]] for a in (argument, leader))
-    if own != theirs:
+    axes, needed = ([e.text for e in a.shape[: along + 1]] for a in (argument, leader))
+    if axes != needed:
         rule = f"what goes with {leader.name} must have its axes up to the one that is ordered"
-        table.fault("order", f"{rule}, {', '.join(theirs)}; got {', '.join(own)}", "give it that shape")
+        table.fault("order", f"{rule}, {', '.join(needed)}; got {', '.join(axes)}", "give it that shape")
     return replace(argument, along=along)
 
 

@@ -181,10 +181,10 @@ def _read_compiler(table: Table, language: str) -> str:
         return ""
     choice = {one.name: one.compilers for one in languages.known() if one.compilers}
     if language and language not in choice:
-        allowed = "; ".join(f"{name}, which has {' and '.join(own)}" for name, own in choice.items())
+        allowed = "; ".join(f"{name}, which has {' and '.join(names)}" for name, names in choice.items())
         table.fault("compiler", f"compiler is for {allowed}; the language is {language}", "remove it")
         return ""
-    every = tuple(compiler for own in choice.values() for compiler in own)
+    every = tuple(compiler for names in choice.values() for compiler in names)
     return table.choice("compiler", choice.get(language, every)) or ""
 
 

@@ -163,36 +163,30 @@ def try_problem(problem: Problem, root: Table) -> None:
     for workload in problem.workloads:
         places = try_places(places, workload.as_dict(), root, f"workload '{workload.name}'")
     for number, argument in enumerate(problem.arguments):
-        if argument.formula is not None and not root.faults:
-            _try_formula(argument, number, problem.workloads, root)
+        for workload in problem.workloads:
+            if argument.formula is not None and root.faults:
+                break
+            if (fault := _without_value(argument, workload.as_dict())) is not None:
+                key, reason = fault
+                message = f"argument '{argument.name}': {reason} at workload '{workload.name}'"
+                root.faults.add(("argument", number, key), message, "mend the expression or the sizes")
+                break
+
+
+def _without_value(argument: Argument, sizes: Mapping[str, int]) -> tuple[str, str] | None:
+    """Which key has no value at these sizes, and why; arrays are tried as far as that takes no time."""
+    try:
+        if argument.formula is not None:
+            shape = [min(max(0, e.evaluate(sizes)), MOST_TRIED) for e in argument.shape]
+            if math.prod(shape) <= MOST_TRIED:
+                values_at(argument.formula, sizes, shape, argument.element, argument.name)
         if isinstance(argument.value, RealExpr):
-            _try_real(argument.value, ("argument", number, "value"), argument.name, problem.workloads, root)
-
-
-def _try_formula(argument: Argument, number: int, workloads: Sequence[Workload], root: Table) -> None:
-    """At the workloads, as far as that takes no time."""
-    formula, shapes = argument.formula, {w.name: w.as_dict() for w in workloads}
-    for name, sizes in shapes.items():
-        shape = [min(max(0, e.evaluate(sizes)), MOST_TRIED) for e in argument.shape]
-        if formula is None or math.prod(shape) > MOST_TRIED:
-            continue
-        try:
-            values_at(formula, sizes, shape, argument.element, argument.name)
-        except (NoElement, Undefined) as error:
-            fault = f"argument '{argument.name}': init {error} at workload '{name}'"
-            root.faults.add(("argument", number, "init"), fault, "mend the expression or the sizes")
-            return
-
-
-def _try_real(expr: RealExpr, keys: Keys, name: str, workloads: Sequence[Workload], root: Table) -> None:
-    for workload in workloads:
-        try:
-            expr.evaluate(workload.as_dict())
-        except Undefined as error:
-            fault = f"argument '{name}': value {show(expr.text)} has no value ({error})"
-            hint = "mend the expression or the sizes"
-            root.faults.add(keys, f"{fault} at workload '{workload.name}'", hint)
-            return
+            argument.value.evaluate(sizes)
+    except (NoElement, Undefined) as error:
+        if argument.formula is not None:
+            return "init", f"init {error}"
+        return "value", f"value {show(str(argument.value))} has no value ({error})"
+    return None
 
 
 def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:
