@@ -94,8 +94,7 @@ def read_name(table: Table) -> str | None:
         return None
     table.label = f"argument {show(name)}"
     if not IDENTIFIER.fullmatch(name):
-        rule = f"name must be a C identifier, got {show(name)}"
-        return table.refuse("name", rule, "name it as the kernel does")
+        return table.must("name", "be a C identifier", "name it as the kernel does")
     return name
 
 
@@ -186,8 +185,7 @@ def _read_array(table: Table, name: str, element: ElementType, role: Role, names
         table.fault("init", f"init must be a value of {element.name}, got {argument.init:g}")
     align = argument.align
     if align is not None and (align & (align - 1) or align < element.bytes):
-        rule = f"align must be a power of two of at least {element.bytes}, the size of {element.name}"
-        table.fault("align", f"{rule}, got {align}")
+        table.must("align", f"be a power of two of at least {element.bytes}, the size of {element.name}")
     return argument
 
 
@@ -211,9 +209,8 @@ def _read_compare(table: Table) -> Compare | None:
     if isinstance(value, str) and ".py" in value:
         return "function"
     if isinstance(value, str) and value not in _COMPARES:
-        rule = f"compare must be one of {', '.join(_COMPARES)}, or file.py:function, got {show(value)}"
         hint = suggestion(value, _COMPARES) or 'write e.g. compare = "checks.py:same"'
-        return table.refuse("compare", rule, hint)
+        return table.must("compare", f"be one of {', '.join(_COMPARES)}, or file.py:function", hint)
     return table.choice("compare", _COMPARES)
 
 
@@ -225,8 +222,8 @@ def _read_along(table: Table, axes: Sequence[str]) -> int | None:
     if "order" not in table:
         return table.refuse("along", "along says whose order is open, and there is no order", "add order")
     if axes.count(name) != 1:
-        rule = f"along must be one entry of shape ({', '.join(axes)}), got {show(name)}"
-        return table.refuse("along", rule, "name a size that one axis has alone")
+        rule = f"be one entry of shape ({', '.join(axes)})"
+        return table.must("along", rule, "name a size that one axis has alone")
     return axes.index(name)
 
 
@@ -235,7 +232,7 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
         return None
     items = table.data["range"]
     if not isinstance(items, list):
-        return table.refuse("range", f"range must be a list of two numbers in [ ], got {show(items)}")
+        return table.must("range", "be a list of two numbers in [ ]")
     ends = [end for item in items if (end := finite(item)) is not None]
     if len(ends) != 2 or len(items) != 2:
         return table.refuse("range", "range must be two finite numbers", "write range = [0.0, 1.0]")
@@ -339,8 +336,7 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
         return None
     path, _, function = value.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
-        rule = f"{key} must be file.py:function, got {show(value)}"
-        return table.refuse(key, rule, f'write e.g. {key} = "{key}.py:softmax"')
+        return table.must(key, "be file.py:function", f'write e.g. {key} = "{key}.py:softmax"')
     text = read_file(table, key, path, read)
     if text is None:
         return None

@@ -260,9 +260,8 @@ def _check_aliases(read: Sequence[tuple[Table, Argument]]) -> None:
     targets = [a.name for _, a in read if a.role == "inout" and a.alias is None]
     for table, argument in read:
         if argument.alias is not None and argument.alias not in targets:
-            listed = ", ".join(targets) or "none is"
-            rule = f"alias must name an array argument of role inout ({listed}), got {show(argument.alias)}"
-            table.fault("alias", rule, 'list that argument too, with role = "inout" and its shape')
+            rule = f"name an array argument of role inout ({', '.join(targets) or 'none is'})"
+            table.must("alias", rule, 'list that argument too, with role = "inout" and its shape')
 
 
 def _read_origin(root: Table) -> Origin | None:

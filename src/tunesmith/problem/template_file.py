@@ -215,8 +215,7 @@ def _read_default(root: Table, params: Sequence[Param], text: str) -> Config:
         if type(value) is int and value in allowed:
             values[name] = value
         elif value is not None:
-            rule = f"{name} must be one of {', '.join(map(str, allowed))}, got {show(value)}"
-            place.fault(name, rule, "choose one")
+            place.must(name, f"be one of {', '.join(map(str, allowed))}", "choose one")
     return Config.of(values)
 
 
@@ -270,10 +269,8 @@ def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr
     whole.only((*known, ALL))
     lines = whole.data.get(ALL, [])
     if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
-        rule = f"{ALL} must be a list of tables with remedies, got {show(lines)}"
-        whole.fault(
-            ALL, rule, f'write e.g. {ALL} = [{{ wide_access = "VEC >= 4", block_size = "BLOCK != 64" }}]'
-        )
+        example = f'{ALL} = [{{ wide_access = "VEC >= 4", block_size = "BLOCK != 64" }}]'
+        whole.must(ALL, "be a list of tables with remedies", f"write e.g. {example}")
         lines = []
     tables = [Table(line, (*whole.keys, ALL), whole.label, root.faults) for line in lines]
     for table in tables:

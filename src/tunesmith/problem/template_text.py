@@ -72,8 +72,8 @@ def declaration(
                 lines += _shapes(shape)
             lines += _packed(title, pairs) if title in packed else _table(title, pairs)
         lines += ["[defines]"] if not named["defines"] and any(pairs for _, pairs in baked) else []
-        for switch, pairs in baked:
-            rows = _rows([(name, toml_string(text)) for name, text in pairs])
+        for switch, entries in baked:
+            rows = _rows([(name, toml_string(text)) for name, text in entries])
             lines += _shared(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
         lines += _table("workspace", workspace)
         if flags and "require" in packed:

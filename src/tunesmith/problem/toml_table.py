@@ -220,6 +220,13 @@ class Table:
         self.fault(key, message, hint)
         return None
 
+    def must(self, key: str, rule: str, hint: str | None = None) -> T | None:
+        """Nothing, as the entry is not what it must be."""
+        return self._must(key, rule, self.data[key], hint)
+
+    def _must(self, key: str, rule: str, value: object, hint: str | None = None) -> T | None:
+        return self.refuse(key, f"{key} must {rule}, got {show(value)}", hint)
+
     def only(self, known: Sequence[str]) -> None:
         for key in self.data:
             if key not in known:
@@ -285,7 +292,7 @@ class Table:
         value = self.data.get(key, [])
         if isinstance(value, list):
             return value
-        return self._wrong(key, f"a list of {of} in [ ]", value) or []
+        return self.must(key, f"be a list of {of} in [ ]") or []
 
     def integers(self, key: str, *, low: int, hint: str | None = None) -> tuple[int, ...]:
         """The different integers of a list, which must have some."""
@@ -315,7 +322,7 @@ class Table:
         value = self.data.get(key)
         if value is None or isinstance(value, dict):
             return None if value is None else Table(value, (*self.keys, key), label, self.faults)
-        return self._wrong(key, "a table", value)
+        return self.must(key, "be a table")
 
     def needed_table(self, key: str, label: str, hint: str) -> Table | None:
         return self.table(key, label) if self.needs(key, hint=hint) else None
@@ -329,7 +336,7 @@ class Table:
         if isinstance(value, dict):
             return [self.table_or_empty(key, label)]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            return self._wrong(key, f"tables under [[{key}]] headers", value) or []
+            return self.must(key, f"be tables under [[{key}]] headers") or []
         return [
             Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in enumerate(value)
         ]
@@ -357,11 +364,11 @@ class Table:
             value = value[int(item[1])] if item and isinstance(value, list) else value
             options = get_args(kind) if get_origin(kind) is Literal else ()
             hint = suggestion(value, options) if isinstance(value, str) else None
-            return self._wrong(key, _allowed(kind, value, item is not None), value, hint)
+            return self._must(key, f"be {_allowed(kind, value, item is not None)}", value, hint)
 
     def _expr(self, key: str, keys: Keys, value: object, names: Names) -> Expr | None:
         if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
-            return self._wrong(key, "an integer or an expression in quotes", value)
+            return self._must(key, "be an integer or an expression in quotes", value)
         # Lines of a text in three quotes are one expression.
         text = " ".join(value.split()) if isinstance(value, str) else value
         return self._parsed(key, keys, lambda: parse(text, names=names))
@@ -373,9 +380,6 @@ class Table:
             prefix = f"{self.label}: {key}" if self.label else key
             self.faults.add((*self.keys, *keys), f"{prefix}: {error.message}", error.hint)
             return None
-
-    def _wrong(self, key: str, allowed: str, value: object, hint: str | None = None) -> T | None:
-        return self.refuse(key, f"{key} must be {allowed}, got {show(value)}", hint)
 
 
 def _allowed(kind: object, value: object, is_item: bool) -> str:
