@@ -122,7 +122,7 @@ Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]
 Compare = Literal["close", "exact", "codes", "function"]  # the last: of the user's own
 Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
 
-# What the files may say of such fields.
+# What fields may hold: the files are read by these annotations.
 MAX_AXES, MAX_EXTENTS = 8, 3
 LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by as much
 Tolerance = Annotated[float, Meta(ge=0, le=1e308)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from tunesmith.problem import argument_tables, languages, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Origin, Problem, is_inside
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
-from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
+from tunesmith.problem.toml_table import Names, Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeade
     )
 
 
-def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[str, Expr], ...]:
+def _read_operations(root: Table, sizes: Names) -> tuple[tuple[str, Expr], ...]:
     table = root.table_or_empty("operations", "operations")
     table.only(OPERATIONS)
     if root.data.get("operations") == {}:
@@ -218,13 +218,12 @@ def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
         elif finite(value) is not None:
             found.append((name, show(value)))
         else:
-            rule = f"{name} must be a finite number or one line of text, got {show(value)}"
-            table.fault(name, rule, "write 1 or 0 for true or false")
+            table.must(name, "be a finite number or one line of text", "write 1 or 0 for true or false")
     return tuple(found)
 
 
 def _read_arguments(
-    root: Table, sizes: Collection[str] | None, language: str, read_file: argument_tables.Read
+    root: Table, sizes: Names, language: str, read_file: argument_tables.Read
 ) -> tuple[Argument, ...]:
     if root.data.get("argument", []) == []:
         root.fault(None, "there are no arguments", "add one [[argument]] for each, in the kernel's own order")

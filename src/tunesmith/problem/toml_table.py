@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, inspect
@@ -118,7 +119,8 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 Names = Collection[str] | None  # that an expression may have; None where unknown
 
-LARGEST = 1e308  # number
+LARGEST = 1e308  # of numbers: infinities are beyond it
+NUMBER = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 MOST_SHOWN = 20
 # What an annotation means where it says no more.
 _CONSTRAINED: dict[object, Any] = {
@@ -247,9 +249,9 @@ class Table:
     # -- single values ----------------------------------------------------------------------------------
 
     def read(self, schema: type[T], keys: Collection[str], names: Names = None, **known: object) -> T:
-        """A value of a class, each field by its annotation: the entry of its name, where that is among
-        `keys`, or what is `known` of it already."""
-        kinds = get_type_hints(schema, include_extras=True)
+        """A value of a class: its fields are `known` already, or entries of their names, those among `keys`,
+        each converted as its annotation says."""
+        kinds = _field_kinds(cast(Hashable, schema))
         found = {key: self._entry(key, kinds[key], names) for key in keys if key in self.data}
         return schema(**{key: value for key, value in found.items() if value is not None}, **known)
 
@@ -349,7 +351,7 @@ class Table:
             return self.refuse(key, str(error), error.hint)
 
     def _entry(self, key: str, kind: object, names: Names = None) -> Any:
-        """By msgspec, where it is no expression; `kind` may say that it is one of several things, or None."""
+        """The entry as its kind, the annotation of a field that may be None; the fault in our words."""
         present = [one for one in get_args(kind) if one is not NoneType]
         kind = present[0] if NoneType in get_args(kind) and len(present) == 1 else kind
         if kind is Expr:
@@ -382,6 +384,11 @@ class Table:
             return None
 
 
+@cache
+def _field_kinds(schema: Hashable) -> dict[str, object]:
+    return get_type_hints(schema, include_extras=True)
+
+
 def _allowed(kind: object, value: object, is_item: bool) -> str:
     """In words, what an entry must be."""
     match inspect.type_info(kind):
@@ -401,7 +408,7 @@ def _allowed(kind: object, value: object, is_item: bool) -> str:
 def finite(value: object) -> float | None:
     """A TOML number as a float; None for anything else, infinities and NaN among it."""
     try:
-        found: float = msgspec.convert(value, Annotated[float, Meta(ge=-LARGEST, le=LARGEST)])
+        found: float = msgspec.convert(value, NUMBER)
         return found
     except msgspec.ValidationError:
         return None
