@@ -35,6 +35,7 @@ SECONDS = 100
 # Modules that something of ours imports, in a program of its own or in this one.
 MODULES = (
     *("numpy", "scipy", "msgspec", "typer", "rich", "click", "pyopencl", "threadpoolctl", "ziglang", "ray"),
+    *("jinja2", "markupsafe"),
     *(
         "torch",
         "mcp",

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
 
 from tunesmith.deliver.c_code import C_TYPES, c_code, c_text, comment
-from tunesmith.deliver.cuda_api import CudaApi
+from tunesmith.deliver.cuda_api import CudaApi, resource
 from tunesmith.deliver.cuda_names import (
     HostParameter,
     c_name,
@@ -31,7 +34,7 @@ from tunesmith.deliver.exports.terms import bytes_of, is_written
 from tunesmith.deliver.runtime.operator import untuned_note
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, value_expr
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import Expr, parse
+from tunesmith.space.expr import parse
 from tunesmith.space.real import RealExpr
 
 RULE = f"// {'-' * 100}\n"
@@ -61,15 +64,15 @@ class DispatchLine:
     @property
     def is_last(self) -> bool:
         """Whether it serves where nothing else does: the original, or one of it for each size."""
-        own = self.result.dispatch.original
-        named = any(PLACEHOLDER.search(launch.entry) for launch in own.launches)
+        launches = self.result.dispatch.original.launches
+        named = any(PLACEHOLDER.search(launch.entry) for launch in launches)
         return not self.is_tuned and (named or self.entry.when == "1")
 
     @property
     def own_device(self) -> str:
         """That a device is of its run's kind, in C++; empty where the run does not say."""
-        own = self.result.dispatch.capability
-        return f"architecture(device) == {own}" if own else ""
+        capability = self.result.dispatch.capability
+        return f"architecture(device) == {capability}" if capability else ""
 
     @property
     def about(self) -> str:
@@ -77,14 +80,41 @@ class DispatchLine:
         return f"{self.label or self.entry.file}{f', {config}' if config else ''}"
 
 
-@dataclass
-class _Steps:
-    """What the steps of the dispatch have asked for so far."""
+@dataclass(frozen=True)
+class _Step:
+    """A line of the dispatch: `function` serves where all that is `needed` holds."""
 
+    line: DispatchLine
+    function: str
+    needed: tuple[str, ...]
+
+
+@dataclass
+class _HostPlan:
+    """What the template writes; functions and what is loaded are collected while steps are added."""
+
+    left_out: list[DispatchLine]
+    as_tuned: str = ""  # whether arguments are as they were tuned with; empty: nothing tuned is there
+    devices: list[list[_Step]] = field(default_factory=list)  # tuned lines of each
+    originals: list[_Step] = field(default_factory=list)
+    always_serves: bool = False  # an original without any condition is among them
+    tells_untuned: bool = False
     runs: dict[str, str] = field(default_factory=dict)  # what a function runs -> its name
     functions: list[str] = field(default_factory=list)
     # Devices, and whether without an original of their own -> what is loaded there.
     ready: dict[tuple[str, bool], dict[str, None]] = field(default_factory=dict)
+    served: list[str] = field(default_factory=list)  # devices with an original of their own
+
+
+@cache
+def _template() -> Any:
+    """The macros of `cuda_host.j2`, C++ with holes."""
+    environment = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    environment.globals |= {"comment": comment, "image_text": image_text, "unused_text": unused_text}
+    environment.globals["PREPARES"] = PREPARES
+    return environment.from_string(resource("cuda_host.j2")).module
 
 
 @dataclass
@@ -109,11 +139,11 @@ class HostProgram:
 
     @cached_property
     def workspaces(self) -> dict[str, list[tuple[DispatchEntry, DispatchArgument]]]:
-        own = {a.name for a in self.arguments}
+        named = {a.name for a in self.arguments}
         found: dict[str, list[tuple[DispatchEntry, DispatchArgument]]] = {}
         for line in self.lines:
             for argument in line.entry.workspace if line.address else ():
-                if argument.name not in own:
+                if argument.name not in named:
                     found.setdefault(argument.name, []).append((line.entry, argument))
         return found
 
@@ -124,14 +154,16 @@ class HostProgram:
     @cached_property
     def pointers(self) -> dict[str, str]:
         """Every array's name, and an alias's too -> the parameter."""
-        own = {a.name: c_name(a.alias or a.name) for a in self.arguments if a.is_array}
-        return own | {name: c_name(name, "work") for name in self.workspaces}
+        arrays = {a.name: c_name(a.alias or a.name) for a in self.arguments if a.is_array}
+        return arrays | {name: c_name(name, "work") for name in self.workspaces}
 
     @cached_property
     def parameters(self) -> tuple[HostParameter, ...]:
-        own = self.dispatch
-        given = [a for a in self.arguments if a in own.arrays or a in own.literals]
-        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in own.sizes)
+        dispatch = self.dispatch
+        given = [a for a in self.arguments if a in dispatch.arrays or a in dispatch.literals]
+        sizes = (
+            HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in dispatch.sizes
+        )
         scratch = (workspace_parameter(name, uses) for name, uses in self.workspaces.items())
         stream = HostParameter(self.api.stream, "stream", "0 for the default")
         return (*map(host_parameter, given), *sizes, *scratch, stream)
@@ -149,40 +181,36 @@ class HostProgram:
         return ", ".join(parameter.name for parameter in self.parameters)
 
     @property
-    def _sizes_passed(self) -> str:
-        return ", ".join(self.sizes.values())
+    def taken(self) -> str:
+        return ", ".join(f"{parameter.type} {parameter.name}" for parameter in self.parameters)
 
     def declaration(self, name: str) -> str:
-        return f"{self.api.status} {name}({', '.join(f'{p.type} {p.name}' for p in self.parameters)})"
+        return f"{self.api.status} {name}({self.taken})"
 
     # -- the text -----------------------------------------------------------------------------------
 
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        steps = _Steps()
-        begin = [self._checked(), "    const int device = current_device();\n"]
-        begin += [f"    if (device < 0) return {self.api.no_device};\n"] if self.api.no_device else []
-        left_out = [line for line in self.lines if not line.address]
-        body = [comment([f"Left out: {line.about}, {line.why}"], "    ") for line in left_out]
+        return str(_template().program(self, self._plan()))
+
+    def _plan(self) -> _HostPlan:
+        plan = _HostPlan([line for line in self.lines if not line.address])
         if any(line.is_tuned and line.address for line in self.lines):
-            body.insert(0, f"    const bool as_tuned = {self._as_tuned()};\n")
+            plan.as_tuned = self._as_tuned()
         for number, lines in enumerate(self._by_device()):
-            needed = " && ".join(filter(None, ["as_tuned", lines[0].own_device]))
-            body.append(f"    if ({needed}) {{\n")
-            body += [self._step(line, steps, number) for line in lines]
-            body.append("    }\n")
-        if steps.runs and all(result.dispatch.capability for result in self.artefact.results):
-            body.append("    note_untuned(architecture(device));\n")
-            steps.functions.append(self._note())
-        ending = self._ending(steps)
-        images = [image_text(name, data) for data, name in self.images.items()]
-        launch = (
-            f"{self.declaration('launch')} {{\n{''.join([*begin, *body, *ending])}}}\n"
-            "// The kernel as it was before it was tuned, whatever the sizes.\n"
-            f"{self.declaration('launch_original')} {{\n{''.join([*begin, *ending])}}}\n"
-        )
-        prepare = f"// {PREPARES}\nbool prepare() {{\n{self._prepare(steps)}}}\n"
-        return "\n".join([self.api.fixed, *images, *steps.functions, launch, prepare])
+            plan.devices.append([self._step(line, plan, number) for line in lines])
+        if plan.runs and all(result.dispatch.capability for result in self.artefact.results):
+            plan.tells_untuned = True
+            plan.functions.append(self._note())
+        # The original: machine code where it is for the device, else what is for all.
+        originals = [line for line in self.lines if line.is_last and line.address]
+        first = [replace(line, where="") for line in originals if line.result is self.artefact.first]
+        others = self.elsewhere or first
+        plan.originals = [self._step(line, plan) for line in originals if line.where]
+        plan.originals += [self._step(line, plan, is_elsewhere=True) for line in others]
+        plan.always_serves = any(line.entry.when == "1" and not line.where for line in others)
+        plan.served = list(dict.fromkeys(line.where for line in originals if line.where))
+        return plan
 
     def _by_device(self) -> Iterable[list[DispatchLine]]:
         for result in self.artefact.results:
@@ -191,79 +219,41 @@ class HostProgram:
                 tuned = max(i for i, line in enumerate(lines) if line.is_tuned)
                 yield lines[: tuned + 1]
 
-    def _ending(self, steps: _Steps) -> list[str]:
-        """The original: machine code where it is for the device, else what is for all."""
-        own = [line for line in self.lines if line.is_last and line.address]
-        first = [replace(line, where="") for line in own if line.result is self.artefact.first]
-        others = self.elsewhere or first
-        ending = [self._step(line, steps) for line in own if line.where]
-        ending += [self._step(line, steps, is_elsewhere=True) for line in others]
-        if not any(line.entry.when == "1" and not line.where for line in others):
-            ending.append(f"    return {self.api.invalid};\n")
-        return ending
-
     def _step(
-        self, line: DispatchLine, steps: _Steps, block: int | None = None, *, is_elsewhere: bool = False
-    ) -> str:
+        self, line: DispatchLine, plan: _HostPlan, block: int | None = None, *, is_elsewhere: bool = False
+    ) -> _Step:
         """`block`: the number of the device's whose lines these are; None: a line after all of them.
         `is_elsewhere`: it serves where no original of the device's own does."""
-        number, indent = len(steps.functions), "    " if block is None else "        "
+        number, indent = len(plan.functions), "    " if block is None else "        "
         text = self._run("{name}", line)
-        if text not in steps.runs:
-            steps.runs[text] = f"run_{len(steps.runs)}"
-            steps.functions.append(text.replace("{name}", steps.runs[text]))
-        own = steps.runs[text]
+        if text not in plan.runs:
+            plan.runs[text] = f"run_{len(plan.runs)}"
+            plan.functions.append(text.replace("{name}", plan.runs[text]))
+        function = plan.runs[text]
         needed = [line.where] if line.where and block is None else []
         when = parse(line.entry.when)
         if when.names or not when.holds({}):
             name = f"serves_{'original' if block is None else block}_{number}"
-            steps.functions.append(comment([line.entry.when]) + self._condition(name, when))
-            needed.append(f"{name}({self._sizes_passed})")
+            holds = c_code(when, self.sizes)
+            plan.functions.append(str(_template().condition(self, name, line.entry.when, holds)))
+            needed.append(f"{name}({', '.join(self.sizes.values())})")
         needed += self._scratch_as_tuned(line.entry, indent) if line.is_tuned else []
         if line.may_fail:
-            steps.ready.setdefault((line.where, is_elsewhere), {})[own] = None
-            needed += [f"{own}_ready()"] if line.is_tuned else []
-        condition = f"if ({' && '.join(needed)}) " if needed else ""
-        return f"{comment([line.about], indent)}{indent}{condition}return {own}({self.passed}, device);\n"
-
-    def _prepare(self, steps: _Steps) -> str:
-        if not steps.ready:
-            return "    return true;\n"
-        body = "    const int device = current_device();\n"
-        body += "    if (device < 0) return false;\n" if self.api.no_device else ""
-        body += "    bool all = true;\n"
-        own = [line.where for line in self.lines if line.is_last and line.address and line.where]
-        served = f"if ({' || '.join(dict.fromkeys(own))}) {{\n    }} else " if own else ""
-        chain = ""  # of what is for devices without an original of their own
-        for (where, is_elsewhere), names in steps.ready.items():
-            loads = "".join(f"        all = {name}_ready() && all;\n" for name in names)
-            if is_elsewhere:
-                chain += f"{f'if ({where}) ' if where else ''}{{\n{loads}    }} else "
-            else:
-                body += f"    {f'if ({where}) ' if where else ''}{{\n{loads}    }}\n"
-        body += f"    {served}{chain.removesuffix(' else ')}\n" if chain else ""
-        return f"{body}    return all;\n"
+            plan.ready.setdefault((line.where, is_elsewhere), {})[function] = None
+            needed += [f"{function}_ready()"] if line.is_tuned else []
+        return _Step(line, function, tuple(needed))
 
     def _note(self) -> str:
         """How to tune, where nothing was; said once."""
-        known = [result.dispatch.architecture for result in self.artefact.results]
-        own = (line for line in self.lines if line.is_last and line.address)
-        serves = self.elsewhere or not all(line.where for line in own)
+        results = [result.dispatch for result in self.artefact.results]
+        originals = (line for line in self.lines if line.is_last and line.address)
+        serves = self.elsewhere or not all(line.where for line in originals)
         words = "its original serves" if serves else "there is no original here"
-        note = untuned_note(self.artefact.problem.replace("\0", ""), ", ".join(known), "\0", words)
+        known = ", ".join(dispatch.architecture for dispatch in results)
+        note = untuned_note(self.artefact.problem.replace("\0", ""), known, "\0", words)
         before, _, after = note.partition("\0")
-        numbers = (0, *(result.dispatch.capability for result in self.artefact.results))
-        passed = " || ".join(f"here == {number}" for number in numbers)
-        return (
-            "static void note_untuned(int here) {\n    static std::atomic<bool> said(false);\n"
-            f"    if ({passed} || said.exchange(true)) return;\n"
-            f'    std::fprintf(stderr, "%ssm_%d%s\\n", {c_text(before)}, here, {c_text(after)});\n}}\n'
-        )
-
-    def _checked(self) -> str:
-        """What every expression relies on."""
-        beyond = [f"{name} < -limit || {name} > limit" for name in self.sizes.values()]
-        return f"    if ({' || '.join(beyond)}) return {self.api.invalid};\n" if beyond else ""
+        numbers = (0, *(dispatch.capability for dispatch in results))
+        return str(_template().note(numbers, c_text(before), c_text(after)))
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
@@ -284,13 +274,13 @@ class HostProgram:
 
     def _scratch_as_tuned(self, entry: DispatchEntry, indent: str) -> list[str]:
         """Whether the workspaces of a winner's own are there, and lie as they did when it was verified."""
-        own = entry.workspace
-        if not own:
+        scratch = entry.workspace
+        if not scratch:
             return []
-        others = [b for b in self.dispatch.arrays if b.name not in {a.name for a in own}]
-        pairs = [*combinations(own, 2), *((a, b) for a in own for b in others)]
-        tests = [*self._aligned(own), *self._apart(pairs)]
-        return [*(f"{self.pointers[a.name]} != nullptr" for a in own), self._all_of(tests, indent)]
+        others = [b for b in self.dispatch.arrays if b.name not in {a.name for a in scratch}]
+        pairs = [*combinations(scratch, 2), *((a, b) for a in scratch for b in others)]
+        tests = [*self._aligned(scratch), *self._apart(pairs)]
+        return [*(f"{self.pointers[a.name]} != nullptr" for a in scratch), self._all_of(tests, indent)]
 
     @staticmethod
     def _all_of(tests: Sequence[str], indent: str) -> str:
@@ -305,61 +295,27 @@ class HostProgram:
         """From the first byte of an array to its last, in C++."""
         return c_code(bytes_of(argument), self.sizes)
 
-    def _condition(self, name: str, when: Expr) -> str:
-        taken = ", ".join(f"long long {size}" for size in self.sizes.values())
-        holds = c_code(when, self.sizes)
-        return (
-            f"static bool {name}({taken}) {{\n{unused_text(self.sizes.values(), holds)}"
-            "    bool undefined = false;\n"
-            f"    const bool holds = {holds};\n    return holds && !undefined;\n}}\n"
-        )
-
     def _run(self, name: str, line: DispatchLine) -> str:
-        """A function that launches the entry, once everything it needs is known to have a value."""
+        """A function that launches the entry."""
         entry, address = line.entry, line.address
         assert address is not None, "what is left out is not run"
         known = {a.name: a for a in (*self.arguments, *entry.workspace)}
-        used = dict.fromkeys(arg for launch in entry.launches for arg in launch.args)
-        places = dict(self.pointers)
-        body = ["    bool undefined = false;\n"]
-        for argument in (known[arg] for arg in used):
+        places, scalars = dict(self.pointers), []
+        for argument in (known[arg] for arg in dict.fromkeys(a for one in entry.launches for a in one.args)):
             if argument.role == "scalar":
-                places[argument.name], made = self._scalar(argument)
-                body.append(made)
-        body += [shape_text(number, launch, self.sizes) for number, launch in enumerate(entry.launches)]
-        body.append(f"    if (undefined) return {self.api.invalid};\n")
+                places[argument.name], definition = self._scalar(argument)
+                scalars.append(definition)
         kernels = list(dict.fromkeys(launch.entry for launch in entry.launches))
-        finders, ready = [], []
-        for k, kernel in enumerate(kernels):
-            made = f"    static Kernel own = {{{address(kernel)}, {{}}}};\n    return &own;\n"
-            if line.may_fail:
-                made = f"    static EmbeddedKernel own;\n    return {address(kernel)};\n"
-            finders.append(f"static Kernel* {name}_kernel_{k}() {{\n{made}}}\n")
-            ready.append(f"{name}_kernel_{k}() != nullptr")
-            body.append(f"    Kernel* const kernel_{k} = {name}_kernel_{k}();\n")
-            if line.may_fail:
-                body.append(f"    if (kernel_{k} == nullptr) return {self.api.no_image};\n")
-        for number, launch in enumerate(entry.launches):
-            listed = ", ".join(f"(void*)&{places[arg]}" for arg in launch.args)
-            args = f"args_{number}" if listed else "nullptr"
-            body.append(f"    void* {args}[] = {{{listed}}};\n" if listed else "")
-            kernel = f"*kernel_{kernels.index(launch.entry)}"
-            started = f"start({kernel}, shape_{number}, {args}, device, stream)"
-            is_last = number == len(entry.launches) - 1
-            if is_last and launch.when is None:
-                body.append(f"    return {started};\n")
-                continue
-            body.append(f"    if (launched_{number}) {{\n" if launch.when is not None else "")
-            body.append(f"    const {self.api.status} error_{number} = {started};\n")
-            body.append(f"    if (error_{number} != {self.api.success}) return error_{number};\n")
-            body.append("    }\n" if launch.when is not None else "")
-            body.append(f"    return {self.api.success};\n" if is_last else "")
-        taken = ", ".join(f"{p.type} {p.name}" for p in self.parameters)
-        is_ready = f"static bool {name}_ready() {{ return {' && '.join(ready)}; }}\n" if line.may_fail else ""
-        return (
-            f"{''.join(finders)}{is_ready}static {self.api.status} {name}({taken}, int device) {{\n"
-            f"{unused_text((p.name for p in self.parameters), ''.join(body))}{''.join(body)}}}\n"
-        )
+        launches = [
+            {
+                "shape": shape_text(number, launch, self.sizes),
+                "kernel": kernels.index(launch.entry),
+                "args": ", ".join(f"(void*)&{places[arg]}" for arg in launch.args),
+                "is_conditional": launch.when is not None,
+            }
+            for number, launch in enumerate(entry.launches)
+        ]
+        return str(_template().run(self, name, line, list(map(address, kernels)), scalars, launches))
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""

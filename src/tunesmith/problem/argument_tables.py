@@ -12,48 +12,35 @@ from typing import get_args
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.formulas import index_names
 from tunesmith.problem.problem import (
+    MAX_AXES,
     TYPES,
     Accuracy,
     Argument,
     Compare,
     Contract,
-    Distribution,
     ElementType,
     PythonFunction,
     Role,
 )
-from tunesmith.problem.toml_table import Table, finite, show
+from tunesmith.problem.toml_table import Names, Table, finite, show
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import suggestion
 from tunesmith.space.real import RealExpr
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-MOST_AXES = 8
-LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by as much
 
 _ARRAY_ROLES: tuple[Role, ...] = ("input", "output", "inout", "workspace", "local")
-_DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
 _COMPARES: tuple[Compare, ...] = tuple(one for one in get_args(Compare) if one != "function")
 
 _ALWAYS = ("name", "type", "role")
-_ORDER = ("order", "along", "keys")
+_ARRAY = ("shape", "strides", "align")
+_DRAWN = ("values", "range")
+_COMPARED = ("rtol", "atol", "compare", "order", "along", "keys")
 _FITTING: dict[Role, tuple[str, ...]] = {
-    "input": ("shape", "strides", "align", "values", "range", "init", "traffic"),
-    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", *_ORDER, "traffic"),
-    "inout": (
-        "shape",
-        "strides",
-        "align",
-        "values",
-        "range",
-        "init",
-        "rtol",
-        "atol",
-        "compare",
-        *_ORDER,
-        "traffic",
-    ),
-    "workspace": ("shape", "strides", "align", "init"),
+    "input": (*_ARRAY, *_DRAWN, "init", "traffic"),
+    "output": (*_ARRAY, "init", *_COMPARED, "traffic"),
+    "inout": (*_ARRAY, *_DRAWN, "init", *_COMPARED, "traffic"),
+    "workspace": (*_ARRAY, "init"),
     "local": ("shape",),
     "scalar": ("value",),
 }
@@ -67,7 +54,7 @@ _C_NAMES = {  # what people used to C write
 }  # fmt: skip
 
 
-def read_argument(table: Table, sizes: Collection[str] | None) -> Argument | None:
+def read_argument(table: Table, sizes: Names) -> Argument | None:
     """The argument, or None where a fault keeps it from being one; every fault is noted."""
     name = read_name(table)
     table.only(_ARGUMENT_KEYS)
@@ -107,8 +94,7 @@ def read_name(table: Table) -> str | None:
         return None
     table.label = f"argument {show(name)}"
     if not IDENTIFIER.fullmatch(name):
-        rule = f"name must be a C identifier, got {show(name)}"
-        return table.refuse("name", rule, "name it as the kernel does")
+        return table.must("name", "be a C identifier", "name it as the kernel does")
     return name
 
 
@@ -153,9 +139,7 @@ def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -
     return Argument(name=name, type=element.name, role=role, alias=alias)
 
 
-def _read_value(
-    table: Table, element: ElementType, sizes: Collection[str] | None
-) -> Expr | RealExpr | float | None:
+def _read_value(table: Table, element: ElementType, sizes: Names) -> Expr | RealExpr | float | None:
     example = '"d"' if element.kind != "float" else "1e-5"
     if not table.needs("value", hint=f"say what callers pass: value = {example}"):
         return None
@@ -170,65 +154,53 @@ def _read_value(
     return found
 
 
-def _read_array(
-    table: Table, name: str, element: ElementType, role: Role, names: Collection[str] | None
-) -> Argument | None:
+def _read_array(table: Table, name: str, element: ElementType, role: Role, names: Names) -> Argument | None:
     if not table.needs("shape", hint='one entry per axis, e.g. shape = ["tokens", "2 * d"]'):
         return None
     if names is not None and role in ("workspace", "local"):  # nobody else sees how large these are
         names = {*names, *DEVICE_NAMES}
-    shape = table.exprs("shape", names, most=MOST_AXES)
-    strides = table.exprs("strides", names, most=MOST_AXES)
+    shape = table.exprs("shape", names, most=MAX_AXES)
     axes, steps = len(table.items("shape", "expressions")), len(table.items("strides", "expressions"))
+    is_read = role in ("input", "inout")
+    argument = table.read(
+        Argument,
+        ("strides", "values", "align", "rtol", "atol", "traffic", "order", "keys"),
+        names,
+        name=name,
+        type=element.name,
+        role=role,
+        shape=shape,
+        formula=_read_formula(table, names, axes) if is_read else None,
+        init=None if is_read else table.number("init"),
+        compare=_read_compare(table),
+        range=_read_range(table, element),
+        along=_read_along(table, [expr.text for expr in shape]),
+    )
     if "strides" in table and steps not in (0, axes):
         table.fault("strides", f"strides must have one entry per axis, got {steps} for {axes} axes")
     if "strides" in table and element.packed > 1:
         rule = f"{element.name} arrays are dense: two elements share a byte, so strides cannot count them"
         table.fault("strides", rule, "remove them, or describe the bytes as an array of uint8")
-    is_read = role in ("input", "inout")
-    formula = _read_formula(table, names, axes) if is_read else None
-    init, align = (
-        table.number("init") if not is_read else None,
-        table.integer("align", low=1, high=LARGEST_ALIGN),
-    )
-    if init is not None and not element.holds(init):
-        table.fault("init", f"init must be a value of {element.name}, got {init:g}")
+    if argument.init is not None and not element.holds(argument.init):
+        table.fault("init", f"init must be a value of {element.name}, got {argument.init:g}")
+    align = argument.align
     if align is not None and (align & (align - 1) or align < element.bytes):
-        rule = f"align must be a power of two of at least {element.bytes}, the size of {element.name}"
-        table.fault("align", f"{rule}, got {align}")
-    return Argument(
-        name=name,
-        type=element.name,
-        role=role,
-        shape=shape,
-        strides=strides,
-        values=table.choice("values", _DISTRIBUTIONS),
-        range=_read_range(table, element),
-        init=init,
-        align=align,
-        rtol=table.number("rtol", low=0.0),
-        atol=table.number("atol", low=0.0),
-        compare=_read_compare(table),
-        traffic=table.expr("traffic", names),
-        order=table.text("order") or "",
-        along=_read_along(table, [expr.text for expr in shape]),
-        keys=table.text("keys") or "",
-        formula=formula,
-    )
+        table.must("align", f"be a power of two of at least {element.bytes}, the size of {element.name}")
+    return argument
 
 
-def _read_formula(table: Table, names: Collection[str] | None, axes: int) -> Expr | None:
+def _read_formula(table: Table, names: Names, axes: int) -> Expr | None:
     """What an input holds, by the index of each element."""
     if "init" not in table:
         return None
-    for key in ("values", "range"):
+    for key in _DRAWN:
         if key in table:
             table.fault(key, f"{key} says how an array is drawn, and init what it holds", "remove either")
-    own = index_names(axes)
-    if names is not None and (taken := sorted({*own} & {*names})):
-        rule = f"in init {', '.join(own)} are an element's index, so that no size is called {taken[0]}"
+    indices = index_names(axes)
+    if names is not None and (taken := sorted({*indices} & {*names})):
+        rule = f"in init {', '.join(indices)} are an element's index, so that no size is called {taken[0]}"
         return table.refuse("init", rule, f"rename the size {taken[0]}")
-    return table.expr("init", None if names is None else (*names, *own))
+    return table.expr("init", None if names is None else (*names, *indices))
 
 
 def _read_compare(table: Table) -> Compare | None:
@@ -237,9 +209,8 @@ def _read_compare(table: Table) -> Compare | None:
     if isinstance(value, str) and ".py" in value:
         return "function"
     if isinstance(value, str) and value not in _COMPARES:
-        rule = f"compare must be one of {', '.join(_COMPARES)}, or file.py:function, got {show(value)}"
         hint = suggestion(value, _COMPARES) or 'write e.g. compare = "checks.py:same"'
-        return table.refuse("compare", rule, hint)
+        return table.must("compare", f"be one of {', '.join(_COMPARES)}, or file.py:function", hint)
     return table.choice("compare", _COMPARES)
 
 
@@ -251,20 +222,21 @@ def _read_along(table: Table, axes: Sequence[str]) -> int | None:
     if "order" not in table:
         return table.refuse("along", "along says whose order is open, and there is no order", "add order")
     if axes.count(name) != 1:
-        rule = f"along must be one entry of shape ({', '.join(axes)}), got {show(name)}"
-        return table.refuse("along", rule, "name a size that one axis has alone")
+        rule = f"be one entry of shape ({', '.join(axes)})"
+        return table.must("along", rule, "name a size that one axis has alone")
     return axes.index(name)
 
 
 def _read_range(table: Table, element: ElementType) -> tuple[float, float] | None:
     if "range" not in table:
         return None
-    ends = [finite(item) for item in table.items("range", "two numbers")]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None:
-        if isinstance(table.data["range"], list):
-            table.fault("range", "range must be two finite numbers", "write range = [0.0, 1.0]")
-        return None
-    low, high = ends[0], ends[1]
+    items = table.data["range"]
+    if not isinstance(items, list):
+        return table.must("range", "be a list of two numbers in [ ]")
+    ends = [end for item in items if (end := finite(item)) is not None]
+    if len(ends) != 2 or len(items) != 2:
+        return table.refuse("range", "range must be two finite numbers", "write range = [0.0, 1.0]")
+    low, high = ends
     if low > high:
         rule = f"range must have its lower end first, got [{low:g}, {high:g}]"
         return table.refuse("range", rule, "swap them")
@@ -315,26 +287,27 @@ def read_accuracy(
     # The tolerance of an output for which nobody names one; None for what has none.
     usual = {a.name: CODES if a.compare == "codes" else TOLERANCES.get(a.type) for a in outputs}
     main = next((pair for pair in usual.values() if pair is not None), CODES)
-    accuracy = Accuracy(
+    accuracy = table.read(
+        Accuracy,
+        ("deterministic", "baseline_may_fail"),
         rtol=main[0] if rtol is None else rtol,
         atol=main[1] if atol is None else atol,
         reference=read_function(table, "reference", read),
         independent=_read_independent(table, outputs, contract),
-        deterministic=table.flag("deterministic", True),
-        baseline_may_fail=table.flag("baseline_may_fail"),
     )
-    # Where the problem names no tolerance, an output of another type than the first has its own type's.
-    filled = tuple(
-        replace(
-            a,
-            rtol=own[0] if a.rtol is None and rtol is None else a.rtol,
-            atol=own[1] if a.atol is None and atol is None else a.atol,
+
+    def filled(argument: Argument) -> Argument:
+        """Where no tolerance is named, an output of another type than the first has that of its type."""
+        pair = usual.get(argument.name) or main
+        if pair == main:
+            return argument
+        return replace(
+            argument,
+            rtol=pair[0] if argument.rtol is None and rtol is None else argument.rtol,
+            atol=pair[1] if argument.atol is None and atol is None else argument.atol,
         )
-        if (own := usual.get(a.name)) is not None and own != main
-        else a
-        for a in arguments
-    )
-    return accuracy, filled
+
+    return accuracy, tuple(map(filled, arguments))
 
 
 def _read_independent(table: Table, outputs: list[Argument], contract: Contract) -> str | None:
@@ -363,8 +336,7 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
         return None
     path, _, function = value.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
-        rule = f"{key} must be file.py:function, got {show(value)}"
-        return table.refuse(key, rule, f'write e.g. {key} = "{key}.py:softmax"')
+        return table.must(key, "be file.py:function", f'write e.g. {key} = "{key}.py:softmax"')
     text = read_file(table, key, path, read)
     if text is None:
         return None

@@ -160,19 +160,19 @@ def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
     limits = device.limits.names()
     known = {*problem.size_names, *limits}
     # What a build must tell first is left out, as when a launch is planned before one.
-    own = [c.bind(limits) for c in variant.domain if c.names <= known]
+    served = [c.bind(limits) for c in variant.domain if c.names <= known]
     if any(rule.allows(0) for rule in problem.contract.sizes):  # a launch of no blocks has nothing to test
         grids = [expr.bind(limits) for launch in problem.launches for expr in launch.grid]
-        own += [parse(f"({expr.text}) > 0") for expr in grids]
+        served += [parse(f"({expr.text}) > 0") for expr in grids]
     if variant.config is not None:
         # Where a candidate's grid is more than the device launches, the dispatch serves the original.
         for launch in variant.launches:
             for expr, most in zip(launch.grid, device.limits.max_grid, strict=False):
                 bound = expr.bind(limits)
                 if bound.names and bound.names <= known:
-                    own.append(parse(f"({bound.text}) <= {most}"))
+                    served.append(parse(f"({bound.text}) <= {most}"))
     here = problem.on(limits)
-    whole = Domain(here, (*(c.expr for c in here.contract.require), *own))
+    whole = Domain(here, (*(c.expr for c in here.contract.require), *served))
     return _on_host(whole, variant, limits) if device.untimed else whole
 
 

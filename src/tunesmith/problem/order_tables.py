@@ -47,28 +47,27 @@ def _with_order(table: Table, argument: Argument, by_name: dict[str, Argument]) 
     ]
     leader = by_name.get(argument.order)
     if leader is None or argument.order not in others:
-        rule = f'order must be "{ANY_ORDER}" or another output with an order of its own'
-        listed = f"{rule} ({', '.join(others) or 'there is none'}), got {show(argument.order)}"
-        table.fault("order", listed, suggestion(argument.order, (ANY_ORDER, *others)) or "name one of these")
+        rule = f'be "{ANY_ORDER}" or another output with an order of its own'
+        hint = suggestion(argument.order, (ANY_ORDER, *others)) or "name one of these"
+        table.must("order", f"{rule} ({', '.join(others) or 'there is none'})", hint)
         return argument
     if leader.compare == "function":
         table.fault("order", f"{leader.name} is compared by a function, which says all", "remove order")
     if "along" in table:
         table.fault("along", f"along is said at {leader.name}, which it goes with", "put it there")
     along = leader.along if leader.along is not None else len(leader.shape) - 1
-    own, theirs = ([e.text for e in a.shape[: along + 1]] for a in (argument, leader))
-    if own != theirs:
+    axes, needed = ([e.text for e in a.shape[: along + 1]] for a in (argument, leader))
+    if axes != needed:
         rule = f"what goes with {leader.name} must have its axes up to the one that is ordered"
-        table.fault("order", f"{rule}, {', '.join(theirs)}; got {', '.join(own)}", "give it that shape")
+        table.fault("order", f"{rule}, {', '.join(needed)}; got {', '.join(axes)}", "give it that shape")
     return replace(argument, along=along)
 
 
 def _check_keys(table: Table, argument: Argument, by_name: dict[str, Argument]) -> None:
     inputs = [name for name, one in by_name.items() if one.role == "input" and not one.alias]
     if argument.keys not in inputs:
-        rule = f"keys must name an array of role input ({', '.join(inputs) or 'there is none'})"
         hint = suggestion(argument.keys, inputs) or "name the array that the indices point into"
-        table.fault("keys", f"{rule}, got {show(argument.keys)}", hint)
+        table.must("keys", f"name an array of role input ({', '.join(inputs) or 'there is none'})", hint)
     if argument.element.kind == "float" or argument.element.packed > 1:
         rule = f"keys goes with indices, which are whole numbers; got {argument.type}"
         table.fault("keys", rule, "remove it")

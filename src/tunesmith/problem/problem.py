@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from tunesmith.errors import BadInput
@@ -121,6 +122,13 @@ Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]
 Compare = Literal["close", "exact", "codes", "function"]  # the last: of the user's own
 Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
 
+# What fields may hold: the files are read by these annotations.
+MAX_AXES, MAX_EXTENTS = 8, 3
+LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by as much
+Tolerance = Annotated[float, Meta(ge=0, le=1e308)]
+Axes = Annotated[tuple[Expr, ...], Meta(max_length=MAX_AXES)]
+Extents = Annotated[tuple[Expr, ...], Meta(max_length=MAX_EXTENTS)]
+
 ANY_ORDER = "any"  # of an output's elements; else one goes with another output, whose name is there
 
 # The kinds of operations a problem may count; a multiply-add is two.
@@ -160,16 +168,16 @@ class Argument:
     name: str
     type: str
     role: Role
-    shape: tuple[Expr, ...] = ()
-    strides: tuple[Expr, ...] = ()  # in elements; empty means dense, last axis fastest
+    shape: Axes = ()
+    strides: Axes = ()  # in elements; empty means dense, last axis fastest
     value: Expr | RealExpr | float | None = None
     values: Distribution | None = None  # None: the tester explores all of them
     range: tuple[float, float] | None = None
     init: float | None = None  # what the caller pre-fills an output with
-    align: int | None = None
+    align: Annotated[int, Meta(ge=1, le=LARGEST_ALIGN)] | None = None
     alias: str | None = None
-    rtol: float | None = None
-    atol: float | None = None
+    rtol: Tolerance | None = None
+    atol: Tolerance | None = None
     compare: Compare | None = None
     traffic: Expr | None = None
     order: str = ""  # of an output: empty, ANY_ORDER, or the output that it goes with
@@ -212,11 +220,11 @@ class Launch:
     """One kernel launch; grid counts blocks (work-groups), block counts threads (work-items)."""
 
     entry: str
-    grid: tuple[Expr, ...]
-    block: tuple[Expr, ...]
+    grid: Extents
+    block: Extents
     args: tuple[str, ...]
     shared: Expr | None = None
-    cluster: tuple[Expr, ...] = ()
+    cluster: Extents = ()
     cooperative: bool = False
     pdl: bool | Expr = False  # an expression only in a template, over its parameters
     when: Expr | None = None  # elsewhere it is left out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from tunesmith.problem import argument_tables, languages, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Origin, Problem, is_inside
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
-from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
+from tunesmith.problem.toml_table import Names, Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def parse_problem(
     named = [table.data.get("name") for table in root.tables("argument", "argument")]
     launches = size_tables.read_launches(
         root,
-        names=None if sizes is None else (*sizes, *DEVICE_NAMES),
+        None if sizes is None else (*sizes, *DEVICE_NAMES),
         entry=kernel.entry,
         default_args=listed,
         known_args=[name for name in named if isinstance(name, str)],
@@ -145,7 +145,7 @@ def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeade
     )
 
 
-def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[str, Expr], ...]:
+def _read_operations(root: Table, sizes: Names) -> tuple[tuple[str, Expr], ...]:
     table = root.table_or_empty("operations", "operations")
     table.only(OPERATIONS)
     if root.data.get("operations") == {}:
@@ -181,10 +181,10 @@ def _read_compiler(table: Table, language: str) -> str:
         return ""
     choice = {one.name: one.compilers for one in languages.known() if one.compilers}
     if language and language not in choice:
-        allowed = "; ".join(f"{name}, which has {' and '.join(own)}" for name, own in choice.items())
+        allowed = "; ".join(f"{name}, which has {' and '.join(names)}" for name, names in choice.items())
         table.fault("compiler", f"compiler is for {allowed}; the language is {language}", "remove it")
         return ""
-    every = tuple(compiler for own in choice.values() for compiler in own)
+    every = tuple(compiler for names in choice.values() for compiler in names)
     return table.choice("compiler", choice.get(language, every)) or ""
 
 
@@ -218,13 +218,12 @@ def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
         elif finite(value) is not None:
             found.append((name, show(value)))
         else:
-            rule = f"{name} must be a finite number or one line of text, got {show(value)}"
-            table.fault(name, rule, "write 1 or 0 for true or false")
+            table.must(name, "be a finite number or one line of text", "write 1 or 0 for true or false")
     return tuple(found)
 
 
 def _read_arguments(
-    root: Table, sizes: Collection[str] | None, language: str, read_file: argument_tables.Read
+    root: Table, sizes: Names, language: str, read_file: argument_tables.Read
 ) -> tuple[Argument, ...]:
     if root.data.get("argument", []) == []:
         root.fault(None, "there are no arguments", "add one [[argument]] for each, in the kernel's own order")
@@ -260,9 +259,8 @@ def _check_aliases(read: Sequence[tuple[Table, Argument]]) -> None:
     targets = [a.name for _, a in read if a.role == "inout" and a.alias is None]
     for table, argument in read:
         if argument.alias is not None and argument.alias not in targets:
-            listed = ", ".join(targets) or "none is"
-            rule = f"alias must name an array argument of role inout ({listed}), got {show(argument.alias)}"
-            table.fault("alias", rule, 'list that argument too, with role = "inout" and its shape')
+            rule = f"name an array argument of role inout ({', '.join(targets) or 'none is'})"
+            table.must("alias", rule, 'list that argument too, with role = "inout" and its shape')
 
 
 def _read_origin(root: Table) -> Origin | None:
@@ -272,22 +270,29 @@ def _read_origin(root: Table) -> Origin | None:
         return None
     table.only(_ORIGIN)
     table.needs("file", hint="`tunesmith extract` writes [origin]: leave it as it is, or leave it out")
-    said = table.text("lines") or "1-1"
-    lines = _LINES.fullmatch(said)
-    if lines is None:
-        table.fault("lines", f'lines are the first and the last, "12-40", got {show(said)}')
-    own = table.table_or_empty("digests", "[origin.digests]")
-    digests = tuple((path, own.text(path) or "") for path in own.data)
-    file, launches = table.text("file") or "", table.texts("launches")
-    for path in (file, *(place.rpartition(":")[0] for place in launches), *(path for path, _ in digests)):
-        if path and not is_inside(path):
-            table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
-    between = (int(lines[1]), int(lines[2])) if lines else (1, 1)
-    repository, capture, kernel = (table.text(key) or "" for key in ("repository", "capture", "kernel"))
+    lines = table.text("lines") or "1-1"
+    ends = _LINES.fullmatch(lines)
+    if ends is None:
+        table.fault("lines", f'lines are the first and the last, "12-40", got {show(lines)}')
+    listed = table.table_or_empty("digests", "[origin.digests]")
+    digests = tuple((path, listed.text(path) or "") for path in listed.data)
     read = table.table_or_empty("read", "[origin.read]")
     read.only(("launch", "unread", "alone"))
-    asked = read.text("launch") or "", read.texts("unread"), read.flag("alone"), table.texts("include")
-    return Origin(file, between, launches, digests, repository, capture, kernel, *asked)
+    origin = table.read(
+        Origin,
+        ("repository", "capture", "kernel", "include"),
+        file=table.text("file") or "",
+        launches=table.texts("launches"),
+        lines=(int(ends[1]), int(ends[2])) if ends else (1, 1),
+        digests=digests,
+        read=read.text("launch") or "",
+        unread=read.texts("unread"),
+        alone=read.flag("alone"),
+    )
+    for path in (origin.file, *(place.rpartition(":")[0] for place in origin.launches), *dict(digests)):
+        if path and not is_inside(path):
+            table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
+    return origin
 
 
 def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:

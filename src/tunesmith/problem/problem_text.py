@@ -238,12 +238,12 @@ def _global_names(text: str) -> list[str]:
             node.annotation = None
     found: dict[str, None] = {}
     tables = [symtable.symtable(ast.unparse(tree), "reference.py", "exec")]
-    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     while tables:
         table = tables.pop()
         for symbol in table.get_symbols():
             outside = symbol.is_global() if table.get_type() != "module" else not symbol.is_assigned()
-            if symbol.is_referenced() and outside and symbol.get_name() not in own:
+            if symbol.is_referenced() and outside and symbol.get_name() not in defined:
                 found[symbol.get_name()] = None
         tables += table.get_children()
     return sorted(found)

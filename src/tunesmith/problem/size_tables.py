@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.formulas import NoElement, values_at
-from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeRule, Workload
+from tunesmith.problem.problem import MAX_EXTENTS, Argument, Contract, Launch, Problem, SizeRule, Workload
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.problem.toml_table import Keys, Table, show
+from tunesmith.problem.toml_table import Keys, Names, Table, show
 from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name, parse
 from tunesmith.space.grammar import suggestion
 from tunesmith.space.real import RealExpr
@@ -30,17 +30,16 @@ def known_sizes(root: Table) -> frozenset[str] | None:
 
     A size that only the workloads mention is a fault of its own, noted once there and not at every use.
     """
-    contract = root.data.get("contract")
-    if not isinstance(contract, dict):
+    if not isinstance(root.data.get("contract"), dict):
         return None
-    names = set(contract) - {"require"}
+    names = {*root.names("contract")} - {"require"}
     workloads = root.data.get("workloads")
     for workload in workloads.values() if isinstance(workloads, dict) else ():
-        names |= set(workload) - set(_WORKLOAD_WORDS) if isinstance(workload, dict) else set()
+        names |= {*workload} - {*_WORKLOAD_WORDS} if isinstance(workload, dict) else set()
     return frozenset(names)
 
 
-def read_contract(root: Table, names: Collection[str] | None) -> Contract:
+def read_contract(root: Table, names: Names) -> Contract:
     hint = f"add [contract] with a line per size, {_EXAMPLE}"
     if (table := root.needed_table("contract", "[contract]", hint)) is None:
         return Contract(())
@@ -86,7 +85,7 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
 
 
 def read_workloads(
-    root: Table, contract: Contract, names: Collection[str] | None, sizes: Sequence[str] | None = None
+    root: Table, contract: Contract, names: Names, sizes: Sequence[str] | None = None
 ) -> tuple[Workload, ...]:
     """`sizes` are the contract's, where it stands in another file."""
     hint = "say where it must be fast, e.g. decode = { tokens = 16, d = 4096 } under [workloads]"
@@ -164,36 +163,30 @@ def try_problem(problem: Problem, root: Table) -> None:
     for workload in problem.workloads:
         places = try_places(places, workload.as_dict(), root, f"workload '{workload.name}'")
     for number, argument in enumerate(problem.arguments):
-        if argument.formula is not None and not root.faults:
-            _try_formula(argument, number, problem.workloads, root)
+        for workload in problem.workloads:
+            if argument.formula is not None and root.faults:
+                break
+            if (fault := _without_value(argument, workload.as_dict())) is not None:
+                key, reason = fault
+                message = f"argument '{argument.name}': {reason} at workload '{workload.name}'"
+                root.faults.add(("argument", number, key), message, "mend the expression or the sizes")
+                break
+
+
+def _without_value(argument: Argument, sizes: Mapping[str, int]) -> tuple[str, str] | None:
+    """Which key has no value at these sizes, and why; arrays are tried as far as that takes no time."""
+    try:
+        if argument.formula is not None:
+            shape = [min(max(0, e.evaluate(sizes)), MOST_TRIED) for e in argument.shape]
+            if math.prod(shape) <= MOST_TRIED:
+                values_at(argument.formula, sizes, shape, argument.element, argument.name)
         if isinstance(argument.value, RealExpr):
-            _try_real(argument.value, ("argument", number, "value"), argument.name, problem.workloads, root)
-
-
-def _try_formula(argument: Argument, number: int, workloads: Sequence[Workload], root: Table) -> None:
-    """At the workloads, as far as that takes no time."""
-    formula, shapes = argument.formula, {w.name: w.as_dict() for w in workloads}
-    for name, sizes in shapes.items():
-        shape = [min(max(0, e.evaluate(sizes)), MOST_TRIED) for e in argument.shape]
-        if formula is None or math.prod(shape) > MOST_TRIED:
-            continue
-        try:
-            values_at(formula, sizes, shape, argument.element, argument.name)
-        except (NoElement, Undefined) as error:
-            fault = f"argument '{argument.name}': init {error} at workload '{name}'"
-            root.faults.add(("argument", number, "init"), fault, "mend the expression or the sizes")
-            return
-
-
-def _try_real(expr: RealExpr, keys: Keys, name: str, workloads: Sequence[Workload], root: Table) -> None:
-    for workload in workloads:
-        try:
-            expr.evaluate(workload.as_dict())
-        except Undefined as error:
-            fault = f"argument '{name}': value {show(expr.text)} has no value ({error})"
-            hint = "mend the expression or the sizes"
-            root.faults.add(keys, f"{fault} at workload '{workload.name}'", hint)
-            return
+            argument.value.evaluate(sizes)
+    except (NoElement, Undefined) as error:
+        if argument.formula is not None:
+            return "init", f"init {error}"
+        return "value", f"value {show(str(argument.value))} has no value ({error})"
+    return None
 
 
 def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:
@@ -260,50 +253,44 @@ _LAUNCH_EXAMPLE = 'e.g. grid = ["ceildiv(d, 128)"] and block = ["128"]'
 
 def read_launches(
     root: Table,
+    names: Names,
     *,
-    names: Collection[str] | None,
     entry: str,
     default_args: Sequence[str],
     known_args: Sequence[str],
-    insertable: Collection[str] | None,
+    insertable: Names,
     choices: Collection[str] = (),
 ) -> tuple[Launch, ...]:
     """`names` may occur in expressions, `insertable` in an entry's braces; None where unknown. `choices` are
     the parameters on which it may depend whether launches overlap."""
     if "launch" not in root:
         root.fault(None, "[launch] is missing", f"say how the kernel is launched, {_LAUNCH_EXAMPLE}")
-        return ()
-    tables = root.tables("launch", "[launch]")
-    if not tables and root.data["launch"] == []:
+    if root.data.get("launch") == []:
         root.fault("launch", "launch is empty", f"say how the kernel is launched, {_LAUNCH_EXAMPLE}")
     launches: list[Launch] = []
-    for table in tables:
+    for table in root.tables("launch", "[launch]"):
         table.only(_KEYS)
         table.needs("grid", "block", hint=f"say how many blocks and threads there are, {_LAUNCH_EXAMPLE}")
-        own = table.text("entry")
+        called = table.text("entry")
         if insertable is not None:
-            whose = table if own is not None else _kernel_table(root) or table
-            check_placeholders(
-                whose, "entry" if "entry" in whose else None, "entry", own or entry, insertable
-            )
+            kernel = root.table("kernel", "[kernel]") if root.names("kernel") else None
+            whose = table if called is not None else kernel or table
+            key = "entry" if "entry" in whose else None
+            check_placeholders(whose, key, "entry", called or entry, insertable)
         launches.append(
-            Launch(
-                entry=own or entry,
-                grid=table.exprs("grid", names, most=3),
-                block=table.exprs("block", names, most=3),
+            table.read(
+                Launch,
+                ("shared", "cluster", "cooperative"),
+                names,
+                entry=called or entry,
+                grid=table.exprs("grid", names, most=MAX_EXTENTS),
+                block=table.exprs("block", names, most=MAX_EXTENTS),
                 args=_read_args(table, known_args) if "args" in table else tuple(default_args),
-                shared=table.expr("shared", names),
-                cluster=table.exprs("cluster", names, most=3),
-                cooperative=table.flag("cooperative"),
                 pdl=_read_pdl(table, choices),
                 when=table.expr("when", None if names is None else _before_build(names)),
             )
         )
     return tuple(launches)
-
-
-def _kernel_table(root: Table) -> Table | None:
-    return root.table("kernel", "[kernel]") if isinstance(root.data.get("kernel"), dict) else None
 
 
 def _read_pdl(table: Table, choices: Collection[str]) -> bool | Expr:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.problem.problem import Argument, Launch
@@ -15,6 +16,7 @@ from tunesmith.problem.toml_table import Table, show, texts
 from tunesmith.space.expr import Expr, parse
 from tunesmith.space.space import Constraint
 
+T = TypeVar("T")
 ALL = "all"  # of [require], [prefer], [answers] and [defines]: several to a line
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?![\w.])")
 
@@ -29,32 +31,21 @@ class InFull:
     def of(macros: Sequence[tuple[str, Expr]]) -> InFull:
         return InFull({name: f"({expr.text})" for name, expr in macros})
 
-    def __call__(self, expr: Expr) -> Expr:
-        if expr.names.isdisjoint(self.macros):
-            return expr
-        return parse(_NAME.sub(lambda name: self.macros.get(name[0], name[0]), expr.text))
+    def __call__(self, value: T) -> T:
+        """The same, an expression or what has some, with each of them in full."""
+        found: T = self._filled(value)
+        return found
 
-    def several(self, exprs: Iterable[Expr]) -> tuple[Expr, ...]:
-        return tuple(map(self, exprs))
-
-    def constraints(self, found: Iterable[Constraint]) -> tuple[Constraint, ...]:
-        return tuple(replace(one, expr=self(one.expr)) for one in found)
-
-    def workspace(self, found: Iterable[Argument]) -> tuple[Argument, ...]:
-        return tuple(replace(one, shape=self.several(one.shape)) for one in found)
-
-    def launches(self, found: Iterable[Launch]) -> tuple[Launch, ...]:
-        return tuple(
-            replace(
-                one,
-                grid=self.several(one.grid),
-                block=self.several(one.block),
-                cluster=self.several(one.cluster),
-                shared=None if one.shared is None else self(one.shared),
-                when=None if one.when is None else self(one.when),
-            )
-            for one in found
-        )
+    def _filled(self, value: Any) -> Any:
+        match value:
+            case Expr() if not value.names.isdisjoint(self.macros):
+                return parse(_NAME.sub(lambda name: self.macros.get(name[0], name[0]), value.text))
+            case tuple():
+                return tuple(map(self._filled, value))
+            case Constraint() | Argument() | Launch():
+                parts = {field.name: self._filled(getattr(value, field.name)) for field in fields(value)}
+                return replace(value, **parts)
+        return value
 
 
 def built_with(root: Table, text: str, headers: Sequence[tuple[str, str]]) -> frozenset[str]:

@@ -61,7 +61,7 @@ def parse_template(
     default = _read_default(root, params, text)
     macros = _read_defines(root, names, problem)
     in_full = InFull.of(macros)
-    constraints = in_full.constraints(_read_constraints(root, names))
+    constraints = in_full(_read_constraints(root, names))
     answers = read_answers(root, names.params)
     shape = read_shape(root, names.params, names.sizes)
     if shape is not None and not root.faults:
@@ -72,7 +72,7 @@ def parse_template(
         )
         constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
     arguments = [argument.name for argument in problem.arguments]
-    workspace = in_full.workspace(_read_workspace(root, names.before_build, arguments))
+    workspace = in_full(_read_workspace(root, names.before_build, arguments))
     headers = None
     if languages.named(problem.kernel.language).reads_headers:
         include = problem.kernel.include
@@ -84,10 +84,10 @@ def parse_template(
         language=problem.kernel.language,
         space=Space(params, constraints),
         default=default,
-        launches=in_full.launches(
+        launches=in_full(
             read_launches(
                 root,
-                names=names.after_build,
+                names.after_build,
                 entry=problem.launches[0].entry,
                 default_args=arguments,
                 known_args=[*arguments, *root.names("workspace")],
@@ -187,44 +187,35 @@ def _read_constraints(root: Table, names: _KnownNames) -> tuple[Constraint, ...]
 
 
 def _read_default(root: Table, params: Sequence[Param], text: str) -> Config:
-    if not any(key in root for key in _ABOUT_PARAMS):
-        return Config(())
-    declared = root.names("params")
-    hint = "give the values with which the template does what the kernel does today"
-    params_table = root.data.get("params")
-    entries = params_table if isinstance(params_table, dict) else {}
-    own = {n: e["default"] for n, e in entries.items() if isinstance(e, dict) and "default" in e}
-    given = root.names("default")
+    """From [default], from a parameter's entry in [params] or, where the template has a shape, the code."""
+    declared, given = root.names("params"), root.names("default")
+    entries = root.table_or_empty("params", "[params]").data.items()
+    beside = {name: e["default"] for name, e in entries if isinstance(e, dict) and "default" in e}
     if "shape" in root:
-        said = {*own, *given}
-        own |= {n: v for n, v in _in_code(text).items() if n in declared and n not in said}
-    lacking = [name for name in declared if name not in own]
+        beside |= {n: v for n, v in _in_code(text).items() if n in declared and n not in {*beside, *given}}
+    lacking = [name for name in declared if name not in beside]
     table = root.table("default", "[default]")
-    if table is None:
-        if "default" not in root and lacking:
-            here = f"no default for {', '.join(lacking)}" if own else "[default] is missing"
-            root.fault(None, here, hint)
-        table = Table({}, ("default",), "[default]", root.faults)
-        if lacking:
-            return Config(())
+    if table is None and lacking:
+        if "default" not in root:
+            fault = f"no default for {', '.join(lacking)}" if beside else "[default] is missing"
+            hint = "give the values with which the template does what the kernel does today"
+            root.fault(None, fault, hint)
+        return Config(())
+    table = table or Table({}, ("default",), "[default]", root.faults)
     table.only(declared)
     if missing := [name for name in lacking if name not in table]:
         table.fault(None, f"no value for {', '.join(missing)}", f"add {missing[0]} = ...")
     values: dict[str, int] = {}
-    for param in params:
-        value = table.data.get(param.name)
-        if param.name in own and value is not None:
-            table.fault(
-                param.name, f"{param.name} has its default in [params] already", "leave one of them out"
-            )
+    for name, allowed in ((param.name, param.values) for param in params):
+        if name in beside and name in table:
+            table.fault(name, f"{name} has its default in [params] already", "leave one of them out")
             continue
-        place = table if value is not None else Table(own, ("params",), "[params]", root.faults)
-        value = own.get(param.name, value)
-        if type(value) is int and value in param.values:
-            values[param.name] = value
+        place = table if name in table else Table(beside, ("params",), "[params]", root.faults)
+        value = place.data.get(name)
+        if type(value) is int and value in allowed:
+            values[name] = value
         elif value is not None:
-            allowed = ", ".join(map(str, param.values))
-            place.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
+            place.must(name, f"be one of {', '.join(map(str, allowed))}", "choose one")
     return Config.of(values)
 
 
@@ -278,19 +269,15 @@ def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr
     whole.only((*known, ALL))
     lines = whole.data.get(ALL, [])
     if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
-        rule = f"{ALL} must be a list of tables with remedies, got {show(lines)}"
-        whole.fault(
-            ALL, rule, f'write e.g. {ALL} = [{{ wide_access = "VEC >= 4", block_size = "BLOCK != 64" }}]'
-        )
+        example = f'{ALL} = [{{ wide_access = "VEC >= 4", block_size = "BLOCK != 64" }}]'
+        whole.must(ALL, "be a list of tables with remedies", f"write e.g. {example}")
         lines = []
-    own = {name: value for name, value in whole.data.items() if name != ALL}
+    tables = [Table(line, (*whole.keys, ALL), whole.label, root.faults) for line in lines]
+    for table in tables:
+        table.only(known)
     found: list[tuple[Remedy, Expr]] = []
-    for data in (own, *lines):
-        table = whole
-        if data is not own:
-            table = Table(data, (*whole.keys, ALL), "[answers]", root.faults)
-            table.only(known)
-        for name in data:
+    for table in (whole, *tables):
+        for name in (name for name in table.data if table is not whole or name != ALL):
             if any(name == remedy.value for remedy, _ in found):
                 table.fault(name, f"{name} has its condition already", "say once where it is")
                 continue

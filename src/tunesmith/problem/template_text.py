@@ -71,9 +71,9 @@ def declaration(
             if title == "defines" and shape is not None:
                 lines += _shapes(shape)
             lines += _packed(title, pairs) if title in packed else _table(title, pairs)
-        lines += ["[defines]"] if not named["defines"] and any(own for _, own in baked) else []
-        for switch, own in baked:
-            rows = _rows([(name, toml_string(text)) for name, text in own])
+        lines += ["[defines]"] if not named["defines"] and any(pairs for _, pairs in baked) else []
+        for switch, entries in baked:
+            rows = _rows([(name, toml_string(text)) for name, text in entries])
             lines += _shared(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
         lines += _table("workspace", workspace)
         if flags and "require" in packed:
@@ -104,10 +104,10 @@ def _alike(params: Pairs) -> Pairs:
 
 def _shapes(tables: Tables) -> list[str]:
     """One table, or those of several kernels, a line for each that fits one."""
-    lines = [line for name, own in tables for line in _table(name, own) or [f"[{name}]"]]
+    lines = [line for name, pairs in tables for line in _table(name, pairs) or [f"[{name}]"]]
     short = [
-        f"{name.removeprefix('shape.')} = {{ {', '.join(f'{key} = {text}' for key, text in own)} }}"
-        for name, own in tables
+        f"{name.removeprefix('shape.')} = {{ {', '.join(f'{key} = {text}' for key, text in pairs)} }}"
+        for name, pairs in tables
     ]
     several = len(tables) > 1 and all(name.startswith("shape.") for name, _ in tables)
     return ["[shape]", *short] if several and max(map(len, short)) <= WIDTH else lines

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, inspect
 
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import LIMIT, Expr, parse
@@ -35,45 +39,34 @@ class KeyLines:
 
     def __init__(self, text: str) -> None:
         self._lines: dict[Keys, int] = {}
-        self._counts: dict[Keys, int] = {}  # tables seen so far in each array of tables
-        self._scan(_tokens(text.replace("\r\n", "\n")))
+        counts: dict[Keys, int] = {}  # tables seen so far in each array of tables
+        tokens = _tokens(text.replace("\r\n", "\n"))
+        table: Keys = ()
+        at = 0
+        while at < len(tokens):
+            line = tokens[at][1]
+            brackets = 0 if tokens[at][0] != "[" else 2 if tokens[at + 1][0] == "[" else 1
+            names, at = _key(tokens, at + brackets)
+            if names and brackets:
+                table = ()
+                for place, name in enumerate(names, 1):
+                    table = (*table, name)
+                    if brackets == 2 and place == len(names):
+                        counts[table] = counts.get(table, 0) + 1
+                    if table in counts:
+                        table = (*table, counts[table] - 1)
+                self._note(table, line)
+            elif names and tokens[at][0] == "=":
+                self._note((*table, *names), line, len(table))
+                at = self._value(tokens, at + 1, (*table, *names))
+            while at < len(tokens) and tokens[at][0] != "\n":
+                at += 1
+            at += 1
 
     def of(self, *keys: str | int) -> int | None:
         """The line of the item at `keys`, or else of the nearest thing around it."""
         around = (self._lines.get(keys[:end]) for end in range(len(keys), 0, -1))
         return next((line for line in around if line is not None), None)
-
-    def _scan(self, tokens: Sequence[Token]) -> None:
-        table: Keys = ()
-        at = 0
-        while at < len(tokens):
-            text, line = tokens[at]
-            if text.isspace() or text[0] == "#":
-                at += 1
-                continue
-            brackets = 0 if text != "[" else 2 if _text(tokens, at + 1) == "[" else 1
-            names, at = _key(tokens, at + brackets)
-            if names and brackets:
-                if brackets == 2:
-                    array = (*self._resolve(names[:-1]), names[-1])
-                    self._counts[array] = self._counts.get(array, 0) + 1
-                table = self._resolve(names)
-                self._note(table, line)
-            elif names and _text(tokens, at) == "=":
-                self._note((*table, *names), line, len(table))
-                at = self._value(tokens, at + 1, (*table, *names))
-                continue
-            while at < len(tokens) and tokens[at][0] != "\n":
-                at += 1
-
-    def _resolve(self, names: tuple[str, ...]) -> Keys:
-        """A header's names with the index of the latest table put in after each array of tables."""
-        keys: Keys = ()
-        for name in names:
-            keys = (*keys, name)
-            if keys in self._counts:
-                keys = (*keys, self._counts[keys] - 1)
-        return keys
 
     def _note(self, keys: Keys, line: int, known: int = 0) -> None:
         for end in range(known + 1, len(keys) + 1):
@@ -81,15 +74,13 @@ class KeyLines:
 
     def _value(self, tokens: Sequence[Token], at: int, keys: Keys) -> int:
         """Past one value; the items of a list it is are noted, what is nested deeper is not."""
-        is_list = _text(tokens, _past_spaces(tokens, at)) == "["
+        is_list = tokens[at][0] == "["
         depth, index, item_next = 0, 0, False
         # A loop and a depth, not recursion: a text may nest as deep as it likes.
         while at < len(tokens) and (tokens[at][0] != "\n" or depth > 0):
             text, line = tokens[at]
             at += 1
-            if text[0] == "#":
-                continue
-            if item_next and not text.isspace() and text != "]":
+            if item_next and text not in ("\n", "]"):
                 self._note((*keys, index), line, len(keys))
                 index, item_next = index + 1, False
             depth += (text in ("[", "{")) - (text in ("]", "}"))
@@ -98,45 +89,45 @@ class KeyLines:
 
 
 def _tokens(text: str) -> list[Token]:
+    """Without spaces and comments; two line ends follow the last, for whoever looks ahead."""
     found: list[Token] = []
     line = 1
     for match in _TOKEN.finditer(text):
-        found.append((match[0], line))
+        if match[0][0] not in " \t#":
+            found.append((match[0], line))
         line += match[0].count("\n")
-    return found
+    return [*found, ("\n", line), ("\n", line)]
 
 
-def _text(tokens: Sequence[Token], at: int) -> str:
-    return tokens[at][0] if at < len(tokens) else ""
-
-
-def _past_spaces(tokens: Sequence[Token], at: int) -> int:
-    return at + (_text(tokens, at)[:1] in (" ", "\t"))
-
-
-def _key(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
-    """A key with its dots, and where it and the spaces after it end; () where none stands."""
+def _key(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
+    """A key with its dots, and where it ends; [] where none stands."""
     names: list[str] = []
     while True:
-        at = _past_spaces(tokens, at)
-        text = _text(tokens, at)
-        if text[:1] in ('"', "'"):
+        text = tokens[at][0]
+        if text[0] in ('"', "'"):
             names.append(re.sub(r'\\(["\\])', r"\1", text[1:-1]))
         elif _BARE.fullmatch(text):
             names.append(text)
         else:
-            return (), at
-        at = _past_spaces(tokens, at + 1)
-        if _text(tokens, at) != ".":
-            return tuple(names), at
-        at += 1
+            return [], at
+        if tokens[at + 1][0] != ".":
+            return names, at + 1
+        at += 2
 
 
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
+Names = Collection[str] | None  # that an expression may have; None where unknown
 
+LARGEST = 1e308  # of numbers: infinities are beyond it
+NUMBER = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 MOST_SHOWN = 20
-_BREAKS = re.compile(r"[\n\0]")
+# What an annotation means where it says no more.
+_CONSTRAINED: dict[object, Any] = {
+    str: Annotated[str, Meta(pattern=r"\A(?=[^\n\0]*\Z)\s*\S")],
+    tuple[str, ...]: tuple[Annotated[str, Meta(pattern=r"\A[^\n\0]+\Z")], ...],
+}
+_ITEM = re.compile(r"\$\[(\d+)\]")  # where msgspec found the fault of a list
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -179,8 +170,7 @@ class Faults:
             return
         faults = sorted(self._found, key=lambda fault: fault.line or 0)
         if len(faults) == 1:
-            (fault,) = faults
-            raise BadInput(fault.message, hint=fault.hint, where=self._at(fault.line))
+            raise BadInput(faults[0].message, hint=faults[0].hint, where=self._at(faults[0].line))
         listed = [
             f"{self._at(fault.line)}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
             for fault in faults[:MOST_SHOWN]
@@ -232,6 +222,13 @@ class Table:
         self.fault(key, message, hint)
         return None
 
+    def must(self, key: str, rule: str, hint: str | None = None) -> T | None:
+        """Nothing, as the entry is not what it must be."""
+        return self._must(key, rule, self.data[key], hint)
+
+    def _must(self, key: str, rule: str, value: object, hint: str | None = None) -> T | None:
+        return self.refuse(key, f"{key} must {rule}, got {show(value)}", hint)
+
     def only(self, known: Sequence[str]) -> None:
         for key in self.data:
             if key not in known:
@@ -251,65 +248,53 @@ class Table:
 
     # -- single values ----------------------------------------------------------------------------------
 
+    def read(self, schema: type[T], keys: Collection[str], names: Names = None, **known: object) -> T:
+        """A value of a class: its fields are `known` already, or entries of their names, those among `keys`,
+        each converted as its annotation says."""
+        kinds = _field_kinds(cast(Hashable, schema))
+        found = {key: self._entry(key, kinds[key], names) for key in keys if key in self.data}
+        return schema(**{key: value for key, value in found.items() if value is not None}, **known)
+
     def text(self, key: str) -> str | None:
-        value = self.data.get(key)
-        if value is None or (isinstance(value, str) and value.strip() and not _BREAKS.search(value)):
-            return value
-        is_text = isinstance(value, str)
-        return self._wrong(key, "one line of text, not empty" if is_text else "a text in quotes", value)
+        found: str | None = self._entry(key, str)
+        return found
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found: tuple[str, ...] | None = self._entry(key, tuple[str, ...])
+        return found or ()
 
     def flag(self, key: str, default: bool = False) -> bool:
-        value = self.data.get(key, default)
-        if isinstance(value, bool):
-            return value
-        self._wrong(key, "true or false", value)
-        return default
+        found: bool | None = self._entry(key, bool)
+        return default if found is None else found
 
     def integer(self, key: str, *, low: int, high: int = LIMIT) -> int | None:
-        value = self.data.get(key)
-        if value is None or (type(value) is int and low <= value <= high):
-            return value
-        return self._wrong(key, f"an integer from {low} to {'2**62' if high == LIMIT else high}", value)
+        found: int | None = self._entry(key, Annotated[int, Meta(ge=low, le=high)])
+        return found
 
-    def number(self, key: str, *, low: float | None = None) -> float | None:
-        value = self.data.get(key)
-        found = finite(value)
-        if value is None or (found is not None and (low is None or found >= low)):
-            return found
-        return self._wrong(key, "a finite number" + ("" if low is None else f" of at least {low:g}"), value)
+    def number(self, key: str, *, low: float = -LARGEST) -> float | None:
+        found: float | None = self._entry(key, Annotated[float, Meta(ge=low, le=LARGEST)])
+        return found
 
     def choice(self, key: str, options: Sequence[Word]) -> Word | None:
-        value = self.data.get(key)
-        found = next((option for option in options if option == value), None)
-        if value is None or found is not None:
-            return found
-        hint = suggestion(value, options) if isinstance(value, str) else None
-        return self._wrong(key, f"one of {', '.join(options)}", value, hint)
+        found: Word | None = self._entry(key, Literal[tuple(options)])
+        return found
 
-    def expr(self, key: str, names: Collection[str] | None) -> Expr | None:
+    def expr(self, key: str, names: Names) -> Expr | None:
         return self._expr(key, (key,), self.data[key], names) if key in self.data else None
 
-    def real(self, key: str, names: Collection[str] | None) -> RealExpr | None:
+    def real(self, key: str, names: Names) -> RealExpr | None:
         """The value of a float, of which sizes decide."""
         text = self.text(key)
-        if text is None:
-            return None
-        try:
-            return parse_real(text, names=names)
-        except BadInput as error:
-            prefix = f"{self.label}: {key}" if self.label else key
-            self.faults.add((*self.keys, key), f"{prefix}: {error}", error.hint)
-            return None
+        return None if text is None else self._parsed(key, (key,), lambda: parse_real(text, names=names))
 
     # -- lists and tables -------------------------------------------------------------------------------
 
     def items(self, key: str, of: str) -> list[object]:
         """The items of a list; [] also where the value is no list, which is noted."""
         value = self.data.get(key, [])
-        if not isinstance(value, list):
-            self._wrong(key, f"a list of {of} in [ ]", value)
-            return []
-        return value
+        if isinstance(value, list):
+            return value
+        return self.must(key, f"be a list of {of} in [ ]") or []
 
     def integers(self, key: str, *, low: int, hint: str | None = None) -> tuple[int, ...]:
         """The different integers of a list, which must have some."""
@@ -327,31 +312,19 @@ class Table:
             self.fault(key, f"{key} has no values", "list at least one")
         return tuple(values)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        found = self.items(key, "texts")
-        for item in found:
-            if not isinstance(item, str) or not item or _BREAKS.search(item):
-                self._wrong(key, "a list of texts of one line each", item)
-                return ()
-        return tuple(item for item in found if isinstance(item, str))
-
-    def exprs(self, key: str, names: Collection[str] | None, *, most: int) -> tuple[Expr, ...]:
+    def exprs(self, key: str, names: Names, *, most: int) -> tuple[Expr, ...]:
         """A list of one to `most` expressions."""
-        if key not in self.data:
-            return ()
         items = self.items(key, "expressions")
-        if isinstance(self.data[key], list) and not 1 <= len(items) <= most:
+        if isinstance(self.data.get(key), list) and not 1 <= len(items) <= most:
             self.fault(key, f"{key} must have 1 to {most} entries, got {len(items)}")
         found = [self._expr(key, (key, i), item, names) for i, item in enumerate(items)]
         return tuple(expr for expr in found if expr is not None)
 
     def table(self, key: str, label: str) -> Table | None:
         value = self.data.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            return self._wrong(key, "a table", value)
-        return Table(value, (*self.keys, key), label, self.faults)
+        if value is None or isinstance(value, dict):
+            return None if value is None else Table(value, (*self.keys, key), label, self.faults)
+        return self.must(key, "be a table")
 
     def needed_table(self, key: str, label: str, hint: str) -> Table | None:
         return self.table(key, label) if self.needs(key, hint=hint) else None
@@ -363,10 +336,9 @@ class Table:
         """The tables of `[[key]]`, labelled by their number; a lone `[key]` counts as one."""
         value = self.data.get(key, [])
         if isinstance(value, dict):
-            return [Table(value, (*self.keys, key), label, self.faults)]
+            return [self.table_or_empty(key, label)]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self._wrong(key, f"tables under [[{key}]] headers", value)
-            return []
+            return self.must(key, f"be tables under [[{key}]] headers") or []
         return [
             Table(item, (*self.keys, key, i), f"{label} {i + 1}", self.faults) for i, item in enumerate(value)
         ]
@@ -378,26 +350,68 @@ class Table:
         except BadInput as error:
             return self.refuse(key, str(error), error.hint)
 
-    def _expr(self, key: str, keys: Keys, value: object, names: Collection[str] | None) -> Expr | None:
-        if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
-            return self._wrong(key, "an integer or an expression in quotes", value)
+    def _entry(self, key: str, kind: object, names: Names = None) -> Any:
+        """The entry as its kind, the annotation of a field that may be None; the fault in our words."""
+        present = [one for one in get_args(kind) if one is not NoneType]
+        kind = present[0] if NoneType in get_args(kind) and len(present) == 1 else kind
+        if kind is Expr:
+            return self.expr(key, names)
+        if present and present[0] == tuple[Expr, ...]:
+            return self.exprs(key, names, most=present[1].max_length)
+        value = self.data.get(key)
         try:
-            # Lines of a text in three quotes are one expression.
-            return parse(" ".join(value.split()) if isinstance(value, str) else value, names=names)
+            return None if value is None else msgspec.convert(value, _CONSTRAINED.get(kind, kind))
+        except msgspec.ValidationError as error:
+            item = _ITEM.search(str(error))
+            value = value[int(item[1])] if item and isinstance(value, list) else value
+            options = get_args(kind) if get_origin(kind) is Literal else ()
+            hint = suggestion(value, options) if isinstance(value, str) else None
+            return self._must(key, f"be {_allowed(kind, value, item is not None)}", value, hint)
+
+    def _expr(self, key: str, keys: Keys, value: object, names: Names) -> Expr | None:
+        if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
+            return self._must(key, "be an integer or an expression in quotes", value)
+        # Lines of a text in three quotes are one expression.
+        text = " ".join(value.split()) if isinstance(value, str) else value
+        return self._parsed(key, keys, lambda: parse(text, names=names))
+
+    def _parsed(self, key: str, keys: Keys, parse: Callable[[], T]) -> T | None:
+        try:
+            return parse()
         except BadInput as error:
             prefix = f"{self.label}: {key}" if self.label else key
             self.faults.add((*self.keys, *keys), f"{prefix}: {error.message}", error.hint)
             return None
 
-    def _wrong(self, key: str, allowed: str, value: object, hint: str | None = None) -> T | None:
-        return self.refuse(key, f"{key} must be {allowed}, got {show(value)}", hint)
+
+@cache
+def _field_kinds(schema: Hashable) -> dict[str, object]:
+    return get_type_hints(schema, include_extras=True)
+
+
+def _allowed(kind: object, value: object, is_item: bool) -> str:
+    """In words, what an entry must be."""
+    match inspect.type_info(kind):
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType(ge=low, le=high):
+            return f"an integer from {low} to {'2**62' if high == LIMIT else high}"
+        case inspect.FloatType(ge=low):
+            return "a finite number" + ("" if low == -LARGEST else f" of at least {low:g}")
+        case inspect.LiteralType():
+            return f"one of {', '.join(get_args(kind))}"
+        case inspect.StrType():
+            return "one line of text, not empty" if isinstance(value, str) else "a text in quotes"
+    return "a list of texts of one line each" if is_item else "a list of texts in [ ]"
 
 
 def finite(value: object) -> float | None:
     """A TOML number as a float; None for anything else, infinities and NaN among it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e308:
+    try:
+        found: float = msgspec.convert(value, NUMBER)
+        return found
+    except msgspec.ValidationError:
         return None
-    return None if math.isnan(value) else float(value)
 
 
 def show(value: object) -> str:

@@ -162,8 +162,8 @@ def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shap
 def _shape(
     table: Table, number: str, parts: Sequence[str], params: Sequence[str], sizes: Sequence[str]
 ) -> Shape:
-    own = {usual_name(name) for name in params}
-    closed = [word for word in USUAL if (word, number) not in own]
+    declared = {usual_name(name) for name in params}
+    closed = [word for word in USUAL if (word, number) not in declared]
     table.only((*FACTS, "bytes", "kind", *closed, *parts))
     facts: dict[str, str] = {}
     for name in FACTS:
@@ -226,11 +226,11 @@ def with_usual(
         of_one, answered = usual_rules(part, params, default.as_dict(), require, sizes, number)
         prefer += [(f"{name}_{number}", expr) for name, expr in of_one]
         more += answered
-    own = {c.name for c in constraints}
+    named = {c.name for c in constraints}
     both = dict(answers)
     for remedy, expr in more:
         both[remedy] = either(both.get(remedy), expr)
-    added = tuple(Constraint(name, expr, "prefer") for name, expr in prefer if name not in own)
+    added = tuple(Constraint(name, expr, "prefer") for name, expr in prefer if name not in named)
     return (*constraints, *added), tuple(both.items())
 
 
@@ -243,8 +243,8 @@ def usual_rules(
     number: str = "",
 ) -> tuple[list[tuple[str, Expr]], list[tuple[Remedy, Expr]]]:
     """Preferences and answers that follow, of the kernel with this number; each over its own parameters."""
-    own = {usual_name(name): name for name in default}
-    usual = {word: own[word, number] for word in USUAL if (word, number) in own}
+    names = {usual_name(name): name for name in default}
+    usual = {word: names[word, number] for word in USUAL if (word, number) in names}
     known = _known(shape, usual, params, default, require, sizes)
     there = {*usual, *shape.fixed, "cpu" if shape.on_cpu else "gpu"}
     there.update(f"-{word}" for word in USUAL if word not in there)
@@ -333,9 +333,9 @@ def settled_shape(shape: Shape, fixed: Mapping[str, int], number: str = "") -> S
     """The shape where some parameters have one value now."""
     from tunesmith.space.settled import settled
 
-    own = {usual_name(name): value for name, value in fixed.items()}
+    values = {usual_name(name): value for name, value in fixed.items()}
     facts = {name: settled(parse(text), fixed).text for name, text in shape.facts.items()}
-    closed = {word: own[word, number] for word in USUAL if (word, number) in own}
+    closed = {word: values[word, number] for word in USUAL if (word, number) in values}
     parts = tuple((name, settled_shape(part, fixed, name)) for name, part in shape.parts)
     return replace(shape, facts=facts, fixed={**shape.fixed, **closed}, parts=parts)
 
@@ -343,8 +343,8 @@ def settled_shape(shape: Shape, fixed: Mapping[str, int], number: str = "") -> S
 def shape_tables(shape: Shape) -> list[tuple[str, list[tuple[str, str]]]]:
     """The tables, each with its title and its lines: a name, and what stands behind it."""
     parts = [(f"shape.{number}", shape_entries(part)) for number, part in shape.parts]
-    own = shape_entries(shape)
-    return [("shape", own), *parts] if own or not parts else parts
+    entries = shape_entries(shape)
+    return [("shape", entries), *parts] if entries or not parts else parts
 
 
 def shape_entries(shape: Shape) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Files, flags and environment resolved once, into one RunConfig. Nobody else reads the environment."""
+"""Files, flags and environment resolved once, into one RunConfig."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ PASSED_ON = (
 COMPILERS = ("HOME", "TMPDIR")  # what the host's compilers need besides: those that cache keep it there
 _SEARCHED = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "PYTHONPATH")
 T = TypeVar("T")
+Setting = str | int | float | bool
+Settings = Mapping[str, Setting]
 Permits = Callable[[Any, Path], bool]
 _FROM_FOLDER = "from_folder"
 
@@ -53,8 +55,8 @@ def _open(default: T, permits: Permits = _anything) -> T:
 
 
 def _is_below(value: str, folder: Path) -> bool:
-    own = os.path.realpath(folder)
-    return "\0" not in value and Path(os.path.realpath(folder / value)).is_relative_to(own)
+    top = os.path.realpath(folder)
+    return "\0" not in value and Path(os.path.realpath(folder / value)).is_relative_to(top)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,13 @@ _PERMITS: dict[str, Permits] = {
 # Those that name files whose content says what is done. In the user's own file they count from its folder:
 # what they name is never looked for where the material lies.
 _NAMES_FILES = ("workers", "prompts", "cache_dir", "library_dir")
-_KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+_KINDS: dict[type[Setting], str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+_BY_NAME = {kind.__name__: kind for kind in _KINDS}
 
 
 def resolve(
@@ -144,26 +152,29 @@ def resolve(
     it, that over the user's own file, then defaults."""
     environment = os.environ if environment is None else environment
     folder = Path.cwd() if folder is None else folder
-    config = RunConfig(**_own_settings(environment))
-    config = replace(config, **_permitted(folder, environment))
+    settings = {**_user_settings(environment), **_permitted(folder, environment)}
     _refuse_misspelt(environment)
-    for name in _TYPES:
-        text = environment.get(f"TUNESMITH_{name.upper()}")
-        if text:
-            config = replace(config, **_from_text(name, text))
+    named = {name: environment.get(f"TUNESMITH_{name.upper()}") for name in _TYPES}
+    settings |= {name: _from_text(name, text) for name, text in named.items() if text}
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
         _check_type(name, value, None)
-    config = replace(config, **given)
+    config = _with(RunConfig(), {**settings, **given})
     _check_ranges(config, given)
     return _with_folders(config, environment)
+
+
+def _with(config: RunConfig, settings: Settings) -> RunConfig:
+    """`settings` have been checked, each for its type."""
+    changes: Mapping[str, Any] = settings
+    return replace(config, **changes)
 
 
 def check_flags(flags: Mapping[str, Any]) -> None:
     """Whether these could be given to a command, whatever else is."""
     for name, value in flags.items():
         _check_type(name, value, None)
-    _check_ranges(replace(RunConfig(), **flags), flags)
+    _check_ranges(_with(RunConfig(), flags), flags)
 
 
 def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
@@ -192,17 +203,16 @@ def _with_folders(config: RunConfig, environment: Mapping[str, str]) -> RunConfi
         "cache_dir": ("XDG_CACHE_HOME", ".cache", "tunesmith"),
         "library_dir": ("XDG_DATA_HOME", ".local/share", "tunesmith/library"),
     }
-    for name, (variable, below, own) in places.items():
+    for name, (variable, below, folder) in places.items():
         if getattr(config, name):
             continue
         home = environment.get("HOME", "")
         base = environment.get(variable) or (str(Path(home) / below) if home else "")
-        if not _can_hold(Path(base) / own):
+        if not _can_hold(Path(base) / folder):
             why = f"{base} cannot be written" if base else "HOME is not set"
             base = str(private_folder())
-            config = replace(config, notes=(*config.notes, f"{why}: {own} is in {base}"))
-        found: dict[str, Any] = {name: str(Path(base) / own)}
-        config = replace(config, **found)
+            config = replace(config, notes=(*config.notes, f"{why}: {folder} is in {base}"))
+        config = _with(config, {name: str(Path(base) / folder)})
     return config
 
 
@@ -244,10 +254,10 @@ def forget_current_folder() -> None:
     """For a program of ours, as it starts: what lies in the current folder is no module and no program,
     whether `python -m` or an empty entry of a variable says so."""
     try:
-        here, own = Path.cwd(), Path(__file__).parents[2]
+        here, ours = Path.cwd(), Path(__file__).parents[2]
     except FileNotFoundError:  # it is gone, and holds nothing
         return
-    sys.path[:] = [path for path in sys.path if (here / path) != here or (here / path) == own]
+    sys.path[:] = [path for path in sys.path if (here / path) != here or (here / path) == ours]
     for name in _SEARCHED:
         if name in os.environ:
             os.environ[name] = _without_here(os.environ[name])
@@ -256,11 +266,11 @@ def forget_current_folder() -> None:
 def worker_environment(scratch: Path, patterns: Iterable[str] = (), sandbox: str = AUTO) -> dict[str, str]:
     """What every worker sees: everything it may write by itself lands in its scratch folder. `patterns` are
     those of variables that its backend needs."""
-    own = passed_on(patterns)
-    folders = own.get("PYTHONPATH", "")
+    inherited = passed_on(patterns)
+    folders = inherited.get("PYTHONPATH", "")
     absolute = os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep)))  # workers start elsewhere
     return {
-        **own,
+        **inherited,
         **({"PYTHONPATH": absolute} if folders else {}),
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
@@ -278,11 +288,11 @@ def _refuse_misspelt(environment: Mapping[str, str]) -> None:
     """A variable that is nearly ours would be ignored, and nobody would know."""
     known = [name.upper() for name in (*_TYPES, "debug", "pocl")]  # the last is for set-up
     for name in sorted(environment):
-        head, _, own = name.partition("TUNESMITH_")
-        if not head and own and own not in known:
+        head, _, setting = name.partition("TUNESMITH_")
+        if not head and setting and setting not in known:
             import difflib  # here, so that `--help` stays quick
 
-            close = difflib.get_close_matches(own.upper(), known, n=1, cutoff=0.75)
+            close = difflib.get_close_matches(setting.upper(), known, n=1, cutoff=0.75)
             if close:
                 hint = f"did you mean TUNESMITH_{close[0]}? Otherwise unset it"
                 raise BadInput(f"the environment sets {name}, which is no setting", hint=hint)
@@ -300,7 +310,7 @@ def own_file(environment: Mapping[str, str]) -> Path | None:
     return Path(base) / "tunesmith" / FILE if os.path.isabs(base) else None
 
 
-def _own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
+def _user_settings(environment: Mapping[str, str]) -> dict[str, Setting]:
     path = own_file(environment)
     if path is None:
         return {}
@@ -308,14 +318,14 @@ def _own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     found = _from_file(path, _content(path))
     for name in _NAMES_FILES:
         if found.get(name):
-            found[name] = str(path.parent / Path(found[name]).expanduser())
+            found[name] = str(path.parent / Path(str(found[name])).expanduser())
     return found
 
 
-def _permitted(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+def _permitted(folder: Path, environment: Mapping[str, str]) -> Settings:
     """What the file in a folder may say: all of it where the user trusts the folder as it is."""
-    path, own = folder / FILE, own_file(environment)
-    if own is not None and os.path.realpath(own) == os.path.realpath(path):
+    path, users = folder / FILE, own_file(environment)
+    if users is not None and os.path.realpath(users) == os.path.realpath(path):
         return {}  # it has been read
     data = _content(path)
     asked = _from_file(path, data)
@@ -339,7 +349,7 @@ def beyond_permission(asked: Mapping[str, Any], folder: Path) -> list[str]:
     return [n for n, value in asked.items() if not (n in _PERMITS and _PERMITS[n](value, folder))]
 
 
-def folder_settings(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def folder_settings(folder: Path) -> tuple[Settings, dict[str, str]]:
     """What the file in a folder asks for, and the digests of all that trust in it rests on."""
     data = _content(folder / FILE)
     if not data:
@@ -368,7 +378,7 @@ def _content(path: Path) -> bytes:
         raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
 
 
-def _from_file(path: Path, data: bytes) -> dict[str, Any]:
+def _from_file(path: Path, data: bytes) -> dict[str, Setting]:
     try:
         table = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:  # what is no TOML, no text, or too deep
@@ -393,10 +403,10 @@ def _check_type(name: str, value: object, where: str | None) -> None:
         )
 
 
-def _from_text(name: str, text: str) -> dict[str, Any]:
+def _from_text(name: str, text: str) -> Setting:
     kind = _kind(name)
     try:
-        return {name: _BOOLS[text.lower()] if kind is bool else kind(text)}
+        return _BOOLS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):
         fault = f"TUNESMITH_{name.upper()} must be {_allowed(name)}, got {redacted(repr(text))}"
         raise BadInput(fault, hint="correct it in the environment, or unset it") from None
@@ -406,6 +416,5 @@ def _allowed(name: str) -> str:
     return _KINDS[_kind(name)]
 
 
-def _kind(name: str) -> type:
-    text = str(_TYPES[name]).removesuffix(" | None")
-    return {"str": str, "int": int, "float": float, "bool": bool}[text]
+def _kind(name: str) -> type[str | int | float | bool]:
+    return _BY_NAME[str(_TYPES[name]).removesuffix(" | None")]
