@@ -8,10 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.deliver.shown import comparisons, reports
+from tests.deliver.shown import comparisons, deliveries, exports, reports
 from tests.golden.archive import first_difference, read_archive, write_archive
 
-GROUPS = {"reports": reports.pages, "comparisons": comparisons.pages}
+GROUPS = {
+    "reports": reports.pages,
+    "comparisons": comparisons.pages,
+    "deliveries": deliveries.pages,
+    "exports": exports.pages,
+}
 
 
 def archive_of(group: str) -> Path:
