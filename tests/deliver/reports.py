@@ -5,14 +5,28 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from tests.samples import DEVICE, a_problem, a_template, config, finalist, outcome, state_of, verified
+from tests.samples import (
+    DEVICE,
+    TEMPLATE,
+    a_problem,
+    a_template,
+    baseline,
+    config,
+    finalist,
+    outcome,
+    records,
+    started,
+    state_of,
+    verified,
+)
 from tunesmith.deliver.page_texts import PageKernel, PageTexts, WritingStep
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import BudgetUse, Spent
 from tunesmith.run.dialogue import Exchange, Message, Reply, Request
-from tunesmith.run.events import Extended, Stopped
+from tunesmith.run.events import Admitted, Decided, Extended, Stopped
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import (
     BoundReport,
@@ -25,6 +39,7 @@ from tunesmith.run.report import (
     build_report,
 )
 from tunesmith.run.rounds import Best, ChainEnd, DraftReport, History, RoundReport
+from tunesmith.run.state import fold
 from tunesmith.run.survey import Span, Spilling, SurveyReport
 
 PROBLEM = a_problem()
@@ -246,7 +261,45 @@ _LEFT_OUT = ("BLOCK=64 needs flags that <launch.cu> cannot hold",)
 _WAITING = replace(
     UNFINISHED, workloads=(), compiler="nvrtc 13.4", survey=_SURVEY, failures=_NOT_BUILT, tuned=()
 )
+
+# Of a run with all that can come of a trial.
+_FOUND = (
+    outcome(0, config(32), {"small": 0.5, "wide": 0.5}),
+    outcome(1, A, WRONG),
+    outcome(2, None, {"small": 1.0, "wide": 1.0}, "sentinel"),
+    outcome(3, config(128), {"small": Status.INFEASIBLE, "wide": Status.BUILD_FAILED}),
+    finalist(4, config(32), {"small": 2.0, "wide": 2.0}),
+)
+_SPAN = (*_FOUND, verified(config(32), {"small": 1.8, "wide": 2.2}))
+
+
+def _ended(*events: Any, problem: Problem = PROBLEM, baked: str = "", **original: float) -> Report:
+    """`baked`: the template has sizes built in where this holds."""
+    defines = f'// [defines]\n// D = "d if {baked} else 0"\n// [launch]'
+    text = TEMPLATE.replace("// [launch]", defines).replace("int k =", "int k = D +") if baked else TEMPLATE
+    state = state_of(*events, Decided("finish", "enough"), Stopped("enough"), original=original or None)
+    return build_report(problem, state, template_of=lambda _config: a_template(PROBLEM, text))
+
+
+_LOOSE = replace(PROBLEM, accuracy=replace(PROBLEM.accuracy, rtol=1e9))
+_BY_ORIGINAL = replace(baseline({"small": 1.0, "wide": 1.0}), judged_by="original")
 KEPT: dict[str, Report] = {
+    "a span": _ended(*_SPAN),
+    "a span, on a slower device": _ended(*_SPAN, small=1.5, wide=1.5),
+    "a span, not finished": build_report(PROBLEM, state_of(*_SPAN)),
+    "a span, sizes built in": _ended(*_SPAN, baked="BLOCK == 32"),
+    "a span, sizes built in elsewhere": _ended(*_SPAN, baked="BLOCK == 64"),
+    "a span, a crash after it": _ended(*_SPAN, verified(A, {"small": Status.CRASHED})),
+    "a span, a gate": _ended(*_SPAN, outcome(5, config(16), {"small": 0.5, "wide": 0.5}, "gate")),
+    "a span, anything is right": _ended(*_SPAN, problem=_LOOSE),
+    "the original stays at one": _ended(*_FOUND, verified(config(32), {"small": 1.0, "wide": 2.0})),
+    "gains nothing": _ended(*_FOUND, verified(config(32), {"small": 1.0, "wide": 1.0})),
+    "fell": _ended(*_FOUND, verified(config(32), WRONG)),
+    "nothing was right": _ended(_FOUND[1]),
+    "only begun": build_report(PROBLEM, fold(records([started()]))),
+    "judged by the original": build_report(
+        PROBLEM, fold(records([started(), _BY_ORIGINAL, Admitted("t", 1, 1)]))
+    ),
     "plain": REPORT,
     "explained": EXPLAINED,
     "full": FULL,
