@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tests.agents import shown as prompts
 from tests.deliver.shown import comparisons, deliveries, exports, reports
 from tests.golden.archive import first_difference, read_archive, write_archive
 
@@ -16,6 +17,7 @@ GROUPS = {
     "comparisons": comparisons.pages,
     "deliveries": deliveries.pages,
     "exports": exports.pages,
+    "prompts": prompts.pages,
 }
 
 
