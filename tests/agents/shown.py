@@ -126,9 +126,7 @@ def _of_what_is_known() -> dict[str, str]:
     return {
         "times": material.times_part(PROBLEM, state_of(*best)).text,
         "times, absent": material.times_part(PROBLEM, absent).text,
-        "times, built": material.times_part(
-            PROBLEM, replace(absent, surveyed=(Surveyed(None, (build,)),))
-        ).text,
+        "times, built": material.times_part(PROBLEM, surveyed).text,
         "times, a slow rate": material.times_part(PROBLEM, on(FAST, slow)).text,
         "times, clusters": material.times_part(PROBLEM, state_of(best[0], *clusters)).text,
         "times, no clusters": material.times_part(PROBLEM, state_of(Profiled(None, "small", narrow))).text,

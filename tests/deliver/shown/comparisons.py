@@ -328,6 +328,7 @@ PROFILES = {
     "three kernels": profile_page(
         *(view(f"kernel {n}", "decode", s) for n, s in enumerate((9e-4, 2e-5, 5e-5)))
     ),
+    "no ceilings": profile_page(ceilings=Ceilings()),
     "launch alone": profile_page(ceilings=Ceilings(launch=1.0)),
     "one copy": profile_page(ceilings=Ceilings(copy=(Point(64, 0.0),), launch=1e-6)),
     "measured earlier": profile_page(ceilings=replace(CEILINGS, measured_on="of another day")),
