@@ -4,7 +4,7 @@ python -m tests.run.decisions       writes what follows anew
 
     == race                         what is shown: races, claims, pruning, scores or effects
     # a title
-    workloads only                  instead of small with weight 1 and wide with weight 3
+    workloads only                  or narrow, three; instead of small with weight 1, wide with weight 3
     original 1.5 3                  seconds of the original, by workload; else one second
     search A 2.0 wrong key=x,y      a short look: speed-ups or a status, and keys of launched code
     race A 2.0 - ~0.05              a long one: not at the second workload; noise of its samples
@@ -21,7 +21,7 @@ Configurations: A to D are BLOCK=32 to 256, E is BLOCK=32 VEC=2; others are name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,7 +42,8 @@ LETTERS = {"A": config(32), "B": config(64), "C": config(128), "D": config(256),
 NAMES = {chosen: letter for letter, chosen in LETTERS.items()}
 BOTH, ONE = a_problem(), a_problem(workloads="only = { rows = 16, d = 256 }")
 NARROW = a_problem(workloads="small = { rows = 16, d = 16 }\n")  # whole: d % (8 * VEC) == 0
-PROBLEMS = {"both": BOTH, "only": ONE, "narrow": NARROW}
+THREE = a_problem(workloads="".join(f"{name} = {{ rows = {n}, d = 8 }}\n" for n, name in enumerate("abc", 1)))
+PROBLEMS = {"both": BOTH, "only": ONE, "narrow": NARROW, "three": THREE}
 
 
 def named(word: str) -> Config:
@@ -139,6 +140,7 @@ class Case:
 # -- what follows -------------------------------------------------------------------------------------------
 
 Shown = Callable[[Problem, State], Iterator[str]]
+Follows = Callable[[list[str]], Iterator[str]]  # from the lines of a case
 
 
 def race(problem: Problem, state: State) -> Iterator[str]:
@@ -194,27 +196,34 @@ def effects(problem: Problem, state: State) -> Iterator[str]:
         yield f"best {best_at.workload or 'in general'}: {steps or 'none'}"
 
 
-SHOWN: dict[str, Shown] = {
-    "race": race,
-    "claims": claims,
-    "pruning": pruning,
-    "scores": scored,
-    "effects": effects,
+def of_case(shown: Shown) -> Follows:
+    def follows(lines: list[str]) -> Iterator[str]:
+        case = Case(lines)
+        return shown(case.problem, case.state)
+
+    return follows
+
+
+SHOWN: dict[str, Follows] = {
+    "race": of_case(race),
+    "claims": of_case(claims),
+    "pruning": of_case(pruning),
+    "scores": of_case(scored),
+    "effects": of_case(effects),
 }
 
 
-def with_what_follows(text: str) -> str:
+def with_what_follows(text: str, shown: Mapping[str, Follows]) -> str:
     """The same with the lines that follow from each case as they are now."""
     blocks, section = [], ""
     for block in text.strip().split("\n\n"):
         lines = [line for line in block.splitlines() if not line.startswith(">")]
-        section = lines.pop(0).removeprefix("== ") if lines[0].startswith("== ") else section
-        heading = [f"== {section}"] if block.startswith("== ") else []
-        case = Case([line for line in lines if not line.startswith("#")])
-        follows = [f"> {line}" for line in SHOWN[section](case.problem, case.state)] or ["> nothing"]
-        blocks.append("\n".join([*heading, *lines, *follows]))
+        heading = [lines.pop(0)] if lines[0].startswith("== ") else []
+        section = heading[0].removeprefix("== ") if heading else section
+        found = shown[section]([line for line in lines if not line.startswith("#")])
+        blocks.append("\n".join([*heading, *lines, *([f"> {line}" for line in found] or ["> nothing"])]))
     return "\n\n".join(blocks) + "\n"
 
 
 if __name__ == "__main__":
-    CASES.write_text(with_what_follows(CASES.read_text("utf-8")), "utf-8")
+    CASES.write_text(with_what_follows(CASES.read_text("utf-8"), SHOWN), "utf-8")

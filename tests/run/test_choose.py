@@ -1,4 +1,4 @@
-"""Who wins, and where the original stays."""
+"""Whatever happens, verification ends, and only what it saw is claimed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tunesmith.problem.plan import Status
 from tunesmith.run import racing as choose
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.racing import Winners
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
 
@@ -21,10 +20,6 @@ PROBLEM = a_problem()  # small with weight 1, wide with weight 3
 WEIGHTS = {w.name: w.weight for w in PROBLEM.workloads}
 A, B, C, D = config(32), config(64), config(128), config(256)
 WRONG, INFEASIBLE, CRASHED = Status.WRONG, Status.INFEASIBLE, Status.CRASHED
-
-
-def served(choice: Winners) -> dict[str, Config | None]:
-    return {pick.workload: pick.config for pick in choice.picks}
 
 
 def after(*race: Outcome | Verified, original: dict[str, float] | None = None) -> State:
@@ -52,44 +47,8 @@ def after(*race: Outcome | Verified, original: dict[str, float] | None = None) -
     return state_of(*promising.values(), *events, original=original)
 
 
-# -- the choice ---------------------------------------------------------------------------------------
-
-
-# -- verification -------------------------------------------------------------------------------------
-
-
 def unverified(*events: Outcome | Verified) -> tuple[tuple[Config, tuple[str, ...]], ...]:
     return choose.unverified(PROBLEM, after(*events))
-
-
-def test_a_proven_one_is_proven_again_where_it_steps_in_for_another() -> None:
-    problem = a_problem(
-        workloads="""
-        a = { rows = 1, d = 8 }
-        b = { rows = 2, d = 8 }
-        c = { rows = 3, d = 8 }
-        """
-    )
-    race = [
-        finalist(0, A, {"a": 1.2, "b": 1.2, "c": 1.2}),
-        finalist(1, B, {"a": 9.0, "b": 2.0, "c": 0.01}),
-        finalist(2, C, {"a": 0.1, "b": 9.0, "c": 0.1}),
-    ]
-    done = [
-        verified(A, {"a": 1.2, "b": 1.2, "c": 1.2}),
-        verified(B, {"a": 9.0}),
-        verified(C, {"b": WRONG}),
-    ]
-    original = {"a": 1.0, "b": 1.0, "c": 1.0}
-    before = after(*race, *done, original=original)
-    assert choose.unverified(problem, before) == ((B, ("b",)),)
-    assert served(choose.verified_choice(problem, before)) == {"a": B, "b": None, "c": A}
-    later = after(*race, *done, verified(B, {"b": 2.0}), original=original)
-    assert choose.unverified(problem, later) == ()
-    assert served(choose.verified_choice(problem, later)) == {"a": B, "b": B, "c": A}
-    result = choose.timing_of(later, B, "a")
-    assert result is not None
-    assert result.timing is not None
 
 
 speed = st.floats(0.3, 3.0) | st.sampled_from([WRONG, INFEASIBLE, CRASHED])

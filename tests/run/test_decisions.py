@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from tests.run.decisions import CASES, with_what_follows
+from types import ModuleType
+
+import pytest
+
+from tests.run import admissions, decisions
 
 
-def test_what_follows_from_every_case() -> None:
-    text = CASES.read_text("utf-8")
-    assert with_what_follows(text).splitlines() == text.splitlines()
+@pytest.mark.parametrize("cases", [decisions, admissions], ids=["decisions", "admissions"])
+def test_what_follows_from_every_case(cases: ModuleType) -> None:
+    text = cases.CASES.read_text("utf-8")
+    assert decisions.with_what_follows(text, cases.SHOWN).splitlines() == text.splitlines()
