@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.agents import shown as prompts
+from tests.benchmarks import shown as benchmarks
 from tests.deliver.shown import comparisons, deliveries, exports, reports
 from tests.golden.archive import first_difference, read_archive, write_archive
 
@@ -18,6 +19,7 @@ GROUPS = {
     "deliveries": deliveries.pages,
     "exports": exports.pages,
     "prompts": prompts.pages,
+    "benchmarks": benchmarks.pages,
 }
 
 
