@@ -38,9 +38,9 @@ def choice(general: Config | None, /, **picks: Config | None) -> Winners:
 def delivered(
     chosen: Winners, problem: Problem = PROBLEM, template: Template | None = None, **limits: Any
 ) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
-    own = template or a_template(problem)
+    found = template or a_template(problem)
     device = a_device(**limits)
-    files = tuned_files(problem, device, delivery(problem, lambda _config: own, device, chosen), no_store)
+    files = tuned_files(problem, device, delivery(problem, lambda _config: found, device, chosen), no_store)
     return files, json.loads(files["dispatch.json"])["entries"]
 
 

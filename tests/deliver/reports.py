@@ -172,8 +172,8 @@ def every(value: Any, end: str, kept: frozenset[str] = frozenset({"strategy", "s
     if isinstance(value, BudgetUse):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-        return replace(value, **{n: v if n in kept else every(v, end) for n, v in own.items()})
+        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        return replace(value, **{n: v if n in kept else every(v, end) for n, v in parts.items()})
     if isinstance(value, dict):
         return {every(key, end): every(one, end) for key, one in value.items()}
     return tuple(every(one, end) for one in value) if isinstance(value, tuple) else value

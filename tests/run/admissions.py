@@ -51,10 +51,10 @@ def gate(lines: list[str]) -> Iterator[str]:
     params = {}
     for name, _, values in (word.partition("=") for word in given["params"].split()):
         params[name] = [int(value) for value in values.split(",")]
-    own = a_template(PROBLEM, a_draft(params, given.get("require", ""), given.get("block", "64")))
-    configs, done = configs_of(PROBLEM, own, DEVICE), list[Outcome]()
+    template = a_template(PROBLEM, a_draft(params, given.get("require", ""), given.get("block", "64")))
+    configs, done = configs_of(PROBLEM, template, DEVICE), list[Outcome]()
     while isinstance(
-        step := examine(own.space.params, own.default, configs, done, "last" not in given), Checks
+        step := examine(template.space.params, template.default, configs, done, "last" not in given), Checks
     ):
         assert step.configs, "or it would go on for ever"
         assert {o.trial.config for o in done}.isdisjoint(step.configs)

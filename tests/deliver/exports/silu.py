@@ -66,8 +66,8 @@ def _made_up_ptx(unit: Unit, flags: Flags) -> Compiled:
 @contextmanager
 def without_compiler() -> Iterator[None]:
     """Machine code and PTX are made up: the host part of an export can be looked at without NVRTC."""
-    own = mock.patch(f"{__name__}.machine_code", made_up)
-    with own, mock.patch.dict(COMPILERS, nvrtc=_made_up_ptx):
+    code = mock.patch(f"{__name__}.machine_code", made_up)
+    with code, mock.patch.dict(COMPILERS, nvrtc=_made_up_ptx):
         yield
 
 

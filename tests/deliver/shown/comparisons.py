@@ -216,8 +216,8 @@ def fleet_row(
 ) -> FleetRow:
     found = None if speedup is None else VerifiedCell(speedup, (1.9, 2.1), 1.25, "w")
     about = {"problem": "softmax", "device": "h200", "author": "expert", **more}
-    own = (about["problem"], about["device"], about["author"], status, weight, 36.0, 72.0, 40, 1.5)
-    return FleetRow(*own, "runs/a@b+c d", found, about.get("reason", ""))  # type: ignore[arg-type]
+    row = (about["problem"], about["device"], about["author"], status, weight, 36.0, 72.0, 40, 1.5)
+    return FleetRow(*row, "runs/a@b+c d", found, about.get("reason", ""))  # type: ignore[arg-type]
 
 
 FLEETS = {
@@ -300,9 +300,9 @@ def with_profile(**changes: object) -> View:
 
 
 def _as_sure(confidence: float) -> View:
-    own = view("original", "large", 2e-4)
-    one = replace(own.diagnosis.findings[0], confidence=confidence, gain=0.5)
-    return replace(own, diagnosis=replace(own.diagnosis, findings=(one,)))
+    seen = view("original", "large", 2e-4)
+    one = replace(seen.diagnosis.findings[0], confidence=confidence, gain=0.5)
+    return replace(seen, diagnosis=replace(seen.diagnosis, findings=(one,)))
 
 
 _PARTS = (

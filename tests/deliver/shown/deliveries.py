@@ -43,7 +43,7 @@ def pages() -> Pages:
         ("known to a build alone", choice(B, small=B, wide=B), a_template(PROBLEM, _ASKING)),
         ("beyond what was tried", far, a_template(PROBLEM)),
     ):
-        made = delivery(PROBLEM, lambda _config, own=template: own, a_device(), winners)
+        made = delivery(PROBLEM, lambda _config, found=template: found, a_device(), winners)
         yield f"tuned/{name}.json", encode(made.dispatch)
     yield from ((f"launch.cu/{name}.cu", text.encode()) for name, text in _launchers())
     for name, files in _for_tuner():
@@ -86,8 +86,8 @@ def _deliveries() -> Iterator[tuple[str, dict[str, bytes]]]:
         yield name, delivered(both, template=template)[0]
     fits = a_template(PROBLEM, _before_launch('fits = "BLOCK <= device.max_threads"'))
     yield "forbidden by the device", delivered(choice(A, small=A, wide=A), template=fits, max_threads=32)[0]
-    own = a_problem('defines = { KIND = 2 }\nflags = ["-fast"]')
-    yield "defines", delivered(choice(None, small=None, wide=None), own)[0]
+    defining = a_problem('defines = { KIND = 2 }\nflags = ["-fast"]')
+    yield "defines", delivered(choice(None, small=None, wide=None), defining)[0]
     headed = with_headers(PROBLEM, ("math/all.h", '#include "one.h"\n'), ("one.h", "é"))
     yield "headers", delivered(choice(B, small=A, wide=B), headed)[0]
     for odd in ("general", "a.b", "a-b"):
@@ -160,8 +160,8 @@ def cuda_for_tuner() -> tuple[Any, str, Any]:
     text = text.replace("kernel.cl", "kernel.cu")
     problem = parse_problem(text, path="problem.toml", read=lambda _name: kernel)
     source = TEMPLATE[: TEMPLATE.index("__kernel")] + kernel
-    own = tuner.changed('block = ["BLOCK"]', 'block = ["BLOCK"]\n// shared = "1024 * BLOCK"', source)
-    return problem, own, tuner.won(Attached(replace(DEVICE, limits=HOPPER), "nvrtc 13.4", 0))
+    template = tuner.changed('block = ["BLOCK"]', 'block = ["BLOCK"]\n// shared = "1024 * BLOCK"', source)
+    return problem, template, tuner.won(Attached(replace(DEVICE, limits=HOPPER), "nvrtc 13.4", 0))
 
 
 def referenced() -> Any:

@@ -75,8 +75,8 @@ def with_entries(result: DeviceResult, *entries: Any, **more: Any) -> DeviceResu
 
 def _of_cuda() -> dict[str, Artefact]:
     """Behind the names of the targets, where these are not all."""
-    own, sources = silu.result(90), silu.result(90, binaries=False)
-    first, second, original = own.dispatch.entries
+    whole, sources = silu.result(90), silu.result(90, binaries=False)
+    first, second, original = whole.dispatch.entries
     any_size = replace(original.launches[0], entry="silu_and_mul<{d}>")
     each_size = (first, second, replace(original, when="d == 8"), replace(original, launches=(any_size,)))
     more = replace(sources.dispatch, sizes=(*sources.dispatch.sizes, SizeRule("splits", 1, 8)))
@@ -89,18 +89,18 @@ def _of_cuda() -> dict[str, Artefact]:
         "hostile flags": ('-DX=";$(rm)"',),
     }
     return {
-        "silu": silu.artefact(own),
+        "silu": silu.artefact(whole),
         "sum": operators.artefact(),
-        "cpp cubin: an original for each size": silu.artefact(with_entries(own, *each_size)),
+        "cpp cubin: an original for each size": silu.artefact(with_entries(whole, *each_size)),
         "cpp torch cupy cuda.core: sources": silu.artefact(sources),
         "torch cupy cuda.core: two devices": silu.artefact(
             sources, silu.result(100, binaries=False, device="b")
         ),
         "cupy: a size that no shape tells": silu.artefact(replace(sources, dispatch=more)),
         "cpp: two devices": one_artefact((another, sources)),
-        "cubin: two devices": one_artefact((silu.result(80, device="another GPU"), own)),
+        "cubin: two devices": one_artefact((silu.result(80, device="another GPU"), whole)),
         **{
-            f"cpp: {name}": silu.artefact(with_entries(own, replace(first, flags=given), second, original))
+            f"cpp: {name}": silu.artefact(with_entries(whole, replace(first, flags=given), second, original))
             for name, given in flags.items()
         },
         **{
