@@ -13,6 +13,20 @@ python -m tests.run.admissions      writes what follows anew
     more 16 256 1.5                 the same, after the boundary was found
     margin 2.0                      how far it stays from slower sizes
     one_of 64 128                   all that d may be
+
+    == focus                        where a search looks first
+    answer wide_access VEC >= 4     what the template has for a remedy, of VEC, BLOCK and U
+    found w narrow_access 0.8 unroll  at a workload: a fault, what it costs, and its remedies
+    weight w 4                      of a workload, else 1
+    dropped wide_access             a remedy that proved wrong
+    base too_few_blocks 0.4 unroll  a fault of the original, whose focus stays
+    best 8 64 0                     what is looked at instead of the original
+
+    == doubt                        when it no longer does
+    focus wide_access VEC >= 4      a condition; 64 of 128 are inside, or as many as `inside` says
+    tried 8 64 0.5 -                with VEC and BLOCK: scores, or - where it failed
+    rising 20 8 64                  as many, each better than the last
+    before 13                       so many had been tried before it
 """
 
 from __future__ import annotations
@@ -26,10 +40,17 @@ from tests.run.decisions import with_what_follows
 from tests.samples import DEVICE, a_problem, a_template, outcome
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Contract, SizeRule
-from tunesmith.problem.template import configs_of
+from tunesmith.problem.template import Remedy, configs_of
+from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
 from tunesmith.run.boundary import TimedSize, learn
 from tunesmith.run.candidates import Checks, Faulty, examine, rule_text
 from tunesmith.run.outcome import Outcome
+from tunesmith.run.ports import Tried
+from tunesmith.run.prior import Answers, focus_of, widened
+from tunesmith.run.prior import doubt as doubt_of
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Config, Param
+from tunesmith.space.space import Condition, Focus, Space
 
 CASES = Path(__file__).with_name("admissions.txt")
 PROBLEM = a_problem()
@@ -96,7 +117,74 @@ def boundary(lines: list[str]) -> Iterator[str]:
         yield "nowhere"
 
 
-SHOWN = {"gate": gate, "boundary": boundary}
+SPACE = Space((Param("VEC", (1, 2, 4, 8)), Param("BLOCK", (64, 128, 256, 512)), Param("U", tuple(range(8)))))
+
+
+def diagnosed(*faults: list[str]) -> Diagnosis:
+    findings = []
+    for kind, gain, *remedies in faults:
+        words, cost = tuple(map(Remedy, remedies)), float(gain)
+        evidence = (f"{cost:.0%} of it",)
+        findings.append(Finding(Kind(kind), cost, 0.5, evidence, words, "static", Bound.LATENCY))
+    return Diagnosis(Bound.LATENCY, "so it is", 0.5, tuple(findings))
+
+
+def focus(lines: list[str]) -> Iterator[str]:
+    answers, weights, more = {}, {}, dict[str, object]()
+    found: dict[str, list[list[str]]] = {}
+    base: list[list[str]] = []
+    for line in lines:
+        word, name, rest = (*line.split(" ", 2), "")[:3]
+        if word == "answer":
+            answers[Remedy(name)] = parse(rest)
+        elif word == "weight":
+            weights[name] = float(rest)
+        elif word == "dropped":
+            more["dropped"] = frozenset({name})
+        elif word == "best":
+            values = map(int, line.split()[1:])
+            more["subject"] = Config.of(dict(zip(("VEC", "BLOCK", "U"), values, strict=True)))
+        elif word == "base":
+            base.append(line.split()[1:])
+        else:
+            found.setdefault(name, []).append(rest.split())
+    template = Answers(answers, SPACE.params, SPACE.configs())
+    if base:
+        more["base"] = focus_of({"w": diagnosed(*base)}, {"w": 1.0}, template)
+    seen = {workload: diagnosed(*(f for f in faults if f)) for workload, faults in found.items()}
+    weights = {workload: weights.get(workload, 1.0) for workload in seen}
+    made = focus_of(seen, weights, template, **more)  # type: ignore[arg-type]
+    for c in made.conditions if made else ():
+        yield f"{c.text}: {c.remedy} of {c.finding}, {c.evidence}, score {c.score:.4f}"
+    yield f"inside {made.inside} of {made.of}" if made else "everywhere"
+
+
+def doubt(lines: list[str]) -> Iterator[str]:
+    conditions, inside, before, tried = [], 64, 0, list[Tried]()
+    for line in lines:
+        word, *given = line.split()
+        if word == "focus":
+            conditions.append(Condition(given[0], " ".join(given[1:]), "a fault", "seen", 0.4))
+        elif word in ("inside", "before"):
+            inside, before = (int(given[0]), before) if word == "inside" else (inside, int(given[0]))
+        else:
+            count = int(given.pop(0)) if word == "rising" else 0
+            vec, block, *scores = given
+            scores += [str(0.1 * n) for n in range(count)]
+            for number, score in enumerate(scores):
+                config = Config.of({"VEC": int(vec), "BLOCK": int(block), "U": number % 8})
+                tried.append(Tried(config, None if score == "-" else float(score)))
+    looked = Focus(tuple(conditions), inside, 128)
+    found = doubt_of(looked, tried, 0.01, before=before) if before else doubt_of(looked, tried, 0.01)
+    if found is None:
+        yield "stays"
+        return
+    yield f"{' '.join(sorted(found.remedies))} no more: {found.reason}"
+    left = widened(looked, found, Answers({}, SPACE.params, SPACE.configs()))
+    yield f"left {' and '.join(left.texts)}, inside {left.inside}" if left else "everywhere"
+
+
+SHOWN = {"gate": gate, "boundary": boundary, "focus": focus, "doubt": doubt}
 
 if __name__ == "__main__":
     CASES.write_text(with_what_follows(CASES.read_text("utf-8"), SHOWN), "utf-8")
