@@ -176,6 +176,7 @@ def test_the_mean_is_as_sure_as_its_workloads(own: list[list[float]]) -> None:
     assert mean_figure(figures[:1] * 3, [1.0, 2.0, 3.0]).low >= figures[0].low * (1 - 1e-9)
 
 
+@pytest.mark.long
 def test_the_mean_of_simulated_runs_is_held() -> None:
     """Workloads that err in part together."""
     rng, held = np.random.default_rng(11), 0
