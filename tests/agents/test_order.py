@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
-from tests.agents.test_material import FAST, PROBLEM, on
+from tests.agents.shown import FAST, PROBLEM, TEMPLATES, on
 from tests.kernel_runs import a_run
-from tests.run.test_talking import GOOD, model_of
 from tests.run.test_talking import a_run as a_template_run
+from tests.run.test_talking import model_of
 from tests.session.strategies.test_rewriting import BEST, SPEEDS, STORY
-from tests.talkers import Said, plan
 from tests.wording import says
 from tunesmith.agents import material, task
 from tunesmith.profiles.facts import Diagnosis
@@ -46,14 +45,7 @@ def test_of_kernels(role: str) -> None:
 
 @pytest.mark.parametrize("role", ["planner", "author"])
 def test_of_templates(role: str) -> None:
-    script: Mapping[int, Sequence[Said]] = {
-        1: [plan()],
-        2: [GOOD],
-        3: [plan(what="Keep the row.")],
-        4: [GOOD.replace("VEC", "WIDE")],
-        5: [plan("stop")],
-    }
-    run = a_template_run(script)
+    run = a_template_run(TEMPLATES)
     run.go()
     _begin_alike(firsts(model_of(run).asked, role))
 

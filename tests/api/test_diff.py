@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import tunesmith
-from tests.deliver.test_display import report
-from tests.deliver.test_page import HOSTILE, every, harmless, images
+from tests.deliver.reports import TINY, every
+from tests.deliver.test_page import HOSTILE, harmless, images
 from tests.markdown_reader import acting
 from tests.running import tunesmith as command
 from tests.wording import says
@@ -28,7 +28,7 @@ def workload(name: str, tuned: float, weight: float = 1.0, n: int = 8) -> Worklo
 
 
 def a_report(*workloads: WorkloadReport, **changed: object) -> Report:
-    return replace(report(), finished=True, workloads=workloads, **changed)  # type: ignore[arg-type]
+    return replace(TINY, finished=True, workloads=workloads, **changed)  # type: ignore[arg-type]
 
 
 BEFORE = a_report(workload("small", 50.0), workload("large", 20.0, weight=3.0))

@@ -6,7 +6,6 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from benchmarks.cuda import (
     examples,
     journals,
     kernel_tuner_arm,
-    render,
     throughput,
     truth,
 )
@@ -24,8 +22,8 @@ from benchmarks.cuda.examples import against_published
 from benchmarks.cuda.hostile import FIXTURE, right_alone, table
 from benchmarks.cuda.tuning import Tuned, tune
 from tests import samples
+from tests.benchmarks.shown import read_results
 from tests.end_to_end import tiny
-from tests.wording import says
 from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Plan, necessary_traffic, plan_launch
 from tunesmith.problem.template import configs_of
@@ -209,131 +207,8 @@ def test_a_hostile_kernel_that_is_not_tried_is_not_right(tuned: Tuned) -> None:
     assert [(row["got"], row["right"]) for row in table(run, results)] == [("not tried", False)]
 
 
-# -- the page -------------------------------------------------------------------------------------------
-
-FACTS: dict[str, Any] = {
-    "commands": ["python -m benchmarks.cuda.anything --out DIR"],
-    "date": "2026-01-02",
-    "machine": {
-        "device": "NVIDIA X",
-        "driver": "1.2",
-        "compilers": ["nvrtc 13.0"],
-        "cores": 16,
-        "python": "3.12",
-        "packages": {"tunesmith": "0.1.0"},
-    },
-}
-
-
-def run_figures(speedup: float, search: float, published: float | None = None) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": "big", "sizes": {"n": 1}, "weight": 1.0, "bytes": 4000, "speedup": speedup}
-    row |= {"interval": [speedup - 0.1, speedup + 0.1], "config": {"BLOCK": 64}}
-    row |= {"baseline_us": 12.0, "tuned_us": 12.0 / speedup}
-    row |= against_published(row, published)
-    seconds = {"start": 1.0, "original": 2.0, "search": search, "finalists": 3.0, "verification": 4.0}
-    figures = {"wall_s": 10.0 + search, "seconds": seconds, "busy_share": 0.6, "geometric_mean": speedup}
-    return {**figures, "tried": 120, "statuses": {"ok": 119, "wrong": 1}, "workloads": [row]}
-
-
-def made_up(speedup: float = 9.0, search: float = 8.0, behind: float = 1.0) -> dict[str, Any]:
-    pairs = 720
-    runs = [
-        {"seed": seed, **run_figures(speedup, search), "search_s_per_pair": search / pairs}
-        | {"wall_s_per_pair": (10 + search) / pairs}
-        for seed in (1, 2, 3)
-    ]
-    choice = {"config": {"BLOCK": 64}, "behind_percent": behind}
-    judged = {
-        "workloads": {"big": choice},
-        "general": {**choice, "workloads": {"big": behind}},
-    }
-    best = {"config": {"BLOCK": 32}, "us": 1.0, "behind_percent": 0.0}
-    found = {"best": best, "field": [best], "timed": 14, "spread_percent": 0.3}
-    kernel = {"wall_s": 20.0, "seconds": {"compile": 12.0, "benchmark": 5.0, "framework": 1.0}}
-    kernel |= {"winner": {"BLOCK": 128}, "winner_us": 2.0}
-    results = {
-        "kind": 30,
-        "what": "writes to null",
-        "expected": ["crashed"],
-        "got": "crashed",
-        "detail": "a | b",
-    }
-    verdict = {"hostile": 51, "all_right": True, "winner": [3, 3], "winner_right": True, "strays": []}
-    return {
-        "examples": {**FACTS, "examples": {"silu_and_mul": run_figures(speedup, search, 10.0)}},
-        "copy_rate": {**FACTS, "copies": {"4000": {"seconds": 12e-6 / 9.2, "by": "a kernel"}}},
-        "throughput": {**FACTS, "runs": runs},
-        "kernel_tuner_arm": {**FACTS, "workloads": {"big": kernel}, "pairs": 120, "wall_s": 20.0}
-        | {"compile_and_benchmark_s": 17.0},
-        "truth": {
-            **FACTS,
-            "problems": {
-                "silu_and_mul": {
-                    "passes": 3,
-                    "rounds": 41,
-                    "workloads": {"big": found},
-                    "runs": {"throughput-1": judged},
-                    "others": {"kernel_tuner": judged},
-                }
-            },
-        },
-        "tenth": {**FACTS, "problems": {"silu_and_mul": tenths(behind)}},
-        "seeds": {**FACTS, "problems": {"silu_and_mul": two_seeds(behind)}},
-        "hostile": {
-            **FACTS,
-            "verdict": {**verdict, "clean_winner": [3, 3], "usable_afterwards": True},
-            "kernels": [{**results, "right": True}],
-            "mixed": run_figures(speedup, search),
-        },
-    }
-
-
-def tenths(behind: float) -> dict[str, Any]:
-    run = {"tried": 100, "wall_s": 30.0, "behind": {"big": behind, "small": 0.0}}
-    return {"feasible": 1000, "budget": 100, "exhaustive": {"wall_s": 90.0}, "runs": {"a-tenth-1": run}}
-
-
-def two_seeds(apart: float) -> dict[str, Any]:
-    return {
-        "seeds": [1, 2],
-        "tried": [90, 80],
-        "apart_percent": {"big": apart, "small": 0.1},
-        "general_apart_percent": apart / 2,
-    }
-
-
-def claims(page: str, word: str) -> list[str]:
-    return [line for line in page.splitlines() if line.startswith(f"- {word}")]
-
-
-def test_the_page_says_what_was_reached_and_what_was_not() -> None:
-    good = render.page(made_up(speedup=10.0), {"hostile": "A note."})
-    # The baseline is 20 % slower than the published kernel, so 10× counts as 8.33×.
-    (short,) = claims(good, "**fell short**")
-    says(short, "0 of 1 baselines", "15 %", "slower:", "silu_and_mul/big (1.20)")
-    assert any("8.33× at least" in line for line in claims(good, "reached"))
-    assert "A note." in good
-    assert "a \\| b" in good
-    bad = render.page(made_up(speedup=9.0, search=70.0, behind=4.0), {})
-    short = "\n".join(claims(bad, "**fell short**"))
-    says(short, "70.00 s at worst")
-    says(short, "80.0 s at worst")
-    says(short, "7.50× at least")
-    says(short, "at most 4.0 % behind")
-    says(short, "0 of 1 runs", "within 2 %", "at worst 4.00 %")
-    says(short, "0 of 1 examples", "within 2 %", "at worst 4.00 %")
-    says(short, "1.5 times")
-
-
-def test_parts_that_were_not_measured_say_so() -> None:
-    page = render.page(dict.fromkeys(made_up()), {})
-    assert page.count("Not measured.") == len(render.SECTIONS)
-    without_copies = render.page({**made_up(), "copy_rate": None}, {})
-    assert len(claims(without_copies, "not measured")) == 1
-
-
 def test_the_ratio_to_kernel_tuner_counts_the_same_phases() -> None:
-    results = made_up()
+    results = read_results("reached")
     against = throughput.compared(results["throughput"]["runs"], results["kernel_tuner_arm"])
     assert against is not None
     assert against["ratio_same_phases"] == pytest.approx((17.0 / 120) / (8.0 / 720))

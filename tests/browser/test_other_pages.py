@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.browser.opened import NARROW, WIDE, Opened, too_wide, violations
-from tests.deliver.test_page import HOSTILE, every
-from tests.deliver.test_report import REPORT
+from tests.deliver.reports import REPORT, every
+from tests.deliver.test_page import HOSTILE
 from tunesmith.deliver.difference import differences
 from tunesmith.deliver.difference_page import difference_page
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.browser.opened import NARROW, WIDE, Opened, open_all, too_wide, violations
-from tests.deliver.test_page import FULL, HOSTILE, ROUND, every, texts
+from tests.deliver.reports import FULL, ROUND, every, texts
+from tests.deliver.test_page import HOSTILE
 from tunesmith.deliver.page import report_page
 from tunesmith.profiles.facts import RoofFacts
 from tunesmith.run.report import Failure

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-SIZES = """
-[contract]
-rows = { min = 1, max = 4096 }
-int = { min = 8, max = 4096, multiple_of = 8 }
-[workloads]
-small = { rows = 16, int = 256 }
-wide = { rows = 4, int = 2048 }
-"""
-SCALARS = """
-[[argument]]
-name = "rows"
-type = "int32"
-value = "rows"
-[[argument]]
-name = "d"
-type = "int64"
-value = "int"
-"""
+from typing import Any
+
+from tests.deliver.programs import read_program
+from tests.samples import a_device
+from tunesmith.deliver.tuned import tuned_files
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.delivery import delivery
+from tunesmith.run.outcome import Interval
+from tunesmith.run.racing import Pick, Winners
+from tunesmith.space.params import Config
+
+SIZES = read_program("sizes.toml")
+SCALARS = read_program("scalars.toml")
 
 
 def an_array(name: str, kind: str, role: str, more: str = "") -> str:
@@ -34,27 +33,7 @@ ARGUMENTS = (
     + '[[argument]]\nname = "class"\ntype = "float16"\nvalue = 0.5\n'
     + SCALARS
 )
-KERNEL = """\
-#pragma once
-#include <cuda_fp16.h>
-#include <cmath>
-#ifdef NOT_HERE
-#include <not/here.h>
-#endif
-#define SQUARE(x) ((x) * (x))
-extern "C" __global__ void scale(float* out, const float* x, __half half, int rows, long long d);
-struct Part { float value; };
-static __device__ Part twice(float x) { return {2 * x}; }
-// extern "C" in a comment, and #include <not/here/either.h>
-extern "C" __global__ void scale(float* out, const float* x, __half half, int rows, long long d) {
-    const char* told = R"(
-#include <nor/here.h>
-)";
-    for (long long i = threadIdx.x; i < d; i += blockDim.x)
-        out[blockIdx.x * d + i] = twice(x[blockIdx.x * d + i]).value + SQUARE(float(half)) * (told != nullptr)
-            + 0 * float(M_PI);
-}
-"""
+KERNEL = read_program("scale.cu")
 LAUNCH = '[launch]\ngrid = ["rows"]\nblock = ["64"]\n'
 HEAD = """\
 // /// tunesmith
@@ -67,140 +46,14 @@ HEAD = """\
 // [require]
 // whole = "int % (8 * VEC) == 0"
 """
-TEMPLATE = (
-    HEAD
-    + """\
-// [launch]
-// grid = ["ceildiv(rows * int, BLOCK * VEC)"]
-// block = ["BLOCK"]
-// ///
-#ifndef BLOCK
-#define BLOCK 64
-#endif
-#ifndef VEC
-#define VEC 1
-#endif
-#if VEC > 1
-#include <cuda_bf16.h>
-#else
-#include <cuda_fp16.h>
-#endif
-#ifndef M_PI
-#define M_PI 3.0f
-#endif
-#define SQUARE(x) \\
-    ((x) * (x))
-struct Part { float value, tag; };
-static __device__ Part twice(float x) { return {2 * x, BLOCK}; }
-extern "C" {
-__global__ void scale(float* out, const float* x, __half half, int rows, long long d) {
-    long long i = ((long long)blockIdx.x * BLOCK + threadIdx.x) * VEC;
-    for (int k = 0; k < VEC && i + k < rows * d; ++k)
-        out[i + k] = twice(x[i + k]).value + SQUARE(float(half)) + twice(0).tag;
-}
-}
-// the last line goes on \\"""
-)
+TEMPLATE = read_program("scale-template.cu")
 
-PROGRAM = """\
-#include <cstdio>
-#include <vector>
-// What a variant adds tells which one ran: nothing the original, the block the others.
-static int check(long long rows, long long d, cudaError_t expected, float added) {
-    const long long n = 0 < rows && rows < 10000 ? rows * d : 1;
-    std::vector<float> x(n), out(n);
-    for (long long i = 0; i < n; ++i) x[i] = float(i % 97);
-    float *dx, *dout;
-    cudaMalloc(&dx, n * 4);
-    cudaMalloc(&dout, n * 4);
-    cudaMemcpy(dx, x.data(), n * 4, cudaMemcpyHostToDevice);
-    const cudaError_t got = k2_scale_launch(dout, dx, 0.5f, rows, d, 0);
-    cudaMemcpy(out.data(), dout, n * 4, cudaMemcpyDeviceToHost);
-    if (got != expected) return printf("%lld %lld: error %d\\n", rows, d, int(got)), 1;
-    for (long long i = 0; got == cudaSuccess && i < n; ++i)
-        if (out[i] != 2 * x[i] + 0.25f + added) return printf("%lld %lld: %f\\n", rows, d, out[i]), 1;
-    return 0;
-}
-int main() {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return 77;
-    return check(16, 256, cudaSuccess, 64) + check(16, 512, cudaSuccess, 128) + check(3, 8, cudaSuccess, 0)
-        + check(5000, 8, cudaSuccess, 0) + check(0, 8, cudaErrorInvalidValue, 0)
-        + check(1LL << 40, 8, cudaErrorInvalidValue, 0)
-        + check(-9223372036854775807LL, 8, cudaErrorInvalidValue, 0);
-}
-"""
+PROGRAM = read_program("scale-program.cu")
 
-SILU = """\
-#include <cuda_fp16.h>
-namespace act {
-template <typename T, int D>
-__global__ void silu(T* out, const T* x, int rows, long long d) { if (d == D) out[0] = x[0]; }
-}
-"""
-SILU_TEMPLATE = (
-    HEAD
-    + """\
-// [launch]
-// grid = ["rows"]
-// block = ["BLOCK"]
-// entry = "::act::silu<Pair<Half, {VEC}>,
-//   THREADS>"
-// ///
-""".replace(",\n//   THREADS", ", THREADS")
-    + """\
-#include <cuda_fp16.h>
-#ifndef BLOCK
-#define BLOCK 64
-#endif
-#ifndef VEC
-#define VEC 1
-#endif
-#define THREADS (BLOCK)
-using Half = __half;
-template <typename T, int N> struct Pair { T item[N]; };
-namespace act {
-template <typename P, int N>
-__global__ void silu(__half* out, const uint4* x, int rows, long long d) { ((P*)out)[N] = ((P*)x)[0]; }
-}
-"""
-)
+SILU = read_program("silu.cu")
+SILU_TEMPLATE = read_program("silu-template.cu")
 
-TWO = (
-    HEAD
-    + """\
-// [workspace]
-// part = { type = "float32*", shape = ["rows", "BLOCK"], init = 0.5, align = 16 }
-// [[launch]]
-// grid = ["rows", "ceildiv(int, BLOCK)"]
-// block = ["BLOCK"]
-// shared = "BLOCK * 1024 if BLOCK > 64 else 16"
-// cluster = [1, 1]
-// entry = "first"
-// args = ["part", "x", "rows"]
-// [[launch]]
-// grid = ["min(rows, device.sms)"]
-// block = ["BLOCK"]
-// entry = "second"
-// args = ["again", "part", "d", "x"]
-// when = "rows % 8 != 7"
-// cooperative = true
-// pdl = true
-// ///
-#ifndef BLOCK
-#define BLOCK 64
-#endif
-#ifndef VEC
-#define VEC 1
-#endif
-extern __shared__ float scratch[];
-__global__ void first(float* part, const float* x, int rows) { scratch[threadIdx.x] = x[0]; part[0] = VEC; }
-__global__ void second(float* again, const float* part, long long d, const float* x)
-{
-    cudaGridDependencySynchronize();
-}
-"""
-)
+TWO = read_program("two-template.cu")
 
 HEADERS = (
     ("math/all.h", '#pragma once\n#include "math/twice.h"\n#include <math/twice.h>\n#include <cstdint>\n'),
@@ -208,22 +61,79 @@ HEADERS = (
      "#define TIMES (KIND)\nstatic __device__ float twice(float x) { return TIMES * x; }\n#endif\n"),
     ("list.inc", "ITEM(1) ITEM(2)\n"),
 )  # fmt: skip
-WITH_HEADERS = """\
-#define KIND 2
-#if KIND == 2
-#include "math/all.h"
-#endif
-#include <math/all.h>
-#define ITEM(n) + n
-static __device__ int sum() { return 0
-#include "list.inc"
-    ; }
-#undef ITEM
-#define ITEM(n) * n
-static __device__ uint32_t prod() { return 1
-#include "list.inc"
-    ; }
-extern "C" __global__ void scale(float* out, const float* x, __half half, int rows, long long d) {
-    out[0] = twice(x[0]) + sum() + prod() + float(half);
-}
+WITH_HEADERS = read_program("with-headers.cu")
+# The template with the same headers, which define what it then need not.
+WITH_OWN_HEADERS = (
+    TEMPLATE.replace("#define SQUARE", '#define KIND BLOCK\n#include "math/all.h"\n#define SQUARE')
+    .replace("__device__ Part twice", "__device__ Part made")
+    .replace("twice(x[i + k]).value", "made(x[i + k]).value + twice(1)")
+    .replace("twice(0)", "made(0)")
+)
+
+
+def a_problem(
+    kernel: str, arguments: str, launch: str, entry: str = "scale", name: str = "scale", sizes: str = SIZES
+) -> Problem:
+    head = f'name = "{name}"\n[kernel]\nsource = "kernel.cu"\nentry = "{entry}"\n'
+    return parse_problem(head + arguments + launch + sizes, path="problem.toml", read=lambda _: kernel)
+
+
+def tuned(problem: Problem, template: Template, device: Device, choice: Winners) -> dict[str, bytes]:
+    made = delivery(problem, lambda _config: template, device, choice)
+    return tuned_files(problem, device, made, lambda digest: b"")
+
+
+def launched(
+    problem: Problem, text: str, general: Config | None, small: Config | None, **limits: Any
+) -> tuple[str, dict[str, bytes]]:
+    template = parse_template(text, path="template.cu", problem=problem)
+    gain = Interval(2.0, 1.9, 2.1)
+    picks = (Pick(problem.workloads[0].name, small, gain), Pick(problem.workloads[1].name, general, gain))
+    device = a_device(**{"capability": 90, **limits})
+    files = tuned(problem, template, device, Winners(general, picks))
+    return files["launch.cu"].decode(), files
+
+
+def block(value: int, vec: int = 1) -> Config:
+    return Config.of({"BLOCK": value, "VEC": vec})
+
+
+def scales(name: str = "scale", general: Config | None = None, small: Config | None = None) -> str:
+    problem = a_problem(KERNEL, ARGUMENTS, LAUNCH, name=name)
+    return launched(problem, TEMPLATE, general or block(128, 4), small or block(64))[0]
+
+
+def two_launches(**limits: Any) -> str:
+    arguments = an_array("new", "float32", "inout") + an_array("x", "float32", "input") + SCALARS
+    alias = '[[argument]]\nname = "again"\ntype = "float32*"\nalias = "new"\n'
+    kernel = "__global__ void scale(float* o, const float* x, int rows, long long d, float* again) {}\n"
+    return launched(a_problem(kernel, arguments + alias, LAUNCH), TWO, block(128), block(64), **limits)[0]
+
+
+FIXED = "".join(
+    f'[[argument]]\nname = "{name}"\ntype = "{kind}"\nvalue = {value}\n'
+    for name, kind, value in [
+        ("eps", "float32", "1e-6"),
+        ("group", "int32", "-128"),
+        ("most", "float8_e4m3", "448.0"),
+        ("far", "float64", "-1e300"),
+        ("twice", "uint8", '"2 * 64"'),
+    ]
+)
+
+
+FIXED_KERNEL = """\
+#include <cuda_fp8.h>
+__global__ void scale(float* out, float eps, int group, __nv_fp8_e4m3 most, double far,
+                      unsigned char twice) {}
 """
+
+
+FIXED_TEMPLATE = f'{HEAD}// [launch]\n// grid = [1]\n// block = ["BLOCK"]\n// ///\n{FIXED_KERNEL}' + (
+    "#ifndef BLOCK\n#define BLOCK 64\n#endif\n#ifndef VEC\n#define VEC 1\n#endif\nint use[] = {BLOCK, VEC};\n"
+)
+
+
+def fixed() -> str:
+    problem = a_problem(FIXED_KERNEL, an_array("out", "float32", "output") + FIXED, LAUNCH)
+    return launched(problem, FIXED_TEMPLATE, block(128), block(64))[0]

@@ -7,20 +7,13 @@ import math
 import pytest
 
 from tests.comparisons import facts, plan, ran
-from tests.wording import says
-from tunesmith.cli.console import comparison_table
-from tunesmith.deliver.compared import ComparisonCell, ComparisonResult, compare, limits
-from tunesmith.deliver.display import table_text
+from tunesmith.deliver.compared import ComparisonCell, ComparisonResult, compare
 from tunesmith.run.outcome import mean_interval
 
 
 def cell(found: ComparisonResult, arm: str, problem: str = "") -> ComparisonCell:
     every = found.overall if not problem else found.cells
     return next(c for c in every if c.arm == arm and c.problem == problem)
-
-
-def said(found: ComparisonResult, words: str) -> str:
-    return next((text for text in limits(found) if words in text), "")
 
 
 class TestFigures:
@@ -33,14 +26,6 @@ class TestFigures:
         assert cell(found, "expert", "p").successes == 1
         assert own.deviation is None
         assert own.interval is None
-
-    def test_the_terminal_says_why_there_is_no_spread_and_no_interval(self) -> None:
-        planned = plan("expert", repeats=1)
-        found = compare(planned, ran(planned, {("p", "expert"): [2.0]}))
-        (row,) = [
-            line for line in table_text(None, *comparison_table(found)).splitlines() if "expert" in line
-        ]
-        assert [part.strip() for part in row.split("│")][3:5] == ["one run", "too few repeats"]
 
     def test_over_all_problems_each_weighs_the_same(self) -> None:
         planned = plan("expert", "p,q", repeats=2)
@@ -67,8 +52,6 @@ class TestFigures:
         assert (empty.counted, empty.mean, empty.costs) == (0, None, None)
         assert found.common == ()
         assert len(found.unfinished) == 4
-        assert "4 of 6 runs are not finished" in said(found, "not finished")
-        assert said(found, "template: 1 of 2 runs failed and count as 1.00×")
 
     def test_over_all_only_where_every_arm_has_been(self) -> None:
         planned = plan("template,expert", "p,q", repeats=1)
@@ -129,87 +112,6 @@ class TestFigures:
         runs = [facts(refactoring=2.0, search=1.0), facts(refactoring=0.5, search=4.0), 1.0]
         own = cell(compare(planned, ran(planned, {("p", "template"): [*runs]})), "template", "p")
         assert (own.attributed, own.refactoring, own.search) == (2, 1.0, 2.0)
-
-
-class TestWords:
-    def test_arms_that_are_apart_and_how_often_chance_does_that(self) -> None:
-        planned = plan("template,expert", "p,q", repeats=2)
-        runs = {("p", "template"): [3.0, 4.0], ("p", "expert"): [1.0, 2.0]}
-        runs |= {("q", "template"): [1.5, 2.0], ("q", "expert"): [1.8, 3.0]}
-        found = compare(planned, ran(planned, {place: [*values] for place, values in runs.items()}))
-        assert [(p.problem, p.ahead) for p in found.pairs] == [("p", "template"), ("q", "")]
-        assert found.pairs[0].chance == pytest.approx(1 / 3)
-        words = said(found, "every run of template is faster")
-        says(words, "at p", "by chance", "33 %", "shows little")
-        says(words, "overlap at q")
-        says(limits(found), "2 pairs", "1 are apart", "0.67")
-
-    def test_two_repeats_at_three_problems_together_show_more_than_at_one(self) -> None:
-        planned = plan("template,expert", "p,q,r", repeats=2)
-        runs = {("p", "template"): [3.0, 4.0], ("p", "expert"): [1.0, 2.0]}
-        runs |= {("q", "template"): [6.0, 8.0], ("q", "expert"): [2.0, 4.0]}
-        runs |= {("r", "template"): [1.5, 2.0], ("r", "expert"): [1.0, 1.0]}
-        found = compare(planned, ran(planned, {place: [*values] for place, values in runs.items()}))
-        (over,) = found.contrasts
-        assert over.chance == pytest.approx(2 / 6**3, rel=1e-5)
-        assert over.ratio == pytest.approx((6 * math.sqrt(3)) ** (1 / 3), rel=1e-5)
-        words = said(found, "every run of template is faster")
-        says(words, "at p, q and r", "by chance", "33 %")
-        says(words, "all problems", "template", "2.18×", "expert", "mean", "0.93 %")
-        assert "shows little" not in words
-
-    def test_what_is_together_no_more_than_chance_is_called_so(self) -> None:
-        planned = plan("template,expert", "p,q,r", repeats=2)
-        runs = {("p", "template"): [3.0, 4.0], ("p", "expert"): [2.0, 1.0]}
-        runs |= {("q", "template"): [2.0, 4.0], ("q", "expert"): [6.0, 16.0]}
-        found = compare(
-            planned, ran(planned, {**runs, ("r", "template"): ["waiting"] * 2, ("r", "expert"): [1.0, 1.0]})
-        )
-        assert found.contrasts[0].chance > 0.5, "ahead at one, behind at the other"
-        words = said(found, "Together, at p and q, expert")
-        assert words.endswith("of cases, so this shows little.")
-        alone = compare(planned, ran(planned, {(p, a): ["waiting"] * 2 for p in "pqr" for a in planned.arms}))
-        assert alone.contrasts == ()
-
-    def test_five_repeats_apart_show_something(self) -> None:
-        planned = plan("template,expert", repeats=5)
-        runs = {("p", "template"): [2.0] * 5, ("p", "expert"): [3.0] * 5}
-        found = compare(planned, ran(planned, {place: [*values] for place, values in runs.items()}))
-        assert found.pairs[0].ahead == "expert"
-        assert found.pairs[0].chance == pytest.approx(2 / 252)
-        assert "shows little" not in said(found, "every run of expert")
-        assert said(found, "Student")
-
-    def test_one_repeat_says_nothing_of_spread(self) -> None:
-        planned = plan(repeats=1)
-        found = compare(planned, ran(planned, {("p", "template"): [9.0], ("p", "expert"): [1.0]}))
-        assert said(found, "Each arm ran once")
-        assert not said(found, "every run")
-
-    def test_what_else_must_be_known(self) -> None:
-        planned = plan("template,expert", repeats=2, model="mailbox")
-        odd = facts(early=True, unanswered=2, evaluations=90, tokens=None, requests=5, backend="fake")
-        other = facts(device="another", versions=(("tunesmith", "1"),))
-        found = compare(planned, ran(planned, {("p", "template"): [odd, 2.0], ("p", "expert"): [other, 2.0]}))
-        assert "template in 1 of 2 runs" in said(found, "Stopped before any budget")
-        says(said(found, "given up"), "template", "1 of 2 runs")
-        assert "from 30 (expert) to 60 (template)" in said(found, "what they spent of it")
-        assert said(found, "tokens template took is not known")
-        assert "a device (7) and another (7)" in said(found, "same device")
-        assert said(found, "same versions")
-        assert said(found, "simulated")
-
-    def test_short_measurements_that_the_verification_does_not_confirm(self) -> None:
-        planned = plan("template,expert", repeats=1)
-        lucky = facts(1.0, rounds=(1.4, 2.8))
-        found = compare(planned, ran(planned, {("p", "template"): [lucky], ("p", "expert"): [2.0]}))
-        assert "differ much for template at p (2.80× and 1.00×). The" in said(found, "differ much")
-
-    def test_what_does_not_apply_is_not_said(self) -> None:
-        planned = plan("expert", repeats=2)
-        found = compare(planned, ran(planned, {("p", "expert"): [2.0, 2.1]}))
-        assert len(limits(found)) == 2
-        assert "model named above" not in said(found, "The figures are about 1 problem (p)")
 
 
 def test_intervals_of_means_are_students() -> None:

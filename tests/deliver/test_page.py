@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 import time
 from base64 import b64decode, b64encode
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.deliver.test_report import EXPLAINED, REPORT, a_round
+from tests.deliver.reports import FULL, REPORT, ROUND, every, exchange, texts
 from tunesmith.deliver.page import ELSEWHERE, report_page
-from tunesmith.deliver.page_texts import PageKernel, PageTexts, WritingStep
-from tunesmith.run.budget import BudgetUse, Spent
-from tunesmith.run.dialogue import Exchange, Message, Reply, Request
-from tunesmith.run.report import BoundReport, Failure, PriorReport, PrunedReport
-from tunesmith.run.rounds import BY_SEARCH, Best, DraftReport, History
+from tunesmith.deliver.page_texts import PageKernel, coloured_lines
+from tunesmith.run.report import Failure
+from tunesmith.run.rounds import Best, History
 from tunesmith.text import plain
 
 BIDI = "\u202eevil\u2066"
@@ -42,60 +41,6 @@ n wide no gap key add del c s m k d code scroll plot small aside inside about fi
 """
 CLASSES = frozenset(CLASSES_TEXT.split())
 IMAGE = "data:image/svg+xml;base64,"
-
-ROUND = replace(
-    a_round(),
-    moves=("widen loads",),
-    drafts=(DraftReport("1", "searched", why="why", feasible=12, notes=("a note",)),),
-    refused={"tile": "no loop"},
-    changes=("@@ -1 +1 @@", "-a", "+b"),
-    analysis="- it waits",
-    author="a model",
-    speedup=2.0,
-    gain=2.0,
-    what="widen",
-)
-BOUNDS = (
-    BoundReport(
-        "small", "memory", 3.1, "copy", "it waits for memory", tuned_bound="memory", tuned_distance=1.5
-    ),
-    BoundReport("wide", "", None, "", "", note="no counters"),
-)
-FULL = replace(
-    EXPLAINED,
-    bounds=BOUNDS,
-    rounds=(ROUND,),
-    notes=("a note",),
-    failures=(Failure({"BLOCK": 64}, "wrong", "it differs", "1"),),
-    pruned=(PrunedReport("spills", 3, {"BLOCK": 64}, "too many"),),
-    steering=(PriorReport(3, "BLOCK=64", 4, "it waits"),),
-    talk=Spent(1, 1, 100, 100, 0.1),
-    models="a model",
-    budgets=(BudgetUse("rounds", 1.0, 3.0),),
-    profile_notes=("no counters",),
-    sanitizers=("nothing found",),
-    priors=("earlier",),
-    left_out=("BLOCK=64 needs flags",),
-    where=("d % 4 == 0",),
-    shown="shown by hand",
-    beyond="d > 4",
-    origin="a run",
-    compiler="nvcc 13",
-    history=History((1.0, None, 2.0), (Best("", ((1, 1.0), (3, 2.0))),), ((1, "1"),), (1,)),
-)
-
-
-def exchange(said: str) -> Exchange:
-    request = Request(1, "author", (Message("system", said), Message("user", said)), "file")
-    return Exchange(request, 0, 0, Reply(said))
-
-
-def texts(said: str) -> PageTexts:
-    before = PageKernel(f"kernel.cl{said}", said, f"int a;\n// {said}\n{said}\nsame\n")
-    config, steps = {f"BLOCK{said}": 64}, (WritingStep(1, f"{said}\nint b;\n"),)
-    text = f"#define BLOCK 64\nint b;\n/* {said} */\n{said}\nsame\n"
-    after = PageKernel(f"tuned/k.cl{said}", said, text, config, steps)
-    return PageTexts(before, (after,), (exchange(said), replace(exchange(said), reply=None, failed=said)))
 
 
 class PageReader(HTMLParser):
@@ -132,20 +77,6 @@ class PageReader(HTMLParser):
     @property
     def without_images(self) -> list[tuple[str, dict[str, str]]]:
         return [(tag, {n: v for n, v in own.items() if n != "src"}) for tag, own in self.elements]
-
-
-def every(value: Any, end: str, kept: frozenset[str] = frozenset({"strategy", "source"})) -> Any:
-    """The same with this behind every text in it, but for words that mean something to us."""
-    if isinstance(value, str):
-        return value + end
-    if isinstance(value, BudgetUse):
-        return value
-    if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-        return replace(value, **{n: v if n in kept else every(v, end) for n, v in own.items()})
-    if isinstance(value, dict):
-        return {every(key, end): every(one, end) for key, one in value.items()}
-    return tuple(every(one, end) for one in value) if isinstance(value, tuple) else value
 
 
 def images(page: str) -> list[str]:
@@ -209,31 +140,6 @@ def test_the_policy_takes_this_style_alone() -> None:
     assert page.index("Content-Security-Policy") < page.index("<style>")
 
 
-def test_the_first_screen_has_workloads_intervals_floors_and_what_is_delivered() -> None:
-    page = report_page(FULL)
-    screen = PageReader(page[page.index("<section") : page.index("</section>")])
-    words = " ".join(screen.text)
-    for expected in (
-        "2.00×",
-        "verified on 7 fresh cases",
-        "2.00 to 2.00",
-        "3.10 → 1.50",
-        "BLOCK=64",
-        "not known",
-    ):
-        assert expected in words
-    assert "delivered" in words
-    assert "Verified" in "".join(images(report_page(FULL)))
-    assert BY_SEARCH not in words
-    assert "winner" in words, "one of them could not be delivered"
-    assert "winner" not in report_page(REPORT).split("</section>")[0]
-    broken = report_page(replace(FULL, unproven="the chain is broken", verified_cases=0))
-    assert "What was verified" not in broken
-    assert "Verified" not in "".join(images(broken))
-    none = report_page(replace(REPORT, finished=False, workloads=(), geometric_mean=None))
-    assert "×" not in none[none.index("<section") : none.index("<nav")].replace(f"× {BY_SEARCH}", "")
-
-
 def test_people_who_hear_or_type_find_their_way() -> None:
     found = PageReader(report_page(FULL, texts("said")))
     tags = [tag for tag, _ in found.elements]
@@ -275,62 +181,6 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_the_kernels_stand_side_by_side_with_the_changed_lines_marked() -> None:
-    alike = "".join(f"same{i};\n" for i in range(200))
-    kernels = PageTexts(
-        PageKernel("kernel.cl", "", f"int a;\n{alike}int c;\n"),
-        (PageKernel("tuned/k.cl", "BLOCK=64", f"int b;\n{alike}int c;\nint d;\n"),),
-    )
-    found = PageReader(report_page(REPORT, kernels))
-    marks = [own.get("class") for own in found.of("td")]
-    assert (marks.count("del"), marks.count("add"), marks.count("gap")) == (1, 2, 1)
-    shown = "".join(found.text)
-    assert "− int a;" in shown
-    assert "+ int d;" in shown
-    assert "185 lines alike" in shown
-
-
-def test_changed_lines_are_linked_to_the_round_or_the_parameter_that_made_them() -> None:
-    first, second = "int a;\nfor\nint c;\n", "#define BLOCK 32\nint a;\nfor4\nint c;\n"
-    rounds = (replace(ROUND, number=1, reason="it waits"), replace(ROUND, number=2, moves=("unroll",)))
-    after = PageKernel(
-        "tuned/k.cl",
-        "BLOCK=64",
-        "#define BLOCK 64\nint a;\nfor4\nint c;\nint late;\n",
-        EXPLAINED.explanations[0].config,
-        (WritingStep(1, first), WritingStep(2, second)),
-    )
-    kernels = PageTexts(PageKernel("kernel.cl", "", "int old;\nint c;\n"), (after,))
-    found = linked(report_page(replace(EXPLAINED, rounds=rounds), kernels))
-    assert found["+ #define BLOCK 64"][0] == "BLOCK"
-    assert "by the search" in found["+ #define BLOCK 64"][1]
-    assert found["+ int a;"] == ("round 1", found["+ int a;"][1])
-    assert "widen loads. it waits" in found["+ int a;"][1]
-    assert found["+ for4"][0] == "round 2"
-    assert "unroll" in found["+ for4"][1]
-    assert found["+ int late;"][0] == "round 2", "in no template: the last round"
-    given = linked(report_page(REPORT, PageTexts(kernels.original, (replace(after, steps=()),))))
-    assert given["+ for4"][0] == "template"
-    gone = replace(after, text="int c;\n")
-    left = linked(report_page(replace(EXPLAINED, rounds=rounds), PageTexts(kernels.original, (gone,))))
-    assert left["− int old;"][0] == "round 1", "where it went"
-
-
-def linked(page: str) -> dict[str, tuple[str, str]]:
-    """By changed line: what stands beside it, and what that leads to."""
-    body = page[page.index("<body") : page.index("</html>")]
-    root = ElementTree.fromstring(re.sub("<img [^>]*>", "", body))
-    targets = {one.get("id"): "".join(one.itertext()) for one in root.iter() if one.get("id")}
-    found: dict[str, tuple[str, str]] = {}
-    for row in root.iter("tr"):
-        cells = row.findall("td")
-        if cells and cells[-1].get("class") == "why" and (link := cells[-1].find("a")) is not None:
-            sides = ["".join(cell.itertext()) for cell in (cells[3], cells[1])]
-            line = next(side for side in sides if side[:1] in ("+", "−"))
-            found[line] = (link.text or "", targets[(link.get("href") or "")[1:]])
-    return found
-
-
 def test_five_thousand_trials_fit_a_megabyte_and_take_no_time() -> None:
     failures = tuple(Failure({"BLOCK": i, "VEC": 4}, "wrong", f"{i} it differs " * 40) for i in range(5000))
     speedups = tuple(None if i % 5 == 0 else 1 + i / 5000 for i in range(5000))
@@ -370,6 +220,7 @@ def test_five_thousand_trials_fit_a_megabyte_and_take_no_time() -> None:
     ]
 
 
-def test_a_run_that_found_nothing_has_a_page_too() -> None:
-    empty = replace(REPORT, workloads=(), geometric_mean=None, finished=False, history=History())
-    assert "best" not in [own["href"][1:] for own in harmless(report_page(empty)).of("a")]
+@given(st.one_of(st.text(max_size=80), st.text(alphabet="#/*\"'\\\n a1.", max_size=60)))
+def test_colours_leave_nothing_of_a_text_out(text: str) -> None:
+    lines = ["".join(piece for _, piece in line) for line in coloured_lines(text)]
+    assert "\n".join(lines) == text.removesuffix("\n")

@@ -10,40 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.deliver.shown.comparisons import a_history, a_param, an_explanation
 from tests.thoroughness import examples
 from tunesmith.deliver.plots import best_so_far_svg, effects_svg
 from tunesmith.deliver.svg import Linear, Log, cut, number, spread_out, times, width_of
-from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.rounds import Best, History
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>&\"\n\x00\x1b[31m"
-
-
-def a_history(count: int, workloads: tuple[str, ...] = ("decode", "prefill")) -> History:
-    speedups = tuple(None if n % 7 == 3 else 0.3 + 4 * n / count for n in range(count))
-    good = [(n, s) for n, s in enumerate(speedups, 1) if s is not None]
-    return History(speedups, tuple(Best(name, tuple(good)) for name in ("", *workloads)))
-
-
-def a_value(value: int, source: str, slower: float | None, **more: object) -> ValueEffect:
-    return ValueEffect(value, source, slower, **more)  # type: ignore[arg-type]
-
-
-def a_param(name: str = "VEC", factor: float = 1.9) -> ParamEffect:
-    values = (
-        a_value(8, "winner", 1.0),
-        a_value(1, "measured", factor, best=1.2, tried=3),
-        a_value(2, "model", 1.4, interval=(1.2, 1.6), best=1.3),
-        a_value(4, "excluded", None, why="whole", best=1.1),
-        a_value(16, "failed", None, why="over_limits"),
-        a_value(32, "unknown", None),
-    )
-    return ParamEffect(name, 8, factor, 1, "measured", values)
-
-
-def an_explanation(*params: ParamEffect, workload: str = "") -> Explanation:
-    return Explanation(workload, {p.name: p.value for p in params}, params, 96, 0.8)
 
 
 def parsed(data: bytes) -> ElementTree.Element:
@@ -74,19 +48,6 @@ def on_paper(root: ElementTree.Element) -> bool:
     return all(0 <= x <= width and 0 <= y <= height for x, y in places)
 
 
-def test_the_best_so_far_has_axes_lines_and_labels() -> None:
-    root = parsed(best_so_far_svg(a_history(100), "rmsnorm"))
-    words = texts(root)
-    assert words[0] == "Best speed-up so far: rmsnorm"
-    assert words[1].startswith("100 evaluations, 14 failed")
-    assert {"evaluations", "speed-up over the original", "original", "40", "1×"} <= set(words)
-    assert {"4.26× geometric mean", "4.26× decode", "4.26× prefill"} <= set(words)
-    assert len(list(root.iter(f"{SVG}polyline"))) == 3
-    background = next(root.iter(f"{SVG}rect"))
-    assert (background.get("fill"), background.get("width")) == ("#ffffff", root.get("width"))
-    assert on_paper(root)
-
-
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 10_000])
 @pytest.mark.parametrize("workloads", [(), ("one",), tuple(f"workload_{i}" * 9 for i in range(30))])
 def test_searches_of_every_length(count: int, workloads: tuple[str, ...]) -> None:
@@ -95,32 +56,6 @@ def test_searches_of_every_length(count: int, workloads: tuple[str, ...]) -> Non
     assert on_paper(root)
     assert len(data) < 600_000
     assert data == best_so_far_svg(a_history(count, workloads) if count else History(), "x")
-
-
-def test_where_nothing_worked_it_says_so() -> None:
-    assert "nothing was tried" in texts(parsed(best_so_far_svg(History(), "x")))
-    failed = History((None, None), (Best("", ()),))
-    assert "nothing ran right" in texts(parsed(best_so_far_svg(failed, "x")))
-
-
-def test_the_gate_and_each_round_are_marked() -> None:
-    speedups = tuple(None if n == 3 else 1 + n / 40 for n in range(40))
-    steps = tuple((n, s) for n, s in enumerate(speedups, 1) if s is not None)
-    gated = (1, 2, 21)
-    tried = History(speedups, (Best("", steps),), ((1, "1"), (21, "2")), gated)
-    root = parsed(best_so_far_svg(tried, "x", [(1, 1), (21, 2)]))
-    words = texts(root)
-    assert {"round 1", "round 2"} <= set(words)
-    assert "3 of the gate (rings)" in words[1]
-    rings = [e for e in root.iter(f"{SVG}circle") if e.get("fill") == "#ffffff"]
-    assert len(rings) == len(gated)
-    marks = [float(e.attrib["x1"]) for e in root.iter(f"{SVG}line") if e.get("stroke-dasharray") == "2 3"]
-    at = {n: float(ring.attrib["cx"]) for n, ring in zip(gated, rings, strict=True)}
-    assert len(marks) == 2
-    assert marks[0] < at[1] < at[2] < marks[1] < at[21], "a round begins before its first evaluation"
-    assert on_paper(root)
-    without = parsed(best_so_far_svg(a_history(40), "x"))
-    assert not [word for word in texts(without) if "round" in word or "gate" in word]
 
 
 @given(st.lists(st.none() | st.floats(1e-20, 1e20), max_size=40))
@@ -134,19 +69,6 @@ def test_any_speedups_can_be_drawn(speedups: list[float | None]) -> None:
     assert on_paper(parsed(best_so_far_svg(History(tuple(speedups), (Best("", tuple(steps)),)), "x")))
 
 
-def test_effects_show_every_value_and_how_it_is_known() -> None:
-    root = parsed(effects_svg(an_explanation(a_param(), a_param("BLOCK", 1.2), workload="wide"), "rmsnorm"))
-    words = texts(root)
-    assert words[0] == "Effect of each parameter: rmsnorm at wide"
-    assert {"VEC = 8", "BLOCK = 8", "1: 1.90×", "1: 1.20×", "1×"} <= set(words)
-    assert any(word.startswith("excluded: 4; over_limits: 16; not") for word in words)
-    tips = {e.text for e in root.iter(f"{SVG}title")}
-    assert "VEC=1: 1.90×, measured" in tips
-    assert "VEC=2: 1.40× by a model, 1.20× to 1.60×" in tips
-    assert "VEC=4: 1.10×, other values changed too" in tips
-    assert on_paper(root)
-
-
 @pytest.mark.parametrize("count", [0, 1, 40, 100])
 def test_effects_of_few_and_many_parameters(count: int) -> None:
     params = [a_param(f"A_RATHER_LONG_PARAMETER_NAME_{i}", 1.001**i) for i in range(count)]
@@ -156,13 +78,6 @@ def test_effects_of_few_and_many_parameters(count: int) -> None:
     assert float(root.get("height", 0)) < 2100
     assert ("60 more parameters in report.json" in texts(root)) == (count == 100)
     assert data == effects_svg(an_explanation(*params), "x")
-
-
-def test_a_winner_that_nothing_is_known_of() -> None:
-    unknown = ParamEffect(
-        "VEC", 1, None, None, "unknown", (a_value(1, "winner", 1.0), a_value(2, "unknown", None))
-    )
-    assert "not tried: 2" in texts(parsed(effects_svg(an_explanation(unknown), "x")))
 
 
 @given(st.floats(1e-20, 1e20), st.floats(1e-20, 1e20))
@@ -180,11 +95,6 @@ def test_no_name_acts_in_a_picture(name: str) -> None:
     ):
         assert b"<script" not in data
         parsed(data)
-
-
-def test_hostile_names_read_as_they_are() -> None:
-    words = texts(parsed(effects_svg(an_explanation(a_param()), "<b>&amp;")))
-    assert words[0] == "Effect of each parameter: <b>&amp;"
 
 
 # -- scales -------------------------------------------------------------------------------------------------

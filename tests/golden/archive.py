@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Mapping
+from difflib import unified_diff
 from functools import cache
 from pathlib import Path
 
@@ -27,3 +28,13 @@ def write_archive(path: Path, files: Mapping[str, bytes]) -> None:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     fresh.replace(path)
+
+
+def first_difference(was: Mapping[str, bytes], now: Mapping[str, bytes], shown: int = 40) -> str:
+    """Its first lines; empty where every text is what it was."""
+    for name in dict.fromkeys([*was, *now]):
+        if was.get(name) != now.get(name):
+            old, new = ((texts.get(name) or b"").decode(errors="replace") for texts in (was, now))
+            lines = unified_diff(old.splitlines(), new.splitlines(), "was", "is", lineterm="")
+            return "\n".join([f"{name}:", *list(lines)[:shown]])
+    return ""

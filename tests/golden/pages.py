@@ -11,7 +11,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from difflib import unified_diff
 from pathlib import Path
 from unittest import mock
 
@@ -31,7 +30,6 @@ VARYING = (
     (re.compile(rb"\b20\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?"), b"DAY"),
     (re.compile(rb"/tmp/[^\s\"']*?golden-[^\s\"'/]*"), b"PLACE"),
 )
-SHOWN = 40  # lines of a difference
 
 
 def command(place: Path, *words: object) -> bytes:
@@ -77,17 +75,6 @@ def all_pages() -> dict[str, bytes]:
                     content = pattern.sub(word, content)
                 found[f"{name}/{page}"] = content
     return found
-
-
-def first_difference() -> str:
-    """Empty where every page is what it was."""
-    was, now = read_archive(PAGES), all_pages()
-    for name in dict.fromkeys([*was, *now]):
-        if was.get(name) != now.get(name):
-            old, new = ((pages.get(name) or b"").decode(errors="replace") for pages in (was, now))
-            lines = unified_diff(old.splitlines(), new.splitlines(), "was", "is", lineterm="")
-            return "\n".join([f"{name}:", *list(lines)[:SHOWN]])
-    return ""
 
 
 if __name__ == "__main__":

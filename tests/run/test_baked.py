@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pytest
 
-from tests.deliver.test_tuned import BAKED
+from tests.deliver.deliveries import BAKED
 from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, timing, verified
 from tunesmith.deliver.tuned import delivered
 from tunesmith.problem.cases import verify_cases

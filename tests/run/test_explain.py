@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.thoroughness import examples
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect, explain
 from tunesmith.run.ports import Tried
-from tunesmith.run.rounds import Best, History, history
+from tunesmith.run.rounds import Best, history
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Space
 
@@ -65,32 +65,6 @@ def test_measured_neighbours_tell_the_truth() -> None:
 def test_a_faster_neighbour_is_reported_as_such() -> None:
     found = explain(SPACE, config(128, 8, 0), EVERYTHING)
     assert value(found, "BLOCK", 64).slower == pytest.approx(1 / 1.1, rel=1e-5)
-
-
-def test_what_failed_and_what_may_not_be_is_said() -> None:
-    known = [(WINNER, 1.0), (config(32, 8, 0), None), (config(64, 4, 0), None)]
-    found = explain(
-        SPACE,
-        WINNER,
-        known,
-        {config(32, 8, 0): "over_limits"},
-        lambda c: "no_padding" if c["PAD"] else "",
-    )
-    failed = value(found, "BLOCK", 32)
-    assert (failed.source, failed.why, failed.slower, failed.tried) == ("failed", "over_limits", None, 1)
-    assert (value(found, "VEC", 4).source, value(found, "VEC", 4).why) == ("failed", "")
-    assert (value(found, "PAD", 1).source, value(found, "PAD", 1).why) == ("excluded", "no_padding")
-    assert value(found, "VEC", 1).source == "unknown"
-    assert all(p.effect is None and p.source == "unknown" for p in found.params)
-
-
-def test_the_best_with_a_value_whatever_else_it_changes() -> None:
-    found = explain(
-        SPACE, WINNER, [(WINNER, math.log(5)), (config(32, 4, 1), math.log(4)), (config(32, 1, 0), 0)]
-    )
-    other = value(found, "BLOCK", 32)
-    assert (other.source, other.tried) == ("unknown", 2)
-    assert other.best == pytest.approx(5 / 4, rel=1e-5)
 
 
 WIDE = Space((*(Param(f"P{i}", (1, 2, 4, 8)) for i in range(6)), Param("ONLY", (3,))))
@@ -163,10 +137,6 @@ def test_a_winner_nobody_measured_explains_nothing() -> None:
     assert {v.source for p in found.params for v in p.others} == {"unknown"}
 
 
-def test_the_same_rows_give_the_same_explanation() -> None:
-    assert explain(WIDE, FIRST, some(120)) == explain(WIDE, FIRST, some(120))
-
-
 @st.composite
 def anything(draw: st.DrawFn) -> tuple[Space, Config, list[tuple[Config, float | None]]]:
     params = tuple(
@@ -220,14 +190,6 @@ def test_the_best_so_far_over_all_and_at_each_workload() -> None:
         Best("small", ((1, 0.5), (4, 2.0))),
         Best("wide", ((1, 0.5), (3, 2.0))),
     )
-
-
-def test_one_workload_needs_no_line_of_its_own() -> None:
-    assert history([tried(0.0)], ["only"]) == History((1.0,), (Best("", ((1, 1.0),)),))
-
-
-def test_a_history_of_nothing() -> None:
-    assert history([], ["a", "b"]) == History((), (Best("", ()), Best("a", ()), Best("b", ())))
 
 
 @given(st.lists(st.builds(tried, st.none() | st.floats(), st.none() | st.floats()), max_size=30))

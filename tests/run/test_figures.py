@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.deliver.test_display import report
+from tests.deliver.reports import TINY
 from tests.samples import a_problem, config
 from tests.wording import says
 from tunesmith.deliver.difference import difference
@@ -176,6 +176,7 @@ def test_the_mean_is_as_sure_as_its_workloads(own: list[list[float]]) -> None:
     assert mean_figure(figures[:1] * 3, [1.0, 2.0, 3.0]).low >= figures[0].low * (1 - 1e-9)
 
 
+@pytest.mark.long
 def test_the_mean_of_simulated_runs_is_held() -> None:
     """Workloads that err in part together."""
     rng, held = np.random.default_rng(11), 0
@@ -212,7 +213,7 @@ def test_one_figure_for_all_who_ask() -> None:
         )
         for w, p in zip(problem.workloads, picks, strict=True)
     )
-    assert replace(report(), workloads=rows, geometric_mean=whole.value).figure == whole
+    assert replace(TINY, workloads=rows, geometric_mean=whole.value).figure == whole
 
 
 # -- diff ---------------------------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def a_run(rng: np.random.Generator, slower: float = 1.0, noise: float = 0.02):  
     found = sittings_interval([sitting(rng, 1, 25, 0.003, 0.0, noise) for _ in range(3)], 0)
     value, low, high = (end / slower for end in (found.value, found.low, found.high))
     row = WorkloadReport("one", {"n": 8}, 1.0, 200 * drift, 200 * drift / value, value, (low, high), {"B": 1})
-    return replace(report(), finished=True, workloads=(row,), geometric_mean=value, interval=(low, high))
+    return replace(TINY, finished=True, workloads=(row,), geometric_mean=value, interval=(low, high))
 
 
 @pytest.mark.parametrize(("slower", "least", "most"), [(1.0, 0, 1), (1.1, 95, 100)])

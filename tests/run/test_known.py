@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tests.samples import a_problem, config, finalist, outcome, state_of, verified
+from tests.samples import a_problem, config, outcome, state_of
 from tunesmith.problem.plan import Status
-from tunesmith.run.events import Admitted, Stopped
+from tunesmith.run.events import Admitted
 from tunesmith.run.library import FIRST, best_of, rows_of, thinned
 from tunesmith.space.params import Config
 
@@ -19,29 +19,6 @@ SEARCHED = (
     outcome(3, config(256), {"small": Status.WRONG, "wide": Status.WRONG}),
     outcome(4, config(32, 2), {"small": 0.6, "wide": 0.4}),
 )
-
-
-def test_without_winners_the_best_in_general_comes_first_then_of_each_workload() -> None:
-    found = best_of(PROBLEM, state_of(*SEARCHED), "")
-    assert found[:2] == (config(128), config(64))
-    assert set(found) == {config(128), config(64), config(32, 2), config(32)}
-
-
-def test_what_was_delivered_comes_before_what_looked_better_in_the_search() -> None:
-    proven = {"small": 1.6, "wide": 2.2}
-    state = state_of(
-        *SEARCHED,
-        finalist(5, config(32, 2), proven),
-        finalist(6, config(128), {"small": 0.9, "wide": 1.2}),
-        verified(config(32, 2), proven),
-        Stopped("done"),
-    )
-    assert best_of(PROBLEM, state, "")[0] == config(32, 2)
-
-
-def test_what_a_longer_look_found_wrong_is_never_among_them() -> None:
-    bad = finalist(5, config(128), {"small": Status.WRONG, "wide": Status.WRONG})
-    assert config(128) not in best_of(PROBLEM, state_of(*SEARCHED, bad), "")
 
 
 def test_only_configurations_of_the_candidate_count_and_lose_its_name() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ from tests.samples import a_problem, built, config, outcome, records, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Event, Pruned, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Outcome, Result
-from tunesmith.run.scores import FAR, LOW, WITNESSES, prune, scores
+from tunesmith.run.scores import prune, scores
 from tunesmith.run.state import State, apply
 from tunesmith.space.params import Config
 
@@ -35,23 +34,7 @@ def measured(number: int, chosen: Config, small: float | Status, wide: float | S
     return outcome(number, chosen, seconds)
 
 
-def test_nothing_is_said_of_what_could_be_good() -> None:
-    assert pruned() == []
-    assert pruned(built(None), built(A), built(B, occupancy=100), built(C, spills=512, occupancy=3)) == []
-
-
 class TestCannotRun:
-    def test_what_no_workload_can_use(self) -> None:
-        assert pruned(built(None), built(A, refused=REFUSED), built(B)) == [
-            Pruned(A, "cannot_run", "over_limits: too much")
-        ]
-
-    def test_what_some_workload_can_use_is_measured(self) -> None:
-        assert pruned(built(A, refused={"wide": Status.INFEASIBLE})) == []
-
-    def test_the_original_is_no_candidate(self) -> None:
-        assert pruned(built(None, refused=REFUSED)) == []
-
     def test_two_that_do_not_build_are_no_twins(self) -> None:
         broken = SurveyedBuild(("small", "wide"), "source")
         no = tuple(Result(name, Status.BUILD_FAILED, detail="error: no") for name in broken.workloads)
@@ -60,21 +43,6 @@ class TestCannotRun:
 
 
 class TestSameCode:
-    def test_the_first_under_its_name_stays(self) -> None:
-        found = pruned(built(A, "x"), built(B, "x"), built(C, "x"))
-        assert found == [Pruned(one, "same_code", f"builds and launches the same as {A}") for one in (B, C)]
-
-    def test_launched_otherwise_it_is_another(self) -> None:
-        assert pruned(built(A, "x", launches="in two"), built(B, "x", launches="in four")) == []
-
-    def test_a_twin_of_one_measured_or_on_the_way_is_known_as_well(self) -> None:
-        done = measured(0, A, 2.0, 2.0)
-        assert [p.config for p in pruned(built(A, "x"), done, built(B, "x"))] == [B]
-
-    def test_one_that_is_measured_already_is_not_pruned(self) -> None:
-        twins = [built(A, "x"), built(B, "x")]
-        assert pruned(*twins, measured(0, A, 2.0, 2.0), measured(1, B, 2.0, 2.0)) == []
-
     def test_where_sizes_are_baked_in_all_builds_must_be_alike(self) -> None:
         def baked(chosen: Config, small: str, wide: str) -> Surveyed:
             builds = [
@@ -102,76 +70,11 @@ def witnesses(
 
 
 class TestSpills:
-    def test_where_all_that_spill_no_more_are_far_behind(self) -> None:
-        words = (
-            "spills 96 bytes of registers; the 4 measured that spill no more are all far behind the best at "
-            "every workload"
-        )
-        assert WITNESSES == 4
-        assert pruned(*BEST, *witnesses(4, spills=64), built(A, spills=96)) == [Pruned(A, "spills", words)]
-        assert [p.rule for p in pruned(*BEST, *witnesses(4, spills=64), built(A, spills=64))] == ["spills"]
-
-    @pytest.mark.parametrize("count", [0, 1, 3])
-    def test_a_few_witnesses_are_none(self, count: int) -> None:
-        assert pruned(*BEST, *witnesses(count, spills=64), built(A, spills=96)) == []
-
-    def test_one_that_spills_less_or_nothing_may_be_better(self) -> None:
-        assert pruned(*BEST, *witnesses(9, spills=64), built(A, spills=63), built(B)) == []
-
-    def test_one_witness_that_is_not_far_behind_somewhere_acquits(self) -> None:
-        near = 2.0 * (1 - 0.8 * FAR)
-        acquits = [built(C, spills=8), measured(9, C, 0.1, near)]
-        assert pruned(*BEST, *witnesses(9, spills=64), *acquits, built(A, spills=96)) == []
-        convicts = [built(C, spills=8), measured(9, C, 0.1, 1.0)]
-        assert len(pruned(*BEST, *witnesses(9, spills=64), *convicts, built(A, spills=96))) == 1
-
-    def test_one_that_failed_is_no_witness(self) -> None:
-        """Why it failed may have nothing to do with it."""
-        failed = witnesses(9, Status.WRONG, Status.WRONG, spills=64)
-        assert pruned(*BEST, *failed, built(A, spills=96)) == []
-
-    def test_at_a_workload_where_a_witness_did_not_run_it_says_nothing(self) -> None:
-        half = witnesses(4, Status.INFEASIBLE, 1.0, spills=64)
-        assert len(pruned(*BEST, *half, built(A, spills=96))) == 1
-        half = witnesses(4, Status.INFEASIBLE, 1.9, spills=64)
-        assert pruned(*BEST, *half, built(A, spills=96)) == []
-
-    def test_where_the_best_spills_too_nobody_is_condemned_for_it(self) -> None:
-        best = [built(config(1), spills=32), measured(0, config(1), 2.0, 2.0)]
-        assert pruned(*best, *witnesses(9, spills=64), built(A, spills=96)) == []
-
     def test_the_worst_of_several_builds_counts(self) -> None:
         one = built(A, spills=0, workloads=("small",)).builds[0]
         other = built(A, spills=96, workloads=("wide",)).builds[0]
         found = pruned(*BEST, *witnesses(4, spills=64), Surveyed(A, (one, other)))
         assert [p.rule for p in found] == ["spills"]
-
-
-class TestOccupancy:
-    def test_where_all_from_there_up_to_a_quarter_are_far_behind(self) -> None:
-        words = (
-            "15 % occupancy; the 8 measured from there up to 25 % are all far behind the best at every "
-            "workload"
-        )
-        assert LOW == 25
-        found = pruned(*BEST, *witnesses(8, occupancy=20), built(A, occupancy=15))
-        assert found == [Pruned(A, "occupancy", words)]
-        assert pruned(*BEST, *witnesses(7, occupancy=20), built(A, occupancy=15)) == []
-
-    def test_from_a_quarter_on_nobody_is_condemned_for_it(self) -> None:
-        assert pruned(*BEST, *witnesses(20, occupancy=LOW), built(A, occupancy=LOW)) == []
-        assert pruned(*BEST, *witnesses(20, occupancy=LOW), built(A, occupancy=LOW - 1)) == []
-
-    def test_witnesses_with_less_say_nothing_of_one_with_more(self) -> None:
-        assert pruned(*BEST, *witnesses(20, occupancy=14), built(A, occupancy=15)) == []
-
-    def test_an_unknown_occupancy_is_no_reason(self) -> None:
-        assert pruned(*BEST, *witnesses(20, occupancy=20), built(A)) == []
-        assert pruned(*BEST, *witnesses(20), built(A, occupancy=15)) == []
-
-    def test_one_witness_that_is_near_the_best_acquits(self) -> None:
-        near = [built(C, occupancy=22), measured(9, C, 1.9, 0.1)]
-        assert pruned(*BEST, *witnesses(20, occupancy=20), *near, built(A, occupancy=15)) == []
 
 
 def all_pruned(state: State) -> State:

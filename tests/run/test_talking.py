@@ -152,28 +152,6 @@ def said(run: TalkingRun, number: int) -> str:
     return "\n".join(m.text for m in model_of(run).asked[number - 1].messages)
 
 
-def test_what_a_model_is_sent() -> None:
-    run = a_run({1: [plan()], 2: [GOOD], 3: [plan("stop")]})
-    run.go()
-    first, second, third = (said(run, n) for n in (1, 2, 3))
-    for text in (first, second):
-        assert PROBLEM.kernel.text.strip() in text
-        assert "argument `out`: float32* [rows, d], output" in text
-        assert "`d` 8 to 4096 in steps of 8" in text
-        assert "device.max_threads = 1024 threads" in text
-        says(text, "small:", "original", "10000000.00 µs")
-        says(text, "line 3:", "each i", "0 to d")
-        assert "bytes must move" in text
-    says(first, "- wide:", "loads four at once", "arrays out, x", "VEC = [1, 2, 4]")
-    says(first, "not here: split", "a row has no end")
-    says(second, "change:", "Read four at once: VEC")
-    says(first, "0 rounds begun", "4 at most", "60 evaluations left")
-    assert "Round 1" in third
-    assert "kept: 2.80×, 1.00× before it" in third
-    says(third, "- small:", "2.80× at best", "3571428.57 µs", "template 1")
-    assert a_draft(WIDE).strip() in third, "the best so far, whole"
-
-
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

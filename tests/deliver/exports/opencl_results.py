@@ -3,6 +3,7 @@ memory and a workspace, and one for many sizes."""
 
 from __future__ import annotations
 
+from tests.deliver.programs import read_program
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.problem.dispatch import (
     Dispatch,
@@ -15,50 +16,9 @@ from tunesmith.problem.problem import SizeRule
 
 ALPHA = 2.0
 SMALL = {"rows": 16, "d": 256}
-KERNEL = """\
-// each element times alpha; "quoted", ??/ and \\ in a comment, é
-#define TIMES(x) (alpha * (x))
-float twice(float x) { return x + x; }
-typedef struct { float value; } item;
-#define KERNEL(name)                                                                            \\
-    __kernel void name(__global float *out, __global const float *x, float alpha, int rows, int d) { \\
-        int i = get_global_id(0);                                                               \\
-        item it = {twice(0.5f) * x[min(i, rows * d - 1)]};                                      \\
-        if (i < rows * d) out[i] = TIMES(it.value);                                             \\
-    }
-KERNEL(scale)
-KERNEL(scale_12)
-KERNEL(scale_20)
-"""
-TWO_STEPS = """\
-#define STEP 64
-#define TIMES(x) (alpha * (x) + SHIFT)
-#ifdef BROKEN
-#error broken
-#endif
-float twice(float x) { return 2 * x; }
-__kernel void part(__global float *sum, __global const float *x, float alpha) {
-    int i = get_global_id(0);
-    sum[i] += TIMES(x[i]) - SHIFT;
-}
-__kernel void scale(__global float *out, __global const float *sum, __local float *tile) {
-    tile[get_local_id(0)] = twice(sum[get_global_id(0)]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    out[get_global_id(0)] = tile[get_local_id(0)] / 2 - 1;
-}
-"""
-GENERAL = """\
-#define VEC 4
-#define TIMES(x) ((x) * alpha)
-typedef struct { float4 value; } item;
-__kernel void scale(__global float *out, __global const float *x, float alpha, int rows, int d) {
-    int i = get_global_id(0);
-    if (i < rows * d / VEC) {
-        item it = {((__global const float4 *)x)[i]};
-        ((__global float4 *)out)[i] = TIMES(it.value);
-    }
-}
-"""
+KERNEL = read_program("scale.cl")
+TWO_STEPS = read_program("two-steps.cl")
+GENERAL = read_program("general.cl")
 FILES = {
     "original.cl": KERNEL.encode(),
     "scale-small.cl": TWO_STEPS.encode(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.deliver.exports import silu
+from tests.deliver.programs import read_program
 from tunesmith.backends.messages import Unit
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.codec import encode
@@ -18,21 +19,7 @@ from tunesmith.problem.problem import SizeRule
 
 # Sums rows of 4-bit numbers through scratch memory that begins at 7, times a number; `extra` is in no shape.
 # The tuned one adds 10, and has scratch memory of its own, which begins at a quarter.
-KERNEL = """\
-extern "C" __global__ void sum(float* class_, const unsigned char* x, int* seen, long long* work, float by,
-                               int rows, int d, int extra, int add MORE) {
-    const int row = blockIdx.x;
-    int total = 0;
-    for (int i = 0; i < d; ++i) total += (x[(row * d + i) / 2] >> (4 * ((row * d + i) % 2))) & 15;
-    class_[row] += by * total + extra + (work[row] - 7) + ADD;
-#if ADD
-    class_[row] += more[2 * row + 1] - 0.25f;
-    more[2 * row + 1] = 0;
-#endif
-    seen[0] = rows;
-    work[row] = 0;
-}
-"""
+KERNEL = read_program("sum.cu")
 ARGUMENTS = (
     DispatchArgument("class", "float32", "output", ("rows",), align=4, init=0.5),
     DispatchArgument("x", "uint4", "input", ("rows", "2 * d + 2"), align=1),

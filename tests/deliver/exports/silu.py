@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from unittest import mock
 
 from tunesmith.backends.cuda import nvrtc
+from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.entries import Compiled
-from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.cuda.flags import Flags, read_flags
 from tunesmith.backends.messages import Unit
+from tunesmith.deliver.c_code import identifier
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.codec import encode
 from tunesmith.problem.dispatch import (
@@ -41,6 +48,27 @@ WHEN = (("tokens == 16 and d == 64", 200), ("d % 8 == 0 and tokens * d <= 104857
 @cache
 def machine_code(unit: Unit, capability: int) -> Compiled:
     return nvrtc.compile_unit(unit, read_flags((), capability))
+
+
+def made_up(unit: Unit, capability: int) -> Compiled:
+    """What exports can hold and no device runs: an ELF file's head that names the device, and the symbols."""
+    head = b"\x7fELF" + bytes(44) + capability.to_bytes(4, "little") + sha256(unit.source.encode()).digest()
+    symbols = {entry: entry if entry.isidentifier() else f"_Z{identifier(entry)}" for entry in unit.entries}
+    return Compiled(head, symbols, "")
+
+
+def _made_up_ptx(unit: Unit, flags: Flags) -> Compiled:
+    made = made_up(unit, 0)
+    text = f"//\n.version 8.8\n.target {flags.architecture.replace('compute', 'sm')}\n// {unit.path}\n"
+    return replace(made, cubin=b"", ptx=text.encode())
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Machine code and PTX are made up: the host part of an export can be looked at without NVRTC."""
+    code = mock.patch(f"{__name__}.machine_code", made_up)
+    with code, mock.patch.dict(COMPILERS, nvrtc=_made_up_ptx):
+        yield
 
 
 def source(bonus: int) -> str:

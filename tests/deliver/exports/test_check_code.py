@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from tests.cuda_here import needs_nvrtc
+from tests.deliver.exports.cuda_users import TUNED, USERS, cuda_result, with_binary
 from tests.deliver.exports.silu import written
-from tests.deliver.exports.test_patch import TUNED, USERS, applied, cuda_result, needs_nvcc, needs_patch
+from tests.deliver.exports.test_patch import applied, needs_nvcc, needs_patch
 from tunesmith.backends.cuda import nvrtc
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.patch import TARGET
 from tunesmith.deliver.runtime import check_code
-from tunesmith.problem.dispatch import DispatchBinary
 
 OTHER = TUNED.replace("alpha * x", "alpha * x + 1")
 
@@ -45,12 +45,7 @@ def checked(folder: Path, *words: str, path: str = "") -> tuple[int, str]:
 
 def a_patch(path: str = "src/scale.cu") -> DeviceResult:
     """A result whose winner has its machine code."""
-    result = cuda_result(path=path, text=USERS)
-    tuned, original = result.dispatch.entries
-    binary = DispatchBinary("scale-general.cubin", "cubin", "", {"scale": "scale"})
-    entries = (replace(tuned, binary=binary), original)
-    files = {**result.files, "scale-general.cubin": cubin_of(TUNED)}
-    return replace(result, dispatch=replace(result.dispatch, entries=entries), files=files)
+    return replace(with_binary(code=cubin_of(TUNED)), kernel_path=path, kernel_text=USERS)
 
 
 def an_nvcc(folder: Path, made: bytes) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.deliver.exports.silu import artefact, result, written
+from tests.deliver.exports.silu import artefact, result, without_compiler, written
+from tests.deliver.programs import read_program
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.port import Unsupported
@@ -22,88 +24,19 @@ from tunesmith.errors import BadInput
 
 GXX, NVCC, CMAKE = shutil.which("g++"), shutil.which("nvcc"), shutil.which("cmake")
 needs_gxx = pytest.mark.skipif(GXX is None or NVCC is None, reason="needs g++ and CUDA's headers")
-pytestmark = [needs_nvrtc]
 
 # A driver that launches nothing: it says how many blocks it was asked for, and for which kernel.
-DRIVER = """
-#include "silu_and_mul.h"
-#include <cstdio>
-#include <cstring>
-static int capability = 90;
-static char last[256];
-extern "C" {
-CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
-CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
-CUresult cuCtxGetDevice(CUdevice* device) { *device = 0; return CUDA_SUCCESS; }
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
-    const bool is_major = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
-    *value = is_major ? capability / 10 : capability % 10;
-    return CUDA_SUCCESS;
-}
-CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
-CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* names, void** values,
-                           unsigned count, CUlibraryOption*, void**, unsigned) {
-    *library = (CUlibrary)image;
-#ifdef SHOW_LOADS
-    const char* const target = std::strstr((const char*)image, "\\n.target ");
-    if (target != nullptr) std::printf("PTX of %.5s", target + 9);
-    else std::printf("cubin %u", ((const unsigned*)image)[12]);  // its flags, which name the device
-    if (count == 1 && *names == CU_JIT_MAX_REGISTERS) std::printf(" by %d registers", (int)(size_t)*values);
-    std::puts("");
-#endif
-    (void)names, (void)values, (void)count;
-    // The code of another device is refused: flags of an ELF file name it.
-    const unsigned* const words = (const unsigned*)image;
-    const unsigned own = words[12] & 0xff, other = words[12] >> 8 & 0xff;
-    const bool is_code = std::memcmp(image, "\x7f" "ELF", 4) == 0;
-    const bool is_own = own == (unsigned)capability || other == (unsigned)capability;
-    return is_code && !is_own ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
-}
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-    *kernel = (CUkernel)library;
-#ifdef SHOW_LOADS
-    std::puts(name);
-#endif
-    (void)name;
-    return CUDA_SUCCESS;
-}
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
-CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-    *function = (CUfunction)kernel;
-    return CUDA_SUCCESS;
-}
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction kernel, void** args, void**) {
-    std::snprintf(last, sizeof last, "%p %u %d", (void*)kernel, config->gridDimX, *(int*)args[2]);
-    return CUDA_SUCCESS;
-}
-}
-"""
+DRIVER = read_program("dispatch-driver.cpp")
 
 
-def test_every_winner_is_in_both() -> None:
-    own = artefact(result(90))
-    for target in (CPP, CUBIN):
-        made = target.export(own)
-        assert made.left_out == ()
-        assert b"Winners delivered: 2 of 2." in made.files["README.md"]
+@pytest.fixture
+def made_up() -> Iterator[None]:
+    """Nothing of the kernels is run."""
+    with without_compiler():
+        yield
 
 
-def test_an_original_for_each_size_is_no_winner_that_is_left_out() -> None:
-    own = result(90)
-    *tuned, original = own.dispatch.entries
-    of_any = replace(original.launches[0], entry="silu_and_mul<{d}>")
-    entries = (*tuned, replace(original, when="d == 8"), replace(original, launches=(of_any,)))
-    for target in (CPP, CUBIN):
-        made = target.export(artefact(replace(own, dispatch=replace(own.dispatch, entries=entries))))
-        assert made.left_out == ()
-        words = b"- original.cu, where 1: silu_and_mul\\<{d}> is another kernel for each d"
-        assert words in made.files["README.md"]
-        assert b"d == 8  ->" in made.files["silu_and_mul.h"]
-    source = made.files["silu_and_mul.cpp"]
-    assert source.count(b"    // PTX for sm_75 and newer: original.cu\n    if (serves_original_") == 2
-    assert source.count(b"    return CUDA_ERROR_INVALID_VALUE;\n}") == 2  # of both functions, at other sizes
-
-
+@pytest.mark.usefixtures("made_up")
 @needs_gxx
 def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
@@ -112,6 +45,7 @@ def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: 
     compiled(tmp_path, "c++14", "-c", "example.cpp", "-o", "/dev/null")
 
 
+@pytest.mark.usefixtures("made_up")
 @needs_gxx
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 @pytest.mark.parametrize("target", [CPP, CUBIN])
@@ -130,6 +64,7 @@ int run(void* out, const void* in, {stream} stream) {{
     compiled(tmp_path, "c99", "-c", "main.c", "-o", "/dev/null", compiler="gcc")
 
 
+@pytest.mark.usefixtures("made_up")
 @needs_gxx
 def test_it_dispatches_by_size_alignment_overlap_and_device(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
@@ -160,6 +95,7 @@ int main(int count, char**) {
     assert {line.split()[0] for line in elsewhere}.isdisjoint(kernels)
 
 
+@pytest.mark.usefixtures("made_up")
 @needs_gxx
 @pytest.mark.long
 def test_the_dispatch_takes_less_than_a_microsecond(tmp_path: Path) -> None:
@@ -192,6 +128,7 @@ int main() {
     assert float(run(tmp_path)) < 1000  # nanoseconds, with everything but the driver
 
 
+@needs_nvrtc
 @pytest.mark.slow
 @needs_gxx
 @pytest.mark.long
@@ -200,11 +137,7 @@ def test_sources_build_each_with_its_own_flags(tmp_path: Path) -> None:
     entries = list(own.dispatch.entries)
     entries[0] = replace(entries[0], flags=("--maxrregcount=32", "-use_fast_math"))
     changed = replace(own, dispatch=replace(own.dispatch, entries=tuple(entries)))
-    made = CPP.export(artefact(changed))
-    written(made.files, tmp_path)
-    cmake = made.files["CMakeLists.txt"].decode()
-    assert 'kernels_v0.cu PROPERTIES COMPILE_OPTIONS "--maxrregcount=32;-use_fast_math"' in cmake
-    assert "kernels_v1.cu PROPERTIES" not in cmake
+    written(CPP.export(artefact(changed)).files, tmp_path)
     command = [str(NVCC), "-arch=sm_90", "-std=c++17", "-c", "kernels_v0.cu", "-o", "/dev/null"]
     got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
     assert got.returncode == 0, got.stderr
@@ -222,6 +155,7 @@ def nvcc_cubin(text: bytes, folder: Path, *flags: str) -> bytes:
     return (folder / "own.cubin").read_bytes()
 
 
+@needs_nvrtc
 @pytest.mark.long
 @needs_gxx
 @pytest.mark.skipif(CMAKE is None, reason="needs cmake")
@@ -269,37 +203,7 @@ def test_cmake_builds_it_for_the_runs_device_and_says_which_code_differs(tmp_pat
     assert "Linking" not in again
 
 
-def test_cmake_is_told_before_its_project_what_it_would_choose_otherwise() -> None:
-    own = result(90, binaries=False)
-    entries = list(own.dispatch.entries)
-    entries[0] = replace(entries[0], flags=("-gencode arch=compute_90a,code=sm_90a", "-maxrregcount 32"))
-    changed = replace(own, dispatch=replace(own.dispatch, entries=tuple(entries)))
-    cmake = CPP.export(artefact(changed)).files["CMakeLists.txt"].decode()
-    before, _, after = cmake.partition("project(")
-    assert '  set(CMAKE_CUDA_ARCHITECTURES "90")\n' in before
-    assert "  set(CMAKE_BUILD_TYPE Release)\n" in before
-    assert 'set_target_properties(silu_and_mul_sm_90a PROPERTIES CUDA_ARCHITECTURES "90a")' in after
-    assert 'kernels_v0.cu PROPERTIES COMPILE_OPTIONS "-maxrregcount;32")' in after
-    assert "check_code" not in after  # there is no code to compare with
-
-
-def test_no_unit_names_a_file_that_a_build_would_look_for() -> None:
-    files = CPP.export(artefact(result(90, binaries=False))).files
-    units = [data for name, data in files.items() if name.startswith("kernels_")]
-    assert len(units) == 3
-    assert not any(b'#line 1 "' in data for data in units)
-    assert all(b"\n#line 1\n// out[t, i] =" in data for data in units)  # asserts tell the line
-    assert all(data.count(b"__global__") == 1 for data in units)
-
-
-@pytest.mark.parametrize("target", [CPP, CUBIN])
-def test_the_example_gives_each_array_its_own_memory(target: Target) -> None:
-    files = target.export(artefact(result(90))).files
-    example = files["example.cu" if target is CPP else "example.cpp"].decode()
-    assert "launch((__half*)(memory + 0), (const __half*)(memory + 2048), 16, 64, nullptr)" in example
-    assert "(memory, 0, 6144);" in example
-
-
+@pytest.mark.usefixtures("made_up")
 def test_a_flag_that_cmake_would_read_otherwise_is_left_out_with_the_reason() -> None:
     own = result(90)
     entries = list(own.dispatch.entries)
@@ -310,6 +214,7 @@ def test_a_flag_that_cmake_would_read_otherwise_is_left_out_with_the_reason() ->
     assert b"$(rm)" not in made.files["CMakeLists.txt"]
 
 
+@needs_nvrtc
 @needs_gxx
 @pytest.mark.long
 def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: Path) -> None:
@@ -351,6 +256,7 @@ int main(int, char** given) {
         assert got.stderr.count("its original serves") == (capability in ptx)
 
 
+@needs_nvrtc
 @needs_gxx
 @pytest.mark.long
 def test_only_what_may_serve_on_the_device_is_prepared(
@@ -397,6 +303,7 @@ SOURCE_THAT_ASKS = """\
 """
 
 
+@needs_nvrtc
 def test_ptx_is_what_a_driver_of_cuda_12_8_takes() -> None:
     own = result(90)
     found, why = original_ptx(own, [own.dispatch.original])
@@ -410,24 +317,14 @@ def test_ptx_is_what_a_driver_of_cuda_12_8_takes() -> None:
     assert original_ptx(broken, [own.dispatch.original]) == ((), words)
 
 
-def test_a_winner_is_built_for_its_own_device_and_the_original_for_all() -> None:
-    older = result(80, device="another GPU", binaries=False)
-    changed = {name: data + b"\n// older\n" for name, data in older.files.items() if name != "original.cu"}
-    both = one_artefact((replace(older, files={**older.files, **changed}), result(90, binaries=False)))
-    cmake = CPP.export(both).files["CMakeLists.txt"].decode()
-    for capability, kernels in (("80", "kernels_v0.cu kernels_v1.cu"), ("90", "kernels_v2.cu kernels_v3.cu")):
-        target = f"silu_and_mul_sm_{capability}"
-        assert f"add_library({target} OBJECT {kernels})\n" in cmake
-        assert f'set_target_properties({target} PROPERTIES CUDA_ARCHITECTURES "{capability}")' in cmake
-    assert "STATIC silu_and_mul.cpp kernels_original.cu $<TARGET_OBJECTS:silu_and_mul_sm_80> $<" in cmake
-
-
+@pytest.mark.usefixtures("made_up")
 def test_a_run_without_machine_code_has_sources_alone() -> None:
     with pytest.raises(BadInput, match="no machine code of a winner"):
         CUBIN.export(artefact(result(90, binaries=False)))
     assert CPP.export(artefact(result(90, binaries=False))).left_out == ()
 
 
+@pytest.mark.usefixtures("made_up")
 def test_different_operators_or_one_device_twice_are_refused() -> None:
     own = result(90, binaries=False)
     other = replace(own, dispatch=replace(own.dispatch, problem="another"))
@@ -437,6 +334,7 @@ def test_different_operators_or_one_device_twice_are_refused() -> None:
         one_artefact((own, own))
 
 
+@pytest.mark.usefixtures("made_up")
 def test_a_hostile_name_stays_in_its_place() -> None:
     own = result(90, binaries=False)
     evil = replace(own.dispatch, problem='a"; }\n#include "/etc/passwd"', device="x\n#error y")

@@ -8,109 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda_here import needs_nvrtc
-from tests.deliver.exports.silu import artefact, result
+from tests.deliver.exports.silu import artefact, result, without_compiler
 from tests.deliver.exports.test_tensor_call import CXX, INCLUDE, needs_compiler
+from tests.deliver.programs import read_program
 from tunesmith.deliver.cuda_api import DRIVER, RUNTIME, CudaApi
 from tunesmith.deliver.exports.cuda_cpp import embedded_host
 
-pytestmark = [needs_nvrtc, needs_compiler]
+pytestmark = [needs_compiler]
 
-# Both write down what they are asked. The first FAULTS times that code is to be loaded, or looked into, they
-# give the error ERROR instead.
-_SAID = r"""
-#include "silu_and_mul.h"
-#include <cstdio>
-#include <cstdlib>
-static int left(const char* name) {
-    static int faults = std::atoi(std::getenv("FAULTS"));
-    return std::getenv(name) != nullptr && faults-- > 0 ? std::atoi(std::getenv(name)) : 0;
-}
-static const char* name_of(const void* symbol) { return symbol != nullptr ? "kernel" : "no kernel"; }
-"""
-_DRIVER = (
-    _SAID
-    + r"""
-extern "C" {
-CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
-CUresult cuCtxGetDevice(CUdevice* device) { *device = 0; return CUDA_SUCCESS; }
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
-    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
-    return CUDA_SUCCESS;
-}
-CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    static CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    const CUstreamCaptureMode before = own;
-    own = *mode;
-    *mode = before;
-    std::puts(own == CU_STREAM_CAPTURE_MODE_RELAXED ? "relaxed" : "as before");
-    return CUDA_SUCCESS;
-}
-CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned,
-                           CUlibraryOption*, void**, unsigned) {
-    std::puts("load");
-    *library = (CUlibrary)image;
-    return (CUresult)left("LOADING");
-}
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char*) {
-    *kernel = (CUkernel)library;
-    return (CUresult)left("LOOKING");
-}
-CUresult cuLibraryUnload(CUlibrary) { std::puts("unload"); return CUDA_SUCCESS; }
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void**, void**) {
-    std::printf("launch %u of a %s\n", config->gridDimX, name_of(function));
-    return CUDA_SUCCESS;
-}
-}
-"""
-)
-_RUNTIME = (
-    _SAID
-    + r"""
-extern "C" {
-cudaError_t cudaGetDevice(int* device) { *device = 0; return cudaSuccess; }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
-    *value = what == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
-    return cudaSuccess;
-}
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-    static cudaStreamCaptureMode own = cudaStreamCaptureModeGlobal;
-    const cudaStreamCaptureMode before = own;
-    own = *mode;
-    *mode = before;
-    std::puts(own == cudaStreamCaptureModeRelaxed ? "relaxed" : "as before");
-    return cudaSuccess;
-}
-cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* image, cudaJitOption*, void**, unsigned,
-                                cudaLibraryOption*, void**, unsigned) {
-    std::puts("load");
-    *library = (cudaLibrary_t)image;
-    return (cudaError_t)left("LOADING");
-}
-cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char*) {
-    *kernel = (cudaKernel_t)library;
-    return (cudaError_t)left("LOOKING");
-}
-cudaError_t cudaLibraryUnload(cudaLibrary_t) { std::puts("unload"); return cudaSuccess; }
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
-    std::printf("launch %u of a %s\n", config->gridDim.x, name_of(function));
-    return cudaSuccess;
-}
-}
-"""
-)
-_MAIN = r"""
-int main() {
-    for (int call = 0; call < 3; ++call) {
-        const auto error = silu_and_mul_tuned::launch((__half*)0x10000000, (__half*)0x20000000, 17, 64, 0);
-        if (error != 0) std::printf("error %d\n", (int)error);
-    }
-    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
-}
-"""
+_DRIVER = read_program("loading-driver.cpp")
+_RUNTIME = read_program("loading-runtime.cpp")
+_MAIN = read_program("loading-program.cpp")
 MEMORY, NO_CODE, NO_IMAGE = 2, 209, "error 209"  # the same numbers by both interfaces
 
 
@@ -119,7 +27,8 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     api: CudaApi = {"driver": DRIVER, "runtime": RUNTIME}[request.param]
     stub = {"driver": _DRIVER, "runtime": _RUNTIME}[request.param]
     folder = tmp_path_factory.mktemp(request.param)
-    made = embedded_host(artefact(result(90)), api=api)
+    with without_compiler():
+        made = embedded_host(artefact(result(90)), api=api)
     (folder / "silu_and_mul.h").write_bytes(made.header)
     (folder / "silu_and_mul.cpp").write_bytes(made.source)
     (folder / "main.cpp").write_text(stub + _MAIN)

@@ -15,64 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.deliver.exports.tuner_results import OWN, before_launch, changed, export, problem_with, won, won_as
+from tests.deliver.shown.deliveries import cuda_for_tuner, referenced
 from tests.frameworks import need
 from tests.opencl_here import needs_opencl
-from tests.run.test_library import NoTexts
 from tests.running import EXAMPLES
-from tests.samples import (
-    DEVICE,
-    HOPPER,
-    PROBLEM,
-    TEMPLATE,
-    WORKLOADS,
-    a_problem,
-    a_template,
-    config,
-    finalist,
-    outcome,
-    state_of,
-    verified,
-)
+from tests.samples import DEVICE, TEMPLATE, a_template, config, outcome, state_of
 from tunesmith.backends.opencl import pocl_environment
-from tunesmith.deliver.exports.kernel_tuner import kernel_tuner_files
 from tunesmith.errors import BadInput
-from tunesmith.problem.plan import Status
-from tunesmith.problem.problem import Problem
-from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Template, configs_of
-from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Asked, Attached, Measured, Stopped
-from tunesmith.run.state import State
+from tunesmith.run.events import Attached, Stopped
 from tunesmith.run.t4 import rows_of_t4
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.expr import parse
 from tunesmith.space.space import Constraint
-
-OWN = a_problem()
-PROVEN = {"small": 2.0, "wide": 4.0}
-# What the results schema of T4 1.0.0 demands of every field that it names.
-INVALIDITIES = {"timeout", "compile", "runtime", "correctness", "constraints", "correct"}
-
-
-def won(*more: Any) -> State:
-    return state_of(
-        outcome(0, config(32), {"small": 0.5, "wide": 0.25}),
-        outcome(1, config(64), {"small": 1.0, "wide": 1.0}),
-        outcome(3, config(128), {"small": Status.BUILD_FAILED, "wide": Status.BUILD_FAILED}),
-        outcome(4, config(256), {"small": Status.CRASHED, "wide": 2.0}),
-        finalist(2, config(32), PROVEN),
-        verified(config(32), PROVEN),
-        *more,
-        Stopped("done"),
-    )
-
-
-def export(
-    problem: Problem = OWN, template: str | Template = TEMPLATE, state: State | None = None
-) -> dict[str, bytes]:
-    given = a_template(problem, template) if isinstance(template, str) else template
-    state = state or won()
-    return kernel_tuner_files(Templates(problem, state.device, given, NoTexts()), state)
 
 
 def script(files: dict[str, bytes], folder: Path) -> dict[str, Any]:
@@ -93,84 +49,6 @@ def accepted(own: dict[str, Any], workload: str) -> set[tuple[int, ...]]:
     found = [values[:count] for values in product(*parameters.values()) if allowed(*values)]
     assert len(found) == len(set(found)), "the block follows from the parameters"
     return set(found)
-
-
-def changed(old: str, new: str, text: str = TEMPLATE) -> str:
-    assert old in text
-    return text.replace(old, new, 1)
-
-
-def before_launch(*lines: str) -> str:
-    return changed("// [launch]", "".join(f"// {line}\n" for line in lines) + "// [launch]")
-
-
-def problem_with(old: str, new: str, kernel: str = "__kernel void scale() {}") -> Problem:
-    text = changed(old, new, PROBLEM.format(kernel="", workloads=WORKLOADS))
-    return parse_problem(text, path="problem.toml", read=lambda _name: kernel)
-
-
-# -- the files --------------------------------------------------------------------------------------------
-
-
-def test_the_files_are_there_and_the_kernel_is_the_template() -> None:
-    files = export()
-    results = ["t4-results-small.json", "t4-results-wide.json"]
-    assert sorted(files) == ["kernel.cl", "original.cl", "t4-metadata.json", *results, "tune.py"]
-    assert files["kernel.cl"].decode() == TEMPLATE
-    assert export() == files
-
-
-def test_results_have_what_the_schema_demands(tmp_path: Path) -> None:
-    for workload in ("small", "wide"):
-        whole = json.loads(export()[f"t4-results-{workload}.json"])
-        assert whole["schema_version"] == "1.0.0"
-        assert whole["metadata"]["workload"] == workload
-        for own in whole["results"]:
-            assert own.keys() >= {"configuration", "times", "invalidity", "correctness"}
-            assert own["invalidity"] in INVALIDITIES
-            assert own["objectives"] == ["time"]
-            assert own["correctness"] == (own["invalidity"] == "correct")
-            assert all(isinstance(sample, float) for sample in own["times"]["runtimes"])
-            for measured in own["measurements"]:
-                assert isinstance(measured["name"], str)
-                assert isinstance(measured["value"], int | float | str | list)
-                assert isinstance(measured["unit"], str)
-
-
-def test_metadata_have_what_the_schema_demands() -> None:
-    whole = json.loads(export()["t4-metadata.json"])
-    assert whole["schema_version"] == "1.0.0"
-    hardware, environment = whole["metadata"]["hardware"], whole["metadata"]["environment"]
-    assert isinstance(hardware["operating_system"], str)
-    assert hardware["hardware_description"][0]["name"] == "a device"
-    assert environment["device_query"]["driver"] == "1.0"
-    assert environment["requirements"] == ["tunesmith==0.1.0", "numpy==2.0"]
-
-
-def test_every_configuration_is_there_once_with_what_became_of_it_at_the_workload() -> None:
-    found = {}
-    for workload in ("small", "wide"):
-        for own in json.loads(export()[f"t4-results-{workload}.json"])["results"]:
-            times = [m["value"] for m in own["measurements"] if m["name"] == "time"]
-            found[workload, own["configuration"]["BLOCK"]] = own["invalidity"], *times
-    assert found == {
-        ("small", 32): ("correct", 500.0), ("wide", 32): ("correct", 250.0),
-        ("small", 64): ("correct", 1000.0), ("wide", 64): ("correct", 1000.0),
-        ("small", 128): ("compile",), ("wide", 128): ("compile",),
-        ("small", 256): ("runtime",), ("wide", 256): ("correct", 2000.0),
-    }  # fmt: skip
-
-
-def test_what_failed_its_verification_is_not_correct() -> None:
-    failed = verified(config(64), {"small": Status.WRONG, "wide": 1.5})
-    results = json.loads(export(state=won(failed))["t4-results-wide.json"])["results"]
-    assert {r["configuration"]["BLOCK"]: r["invalidity"] for r in results}[64] == "correctness"
-
-
-def test_what_was_wrong_in_a_race_is_correct_at_no_workload() -> None:
-    raced = finalist(5, config(64), {"small": Status.WRONG})
-    results = json.loads(export(state=won(Asked((raced.trial,)), Measured(raced)))["t4-results-wide.json"])
-    assert {r["configuration"]["BLOCK"]: r["invalidity"] for r in results["results"]}[64] == "correctness"
 
 
 def test_t4_files_are_read_back(tmp_path: Path) -> None:
@@ -229,18 +107,6 @@ def test_a_block_that_is_an_expression_becomes_a_parameter(tmp_path: Path) -> No
     assert len(accepted(own, "small")) == 10
 
 
-def test_a_parameter_with_the_name_of_a_side_is_not_taken_for_one(tmp_path: Path) -> None:
-    own = script(
-        export(template=TEMPLATE.replace("VEC", "block_size_y"), state=won_as("block_size_y")), tmp_path
-    )
-    assert own["BLOCK_NAMES"] == ["BLOCK", "launch_block_size_y", "block_size_z"]
-
-
-def won_as(vec: str) -> State:
-    renamed = replace(config(32), items=(("BLOCK", 32), (vec, 1)))
-    return state_of(outcome(0, renamed, {"small": 0.5, "wide": 0.5}), Stopped("done"))
-
-
 def test_kernel_tuner_may_call_the_restrictions_in_any_of_its_ways(tmp_path: Path) -> None:
     own = script(export(), tmp_path)
     parameters = own["with_block_parameters"]("small", own["PARAMETERS"])
@@ -255,11 +121,6 @@ def test_sizes_that_are_baked_in_become_defines(tmp_path: Path) -> None:
     own = script(export(template=changed("int k =", "int k = D +", text)), tmp_path)
     assert own["DEFINES"]["D"]({"d": 2048, "VEC": 4}) == 1024
     assert {vec for _, vec in accepted(own, "wide")} == {1, 4}, "where it has no value nothing runs"
-
-
-def test_defines_of_the_problem_are_kept_but_for_those_that_are_parameters(tmp_path: Path) -> None:
-    problem = a_problem('defines = { VEC = "9", ROUND = "down" }')
-    assert script(export(problem), tmp_path)["KERNEL_DEFINES"] == {"ROUND": "down"}
 
 
 def test_names_from_outside_stay_texts(tmp_path: Path) -> None:
@@ -301,11 +162,8 @@ def test_outputs_are_judged_by_the_problem_s_tolerance(tmp_path: Path) -> None:
 
 
 def test_a_reference_is_called_with_what_it_asks_for(tmp_path: Path) -> None:
-    reference = "def twice(x, rows):\n    assert x.shape[0] == rows\n    return 2 * x\n"
-    problem = problem_with("[workloads]", '[accuracy]\nreference = "own.py:twice"\n[workloads]', reference)
-    files = export(problem)
+    files = export(referenced())
     assert "original.cl" not in files
-    assert files["user_reference.py"].decode() == reference
     own = script(files, tmp_path)
     found, arrays = own["host_values"]("small")
     wanted = own["expected_at"]("small", found, arrays, {})
@@ -375,18 +233,8 @@ def launched(**others: Any) -> Template:
 # -- CUDA -------------------------------------------------------------------------------------------------
 
 
-CUDA_KERNEL = "#include <cstdint>\n__global__ void scale(float* out, const float* x, int rows, int d) {}\n"
-
-
 def test_cuda_has_its_options_headers_and_shared_memory(tmp_path: Path) -> None:
-    text = PROBLEM.format(kernel='flags = ["-O3", "-use_fast_math"]', workloads=WORKLOADS)
-    problem = parse_problem(
-        text.replace("kernel.cl", "kernel.cu"), path="problem.toml", read=lambda _name: CUDA_KERNEL
-    )
-    source = TEMPLATE[: TEMPLATE.index("__kernel")] + CUDA_KERNEL
-    own = changed('block = ["BLOCK"]', 'block = ["BLOCK"]\n// shared = "1024 * BLOCK"', source)
-    gpu = replace(DEVICE, limits=HOPPER)
-    state = won(Attached(gpu, "nvrtc 13.4", 0))
+    problem, own, state = cuda_for_tuner()
     names = script(files := export(problem, own, state), tmp_path)
     assert "include/cstdint" in files
     assert names["INCLUDE"] == ["include"]

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.deliver.exports.opencl_results import ALPHA, CONTRACT, DISPATCH, FILES, SMALL, a_result
+from tests.deliver.exports.opencl_results import ALPHA, DISPATCH, FILES, SMALL, a_result
+from tests.deliver.shown.exports import rooted, without
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
 from tunesmith.deliver.exports.artefact import Artefact, one_artefact
 from tunesmith.deliver.exports.opencl import TARGET, opencl_files
@@ -61,6 +62,9 @@ class Operator:
         import pyopencl as cl
 
         self.cl = cl
+        self.takes_alpha = any(
+            a.name == "alpha" and a.value == ALPHA for a in artefact.first.dispatch.arguments
+        )
         files = opencl_files(artefact)
         found = loader()
         if found is None:
@@ -98,7 +102,9 @@ class Operator:
 
     def call(self, out: Any, x: Any, rows: int, d: int, alpha: float = ALPHA) -> int:
         memory = [ctypes.c_void_p(each.int_ptr if each is not None else None) for each in (out, x)]
-        given = [ctypes.c_float(alpha), ctypes.c_longlong(rows), ctypes.c_longlong(d)]
+        given: list[Any] = [ctypes.c_longlong(rows), ctypes.c_longlong(d)]
+        if self.takes_alpha:
+            given.insert(0, ctypes.c_float(alpha))
         event = ctypes.c_void_p()
         waits = [ctypes.c_uint(0), None, ctypes.byref(event)]
         error = self.enqueue(self.handle, ctypes.c_void_p(self.queue.int_ptr), *memory, *given, *waits)
@@ -345,24 +351,11 @@ def test_the_example_is_compiled_and_runs(
 
 
 @needs_cc
-@pytest.mark.parametrize("without", ["scalar", "array", "size"])
+@pytest.mark.parametrize("kind", ["scalar", "array", "size"])
 @pytest.mark.few(1)
-def test_no_warning_where_a_kernel_takes_no_scalar_array_or_size(tmp_path: Path, without: str) -> None:
-    dispatch = replace(DISPATCH, workloads=())
-    kept = {
-        "scalar": [a for a in DISPATCH.arguments if a.name != "alpha"],
-        "array": [a for a in DISPATCH.arguments if not a.is_array],
-        "size": [a for a in DISPATCH.arguments if not a.is_array and not a.follows_sizes],
-    }[without]
-    names = tuple(a.name for a in kept)
-    extents = {"grid": ("4",), "block": ("8",)} if without == "size" else {}
-    original = replace(
-        DISPATCH.original, launches=(replace(DISPATCH.original.launches[0], args=names, **extents),)
-    )
-    dispatch = replace(dispatch, arguments=tuple(kept), entries=(original,))
-    if without == "size":
-        dispatch = replace(dispatch, sizes=())
-    command = compiled(tmp_path, opencl_files(Artefact((a_result(dispatch),))), "-O2", "-c")
+def test_no_warning_where_a_kernel_takes_no_scalar_array_or_size(tmp_path: Path, kind: str) -> None:
+    files = opencl_files(Artefact((without(kind),)))
+    command = compiled(tmp_path, files, "-O2", "-c")
     run([*command, str(tmp_path / "scale.c"), "-o", str(tmp_path / "scale.o")])
 
 
@@ -391,27 +384,10 @@ def test_cmake_builds_the_library(tmp_path: Path) -> None:
 @needs_opencl
 def test_a_float_that_follows_the_sizes_is_computed(tmp_path: Path, here: str) -> None:
     """`alpha` is the root of the rows: nobody passes it."""
-    arguments = [replace(a, value="sqrt(rows)") if a.name == "alpha" else a for a in DISPATCH.arguments]
-    dispatch = replace(DISPATCH, device=here, arguments=tuple(arguments))
-    files = opencl_files(Artefact((a_result(dispatch),)))
-    assert b"#include <math.h>" in files["scale.c"]
-    assert b"PUBLIC m)" in files["CMakeLists.txt"]
-    assert b"cl_float" not in files["scale.h"]
-    made = RootOperator(tmp_path, Artefact((a_result(dispatch),)))
+    made = Operator(tmp_path, Artefact((rooted(here),)))
     for rows, d in ((16, 256), (9, 64), (4, 4)):
         right, error, served = made.result(rows, d, math.sqrt(rows))
         assert (error, right.all()) == (0, True), served
-
-
-class RootOperator(Operator):
-    def call(self, out: Any, x: Any, rows: int, d: int, alpha: float = ALPHA) -> int:
-        memory = [ctypes.c_void_p(each.int_ptr) for each in (out, x)]
-        event = ctypes.c_void_p()
-        given = [ctypes.c_longlong(rows), ctypes.c_longlong(d), ctypes.c_uint(0), None, ctypes.byref(event)]
-        error = self.enqueue(self.handle, ctypes.c_void_p(self.queue.int_ptr), *memory, *given)
-        if error == 0:
-            self.cl.Event.from_int_ptr(event.value, retain=False).wait()
-        return int(error)
 
 
 def test_what_c_cannot_say_is_refused() -> None:
@@ -424,14 +400,3 @@ def test_what_c_cannot_say_is_refused() -> None:
     zero = {**FILES, "original.cl": b"kernel void scale() {}\0"}
     with pytest.raises(BadInput, match=r"original\.cl has a zero byte"):
         TARGET.write(Artefact((replace(a_result(), files=zero),)))
-
-
-def test_the_header_says_what_is_taken_and_who_serves() -> None:
-    header = opencl_files(Artefact((a_result(),)))["scale.h"].decode()
-    assert "//   arg_x: input of float32 [rows, d], aligned to 16 bytes\n" in header
-    assert "//   arg_alpha: float32, tuned with 2.0\n" in header
-    assert f"//   size_d: {CONTRACT[1].describe()}\n" in header
-    assert (
-        "cl_mem arg_out, cl_mem arg_x, cl_float arg_alpha, long long size_rows, long long size_d, cl_uint"
-        in header
-    )

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.deliver.exports import operators, silu, torch_stand_in
+from tests.deliver.programs import read_program
 from tunesmith.deliver.c_code import c_text
 from tunesmith.deliver.exports import native_torch, sglang, vllm
 from tunesmith.deliver.exports.tensor_call import TensorCall, words
-from tunesmith.deliver.exports.torch_cpp import TorchBinding
 from tunesmith.errors import BadInput
 
 CXX = shutil.which("g++")
@@ -37,28 +37,18 @@ needs_compiler = pytest.mark.skipif(CXX is None or INCLUDE is None, reason="need
 MADE = {"silu": lambda: silu.artefact(silu.result(90)), "sum": operators.artefact}
 
 
+@pytest.fixture(autouse=True)
+def made_up():
+    """Nothing of the kernels is run."""
+    with silu.without_compiler():
+        yield
+
+
 def checked(source: Path, *more: Path, flags: tuple[str, ...] = ("-Wextra",)) -> None:
     folders = [f"-I{folder}" for folder in (INCLUDE, sysconfig.get_paths()["include"], *more)]
     command = [str(CXX), "-std=c++17", "-Wall", "-Werror", *flags, "-fsyntax-only", *folders, str(source)]
     got = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert got.returncode == 0, got.stderr
-
-
-@pytest.mark.parametrize(("made", "given", "by_all"), [("silu", (), ()), ("sum", ("extra",), ("extra",))])
-def test_sizes_that_no_shape_tells_are_passed(made, given, by_all):
-    call = TensorCall(MADE[made]())
-    assert (call.unshown, call.unshown_by_all) == (given, by_all)
-
-
-def test_schemas_say_what_is_written():
-    call = TensorCall(operators.artefact())
-    ops = native_torch.native_ops("sum")
-    found = [TorchBinding(call, "tuned_sum", ops, by_keyword=True).schema(op) for op in ops[:2]]
-    assert found == [
-        "sum(Tensor x, Tensor(a1!) seen, *, SymInt extra, float by=2.0, int unused=0) -> Tensor",
-        "sum_out(Tensor(a0!) class_, Tensor x, Tensor(a2!) seen, *, SymInt extra, float by=2.0, int unused=0)"
-        " -> ()",
-    ]
 
 
 @needs_compiler
@@ -77,32 +67,7 @@ def test_torch_bindings_compile(tmp_path, made, where):
         checked(tmp_path / "csrc" / f"{artefact.name}.cpp", flags=())
 
 
-_CHECK = r"""
-#include "@_tensors.h"
-#include <cstdio>
-using namespace @_tensors;
-template <class Call> static void told(Call call) {
-    try { call(); std::puts("fine"); } catch (const Refused& refused) { std::puts(refused.what()); }
-}
-int main() {
-    const int64_t out[] = {16, 64}, in[] = {16, 128}, odd[] = {16, 127}, flat[] = {64, 1}, wide[] = {128, 1},
-                  gaps[] = {256, 1};
-    const View fine = {"out", "[tokens, d]", nullptr, out, flat, 2};
-    const auto call = [&](const View& input) {
-        const Sizes sizes = sizes_of_all(fine, input);
-        std::printf("%lld %lld: ", sizes.size_tokens, sizes.size_d);
-        check_all(fine, input, sizes);
-    };
-    told([&] { call({"input", "[tokens, 2 * d]", nullptr, in, wide, 2}); });
-    told([&] { call({"input", "[tokens, 2 * d]", nullptr, odd, wide, 2}); });
-    told([&] { call({"input", "[tokens, 2 * d]", nullptr, in, gaps, 2}); });
-    told([&] { call({"input", "[tokens, 2 * d]", nullptr, in, wide, 1}); });
-    std::printf("%lld\n", sizes_given({"input", "", nullptr, in, wide, 2}).size_d);
-    told([&] { CurrentDevice(0); });
-    told([&] { check_status(CUDA_ERROR_NO_BINARY_FOR_GPU); });
-    told([&] { as_scalar<int>("n", 1LL << 40); });
-}
-"""
+_CHECK = read_program("tensors-check.cpp")
 
 
 @needs_compiler
@@ -138,24 +103,6 @@ def test_what_does_not_fit_is_refused_in_words(tmp_path):
     assert "(Its machine code is for sm_90. On another device the original serves, as PTX" in lines[6]
     assert lines[6].endswith("Tune it on this device, and export both runs)")
     assert lines[7] == "silu_and_mul: n = 1099511627776 does not fit its type: pass a smaller number"
-
-
-@pytest.mark.parametrize("target", [sglang.TARGET, vllm.TARGET], ids=lambda target: target.name)
-@pytest.mark.parametrize("made", MADE)
-@pytest.mark.few(2)
-def test_python_modules_parse(target, made):
-    artefact = MADE[made]()
-    files = target.export(artefact).files
-    tree = ast.parse(files[f"{artefact.name}_tuned.py"])
-    (own,) = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.name == f"{artefact.name}_tuned"
-    ]
-    names = [argument.arg for argument in own.args.args]
-    expected = ["out", "input"] if made == "silu" else ["class_", "x", "seen", "extra", "by", "unused"]
-    assert names == expected
-    ast.parse(native_torch.native_files(artefact)["setup.py"])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="is about machines without PyTorch")

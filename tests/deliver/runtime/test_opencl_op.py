@@ -7,22 +7,14 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.deliver.programs import read_program
 from tests.deliver.runtime.dispatches import delivered, dispatch, entry, launch
 from tests.opencl_here import needs_opencl
 from tunesmith.deliver.runtime.operator import Operator
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import SizeRule
 
-SOURCE = """
-__kernel void scaled(__global float *y, __global const float *x, const int n, const float scale,
-                     __global float *partial, __local float *shared)
-{
-    int i = get_global_id(0);
-    shared[get_local_id(0)] = partial[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (i < n) y[i] += scale * x[i] + shared[0] + BONUS;
-}
-"""
+SOURCE = read_program("scaled.cl")
 ARGUMENTS = (
     DispatchArgument("y", "float32", "output", ("n",), align=16, init=10.0),
     DispatchArgument("x", "float32", "input", ("n",), align=16),

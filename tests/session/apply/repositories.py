@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.deliver.exports.test_patch import USERS, cuda_result
+from tests.deliver.exports.cuda_users import USERS, cuda_result
 from tests.samples import DEVICE, a_problem
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.problem.problem import Origin

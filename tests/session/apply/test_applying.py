@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.capture.made_up import capture, kernel, launch
-from tests.deliver.exports.test_patch import USERS
+from tests.deliver.exports.cuda_users import USERS
 from tests.samples import a_problem
 from tests.session.apply.repositories import BENCH, a_run, delivered, git, origin, python, repository
 from tunesmith.capture.folder import write_capture

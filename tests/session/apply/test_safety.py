@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.deliver.exports.test_patch import USERS
+from tests.deliver.exports.cuda_users import USERS
 from tests.session.apply.repositories import a_run, delivered, git, origin, python, repository
 from tunesmith.errors import BadInput
 from tunesmith.session.apply import applying

@@ -10,7 +10,8 @@ from hashlib import sha256
 
 import pytest
 
-from tests.deliver.test_page import ATTRIBUTES, CLASSES, FULL, HOSTILE, TAGS, PageReader, texts
+from tests.deliver.reports import FULL, texts
+from tests.deliver.test_page import ATTRIBUTES, CLASSES, HOSTILE, TAGS, PageReader
 from tunesmith.deliver.page import report_page
 from tunesmith.run.events import Instructed
 from tunesmith.run.standing import FloorDistance, Standing

@@ -1,0 +1,43 @@
+"""Pages, exports and figures of results that are made up: each group of them is kept whole.
+
+python -m tests.golden.shown [GROUP]...       writes `shown-GROUP.tar.xz` anew; all where no group is named
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.agents import shown as prompts
+from tests.benchmarks import shown as benchmarks
+from tests.deliver.shown import comparisons, deliveries, exports, reports
+from tests.golden.archive import first_difference, read_archive, write_archive
+
+GROUPS = {
+    "reports": reports.pages,
+    "comparisons": comparisons.pages,
+    "deliveries": deliveries.pages,
+    "exports": exports.pages,
+    "prompts": prompts.pages,
+    "benchmarks": benchmarks.pages,
+}
+
+
+def archive_of(group: str) -> Path:
+    return Path(__file__).with_name(f"shown-{group}.tar.xz")
+
+
+def texts_of(group: str) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name, text in GROUPS[group]():
+        assert name not in found, name
+        found[name] = text
+    return found
+
+
+if __name__ == "__main__":
+    for group in sys.argv[1:] or GROUPS:
+        archive, texts = archive_of(group), texts_of(group)
+        print(first_difference(read_archive(archive), texts) or f"{group}: as it was")
+        write_archive(archive, texts)
+        print(f"{group}: {len(texts)} texts, {archive.stat().st_size >> 10} KiB")
