@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tunesmith.cli.app import app
-from tunesmith.deliver.exports import NAMES as EXPORTS
+from tunesmith.base.plugins import our_names
 from tunesmith.errors import BadInput, WaitingForModel
 from tunesmith.expert.author import ExpertAuthor, read_call, reading_of_call
 from tunesmith.expert.passes import MOVES, OWN_TEXT

@@ -15,15 +15,15 @@ ROOT = Path(__file__).parents[2] / "src" / "tunesmith"
 # What is to stand beside the core, by the modules that it consists of today; under no name what stays there.
 PLUGINS = {
     "": "deliver.exports.artefact deliver.exports.terms",
-    "repo": "capture session.extract session.apply cli.capturing cli.applying deliver.exports.swap",
+    "repo": "capture session.extract session.apply session.repositories cli.capturing cli.applying deliver.exports.swap",
     "exports": "deliver.exports cli.exports",
     "fleet": "session.fleet cli.fleets deliver.fleet deliver.fleet_page",
-    "hosts": "lab.wire lab.exchange lab.remote session.hosts session.worker_host session.ray_driver "
+    "hosts": "cli.hosts lab.wire lab.exchange lab.remote session.hosts session.worker_host session.ray_driver "
     "session.ray_relay session.ray_workers",
     "cpu_device": "backends.cpu session.standing_in session.host_watch",
     "mcp": "cli.mcp cli.agents",
-    "watch": "session.watching session.loopback",
-    "studies": "session.comparison session.benching session.bench_worker cli.bench deliver.comparing "
+    "watch": "session.watching session.loopback cli.watching",
+    "studies": "session.studies session.comparison session.benching session.bench_worker cli.bench deliver.comparing "
     "deliver.comparison deliver.comparison_page deliver.compared deliver.findings deliver.experiment "
     "deliver.experiment_page deliver.difference deliver.difference_page",
 }

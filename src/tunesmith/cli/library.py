@@ -23,6 +23,7 @@ SHOWN = 4  # workloads, on a line
 DIGEST = 12  # characters that are shown of one
 
 library_app = typer.Typer(
+    add_completion=False,
     help="Templates that won and what runs measured, stored for the next device and the next size.",
     rich_markup_mode=None,
     invoke_without_command=True,
