@@ -21,6 +21,7 @@ from tunesmith.errors import TunesmithError as TunesmithError
 from tunesmith.errors import WaitingForModel as WaitingForModel
 from tunesmith.run.report import Report as Report
 from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
+from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.repositories import apply as apply
 from tunesmith.session.repositories import capture as capture
 from tunesmith.session.repositories import capture_program as capture_program
@@ -32,4 +33,5 @@ from tunesmith.session.studies import compare as compare
 from tunesmith.session.studies import diff as diff
 from tunesmith.session.studies import resume_comparison as resume_comparison
 
+Problem = LoadedProblem
 __version__: str

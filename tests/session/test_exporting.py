@@ -11,7 +11,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.deliver.exports.silu import result
 from tests.session.test_calling import a_run, folder_with
 from tunesmith.base.plugins import our_names
-from tunesmith.deliver.exports.artefact import names_for, target_named
+from tunesmith.deliver import names_for, target_named
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode

@@ -30,7 +30,7 @@ class HttpAddress:
     token_file: Path | None
 
 
-def _serve_agents(
+def serve_agents(
     roots: Sequence[Path], models: Sequence[str], http: HttpAddress | None, as_json: bool
 ) -> None:
     if find_spec("mcp") is None:
@@ -93,7 +93,7 @@ def _walk(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
             yield own, item
 
 
-def _write_skill(out: Path | None) -> dict[str, str]:
+def write_skill(out: Path | None) -> dict[str, str]:
     """In a folder of its own below `out`; an older one of the same name is replaced."""
     files = skill_files()
     if out is not None:
@@ -126,7 +126,7 @@ def mcp(
         given = "--port" if port else "--token-file"
         raise BadInput(f"{given} goes with --http: on stdio there is neither", hint="add --http")
     address = HttpAddress(port, token_file) if http else None
-    _serve_agents(root or [], model or [], address, as_json)
+    serve_agents(root or [], model or [], address, as_json)
 
 
 def skill(
@@ -137,7 +137,7 @@ def skill(
     as_json: AsJson = False,
 ) -> None:
     """Write the skill that teaches coding agents to tune by this command line."""
-    written = _write_skill(out)
+    written = write_skill(out)
     if out is None:
         console.say(as_json, {"skill": written[SKILL]}, [written[SKILL].rstrip()])
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tunesmith.session.extract.folder import ExtractedFolder
 
 
-def _check_words(program: list[str] | None, swap: bool, kernel: str | None, run: Path | None) -> None:
+def check_words(program: list[str] | None, swap: bool, kernel: str | None, run: Path | None) -> None:
     """A program, and a kernel's name in it, are for --swap, which takes the first word for the run."""
     if swap and run is not None and not run.is_dir():
         fault = f"--swap needs the run before the program, and {shlex.quote(str(run))} is no run's folder"
@@ -32,7 +32,7 @@ def _check_words(program: list[str] | None, swap: bool, kernel: str | None, run:
     raise BadInput(f"{what} is given without --swap", hint="tunesmith apply RUN --swap -- PROGRAM")
 
 
-def _show(found: Applied, as_json: bool) -> None:
+def show(found: Applied, as_json: bool) -> None:
     console.say(as_json, found, list(_lines(found)))
     if found.ending in ("rolled back", "swap failed"):
         raise typer.Exit(KernelWrong.exit_code)
@@ -216,7 +216,7 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Patch the repository that a kernel was taken from; test and time it before and after."""
-    _check_words(program, swap, kernel, run)
+    check_words(program, swap, kernel, run)
     with console.progress(as_json) as listener:
         found = tunesmith.apply(
             run,
@@ -236,7 +236,7 @@ def apply(
             kernel=kernel,
             listener=listener,
         )
-    _show(found, as_json)
+    show(found, as_json)
 
 
 def _extract_lines(found: ExtractedFolder) -> Iterator[str]:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.exports.artefact import names_for
+from tunesmith.deliver import names_for
 from tunesmith.run.chain import is_broken
 from tunesmith.run.figures import Figure
 from tunesmith.run.report import Failure, Report, UnfinishedBest, WorkloadReport

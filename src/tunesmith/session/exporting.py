@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tunesmith.deliver.exports.artefact import DeviceResult, Target, names_for, one_artefact, target_named
+from tunesmith.deliver import names_for, target_named
+from tunesmith.deliver.exports.artefact import DeviceResult, Target, one_artefact
 from tunesmith.errors import BadInput
 from tunesmith.run.files import write_whole
 from tunesmith.run.store import RunFolder

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from tunesmith.base import plugins
 from tunesmith.deliver.c_code import identifier
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, headers_of
@@ -84,25 +83,6 @@ class Target:
     def export(self, artefact: Artefact) -> Export:
         made = self.write(artefact)
         return made if isinstance(made, Export) else Export(made)
-
-
-def names_for(language: str) -> list[str]:
-    """The targets that a kernel in this language can have; of an unknown one all."""
-    every = list(plugins.names("exports"))
-    return [name for name in every if language in _languages_of(name)] or every
-
-
-def _languages_of(name: str) -> Sequence[str]:
-    return plugins.words_of("exports", name).split() or target_named(name).languages
-
-
-def target_named(name: str, language: str = "") -> Target:
-    """`language`: of the run that is to be exported, where that is known."""
-    if not plugins.is_known("exports", name):
-        fault = f"there is no export {name!r}" if name else "an export needs a target"
-        raise BadInput(fault, hint=f"name one of these with --to: {', '.join(names_for(language))}")
-    found: Target = plugins.load("exports", name)
-    return found
 
 
 def missing_lines(
