@@ -58,7 +58,7 @@ class CommandTable(Mapping[str, Any]):
         return plugins.names("commands")
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(1 for _ in self)
 
 
 class CommandGroup(TyperGroup):

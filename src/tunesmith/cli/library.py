@@ -16,8 +16,8 @@ from tunesmith.text import counted, named_values
 
 if TYPE_CHECKING:
     from tunesmith.run.config import RunConfig
+    from tunesmith.run.lessons import Library
     from tunesmith.run.library import LibraryQuery, RunRecord
-    from tunesmith.run.ports import Library
 
 SHOWN = 4  # workloads, on a line
 DIGEST = 12  # characters that are shown of one

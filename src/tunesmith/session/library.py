@@ -22,6 +22,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
 from tunesmith.run.files import explained, write_new
+from tunesmith.run.lessons import Library
 from tunesmith.run.library import (
     LibraryEntry,
     LibraryQuery,
@@ -35,7 +36,6 @@ from tunesmith.run.library import (
     signature_of,
     timings_of,
 )
-from tunesmith.run.ports import Library
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, JOURNAL, RunFolder
 from tunesmith.session.library_store import PATIENCE, Note, SqliteLibrary
