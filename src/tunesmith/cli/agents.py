@@ -15,7 +15,6 @@ from typing import Annotated
 import typer
 
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 from tunesmith.errors import BadInput
 from tunesmith.models import parse_spec
 from tunesmith.run.files import explained, read_plain, write_whole
@@ -119,7 +118,7 @@ def mcp(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --http: the token; by default a new one.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method."""
     if not http and (port or token_file is not None):
@@ -134,7 +133,7 @@ def skill(
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Where your agent looks for skills; else stdout."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Write the skill that teaches coding agents to tune by this command line."""
     written = write_skill(out)

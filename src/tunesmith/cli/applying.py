@@ -12,7 +12,6 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, Defines
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.text import counted, one_line
 
@@ -110,7 +109,7 @@ def extract(
     entry: Annotated[
         str | None, typer.Option("--entry", metavar="'k<float, 4>'", help="The instance of a template.")
     ] = None,
-    define: Defines = None,
+    define: console.Defines = None,
     include: Annotated[
         list[str] | None, typer.Option("--include", "-I", metavar="DIR", help="Where headers lie, in REPO.")
     ] = None,
@@ -143,7 +142,7 @@ def extract(
     trim: Annotated[
         bool, typer.Option(help="Leave out overloads that the machine code does not need.")
     ] = True,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Take a kernel out of a repository: a problem folder that stands alone."""
     with console.progress(as_json) as listener:
@@ -213,7 +212,7 @@ def apply(
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --swap, the original's name in the program.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Patch the repository that a kernel was taken from; test and time it before and after."""
     check_words(program, swap, kernel, run)

@@ -9,7 +9,6 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 from tunesmith.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 def bench(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long it may take at most.")] = 600.0,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Time original and tuned where they are called: eager, compiled, captured; the host's cost apart."""
     with console.progress(as_json) as listener:
@@ -104,7 +103,7 @@ def diff(
         str, typer.Option("--format", help="text, md for a summary in CI, html for a page, or json.")
     ] = "text",
     as_html: Annotated[bool, typer.Option("--html", help="The same as --format html: one page.")] = False,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Compare what runs of a problem deliver, workload by workload, each with the first; for CI."""
     from tunesmith.deliver.difference_page import slower_text, unclear_text
@@ -146,7 +145,7 @@ def compare(
     resume: Annotated[Path | None, typer.Option(help="Go on with the comparison in this folder.")] = None,
     wait: console.Wait = None,
     record: console.Record = None,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
     **plan: Unpack[PlanOptions],
 ) -> None:
     """Compare strategies on the same problems with the same budget, repeatedly."""

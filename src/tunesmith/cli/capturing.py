@@ -10,7 +10,6 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 from tunesmith.errors import BadInput
 from tunesmith.text import counted, cut, flat, seconds_text
 
@@ -166,7 +165,7 @@ def capture(
         str | None, typer.Option(help="With --show: the launches of this one, with their arguments.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show all kernels, not only the first 20.")] = False,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Run a program and see which kernels it launches, and what tuning them could give."""
     if show:

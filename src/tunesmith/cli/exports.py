@@ -9,7 +9,6 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 
 TARGETS = "torch, cpp, cubin, cupy, cuda.core, opencl, sglang, vllm, patch, kernel-tuner"
 
@@ -21,7 +20,7 @@ def export(
     ] = None,
     to: Annotated[str, typer.Option("--to", help=f"One of {TARGETS}.")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder that is empty or new.")] = None,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Write what a run delivered in the form that a program takes."""
     found = tunesmith.export(runs or None, to=to, out=out)

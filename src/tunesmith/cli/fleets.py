@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 from tunesmith.errors import BadInput
 from tunesmith.text import counted
 
@@ -63,7 +62,7 @@ def fleet(
     stop: Annotated[
         bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Tune many problems on many devices under one budget of device hours; the same command goes on."""
     (_stop if stop else _run)(target, out, as_json)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 
 
 def watch(
@@ -17,7 +16,7 @@ def watch(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine; 0: any that is free.")] = 0,
     browser: Annotated[bool, typer.Option("--open", help="Open the address in a browser.")] = False,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint."""
     from tunesmith.run.config import resolve

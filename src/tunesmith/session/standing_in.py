@@ -100,12 +100,12 @@ def unknown_of(problem: Problem) -> str:
     """What a kernel's text has that this device does not know, by reading alone; else empty."""
     if problem.kernel.language not in [own.name for own in backends.kind(CPU).languages]:
         return ""
+    from tunesmith.backends import port
     from tunesmith.backends.cpu.source import host_text
-    from tunesmith.backends.port import BuildFailed
 
     try:
         host_text(problem.kernel.text, problem.kernel.path)
-    except BuildFailed as fault:
+    except port.BuildFailed as fault:
         return unknown_in(str(fault))
     return ""
 
