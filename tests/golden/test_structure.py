@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2] / "src" / "tunesmith"
 # What is to stand beside the core, by the modules that it consists of today; under no name what stays there.
 PLUGINS = {
     "": "deliver.exports.artefact deliver.exports.terms",
-    "repo": "capture session.extract session.apply session.git session.repositories cli.capturing cli.applying "
-    "deliver.exports.swap",
+    "repo": "capture session.extract session.apply session.git session.repositories "
+    "cli.capturing cli.applying deliver.exports.swap",
     "exports": "deliver.exports cli.exports",
     "fleet": "session.fleet cli.fleets deliver.fleet deliver.fleet_page",
     "hosts": "cli.hosts lab.wire lab.exchange lab.remote session.hosts session.worker_host "
