@@ -19,6 +19,9 @@ from tunesmith.base import plugins
 from tunesmith.cli.app import app
 from tunesmith.deliver import names_for, target_named
 from tunesmith.errors import BadInput
+from tunesmith.run.config import RunConfig
+from tunesmith.session.library import opened
+from tunesmith.session.library_store import SqliteLibrary
 
 EVERY = [(group, name) for group, entries in plugins.TABLE.items() for name in entries]
 
@@ -116,3 +119,16 @@ def test_a_strangers_backend_and_export_work(toy_path: Path, tmp_path: Path) -> 
     assert "Greet whoever plays." in listed.out
     greeted = tunesmith_afresh(tmp_path, "greet", "--json")
     assert greeted.json == {"greeting": "hello"}
+
+
+def test_a_library_at_a_url_is_a_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = RunConfig(library_dir=f"toy://{tmp_path}")
+    with pytest.raises(BadInput, match="nothing here opens a library at toy://"), opened(config):
+        pass
+    monkeypatch.setitem(plugins.TABLE["libraries"], "toy", f"{open_toy.__module__}:open_toy")  # type: ignore[index]
+    with opened(config) as library:
+        assert library.where == str(tmp_path)
+
+
+def open_toy(url: str, patience: float) -> SqliteLibrary:
+    return SqliteLibrary(Path(url.partition("://")[2]), patience)

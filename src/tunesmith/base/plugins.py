@@ -107,7 +107,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
         "cpu": "tunesmith.session.host_watch:PROCESSOR",
     },
-    "libraries": {},  # by the scheme of their URL; without one it is a folder of this machine
+    "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; one in a folder is the core's
     "checks": {  # what `doctor` tries beside the core
         "capture": "tunesmith.capture.examining:examine_capture",
     },

@@ -307,7 +307,7 @@ def _own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     path = Path(os.path.realpath(path))  # users keep such files elsewhere, and a link here
     found = _from_file(path, _content(path))
     for name in _NAMES_FILES:
-        if found.get(name):
+        if found.get(name) and "://" not in found[name]:
             found[name] = str(path.parent / Path(found[name]).expanduser())
     return found
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from tunesmith.base import plugins
 from tunesmith.errors import BadInput, TunesmithError, bug_text
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -52,8 +53,18 @@ _unusable: dict[str, float] = {}  # libraries that could not be used, and until 
 
 
 @contextlib.contextmanager
-def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[SqliteLibrary]:
-    library = SqliteLibrary(Path(config.library_dir), patience)
+def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[Library]:
+    """In a folder, or what a plugin has at the URL of another scheme."""
+    place = config.library_dir
+    scheme, mark, _ = place.partition("://")
+    if mark and not plugins.is_known("libraries", scheme):
+        hint = "name a folder, or install a plugin that opens it"
+        raise BadInput(f"nothing here opens a library at {scheme}://, as library_dir says", hint=hint)
+    library: Library
+    if mark:
+        library = plugins.load("libraries", scheme)(place, patience)
+    else:
+        library = SqliteLibrary(Path(place), patience)
     try:
         yield library
     finally:
