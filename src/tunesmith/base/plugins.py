@@ -107,7 +107,7 @@ TABLE: Mapping[str, Mapping[str, str]] = {
     "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
         "cpu": "tunesmith.session.host_watch:PROCESSOR",
     },
-    "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; one in a folder is the core's
+    "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file
     "checks": {  # what `doctor` tries beside the core
         "capture": "tunesmith.capture.examining:examine_capture",
     },
