@@ -8,7 +8,7 @@ import pytest
 
 from tests.comparisons import facts, plan, ran
 from tests.wording import says
-from tunesmith.cli.console import comparison_table
+from tunesmith.cli.bench import comparison_table
 from tunesmith.deliver.compared import ComparisonCell, ComparisonResult, compare, limits
 from tunesmith.deliver.display import table_text
 from tunesmith.run.outcome import mean_interval
