@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tunesmith.base import plugins
 from tunesmith.errors import BadInput, TunesmithError, bug_text
@@ -23,7 +23,6 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
 from tunesmith.run.files import explained, write_new
-from tunesmith.run.lessons import Library
 from tunesmith.run.library import (
     LibraryEntry,
     LibraryQuery,
@@ -42,6 +41,9 @@ from tunesmith.run.store import CERTIFICATE, JOURNAL, RunFolder
 from tunesmith.session.library_store import PATIENCE, Note, SqliteLibrary
 from tunesmith.session.problems import problem_texts, texts_of
 from tunesmith.text import counted, sha256
+
+if TYPE_CHECKING:
+    from tunesmith.run.lessons import Library
 
 T = TypeVar("T")
 ASKED_AGAIN = 60.0  # seconds after which a library that could not be used is asked again
