@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+import tunesmith
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
-from tunesmith import api
 from tunesmith.problem.domain import Domain
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.run.outcome import median_interval
@@ -121,7 +121,7 @@ def figures(folder: Path, count: int, seed: int) -> dict[str, Any]:
     state, templates = problems.state_and_templates(RunFolder(folder))
     problem = templates.problem
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
-    benched = api.bench(folder)
+    benched = tunesmith.bench(folder)
     return {
         "problem": problem.name,
         "delivered": dispatch.winners - len(dispatch.left_out),

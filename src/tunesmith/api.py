@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Unpack
 
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
-from tunesmith.run.config import resolve
 from tunesmith.run.events import Primed
-from tunesmith.run.report import Report
-from tunesmith.run.store import RunFolder, newest_run
+from tunesmith.run.report import Report as Report
+from tunesmith.run.store import newest_run
 from tunesmith.session import certificates, runs
 from tunesmith.session.certificates import CertificateCheck
 from tunesmith.session.given import Budget as Budget
@@ -25,31 +24,25 @@ from tunesmith.session.given import (
     PathName,
     ProblemLike,
     RunLike,
+    loaded_run,
     path_of,
     problem_of,
-    report_of,
     run_folder_of,
     settings,
 )
 from tunesmith.session.interrupts import interrupted_once
 from tunesmith.session.listening import ListenerLike, listener_of
 from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
-from tunesmith.session.problems import LoadedProblem as Problem
-from tunesmith.session.problems import load_template
-from tunesmith.session.run_result import Run, as_it_stands
+from tunesmith.session.problems import LoadedProblem, load_template
+from tunesmith.session.run_result import Run
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
-    from tunesmith.capture.inside import SeenLaunches
-    from tunesmith.capture.watching import CapturedRun, WishedCapture
-    from tunesmith.deliver.difference import RunDifference
     from tunesmith.profiles.facts import ProfilePage
-    from tunesmith.session.apply.results import Applied, WishedApply
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
-    from tunesmith.session.benching import BenchResult
-    from tunesmith.session.comparison import Compared
     from tunesmith.session.exporting import Exported
-    from tunesmith.session.extract.folder import ExtractedFolder, WishedExtraction
     from tunesmith.session.sources import ExplainedSource
+
+Problem = LoadedProblem
 
 # -- one kernel -----------------------------------------------------------------------------------------
 
@@ -253,68 +246,12 @@ def devices(backend: str | None = None) -> FoundDevices:
     return authoring.devices(backend)
 
 
-# -- running programs -------------------------------------------------------------------------------------
-
-
-def capture(*, out: PathName | None = None, **wish: Unpack[WishedCapture]) -> SeenLaunches:
-    """`with tunesmith.capture() as seen:` sees the kernels that this process launches in the block.
-
-    Afterwards `seen.capture` has what was seen, `seen.ranking()` what tuning could give. `out` is the folder.
-    """
-    from tunesmith.capture.inside import seen_launches
-
-    return seen_launches(out=out, **wish)
-
-
-def capture_program(
-    command: Sequence[str],
-    *,
-    out: PathName | None = None,
-    listener: ListenerLike | None = None,
-    **wish: Unpack[WishedCapture],
-) -> CapturedRun:
-    """Run a program to its end and see which kernels it launches; docs/capture.md says how."""
-    from tunesmith.capture import watching
-
-    note = listener_of(listener).note
-    return watching.watch(list(command), watching.wish_of(**wish), path_of(out), note)
-
-
-def load_capture(folder: PathName | None = None) -> CapturedRun:
-    """A capture that is there, by default the newest here."""
-    from tunesmith.capture import watching
-
-    return watching.load(path_of(folder))
-
-
-def extract(
-    repository: PathName = ".", *, kernel: str, out: PathName | None = None,
-    listener: ListenerLike | None = None, **wish: Unpack[WishedExtraction],
-) -> ExtractedFolder:  # fmt: skip
-    """Take a kernel out of a repository: a problem folder that stands alone; docs/extract.md says how."""
-    from tunesmith.session.extract import folder
-
-    return folder.extract_folder(repository, kernel, path_of(out), listener_of(listener).note, **wish)
-
-
-def apply(run: RunLike | None = None, *, listener: ListenerLike | None = None, **wish: Unpack[WishedApply]
-) -> Applied:  # fmt: skip
-    """Patch the repository that a run's kernel was taken from, or swap launches. docs/apply.md says how."""
-    from tunesmith.session.apply import applying
-
-    with interrupted_once():
-        return applying.apply_run(
-            run if isinstance(run, Run) else load_run(run), listener_of(listener), **wish
-        )
-
-
 # -- runs that are there --------------------------------------------------------------------------------
 
 
 def load_run(run: PathName | None = None) -> Run:
     """A run as it stands, finished or not, by default the newest here; nothing is changed."""
-    config = resolve({})
-    return as_it_stands(RunFolder.open(path_of(run) or newest_run(Path(config.runs)), config.wait))
+    return loaded_run(run)
 
 
 def resume(
@@ -378,73 +315,4 @@ def export(
     from tunesmith.session import exporting
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    return exporting.export([r if isinstance(r, Run) else load_run(r) for r in several], to, path_of(out))
-
-
-def bench(
-    run: RunLike | None = None, *, seconds: float = 600.0, listener: ListenerLike | None = None
-) -> BenchResult:
-    """Original and tuned timed where they are called, by default of the newest run; at most `seconds`.
-
-    For CUDA: eager PyTorch, torch.compile and a CUDA graph; for OpenCL: PyOpenCL. The host's cost is apart.
-    """
-    from tunesmith.session import benching
-
-    own = run if isinstance(run, Run) else load_run(run)
-    if not own.result.finished:
-        fault = "this run is not finished, so nothing can be called yet"
-        raise BadInput(fault, where=str(own.folder), hint=f"go on with: {own.resume_command}")
-    with interrupted_once():
-        return benching.bench(own.folder, listener_of(listener), seconds, settings().sandbox)
-
-
-def diff(before: RunLike | Report, after: RunLike | Report, *others: RunLike | Report) -> RunDifference:
-    """Finished runs of one problem, workload by workload, each against the first. A path is a run's folder or
-    its report.json."""
-    from tunesmith.deliver.difference import differences
-
-    return differences([report_of(one) for one in (before, after, *others)])
-
-
-# -- comparisons of strategies --------------------------------------------------------------------------
-
-
-def compare(
-    problems: ProblemLike | Sequence[ProblemLike],
-    *,
-    strategies: str | Sequence[str] | None = None,
-    repeats: int = 3,
-    device: str | None = None,
-    budget: int | Budget | None = None,
-    model: str | None = None,
-    listener: ListenerLike | None = None,
-    out: PathName | None = None,
-    **others: Unpack[OtherSettings],
-) -> Compared:
-    """Compare strategies on the same problems with the same budget, repeatedly; docs/compare.md says how."""
-    from tunesmith.session import comparison
-
-    config = settings(device=device, budget=budget, model=model, **others)
-    named = comparison.USUAL if strategies is None else strategies
-    arms = named if isinstance(named, str) else ",".join(named)
-    several = [problems] if isinstance(problems, Problem | str | os.PathLike) else problems
-    loaded = [problem_of(problem) for problem in several]
-    if not loaded:
-        raise BadInput("no problem is given", hint="pass the path of a problem.toml, or several")
-    with interrupted_once():
-        return comparison.start(loaded, arms, repeats, config, path_of(out), listener_of(listener))
-
-
-def resume_comparison(
-    folder: PathName, *, listener: ListenerLike | None = None, wait: bool | None = None,
-    record: str | None = None, sandbox: str | None = None, model: str | None = None,
-) -> Compared:  # fmt: skip
-    """Go on with a comparison as it was planned. `model`: its own, of one that was not begun here."""
-    from tunesmith.session import comparison
-
-    with interrupted_once():
-        return comparison.resume(
-            Path(folder),
-            settings(wait=wait, record=record, sandbox=sandbox, model=model),
-            listener_of(listener),
-        )
+    return exporting.export([loaded_run(one) for one in several], to, path_of(out))

@@ -1,4 +1,4 @@
-"""A backend is one folder and one line: with a made-up one, every command knows it."""
+"""A backend is one folder and one line, also of somebody else's package: every command knows it."""
 
 from __future__ import annotations
 
@@ -10,52 +10,19 @@ import pytest
 
 from tests.fewer_calls import IN_A_PROCESS
 from tests.running import FIXTURES, tunesmith_afresh
+from tests.toy_plugin.installed import install_toy
 from tunesmith import backends
 from tunesmith.backends.port import BackendKind
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 
-FOLDER = """
-from dataclasses import replace
-
-from tunesmith.backends.port import BackendKind, DoctorFinding
-from tunesmith.problem.languages import SourceLanguage
-
-
-def make(_argument):
-    from tunesmith.backends.fake import FakeBackend
-
-    class ToyBackend(FakeBackend):
-        name = "toy"
-
-        def devices(self):
-            return tuple(replace(d, backend="toy", name="toy device") for d in super().devices())
-
-    return ToyBackend()
-
-
-KIND = BackendKind(
-    name="toy",
-    languages=(SourceLanguage("toy", "Toy", (".toy",), self_contained=True, is_c_family=False),),
-    make=make,
-    check=lambda devices: [DoctorFinding("toy", True, devices()[0].name)],
-    environment=lambda scratch, inherited: {"TOY_CACHE": str(scratch)},
-    no_profiles="a toy has nothing to profile",
-)
-"""
-LINE = 'BACKENDS["toy"] = "toy_backend"'
-
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder and the line, for processes that a test starts; returns where their problem is."""
-    folder = tmp_path / "python" / "toy_backend"
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text(FOLDER)
-    (folder.parent / "sitecustomize.py").write_text(
-        f"{IN_A_PROCESS}from tunesmith.backends import BACKENDS\n{LINE}\n"
-    )
-    path = os.pathsep.join(filter(None, [str(folder.parent), os.environ.get("PYTHONPATH")]))
+    """With the toy plugin, also for processes that a test starts; returns where their problem is."""
+    folder = install_toy(tmp_path / "python")
+    (folder / "sitecustomize.py").write_text(IN_A_PROCESS)
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     monkeypatch.setenv("PYTHONPATH", path)
     problem = tmp_path / "scale"
     shutil.copytree(FIXTURES / "scale", problem)
@@ -80,9 +47,8 @@ def test_every_command_knows_a_new_backend(toy: Path, tmp_path: Path) -> None:
 
 class TestTable:
     @pytest.fixture(autouse=True)
-    def with_a_line(self, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def here_too(self, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(tmp_path / "python")
-        monkeypatch.setitem(backends.BACKENDS, "toy", "toy_backend")
 
     def test_its_language_is_known(self) -> None:
         assert backends.backend_for("toy", None) == "toy"
@@ -100,7 +66,7 @@ class TestTable:
             backends.kind("toy:file")
 
 
-def test_a_line_less_and_nobody_knows_it() -> None:
+def test_uninstalled_nobody_knows_it() -> None:
     with pytest.raises(
         BadInput, match="unknown backend 'toy'; known are cuda, hip, opencl, cpu, fake, replay"
     ):

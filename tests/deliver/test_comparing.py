@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.comparisons import BUDGET, plan
 from tests.wording import says
-from tunesmith.deliver.comparing import Planned, differences, divided, folder_names, parse_arms, schedule
+from tunesmith.deliver.comparing import Planned, differences, divided, parse_arms, schedule
 from tunesmith.errors import BadInput
+from tunesmith.run.files import folder_names
 
 
 def test_every_run_once_and_every_arm_first_as_often() -> None:

@@ -19,7 +19,7 @@ from tests.end_to_end.replaying import talking, unpacked
 from tests.fuzz.driver import Reader
 from tests.fuzz.mutations import tree_mutation
 from tests.running import FIXTURES, tunesmith
-from tunesmith import api
+from tunesmith import diff, load_run
 from tunesmith.deliver.comparing import facts_of
 from tunesmith.deliver.display import event_line
 from tunesmith.deliver.report import plot_files
@@ -106,7 +106,7 @@ def read_journal(data: bytes) -> None:
     """All that is ever done with a journal, up to where a device is needed."""
     run = folder() / "run"
     (run / JOURNAL).write_bytes(data)
-    found = api.load_run(run)
+    found = load_run(run)
     for form in ("text", "md", "json"):
         found.report(form)  # type: ignore[arg-type]
     found._repr_html_()
@@ -122,7 +122,7 @@ def read_journal(data: bytes) -> None:
     facts_of(templates.problem, state, templates)
     texts = problem_texts(texts_of(own, state.started))
     entries_of(templates.problem, state, templates, texts, "2026-01-01", "here")
-    refused(lambda: api.diff(found, found))
+    refused(lambda: diff(found, found))
     refused(lambda: profiling.of_run(run, None))
     talk = talking(own, templates, state)
     talk.conversation.models = dict.fromkeys(talk.conversation.models, _NoModel())  # type: ignore[arg-type]

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from tunesmith.base import plugins
 from tunesmith.cli.app import app
-from tunesmith.deliver.exports import NAMES as EXPORTS
 from tunesmith.errors import BadInput, WaitingForModel
 from tunesmith.expert.author import ExpertAuthor, read_call, reading_of_call
 from tunesmith.expert.passes import MOVES, OWN_TEXT
@@ -61,3 +61,5 @@ from tunesmith.session.strategies.casting import of_run as casting_of_run
 from tunesmith.session.strategies.casting import prompts_for, talking
 from tunesmith.space.params import Config
 from tunesmith.text import sha256
+
+EXPORTS = plugins.our_names("exports")

@@ -15,19 +15,28 @@ ROOT = Path(__file__).parents[2] / "src" / "tunesmith"
 # What is to stand beside the core, by the modules that it consists of today; under no name what stays there.
 PLUGINS = {
     "": "deliver.exports.artefact deliver.exports.terms",
-    "repo": "capture session.extract session.apply cli.capturing cli.applying deliver.exports.swap",
+    "repo": "capture session.extract session.apply session.git session.repositories "
+    "cli.capturing cli.applying deliver.exports.swap",
     "exports": "deliver.exports cli.exports",
     "fleet": "session.fleet cli.fleets deliver.fleet deliver.fleet_page",
-    "hosts": "lab.wire lab.exchange lab.remote session.hosts session.worker_host session.ray_driver "
-    "session.ray_relay session.ray_workers",
+    "hosts": "cli.hosts lab.wire lab.exchange lab.remote session.hosts session.worker_host "
+    "session.ray_driver session.ray_relay session.ray_workers",
     "cpu_device": "backends.cpu session.standing_in session.host_watch",
     "mcp": "cli.mcp cli.agents",
-    "watch": "session.watching session.loopback",
-    "studies": "session.comparison session.benching session.bench_worker cli.bench deliver.comparing "
-    "deliver.comparison deliver.comparison_page deliver.compared deliver.findings deliver.experiment "
-    "deliver.experiment_page deliver.difference deliver.difference_page",
+    "watch": "session.watching session.loopback cli.watching",
+    "studies": "session.studies session.comparison session.benching session.bench_worker cli.bench "
+    "deliver.comparing deliver.comparison deliver.comparison_page deliver.compared deliver.findings "
+    "deliver.experiment deliver.experiment_page deliver.difference deliver.difference_page",
 }
-BELOW = ("errors", "text", "space", "csource", "problem", "run")  # open to every plugin
+MAY_IMPORT = {
+    ("fleet", "hosts"),
+    ("fleet", "repo"),
+    ("mcp", "studies"),
+    ("mcp", "watch"),
+    ("repo", "exports"),
+    ("watch", "studies"),
+}
+BELOW = ("errors", "text", "base", "space", "csource", "problem", "run")  # open to every plugin
 Edge = tuple[str, str, str]  # importing module, imported module, name
 
 
@@ -96,29 +105,29 @@ def plugin_of(module: str) -> str:
 def test_circles() -> None:
     found = circles()
     print(f"{len(found)} circles of {[len(one) for one in found]} modules")
-    assert len(found) <= 12
-    assert max(map(len, found)) <= 14
+    assert len(found) <= 10
+    assert max(map(len, found)) <= 3
 
 
 def test_the_core_imports_of_plugins() -> None:
     taken = sorted({(a, b) for a, b, _ in edges() if not plugin_of(a) and plugin_of(b)})
     print(f"{len(taken)} imports from the core to plugins", *taken, sep="\n  ")
-    assert len(taken) <= 30
+    assert taken == []
 
 
 def test_plugins_import_of_each_other() -> None:
     pairs = {(plugin_of(a), plugin_of(b)) for a, b, _ in edges()}
     found = sorted((a, b) for a, b in pairs if a and b and a != b)
     print(f"{len(found)} pairs of plugins", *found, sep="\n  ")
-    assert len(found) <= 11
+    assert set(found) <= MAY_IMPORT
 
 
 def test_names_of_the_core_that_plugins_use() -> None:
     used = {(b, name) for a, b, name in edges() if plugin_of(a) and b and not plugin_of(b)}
     above = {(b, name) for b, name in used if b.partition(".")[0] not in BELOW}
     print(f"{len(used)} names of {len({b for b, _ in used})} core modules, {len(above)} from above run")
-    assert len(used) <= 430
-    assert len(above) <= 203
+    assert len(used) <= 423
+    assert len(above) <= 196
 
 
 def test_every_part_of_a_plugin_is_there() -> None:

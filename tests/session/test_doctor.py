@@ -65,7 +65,7 @@ class Machine:
         watching = replace(cuda.sanitizer.SANITIZER, find=lambda: self.sanitizer)
         monkeypatch.setattr(cuda.sanitizer, "SANITIZER", watching)
         self.capture = DoctorFinding("capturing programs", True, "a program was watched")
-        monkeypatch.setattr(doctor, "examine_capture", lambda: self.capture)
+        monkeypatch.setattr("tunesmith.capture.examining.examine_capture", lambda: self.capture)
         self.hiprtc = "7.2"
         self.clang: Any = hip.clang.ClangTools(
             "/rocm/clang++", "19.1.7", Path("/rocm/bitcode"), Path("/rocm/include")

@@ -10,7 +10,8 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.deliver.exports.silu import result
 from tests.session.test_calling import a_run, folder_with
-from tunesmith.deliver.exports import NAMES, names_for, target_named
+from tunesmith.base.plugins import our_names
+from tunesmith.deliver import names_for, target_named
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
@@ -18,7 +19,7 @@ from tunesmith.session.exporting import export
 from tunesmith.session.run_result import Run
 
 pytestmark = [needs_nvrtc]
-FOR_CUDA = [name for name in NAMES if "cuda" in target_named(name).languages]
+FOR_CUDA = [name for name in our_names("exports") if "cuda" in target_named(name).languages]
 WITHOUT_JOURNAL = [name for name in FOR_CUDA if not target_named(name).from_journal]
 
 
@@ -62,7 +63,7 @@ def test_without_a_target_those_of_the_runs_language_are_named(silu_run: Run, tm
         assert caught.value.hint == f"name one of these with --to: {left}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", our_names("exports"))
 def test_the_languages_of_a_target_are_known_before_it_is_loaded(name: str) -> None:
     assert target_named(name).languages == tuple(n for n in ("cuda", "opencl") if name in names_for(n))
 

@@ -1,15 +1,16 @@
-"""Backends, found by name: one folder each, which defines its `KIND`, and one line here."""
+"""Backends, found by name: one folder each, which defines its `KIND`, and one line in `base.plugins`."""
 
 from __future__ import annotations
 
-import importlib
 import platform
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tunesmith import __version__
+from tunesmith.base import plugins
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
     from tunesmith.backends.port import Backend, BackendKind, Toolchain
     from tunesmith.problem.device import Device
 
-BACKENDS = {
-    "cuda": "tunesmith.backends.cuda",
-    "hip": "tunesmith.backends.hip",
-    "opencl": "tunesmith.backends.opencl",
-    "cpu": "tunesmith.backends.cpu",
-    "fake": "tunesmith.backends.fake",
-    "replay": "tunesmith.backends.replay",
-}
 ABSENT = "absent"  # `fake:absent`: a simulated device as if it were elsewhere; builds work, nothing runs
 OWN_BACKEND = "leave --backend out: the kernel's language has its own"
 
@@ -34,21 +27,22 @@ languages.found_by(lambda: [language for own in kinds() for language in own.lang
 
 
 @cache
-def _load(module: str) -> BackendKind:
-    found: BackendKind = importlib.import_module(module).KIND
+def _load(name: str) -> BackendKind:
+    found: BackendKind = plugins.load("backends", name)
     return found
 
 
 def kinds() -> tuple[BackendKind, ...]:
-    return tuple(map(_load, BACKENDS.values()))
+    return tuple(map(_load, plugins.names("backends")))
 
 
 def kind(spec: str) -> BackendKind:
     """Of the backend called `name` or `name:argument`."""
     name, _, argument = spec.partition(":")
-    if name not in BACKENDS:
-        raise BadInput(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}", hint=OWN_BACKEND)
-    found = _load(BACKENDS[name])
+    if not plugins.is_known("backends", name):
+        known = ", ".join(plugins.names("backends"))
+        raise BadInput(f"unknown backend {name!r}; known are {known}", hint=OWN_BACKEND)
+    found = _load(name)
     if argument and not found.from_file and not (found.plays_absent and argument == ABSENT):
         takers = " and ".join(k.name for k in kinds() if k.from_file)
         words = f"only the {takers} backend takes a file, got {spec!r}"
@@ -62,14 +56,14 @@ def backend(spec: str) -> Backend:
 
 def kind_for(language: str) -> BackendKind | None:
     """The backend that runs a language unless another is named: the one of its own name, or the first."""
-    first = (language,) if language in BACKENDS else ()
-    found = (_load(BACKENDS[name]) for name in (*first, *BACKENDS))
+    first = [name for name in plugins.our_names("backends") if name == language]
+    found = map(_load, chain(first, plugins.names("backends")))
     return next((k for k in found if not k.from_file and language in _names(k)), None)
 
 
 def kind_of(device: Device, language: str) -> BackendKind | None:
     """The backend of a device, where it runs the language."""
-    found = _load(BACKENDS[device.backend]) if device.backend in BACKENDS else None
+    found = _load(device.backend) if plugins.is_known("backends", device.backend) else None
     return found if found is not None and language in _names(found) else None
 
 
@@ -138,7 +132,7 @@ def ceilings_text(backend: str, file: str) -> str:
     """A source of a backend's own, from its folder."""
     from importlib import resources  # no worker asks for it
 
-    return resources.files(BACKENDS[backend]).joinpath(file).read_text(encoding="utf-8")
+    return resources.files(plugins.module_of("backends", backend)).joinpath(file).read_text(encoding="utf-8")
 
 
 def versions(*own: BackendKind) -> tuple[tuple[str, str], ...]:

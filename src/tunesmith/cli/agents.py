@@ -10,6 +10,9 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from tunesmith.cli import console
 from tunesmith.errors import BadInput
@@ -99,3 +102,44 @@ def write_skill(out: Path | None) -> dict[str, str]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, text.encode())
     return files
+
+
+def mcp(
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A folder that clients may touch; by default what they name."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="A hosted model that clients may have write, as `tune` takes it."),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="On loopback with a token, instead of stdio.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http; 0: a free one.")] = 0,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --http: the token; by default a new one.")
+    ] = None,
+    as_json: console.AsJson = False,
+) -> None:
+    """Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method."""
+    if not http and (port or token_file is not None):
+        given = "--port" if port else "--token-file"
+        raise BadInput(f"{given} goes with --http: on stdio there is neither", hint="add --http")
+    address = HttpAddress(port, token_file) if http else None
+    serve_agents(root or [], model or [], address, as_json)
+
+
+def skill(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where your agent looks for skills; else stdout."),
+    ] = None,
+    as_json: console.AsJson = False,
+) -> None:
+    """Write the skill that teaches coding agents to tune by this command line."""
+    written = write_skill(out)
+    if out is None:
+        console.say(as_json, {"skill": written[SKILL]}, [written[SKILL].rstrip()])
+    else:
+        console.say(
+            as_json, {"folder": str(out), "files": list(written)}, [f"wrote {', '.join(written)} in {out}"]
+        )

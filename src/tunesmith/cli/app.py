@@ -8,15 +8,16 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import tunesmith
-from tunesmith.cli import console, exports, library
-from tunesmith.cli.bench import bench, capture, mcp, skill, trust
+from tunesmith.base import plugins
+from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
     Backend,
@@ -28,7 +29,6 @@ from tunesmith.cli.console import (
     SandboxMode,
     Seed,
 )
-from tunesmith.cli.runs import compare, diff, fleet, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.run.config import FolderNotTrusted, forget_current_folder
 from tunesmith.session.interrupts import end_when_asked
@@ -39,7 +39,54 @@ if TYPE_CHECKING:
     from tunesmith.deliver.display import TableContent
     from tunesmith.problem.device import Device
 
+
+class CommandTable(Mapping[str, Any]):
+    """The commands by name; each is loaded when it is called."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            if not plugins.is_known("commands", name):
+                raise KeyError(name)
+            words = plugins.words_of("commands", name)
+            self._made[name] = LazyCommand(name, help=words) if words else _loaded_command(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return plugins.names("commands")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class CommandGroup(TyperGroup):
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.commands = CommandTable()  # type: ignore[assignment]
+
+
+class LazyCommand(TyperCommand):
+    """One of ours as `--help` lists it; all but its first sentence is loaded when it is called."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        return _loaded_command(self.name or "").make_context(info_name, args, parent=parent, **extra)
+
+
+def _loaded_command(name: str) -> Any:
+    with console.handled(as_json=False):
+        found: typer.Typer | Callable[..., None] = plugins.load("commands", name)
+    if not isinstance(found, typer.Typer):
+        function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
+        console.add_command(found, function)
+    made: Any = typer.main.get_command(found)
+    made.name = name
+    return made
+
+
 app = typer.Typer(
+    cls=CommandGroup,
     name="tunesmith",
     help="Takes a kernel that works and gives back a faster one that is still right, with the evidence.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,6 +122,7 @@ def init(
     )
 
 
+@console.reads_problems
 def explain(
     target: Annotated[
         Path, typer.Argument(metavar="PROBLEM|KERNEL_FILE", help="A problem, or a source before that.")
@@ -107,6 +155,7 @@ def explain(
     console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *skipped, *refused])
 
 
+@console.reads_problems
 def check(
     problem: ProblemFile,
     template: OneTemplate = None,
@@ -143,6 +192,7 @@ def check(
     console.say(as_json, {**known, "cases": done.cases, "right": True}, lines)
 
 
+@console.reads_problems
 def template(
     target: Annotated[
         Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run that has ended.")
@@ -230,6 +280,7 @@ def _listed(names: str | None) -> list[str] | None:
     return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
 
 
+@console.reads_problems
 def profile(
     target: Annotated[Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")],
     template: OneTemplate = None,
@@ -330,18 +381,6 @@ def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]
     config = settings(model=model, effort=effort)
     with console.progress(as_json) as listener:
         return try_out(config.model, config, listener.note)
-
-
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    *(init, check, template, explain, tune, retune, resume),
-    *(report, watch, verify, exports.export, bench, diff, compare, fleet, profile),
-    *(capture, exports.extract, exports.apply, devices, doctor, mcp, skill, trust),
-)
-_READ_PROBLEMS = (check, template, explain, tune, retune, compare, fleet, profile)
-for _command in _COMMANDS:
-    console.add_command(app, _command, reads_problems=_command in _READ_PROBLEMS)
-app.command(hidden=True)(exports.worker)
-app.add_typer(library.library_app, name="library")
 
 
 def _version(value: bool) -> None:

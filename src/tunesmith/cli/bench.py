@@ -1,24 +1,27 @@
-"""The commands `bench` and `capture`, of kernels where programs call them; `mcp` and `skill`, for agents;
-`trust`, of folders."""
+"""The commands `bench`, `diff` and `compare`: of kernels where programs call them, of runs, of strategies."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
 import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 from tunesmith.errors import BadInput
+
+if TYPE_CHECKING:
+    from tunesmith.deliver.compared import ComparisonResult
+    from tunesmith.deliver.difference import RunDifference
+    from tunesmith.deliver.display import TableContent
+    from tunesmith.session.comparison import Compared
 
 
 def bench(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")] = None,
     seconds: Annotated[float, typer.Option(min=1, help="How long it may take at most.")] = 600.0,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Time original and tuned where they are called: eager, compiled, captured; the host's cost apart."""
     with console.progress(as_json) as listener:
@@ -52,136 +55,156 @@ def bench(
     console.show_lines([*lines, *(f"note             {note}" for note in notes)])
 
 
-def capture(
-    program: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[--] PROGRAM…|FOLDER", help="What to run, after --; with --show a capture."),
-    ] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Show a capture, by default the newest; nothing is run.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for what is seen.")] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="A kernel whose memory is kept before and after launches; several may be named."),
-    ] = None,
-    keep_mib: Annotated[
-        int, typer.Option("--keep-mib", min=1, help="How much memory may be kept, in MiB.")
-    ] = 1024,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Switch PyTorch's caching allocator off: arrays' sizes are exact.")
-    ] = False,
-    launches: Annotated[
-        int, typer.Option(min=1, help="Launches of a process whose arguments are looked at.")
-    ] = 1_000_000,
-    kernel: Annotated[
-        str | None, typer.Option(help="With --show: the launches of this one, with their arguments.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Show all kernels, not only the first 20.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run a program and see which kernels it launches, and what tuning them could give."""
-    from tunesmith.cli import capturing
+SLOWER = 6  # exit code of `diff --fail-below`
 
-    if show:
-        found = tunesmith.load_capture(capturing.one_folder(program))
-        if kernel is not None:
-            capturing.show_kernel(found.capture, kernel, as_json)
-        else:
-            capturing.show(found.folder, found.capture, every, as_json)
+
+def _arms(incomplete: str) -> list[str]:
+    """Of a list with commas the last one."""
+    from tunesmith.deliver.comparing import ARMS
+
+    head, comma, last = incomplete.rpartition(",")
+    return [f"{head}{comma}{arm}" for arm in ARMS if arm.startswith(last)]
+
+
+_ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
+
+
+class PlanOptions(TypedDict):
+    """What a comparison is planned by: none of them can be given when one goes on."""
+
+    strategies: Annotated[str | None, typer.Option(help=_ARMS, autocompletion=_arms)]
+    repeats: Annotated[int | None, typer.Option(min=1, help="Of each arm; 3 by default.")]
+    out: Annotated[Path | None, typer.Option(help="The comparison's folder.")]
+    model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
+    effort: console.Effort
+    evals: Annotated[int | None, typer.Option(help="Of each run; 400 by default.")]
+    time: Annotated[float | None, typer.Option(help="Seconds of search, of each run.")]
+    device_seconds: Annotated[float | None, typer.Option(help="That trials have the device, of each run.")]
+    moves: Annotated[str | None, typer.Option(help=console.MOVES_HELP, autocompletion=console.MOVE_SETS)]
+    rounds: Annotated[int | None, typer.Option(help="Of each run; 5 by default.")]
+    tokens: Annotated[int | None, typer.Option(help="Of each run.")]
+    money: Annotated[float | None, typer.Option(help="Dollars, of each run.")]
+    seed: Annotated[int | None, typer.Option(help="Of the first repeat; 0 by default.")]
+    prompts: console.Prompts
+    backend: console.Backend
+    device: console.DeviceName
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="RUN", help="The run to hold the others against.")],
+    after: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="The newer run, or several; also a report.json.")
+    ],
+    fail_below: Annotated[
+        float | None,
+        typer.Option(min=0, help="Exit 6 where all of a ratio's interval is below this, e.g. 0.98."),
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="text, md for a summary in CI, html for a page, or json.")
+    ] = "text",
+    as_html: Annotated[bool, typer.Option("--html", help="The same as --format html: one page.")] = False,
+    as_json: console.AsJson = False,
+) -> None:
+    """Compare what runs of a problem deliver, workload by workload, each with the first; for CI."""
+    from tunesmith.deliver.difference_page import slower_text, unclear_text
+
+    form = "json" if as_json else "html" if as_html else console.checked_form(format_)
+    found = tunesmith.diff(before, *after)
+    _show_difference(found, form, fail_below)
+    if fail_below is not None and (unclear := unclear_text(found, fail_below)):
+        quiet = "run both again on a quiet machine"
+        console.print_line(f"cannot tell whether below {fail_below}×: {unclear}; {quiet}", stderr=True)
+    if fail_below is not None and (slower := slower_text(found, fail_below)):
+        console.print_line(f"error: below {fail_below}×: {slower}", stderr=True)
+        raise typer.Exit(SLOWER)
+
+
+def _show_difference(found: RunDifference, form: str, fail_below: float | None) -> None:
+    from tunesmith.deliver import difference_page as shown
+
+    if form == "json":
+        below = [w.name for pair in found.pairs for w in (pair.below(fail_below) if fail_below else ())]
+        console.print_encoded({"difference": found, "below": below, "fail_below": fail_below})
         return
+    if form != "text":
+        made = shown.difference_markdown if form == "md" else shown.difference_page
+        console.print_line(made(found, fail_below).rstrip())
+        return
+    grids = [shown.workload_grid(found), *([shown.runs_grid(found)] if found.others else [])]
+    for grid in grids:
+        console.print_table(grid.head, [[str(value) for value in row] for row in grid.rows])
+    told = [*shown.mean_lines(found), *shown.config_lines(found), *shown.note_lines(found)]
+    console.show_lines([f"{name:<16} {text}" for name, text in told])
+
+
+@console.reads_problems
+def compare(
+    problem: Annotated[
+        list[Path] | None, typer.Argument(metavar="PROBLEM...", help="Problem files, or their folders.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the comparison in this folder.")] = None,
+    wait: console.Wait = None,
+    record: console.Record = None,
+    as_json: console.AsJson = False,
+    **plan: Unpack[PlanOptions],
+) -> None:
+    """Compare strategies on the same problems with the same budget, repeatedly."""
+    from tunesmith.run.config import resolve
+    from tunesmith.run.store import resume_command
+
+    waits = resolve({"wait": wait}).wait
+    planned = {
+        "PROBLEM": problem or None,
+        **{f"--{name.replace('_', '-')}": value for name, value in plan.items()},
+    }
+    given = [name for name, value in planned.items() if value is not None and name != "--model"]
+    if resume is not None and given:
+        fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"
+        raise BadInput(fault, hint=resume_command(resume, waits, compared=True))
+    if resume is None and not problem:
+        hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
+        raise BadInput("no PROBLEM is named", hint=hint)
     with console.progress(as_json) as listener:
-        found = tunesmith.capture_program(
-            program or [],
-            out=out,
-            keep=keep or (),
-            keep_bytes=keep_mib << 20,
-            launches=launches,
-            exact=exact,
-            listener=listener,
-        )
-    capturing.show(found.folder, found.capture, every, as_json)
+        if resume is not None:
+            found = tunesmith.resume_comparison(
+                resume, listener=listener, wait=wait, record=record, model=plan["model"]
+            )
+        else:
+            own = {**console.with_budget(plan), "repeats": plan["repeats"] or 3}
+            found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **own)
+    show_comparison(found, as_json)
 
 
-def mcp(
-    root: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="DIR", help="A folder that clients may touch; by default what they name."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SPEC", help="A hosted model that clients may have write, as `tune` takes it."),
-    ] = None,
-    http: Annotated[bool, typer.Option("--http", help="On loopback with a token, instead of stdio.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http; 0: a free one.")] = 0,
-    token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --http: the token; by default a new one.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method."""
-    from tunesmith.cli import agents
+def show_comparison(found: Compared, as_json: bool) -> None:
+    """What all runs say together; the exit code is that of the most urgent trouble."""
+    from tunesmith.session import comparison
 
-    if not http and (port or token_file is not None):
-        given = "--port" if port else "--token-file"
-        raise BadInput(f"{given} goes with --http: on stdio there is neither", hint="add --http")
-    address = agents.HttpAddress(port, token_file) if http else None
-    agents.serve_agents(root or [], model or [], address, as_json)
-
-
-def skill(
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where your agent looks for skills; else stdout."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write the skill that teaches coding agents to tune by this command line."""
-    from tunesmith.cli import agents
-
-    written = agents.write_skill(out)
-    if out is None:
-        console.say(as_json, {"skill": written[agents.SKILL]}, [written[agents.SKILL].rstrip()])
+    if as_json:
+        console.print_json(comparison.rendered_json(found))
     else:
-        console.say(
-            as_json, {"folder": str(out), "files": list(written)}, [f"wrote {', '.join(written)} in {out}"]
-        )
+        console.print_table(*comparison_table(found.comparison))
+        counted = sum(run.counts for run in found.comparison.runs)
+        console.print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
+        console.print_line(f"report           {found.folder / 'compare.md'}")
+    for folder, trouble in found.troubles:
+        # The others go on with the comparison, see below.
+        console.print_error(f"{folder}: {trouble}", trouble.hint if isinstance(trouble, BadInput) else None)
+    if code := console.most_urgent(found.troubles):
+        console.print_line(f"hint: go on with: {found.go_on}", stderr=True)
+        raise typer.Exit(code)
 
 
-def trust(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="FOLDER", help="One with a tunesmith.toml, or a run's; none: list them."),
-    ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Let a folder's tunesmith.toml, or a run of others, say what only you may, until it changes."""
-    from tunesmith.run import trust as trusting
-    from tunesmith.run.config import beyond_permission, folder_settings
+def comparison_table(found: ComparisonResult) -> TableContent:
+    from tunesmith.deliver.compared import interval_text, spread_text
 
-    if folder is None:
-        if remove:
-            raise BadInput("--remove needs a folder", hint="see which are trusted: tunesmith trust")
-        known = trusting.trusted_folders(os.environ)
-        console.say(as_json, known, [one.folder for one in known] or ["no folder is trusted"])
-        return
-    if remove:
-        was = trusting.forget(folder, os.environ)
-        words = "is not trusted any more" if was else "was not trusted"
-        console.say(as_json, {"folder": str(folder), "removed": was}, [f"{folder} {words}"])
-        return
-    if files := trusting.beginning_of(folder):
-        beyond = ["models, hosts and programs, as it was begun"]
-    else:
-        asked, files = folder_settings(folder)
-        beyond = beyond_permission(asked, folder)
-    trusting.remember(folder, files, os.environ)
-    console.say(
-        as_json,
-        {"folder": str(folder), "files": files, "settings": beyond},
-        [
-            f"trusted, as they are now: {', '.join(files)}",
-            f"its settings that only you may give: {', '.join(beyond) or 'none'}",
-        ],
-    )
+    overall = found.overall if len(found.common) > 1 else ()
+    rows = []
+    for cell in (*found.cells, *overall):
+        mean, worst = ("" if v is None else f"{v:.2f}×" for v in (cell.mean, cell.least))
+        tried = f"{cell.costs.evaluations:.0f}" if cell.costs else ""
+        name = cell.problem or f"all {len(found.common)}"
+        runs, success = f"{cell.counted} of {cell.planned}", f"{cell.successes} of {cell.counted}"
+        words = (name, cell.arm, spread_text(cell), interval_text(cell))
+        rows.append((*words, runs, mean, worst, success, tried))
+    figures = "runs: | mean: | worst: | success: | evaluations:"
+    return f"problem | arm | spread | interval of the mean | {figures}", rows

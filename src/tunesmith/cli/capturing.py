@@ -1,12 +1,14 @@
-"""What `capture` shows: a program's kernels, and what tuning them could give."""
+"""The command `capture`: a program's kernels, and what tuning them could give."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from tunesmith.capture.ranking import ranking
+import typer
+
+import tunesmith
 from tunesmith.cli import console
 from tunesmith.errors import BadInput
 from tunesmith.text import counted, cut, flat, seconds_text
@@ -21,14 +23,16 @@ IDLE = 0.5  # of the time from first to last: worth saying
 MOST_LAUNCHES = 40  # of one kernel
 
 
-def one_folder(words: list[str] | None) -> Path | None:
+def _one_folder(words: list[str] | None) -> Path | None:
     if words and len(words) > 1:
         fault = f"--show takes one folder, and these are {len(words)}: {shlex.join(words)[:200]}"
         raise BadInput(fault, hint="leave out --show to run a program")
     return Path(words[0]) if words else None
 
 
-def show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
+def _show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
+    from tunesmith.capture.ranking import ranking
+
     ranked = ranking(capture)
     if as_json:
         about = {"program": capture.program, "devices": capture.devices, "notes": capture.notes}
@@ -41,7 +45,7 @@ def show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
     console.show_lines([*_lines(folder, capture, ranked, len(shown))])
 
 
-def show_kernel(capture: Capture, name: str, as_json: bool) -> None:
+def _show_kernel(capture: Capture, name: str, as_json: bool) -> None:
     """One kernel's launches, with their arguments."""
     found = list(capture.named(name))
     if not found:
@@ -133,3 +137,52 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
 
 def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
+
+
+def capture(
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[--] PROGRAM…|FOLDER", help="What to run, after --; with --show a capture."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show a capture, by default the newest; nothing is run.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for what is seen.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="A kernel whose memory is kept before and after launches; several may be named."),
+    ] = None,
+    keep_mib: Annotated[
+        int, typer.Option("--keep-mib", min=1, help="How much memory may be kept, in MiB.")
+    ] = 1024,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Switch PyTorch's caching allocator off: arrays' sizes are exact.")
+    ] = False,
+    launches: Annotated[
+        int, typer.Option(min=1, help="Launches of a process whose arguments are looked at.")
+    ] = 1_000_000,
+    kernel: Annotated[
+        str | None, typer.Option(help="With --show: the launches of this one, with their arguments.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show all kernels, not only the first 20.")] = False,
+    as_json: console.AsJson = False,
+) -> None:
+    """Run a program and see which kernels it launches, and what tuning them could give."""
+    if show:
+        found = tunesmith.load_capture(_one_folder(program))
+        if kernel is not None:
+            _show_kernel(found.capture, kernel, as_json)
+        else:
+            _show(found.folder, found.capture, every, as_json)
+        return
+    with console.progress(as_json) as listener:
+        found = tunesmith.capture_program(
+            program or [],
+            out=out,
+            keep=keep or (),
+            keep_bytes=keep_mib << 20,
+            launches=launches,
+            exact=exact,
+            listener=listener,
+        )
+    _show(found.folder, found.capture, every, as_json)

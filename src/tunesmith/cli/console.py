@@ -6,28 +6,26 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict, TypeVar, get_args, get_type_hints
 
 import typer
 
-from tunesmith.backends import BACKENDS
+from tunesmith.base import plugins
 from tunesmith.errors import BadInput, Interrupted, TunesmithError, bug_text
 from tunesmith.run.config import debugging
 from tunesmith.text import escaped_json, plain
 
 if TYPE_CHECKING:
-    from tunesmith.deliver.compared import ComparisonResult
-    from tunesmith.deliver.display import TableContent
     from tunesmith.run.ports import Listener
-    from tunesmith.session.comparison import Compared
     from tunesmith.session.run_result import Run
 
     Ended = Run | TunesmithError
 
+Command = TypeVar("Command", bound=Callable[..., None])
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -48,7 +46,16 @@ AllowFolder = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show every trial and note on stderr.")]
 
 
-def add_command(app: typer.Typer, function: Callable[..., None], reads_problems: bool = False) -> None:
+_problem_readers: set[Callable[..., None]] = set()
+
+
+def reads_problems(function: Command) -> Command:
+    """Marks a command: it has the options of all that read problems."""
+    _problem_readers.add(function)
+    return function
+
+
+def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
     """A command of the app, with the options that all have, or all that read problems. Its errors are
     messages and exit codes."""
 
@@ -74,7 +81,7 @@ def add_command(app: typer.Typer, function: Callable[..., None], reads_problems:
             defaults |= dict.fromkeys(group)
         else:
             defaults[name] = given.default
-    if reads_problems:
+    if function in _problem_readers:
         hints["allow_folder"] = AllowFolder
         defaults["allow_folder"] = None
     defaults["as_json"] = defaults.pop("as_json")  # after what is the command's own
@@ -116,14 +123,14 @@ def handled(as_json: bool) -> Iterator[None]:
 
 
 def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
-    _print_error(message, hint)
+    print_error(message, hint)
     if as_json:
         fields = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
         print_encoded({**fields, **more})
     raise typer.Exit(code)
 
 
-def _print_error(message: str, hint: str | None) -> None:
+def print_error(message: str, hint: str | None) -> None:
     print_line(f"error: {message}", stderr=True)
     if hint:
         print_line(f"hint: {hint}", stderr=True)
@@ -165,49 +172,23 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
     if as_json:
         print_encoded(rows)
     for folder, trouble in troubles:
-        _print_error(f"{folder}: {trouble}", trouble.hint)
+        print_error(f"{folder}: {trouble}", trouble.hint)
     if worst := most_urgent(troubles):
         raise typer.Exit(worst)
-
-
-def show_comparison(found: Compared, as_json: bool) -> None:
-    """What all runs say together; the exit code is that of the most urgent trouble."""
-    from tunesmith.session import comparison
-
-    if as_json:
-        print_json(comparison.rendered_json(found))
-    else:
-        print_table(*comparison_table(found.comparison))
-        counted = sum(run.counts for run in found.comparison.runs)
-        print_line(f"runs that count  {counted} of {len(found.comparison.runs)}")
-        print_line(f"report           {found.folder / 'compare.md'}")
-    for folder, trouble in found.troubles:
-        # The others go on with the comparison, see below.
-        _print_error(f"{folder}: {trouble}", trouble.hint if isinstance(trouble, BadInput) else None)
-    if code := most_urgent(found.troubles):
-        print_line(f"hint: go on with: {found.go_on}", stderr=True)
-        raise typer.Exit(code)
-
-
-def comparison_table(found: ComparisonResult) -> TableContent:
-    from tunesmith.deliver.compared import interval_text, spread_text
-
-    overall = found.overall if len(found.common) > 1 else ()
-    rows = []
-    for cell in (*found.cells, *overall):
-        mean, worst = ("" if v is None else f"{v:.2f}×" for v in (cell.mean, cell.least))
-        tried = f"{cell.costs.evaluations:.0f}" if cell.costs else ""
-        name = cell.problem or f"all {len(found.common)}"
-        runs, success = f"{cell.counted} of {cell.planned}", f"{cell.successes} of {cell.counted}"
-        words = (name, cell.arm, spread_text(cell), interval_text(cell))
-        rows.append((*words, runs, mean, worst, success, tried))
-    figures = "runs: | mean: | worst: | success: | evaluations:"
-    return f"problem | arm | spread | interval of the mean | {figures}", rows
 
 
 def most_urgent(troubles: Iterable[tuple[Path, TunesmithError]]) -> int:
     """Of exit codes the smallest: a fault comes before a reply that is missing, and that before a device."""
     return min((trouble.exit_code for _, trouble in troubles), default=0)
+
+
+FORMS = ("text", "md", "html", "json")
+
+
+def checked_form(named: str) -> str:
+    if named not in FORMS:
+        raise BadInput(f"unknown format {named!r}; known are {', '.join(FORMS)}", hint="try --format text")
+    return named
 
 
 def show_report(run: Run, form: str, full: bool = False) -> None:
@@ -269,7 +250,7 @@ def write(text: str, stderr: bool = False) -> None:
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(0) from None
         hint = "finished runs are saved; show the newest again with: tunesmith report"
-        _print_error(f"cannot write the result to stdout: {error.strerror}", hint)
+        print_error(f"cannot write the result to stdout: {error.strerror}", hint)
         raise typer.Exit(2) from None
 
 
@@ -289,14 +270,6 @@ def _names(module: str, constant: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def _arms(incomplete: str) -> list[str]:
-    """Of a list with commas the last one."""
-    from tunesmith.deliver.comparing import ARMS
-
-    head, comma, last = incomplete.rpartition(",")
-    return [f"{head}{comma}{arm}" for arm in ARMS if arm.startswith(last)]
-
-
 def _switch(name: str, text: str) -> typer.models.OptionInfo:
     found: typer.models.OptionInfo = typer.Option(f"--{name}/--no-{name}", help=text)
     return found
@@ -308,16 +281,16 @@ _WHO = (
     "Who plays the roles: openai:NAME[@URL][#EFFORT], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
     "or planner=…,author=…; several authors: author=…+…."
 )
-_MOVES = "The expert's, told to models: usual (to planners of templates), all (to all), none."
-_OFFERED = _names("tunesmith.run.config", "MOVES")
+MOVES_HELP = "The expert's, told to models: usual (to planners of templates), all (to all), none."
+MOVE_SETS = _names("tunesmith.run.config", "MOVES")
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
-_ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
 
+_BACKENDS = ", ".join(plugins.our_names("backends"))
 Backend = Annotated[
     str | None,
     typer.Option(
-        help=f"{', '.join(BACKENDS)} (a recording: NAME:FILE); by default the language's own.",
-        autocompletion=lambda: list(BACKENDS),
+        help=f"{_BACKENDS} (a recording: NAME:FILE); by default the language's own.",
+        autocompletion=lambda: list(plugins.names("backends")),
     ),
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; several: 0-7.")]
@@ -410,28 +383,16 @@ class TuneOptions(SearchOptions):
     prompts: Prompts
     record: Record
     plain: Annotated[bool | None, _switch("plain", "Have a model rewrite the kernel for the expert first.")]
-    moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
+    moves: Annotated[str | None, typer.Option(help=MOVES_HELP, autocompletion=MOVE_SETS)]
     rounds: Annotated[int | None, typer.Option(help="Refactorings at most.")]
     tokens: Annotated[int | None, typer.Option(help="That models may send and receive.")]
     money: Annotated[float | None, typer.Option(help="Dollars that models may cost.")]
 
 
-class PlanOptions(TypedDict):
-    """What a comparison is planned by: none of them can be given when one goes on."""
+def with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as `api` takes them."""
+    from tunesmith.session.given import Budget
 
-    strategies: Annotated[str | None, typer.Option(help=_ARMS, autocompletion=_arms)]
-    repeats: Annotated[int | None, typer.Option(min=1, help="Of each arm; 3 by default.")]
-    out: Annotated[Path | None, typer.Option(help="The comparison's folder.")]
-    model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
-    effort: Effort
-    evals: Annotated[int | None, typer.Option(help="Of each run; 400 by default.")]
-    time: Annotated[float | None, typer.Option(help="Seconds of search, of each run.")]
-    device_seconds: Annotated[float | None, typer.Option(help="That trials have the device, of each run.")]
-    moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
-    rounds: Annotated[int | None, typer.Option(help="Of each run; 5 by default.")]
-    tokens: Annotated[int | None, typer.Option(help="Of each run.")]
-    money: Annotated[float | None, typer.Option(help="Dollars, of each run.")]
-    seed: Annotated[int | None, typer.Option(help="Of the first repeat; 0 by default.")]
-    prompts: Prompts
-    backend: Backend
-    device: DeviceName
+    limits = ("evals", "time", "rounds", "tokens", "money", "device_seconds")
+    others = {name: value for name, value in named.items() if name not in limits}
+    return {**others, "budget": Budget(*(named.get(name) for name in limits))}

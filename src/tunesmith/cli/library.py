@@ -16,13 +16,14 @@ from tunesmith.text import counted, named_values
 
 if TYPE_CHECKING:
     from tunesmith.run.config import RunConfig
+    from tunesmith.run.lessons import Library
     from tunesmith.run.library import LibraryQuery, RunRecord
-    from tunesmith.run.ports import Library
 
 SHOWN = 4  # workloads, on a line
 DIGEST = 12  # characters that are shown of one
 
 library_app = typer.Typer(
+    add_completion=False,
     help="Templates that won and what runs measured, stored for the next device and the next size.",
     rich_markup_mode=None,
     invoke_without_command=True,

@@ -1,19 +1,19 @@
-"""Commands that make runs and tell of them: tune, resume, report, watch, verify, compare, fleet, diff."""
+"""Commands that make runs and tell of them: tune, retune, resume, report, verify; `trust`, of folders."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import typer
 
 import tunesmith
+from tunesmith.base import plugins
 from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
     DeviceName,
-    PlanOptions,
     ProblemFile,
     Record,
     SandboxMode,
@@ -24,14 +24,10 @@ from tunesmith.cli.console import (
 )
 from tunesmith.errors import BadInput
 
-if TYPE_CHECKING:
-    from tunesmith.deliver.difference import RunDifference
-
-FORMS = ("text", "md", "html", "json")
-SLOWER = 6  # exit code of `diff --fail-below`
 VERDICTS = {"holds": 0, "does not hold": 7, "cannot tell": 8}  # exit codes of `verify`
 
 
+@console.reads_problems
 def tune(
     problem: ProblemFile,
     template: Annotated[
@@ -55,11 +51,12 @@ def tune(
             listener=listener,
             prior_runs=prior_run or (),
             from_library=from_library,
-            **_with_budget(named),
+            **console.with_budget(named),
         )
     console.show_result(run, as_json)
 
 
+@console.reads_problems
 def retune(
     target: Annotated[
         str,
@@ -77,16 +74,9 @@ def retune(
 ) -> None:
     """Search a stored template again, with no model: another device, another driver, other sizes."""
     with console.progress(as_json) as listener:
-        own = _with_budget(named)
+        own = console.with_budget(named)
         run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
     console.show_result(run, as_json)
-
-
-def _with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as `api` takes them."""
-    limits = ("evals", "time", "rounds", "tokens", "money", "device_seconds")
-    others = {name: value for name, value in named.items() if name not in limits}
-    return {**others, "budget": tunesmith.Budget(*(named.get(name) for name in limits))}
 
 
 def resume(
@@ -110,9 +100,7 @@ def resume(
         if given := [f"--{name}" for name, value in own.items() if value is not None]:
             fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
             raise BadInput(fault, hint="leave it out")
-        from tunesmith.cli import fleets
-
-        fleets.run(run[0], None, as_json)
+        plugins.load("commands", "fleet")(run[0], as_json=as_json)
         return
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
@@ -133,7 +121,7 @@ def report(
         typer.Option(
             "--format",
             help="text, md, html or json.",
-            autocompletion=lambda incomplete: [f for f in FORMS if f.startswith(incomplete)],
+            autocompletion=lambda incomplete: [f for f in console.FORMS if f.startswith(incomplete)],
         ),
     ] = "text",
     full: Annotated[
@@ -143,35 +131,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the report of a run, finished, at work or stopped: what was verified, on one screen."""
-    form = "json" if as_json else "html" if as_html else _form(format_)
+    form = "json" if as_json else "html" if as_html else console.checked_form(format_)
     console.show_report(tunesmith.load_run(run), form, full)
-
-
-def _form(named: str) -> str:
-    if named not in FORMS:
-        raise BadInput(f"unknown format {named!r}; known are {', '.join(FORMS)}", hint="try --format text")
-    return named
-
-
-def watch(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="A run or a comparison; by default all runs here.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine; 0: any that is free.")] = 0,
-    browser: Annotated[bool, typer.Option("--open", help="Open the address in a browser.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint."""
-    from tunesmith.run.config import resolve
-    from tunesmith.session.watching import starting
-
-    def told(address: str) -> None:
-        console.say(as_json, {"address": address}, [address])
-        console.print_note("who has this address may stop the runs: keep it to yourself. Ctrl-C ends it")
-        if browser:
-            starting.open_browser(address)
-
-    starting.watch(Path(resolve({}).runs), run, port, told)
 
 
 def verify(
@@ -200,103 +161,40 @@ def verify(
         raise typer.Exit(VERDICTS[found.verdict])
 
 
-def diff(
-    before: Annotated[Path, typer.Argument(metavar="RUN", help="The run to hold the others against.")],
-    after: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The newer run, or several; also a report.json.")
-    ],
-    fail_below: Annotated[
-        float | None,
-        typer.Option(min=0, help="Exit 6 where all of a ratio's interval is below this, e.g. 0.98."),
+def trust(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="One with a tunesmith.toml, or a run's; none: list them."),
     ] = None,
-    format_: Annotated[
-        str, typer.Option("--format", help="text, md for a summary in CI, html for a page, or json.")
-    ] = "text",
-    as_html: Annotated[bool, typer.Option("--html", help="The same as --format html: one page.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Trust it no longer.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what runs of a problem deliver, workload by workload, each with the first; for CI."""
-    from tunesmith.deliver.difference_page import slower_text, unclear_text
+    """Let a folder's tunesmith.toml, or a run of others, say what only you may, until it changes."""
+    from tunesmith.run import trust as trusting
+    from tunesmith.run.config import beyond_permission, folder_settings
 
-    form = "json" if as_json else "html" if as_html else _form(format_)
-    found = tunesmith.diff(before, *after)
-    _show_difference(found, form, fail_below)
-    if fail_below is not None and (unclear := unclear_text(found, fail_below)):
-        quiet = "run both again on a quiet machine"
-        console.print_line(f"cannot tell whether below {fail_below}×: {unclear}; {quiet}", stderr=True)
-    if fail_below is not None and (slower := slower_text(found, fail_below)):
-        console.print_line(f"error: below {fail_below}×: {slower}", stderr=True)
-        raise typer.Exit(SLOWER)
-
-
-def _show_difference(found: RunDifference, form: str, fail_below: float | None) -> None:
-    from tunesmith.deliver import difference_page as shown
-
-    if form == "json":
-        below = [w.name for pair in found.pairs for w in (pair.below(fail_below) if fail_below else ())]
-        console.print_encoded({"difference": found, "below": below, "fail_below": fail_below})
+    if folder is None:
+        if remove:
+            raise BadInput("--remove needs a folder", hint="see which are trusted: tunesmith trust")
+        known = trusting.trusted_folders(os.environ)
+        console.say(as_json, known, [one.folder for one in known] or ["no folder is trusted"])
         return
-    if form != "text":
-        made = shown.difference_markdown if form == "md" else shown.difference_page
-        console.print_line(made(found, fail_below).rstrip())
+    if remove:
+        was = trusting.forget(folder, os.environ)
+        words = "is not trusted any more" if was else "was not trusted"
+        console.say(as_json, {"folder": str(folder), "removed": was}, [f"{folder} {words}"])
         return
-    grids = [shown.workload_grid(found), *([shown.runs_grid(found)] if found.others else [])]
-    for grid in grids:
-        console.print_table(grid.head, [[str(value) for value in row] for row in grid.rows])
-    told = [*shown.mean_lines(found), *shown.config_lines(found), *shown.note_lines(found)]
-    console.show_lines([f"{name:<16} {text}" for name, text in told])
-
-
-def compare(
-    problem: Annotated[
-        list[Path] | None, typer.Argument(metavar="PROBLEM...", help="Problem files, or their folders.")
-    ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the comparison in this folder.")] = None,
-    wait: Wait = None,
-    record: Record = None,
-    as_json: AsJson = False,
-    **plan: Unpack[PlanOptions],
-) -> None:
-    """Compare strategies on the same problems with the same budget, repeatedly."""
-    from tunesmith.run.config import resolve
-    from tunesmith.run.store import resume_command
-
-    waits = resolve({"wait": wait}).wait
-    planned = {
-        "PROBLEM": problem or None,
-        **{f"--{name.replace('_', '-')}": value for name, value in plan.items()},
-    }
-    given = [name for name, value in planned.items() if value is not None and name != "--model"]
-    if resume is not None and given:
-        fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"
-        raise BadInput(fault, hint=resume_command(resume, waits, compared=True))
-    if resume is None and not problem:
-        hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
-        raise BadInput("no PROBLEM is named", hint=hint)
-    with console.progress(as_json) as listener:
-        if resume is not None:
-            found = tunesmith.resume_comparison(
-                resume, listener=listener, wait=wait, record=record, model=plan["model"]
-            )
-        else:
-            own = {**_with_budget(plan), "repeats": plan["repeats"] or 3}
-            found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **own)
-    console.show_comparison(found, as_json)
-
-
-def fleet(
-    target: Annotated[
-        Path, typer.Argument(metavar="PLAN|DIR", help="The plan, a TOML file; or the folder of a fleet.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="The fleet's folder; by default named by its plan.")
-    ] = None,
-    stop: Annotated[
-        bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Tune many problems on many devices under one budget of device hours; the same command goes on."""
-    from tunesmith.cli import fleets
-
-    (fleets.stop if stop else fleets.run)(target, out, as_json)
+    if files := trusting.beginning_of(folder):
+        beyond = ["models, hosts and programs, as it was begun"]
+    else:
+        asked, files = folder_settings(folder)
+        beyond = beyond_permission(asked, folder)
+    trusting.remember(folder, files, os.environ)
+    console.say(
+        as_json,
+        {"folder": str(folder), "files": files, "settings": beyond},
+        [
+            f"trusted, as they are now: {', '.join(files)}",
+            f"its settings that only you may give: {', '.join(beyond) or 'none'}",
+        ],
+    )

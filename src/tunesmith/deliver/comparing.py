@@ -140,17 +140,6 @@ def parse_arms(text: str) -> tuple[str, ...]:
     return names
 
 
-def folder_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Distinct, in their order: the second of a name gets a number that no other one has."""
-    found: list[str] = []
-    for name in names:
-        number, own = 2, name
-        while own in found or (own != name and own in names):
-            own, number = f"{name}-{number}", number + 1
-        found.append(own)
-    return tuple(found)
-
-
 def schedule(plan: ComparisonPlan) -> tuple[Planned, ...]:
     """Repeat by repeat, so that drift hits all arms alike, and another arm first each time."""
     count = len(plan.arms)

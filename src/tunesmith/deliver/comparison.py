@@ -22,7 +22,6 @@ from tunesmith.deliver.compared import (
 )
 from tunesmith.deliver.comparing import ARMS, ComparisonPlan, RunResult
 from tunesmith.deliver.experiment import LEAST_PROBLEMS, TOKENS, ExperimentFigures, ExperimentRun, figures
-from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
 from tunesmith.problem.codec import encode
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.text import counted, markdown, one_line, ratio_text, table
@@ -273,16 +272,16 @@ def speedups_svg(found: ComparisonResult) -> bytes:
     often = "one run each" if count == 1 else f"{count} repeats"
     bar = "" if count == 1 else "a bar is the geometric mean, "
     below = f"{often}; {bar}a hollow dot a run that failed{_on(found)}"
-    drawing = Drawing(WIDTH, bottom + 56, title, below)
+    drawing = svg.Drawing(WIDTH, bottom + 56, title, below)
     speedups = [run.speedup for run in found.runs if run.counts and run.speedup is not None]
-    x, y = _scale([1.0, *speedups], LEFT, RIGHT, 0.06), Linear(0, 1, bottom, TOP)
+    x, y = _scale([1.0, *speedups], LEFT, RIGHT, 0.06), svg.Linear(0, 1, bottom, TOP)
     svg.x_axis(drawing, x, y, "speed-up over the original", "×", 7)
-    drawing.line(x.at(1), TOP, x.at(1), bottom, MUTED, 1, "5 4")
-    drawing.text(RIGHT + 10, TOP - 8, "mean, successes", 11, MUTED)
+    drawing.line(x.at(1), TOP, x.at(1), bottom, svg.MUTED, 1, "5 4")
+    drawing.text(RIGHT + 10, TOP - 8, "mean, successes", 11, svg.MUTED)
     for place, problem in enumerate(problems):
         top = TOP + strip * place
         if place:
-            drawing.line(24, top, RIGHT, top, GRID)
+            drawing.line(24, top, RIGHT, top, svg.GRID)
         middle = top + strip / 2
         drawing.text(24, middle + 4, svg.cut(problem, 172, 12), 12, bold=True)
         for row, cell in enumerate(c for c in found.cells if c.problem == problem):
@@ -294,21 +293,23 @@ def speedups_svg(found: ComparisonResult) -> bytes:
 
 
 def _strip(
-    drawing: Drawing, cell: ComparisonCell, runs: Sequence[RunResult], x: Scale, y: float, colour: str
+    drawing: svg.Drawing, cell: ComparisonCell, runs: Sequence[RunResult], x: svg.Scale, y: float, colour: str
 ) -> None:
     drawing.text(LEFT - 10, y + 4, svg.cut(cell.arm, 108, 12), 12, colour, "end")
     if cell.least is not None and cell.most is not None and cell.least < cell.most:
-        drawing.line(x.at(cell.least), y, x.at(cell.most), y, RULE, 1.2)
+        drawing.line(x.at(cell.least), y, x.at(cell.most), y, svg.RULE, 1.2)
     known = [(run, run.speedup) for run in runs if run.speedup is not None]
     for (run, speedup), off in zip(known, _beside([x.at(s) for _, s in known]), strict=True):
         tip = f"{run.planned.place}: {svg.times(speedup)}, {run.status}"
         failed = run.status == "failed"
-        fill, stroke = (PAPER, colour) if failed else (colour, "")
+        fill, stroke = (svg.PAPER, colour) if failed else (colour, "")
         drawing.circle(x.at(speedup), y + off, 3.5, fill, stroke, tip, 1 if failed else 0.7)
     if cell.mean is not None:
         if cell.counted > 1:  # else it would hide the one dot
-            drawing.line(x.at(cell.mean), y - 8, x.at(cell.mean), y + 8, INK, 2)
-        drawing.text(RIGHT + 10, y + 4, f"{svg.times(cell.mean)}, {cell.successes}/{cell.counted}", 11, MUTED)
+            drawing.line(x.at(cell.mean), y - 8, x.at(cell.mean), y + 8, svg.INK, 2)
+        drawing.text(
+            RIGHT + 10, y + 4, f"{svg.times(cell.mean)}, {cell.successes}/{cell.counted}", 11, svg.MUTED
+        )
 
 
 def _beside(places: Sequence[float]) -> list[float]:
@@ -336,15 +337,15 @@ def rounds_svg(found: ComparisonResult) -> bytes:
     where = f" at {listed(found.common)}" if not (several and whole) else ""
     thin = ", thin lines: one problem" if several else ""
     below = f"{BY_SEARCH}; geometric mean over runs{where}{thin}{_on(found)}"
-    drawing = Drawing(WIDTH, 440, title, below)
+    drawing = svg.Drawing(WIDTH, 440, title, below)
     common = [cell for cell in found.cells if cell.problem in found.common]
     shown = [*common, *(found.overall if several else ())]
     most = max((len(cell.rounds) for cell in shown), default=0)
-    x = Linear(0, max(most, 1), 76, RIGHT - 40)
+    x = svg.Linear(0, max(most, 1), 76, RIGHT - 40)
     y = _scale([1.0, *(value for cell in shown for value in cell.rounds)], 376, 68, 0.08)
     svg.x_axis(drawing, x, y, "rounds", count=max(most, 1))
     svg.y_axis(drawing, x, y, "speed-up over the original", "×")
-    drawing.line(x.start, y.at(1), x.end, y.at(1), MUTED, 1, "5 4")
+    drawing.line(x.start, y.at(1), x.end, y.at(1), svg.MUTED, 1, "5 4")
     ends: list[tuple[float, str, str]] = []
     for cell in shown:
         colour = _colour(found, cell.arm)
@@ -371,12 +372,12 @@ def _on(found: ComparisonResult) -> str:
 
 
 def _colour(found: ComparisonResult, arm: str) -> str:
-    return PALETTE[found.plan.arms.index(arm) % len(PALETTE)]
+    return svg.PALETTE[found.plan.arms.index(arm) % len(svg.PALETTE)]
 
 
-def _scale(values: Sequence[float], start: float, end: float, edge: float) -> Scale:
+def _scale(values: Sequence[float], start: float, end: float, edge: float) -> svg.Scale:
     low, high = min(values), max(values)
     if high / low >= NARROW:
-        return Log(low * (1 - edge), high * (1 + edge), start, end)
+        return svg.Log(low * (1 - edge), high * (1 + edge), start, end)
     room = max((high - low) * edge, LEAST_ROOM)
-    return Linear(low - room, high + room, start, end)
+    return svg.Linear(low - room, high + room, start, end)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from tunesmith.deliver.page import picture_markup
+from tunesmith.deliver import page
 from tunesmith.text import Inside, Markup, element, plain
 
 MOST_ROWS = 2000  # of a table
@@ -51,7 +51,7 @@ def _blocks(lines: Sequence[str], pictures: Mapping[str, bytes], name: str = "")
             yield from (element("h3", *_inline(line.lstrip("# "))) for line in own)
         elif kind == "picture":
             found = filter(None, map(_PICTURE.fullmatch, own))
-            yield from (picture_markup(m[1], pictures[m[2]]) for m in found if m[2] in pictures)
+            yield from (page.picture_markup(m[1], pictures[m[2]]) for m in found if m[2] in pictures)
         elif kind == "text":
             yield element("p", *_inline(" ".join(own)))
 

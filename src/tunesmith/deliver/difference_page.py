@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.deliver import svg
+from tunesmith.deliver import page, svg
 from tunesmith.deliver.difference import ComparedRun, RunDifference, WorkloadDifference
-from tunesmith.deliver.page import figures_markup, picture_markup, table_markup, whole_page
 from tunesmith.deliver.plots import MOST_ROWS, ROWS_RIGHT, ratio_scale
 from tunesmith.deliver.report_parts import Grid, config_text
-from tunesmith.deliver.svg import INK, MUTED, PALETTE, Drawing, Linear
 from tunesmith.text import Markup, counted, cut, element, markdown, table
 
 LONGEST_NAME = 80
@@ -155,20 +153,22 @@ def difference_page(found: RunDifference, threshold: float | None = None) -> str
         (f"{pair.ratio:.3f}×", f"{cut(pair.after, 200)}, by {pair.judged_by}, geometric mean", pair.ratio > 1)
         for pair in found.pairs[:MOST_RUNS]
     ]
-    inside.append(figures_markup(figures))
+    inside.append(page.figures_markup(figures))
     if threshold is not None:
         inside.append(element("p", _verdict(found, threshold)))
-    inside.append(table_markup(workload_grid(found), "Ratios to the first run; below 1 it is slower"))
+    inside.append(page.table_markup(workload_grid(found), "Ratios to the first run; below 1 it is slower"))
     words = "Verified speed-ups of each run with their intervals, as in the table above"
-    inside.append(picture_markup(words, runs_svg(found)))
+    inside.append(page.picture_markup(words, runs_svg(found)))
     parts = [element("section", *inside, id="verified")]
-    parts.append(element("section", element("h2", "The runs"), table_markup(runs_grid(found), "Made with")))
+    parts.append(
+        element("section", element("h2", "The runs"), page.table_markup(runs_grid(found), "Made with"))
+    )
     told = [*config_lines(found), *note_lines(found)]
     if told:
         rows = [part for name, text in told for part in (element("dt", name), element("dd", cut(text, 1200)))]
         parts.append(element("section", element("h2", "What else differs"), element("dl", *rows)))
     about = f"Each against {cut(found.before, 200)}."
-    return whole_page(
+    return page.whole_page(
         name, about, parts, "Written by Tunesmith. All speed-ups are those of the verifications."
     )
 
@@ -186,23 +186,23 @@ def runs_svg(found: RunDifference) -> bytes:
     """A block of rows for each workload: every run's verified speed-up with its interval."""
     blocks = [(name, _marks(found, name)) for name in _workloads(found)[:MOST_ROWS]]
     bottom = TOP + sum(HIGH * len(marks) + BETWEEN for _, marks in blocks)
-    drawing = Drawing(
+    drawing = svg.Drawing(
         820, bottom + 48, f"Verified speed-ups: {found.problem}", "dot: median; line: 95 % interval"
     )
     ends = [e for _, marks in blocks for _, _, at, span in marks for e in (at, *span) if 0 < e < float("inf")]
     x = ratio_scale([1.0, *ends])
-    svg.x_axis(drawing, x, Linear(0, 1, bottom, TOP), "speed-up over the original", "×", 7)
-    drawing.line(x.at(1), TOP, x.at(1), bottom, MUTED, 1, "5 4")
+    svg.x_axis(drawing, x, svg.Linear(0, 1, bottom, TOP), "speed-up over the original", "×", 7)
+    drawing.line(x.at(1), TOP, x.at(1), bottom, svg.MUTED, 1, "5 4")
     y = TOP + BETWEEN / 2
     for name, marks in blocks:
         drawing.text(12, y + HIGH / 2 + 4, svg.cut(name, 90, 12), 12, bold=True)
         for place, (number, run, at, span) in enumerate(marks):
-            middle, colour = y + HIGH * (place + 0.5), PALETTE[number % len(PALETTE)]
+            middle, colour = y + HIGH * (place + 0.5), svg.PALETTE[number % len(svg.PALETTE)]
             drawing.text(LEFT - 34, middle + 4, svg.cut(run, 110, 11), 11, colour, "end")
             low, high = (x.at(min(max(end, x.low), x.high)) for end in span)
             drawing.line(low, middle, high, middle, colour, 2)
             drawing.circle(x.at(at), middle, 4.5, colour)
-            drawing.text(ROWS_RIGHT + 14, middle + 4, svg.times(at), 12, INK)
+            drawing.text(ROWS_RIGHT + 14, middle + 4, svg.times(at), 12, svg.INK)
         y += HIGH * len(marks) + BETWEEN
     return drawing.render()
 

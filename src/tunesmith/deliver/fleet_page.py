@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from tunesmith.deliver import page
 from tunesmith.deliver.fleet import STATUSES, FleetResult, FleetRow
-from tunesmith.deliver.page import figures_markup, table_markup, whole_page
 from tunesmith.deliver.report_parts import Grid
 from tunesmith.text import Markup, counted, cut, element, markdown, ratio_text, table
 
@@ -67,10 +67,10 @@ def fleet_html(found: FleetResult) -> str:
         figures.insert(0, (f"{found.mean:.2f}×", words, found.mean > 1))
     hours = f"of {found.hours:g} device hours used; with builds, races and verification {found.held:.3f}"
     figures.append((f"{found.used:.3f}", hours, False))
-    inside.append(figures_markup(figures))
+    inside.append(page.figures_markup(figures))
     rows = [(*cell_values(row), _link(row), cut(_why(row), LONGEST_REASON)) for row in shown]
     words = "Each problem on each device; a speed-up in brackets is by the search, not verified"
-    inside.append(table_markup(Grid(f"{_HEAD} | report | why", rows), words, MOST_ROWS))
+    inside.append(page.table_markup(Grid(f"{_HEAD} | report | why", rows), words, MOST_ROWS))
     if len(found.rows) > len(shown):
         inside.append(element("p", f"{len(found.rows) - len(shown):,} more in {DATA}."))
     told = [
@@ -81,7 +81,7 @@ def fleet_html(found: FleetResult) -> str:
         element("section", element("h2", "Altogether"), element("dl", *told)),
     ]
     about = f"A fleet of {counted(len(found.rows), 'cell')} under one budget of {found.hours:g} device hours."
-    return whole_page(cut(found.name, 80), about, parts, "Written by Tunesmith.")
+    return page.whole_page(cut(found.name, 80), about, parts, "Written by Tunesmith.")
 
 
 def _link(row: FleetRow) -> Markup | str:

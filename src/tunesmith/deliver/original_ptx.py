@@ -1,14 +1,16 @@
-"""The original as PTX, for devices that no run was made on: their driver compiles it."""
+"""The original for devices that no run was made on: as PTX, which their driver compiles, and by NVRTC."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tunesmith.backends.cuda.compile import COMPILERS, compilers
 from tunesmith.backends.cuda.entries import Refused, check_entries
 from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.cuda.toolkit import pre_included, standard_headers
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.deliver.exports.artefact import DeviceResult
@@ -74,3 +76,29 @@ def _for_older_drivers(text: bytes, capability: int, version: str) -> tuple[byte
         return text, ".".join(version.split(".")[:2])
     older = b".version %d.%d" % _OLD_LANGUAGE
     return text[: language.start()] + older + text[language.end() :], _OLD_DRIVER
+
+
+def builds_of(
+    entries: Sequence[DispatchEntry], files: Mapping[str, bytes], architecture: str
+) -> list[dict[str, Any]]:
+    """How NVRTC compiles each entry where no binary fits: the runtime knows neither nvcc's flags nor the
+    standard's headers that NVRTC lacks."""
+    capability = int(re.sub(r"\D", "", architecture) or 0)
+    builds: list[dict[str, Any]] = []
+    for entry in entries:
+        source = files[entry.file].decode(errors="surrogatepass")
+        headers = headers_of(entry, files)
+        try:
+            flags = read_flags(entry.flags, capability)
+        except BuildFailed:  # they name another device's architecture: as they are
+            builds.append({"options": list(entry.flags), "headers": {}, "suffix": ""})
+            continue
+        options = [o for o in flags.nvrtc if "gpu-architecture" not in o and o != "--ptxas-options=-v"]
+        builds.append(
+            {
+                "options": [*options, *(f"--pre-include={name}" for name in pre_included(source, headers))],
+                "headers": dict(standard_headers(source, headers)),
+                "suffix": flags.architecture.removeprefix(f"sm_{capability}"),
+            }
+        )
+    return builds

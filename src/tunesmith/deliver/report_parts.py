@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.exports import names_for
+from tunesmith.deliver import names_for
 from tunesmith.run.chain import is_broken
 from tunesmith.run.figures import Figure
 from tunesmith.run.report import Failure, Report, UnfinishedBest, WorkloadReport
@@ -198,7 +198,7 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
         targets = names_for(report.language)
         listed = ", ".join([*targets[:TARGETS], *(["…"] if len(targets) > TARGETS else [])])
         forms = f"tunesmith export {own} --to TARGET{aside}: {listed}"
-        found.append(("next", forms if report.winners else f"tunesmith verify {own}{aside}"))
+        found.append(("next", forms if report.winners and targets else f"tunesmith verify {own}{aside}"))
     elif not report.finished and not report.live:
         found.append(("resume it with", go_on or f"tunesmith resume {own}{aside}"))
     return found

@@ -12,10 +12,9 @@ from typing import Any
 from tunesmith.backends.messages import Counted, CountLaunches, Failed, Reply
 from tunesmith.backends.port import BackendKind, Counting, NoCounting
 from tunesmith.errors import TunesmithError
-from tunesmith.lab.fork_server import worker_command
+from tunesmith.lab.fork_server import PROFILED, worker_command
 from tunesmith.lab.process import WorkerTimedOut
 from tunesmith.lab.tool_runs import BESIDE_SECONDS, NO_ANSWER, Spawn, ask
-from tunesmith.lab.worker import PROFILED
 from tunesmith.profiles.counters import ALL, Counters
 from tunesmith.run.config import secrets
 from tunesmith.run.protection import REQUIRED

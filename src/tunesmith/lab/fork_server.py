@@ -23,6 +23,8 @@ from typing import NamedTuple, NoReturn, Protocol
 IDLE = 10.0  # seconds without a child after which a server ends
 START = 60.0  # seconds for a server to load what it needs, on a busy machine
 SERVE = "--fork-server"
+# Purposes of workers: what a tool starts, and who starts such a tool.
+PROFILED, SANITIZED, INTERPRETED, TOOLS = "profile", "sanitize", "interpret", "tools"
 WORKER = (sys.executable, "-P", "-m", "tunesmith.lab.worker")
 # Variables that act when a process starts, or when one of the libraries is loaded that a server has loaded.
 AT_START = ("LD_", "PYTHON", "OPENBLAS", "OMP_", "MKL_", "MALLOC_", "GLIBC_")

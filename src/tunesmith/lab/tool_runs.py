@@ -24,9 +24,8 @@ from tunesmith.backends.messages import (
     ToolsFound,
 )
 from tunesmith.backends.port import BackendKind, SanitizerKind
-from tunesmith.lab.fork_server import worker_command
+from tunesmith.lab.fork_server import TOOLS, worker_command
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
-from tunesmith.lab.worker import TOOLS
 from tunesmith.run.protection import REQUIRED
 from tunesmith.text import cut, plain
 

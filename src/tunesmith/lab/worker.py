@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from tunesmith.backends.messages import REQUEST_TYPES, Failed, Reply, Request
 from tunesmith.errors import bug_text
 from tunesmith.lab import sandbox
-from tunesmith.lab.fork_server import SERVE, serve
+from tunesmith.lab.fork_server import INTERPRETED, PROFILED, SANITIZED, SERVE, TOOLS, serve
 from tunesmith.problem.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.run.config import debugging
 from tunesmith.run.protection import Protection
@@ -22,8 +22,6 @@ Handle = Callable[[Request, tuple[bytes, ...]], tuple[Reply, Sequence[bytes]]]
 GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone
 PR_SET_PDEATHSIG = 1
 # Of what a tool starts, by the purpose: why it keeps sockets.
-PROFILED, SANITIZED, INTERPRETED = "profile", "sanitize", "interpret"
-TOOLS = "tools"  # the purpose of a worker that starts such a tool
 SPEAKS = {
     PROFILED: "a profiler speaks over it with what it counts",
     SANITIZED: "a sanitizer speaks over it with what it watches",

@@ -317,8 +317,8 @@ def _user_settings(environment: Mapping[str, str]) -> dict[str, Setting]:
     path = Path(os.path.realpath(path))  # users keep such files elsewhere, and a link here
     found = _from_file(path, _content(path))
     for name in _NAMES_FILES:
-        if found.get(name):
-            found[name] = str(path.parent / Path(str(found[name])).expanduser())
+        if (file := str(found.get(name) or "")) and "://" not in file:
+            found[name] = str(path.parent / Path(file).expanduser())
     return found
 
 

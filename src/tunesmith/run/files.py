@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tunesmith.errors import BadInput
@@ -163,3 +163,14 @@ def private_folder() -> Path:
     if found is not None and is_ours and not found.st_mode & 0o077:
         return wanted
     return Path(tempfile.mkdtemp(prefix="tunesmith-"))
+
+
+def folder_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Distinct, in their order: the second of a name gets a number that no other one has."""
+    found: list[str] = []
+    for name in names:
+        number, own = 2, name
+        while own in found or (own != name and own in names):
+            own, number = f"{name}-{number}", number + 1
+        found.append(own)
+    return tuple(found)

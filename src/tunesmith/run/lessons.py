@@ -8,11 +8,12 @@ numbers, and words that a planner once wrote, each on a line of its own and shor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tunesmith.problem.problem import Problem
-from tunesmith.run.library import LibraryEntry, kernel_digest
+from tunesmith.run.library import LibraryEntry, LibraryQuery, RunRecord, TimedConfig, kernel_digest
 from tunesmith.run.rounds import RoundReport, round_reports
 from tunesmith.run.state import State
 from tunesmith.text import digest_of
@@ -134,3 +135,49 @@ def _short(text: str) -> str:
     """On one line."""
     plain = " ".join(text.split())
     return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 2]} …"
+
+
+class Library(Protocol):
+    """What outlives runs: templates that won, what was measured, what did not pay. None of it is believed: it
+    says what to try first, and everything is checked and timed again. Writing the same twice changes nothing,
+    whoever else writes."""
+
+    where: str  # as people are told
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have written to it."""
+        ...
+
+    def entries(self, note: Callable[[str], None], query: LibraryQuery) -> list[LibraryEntry]:
+        """Templates that won, by name; of those that cannot be read it is said why."""
+        ...
+
+    def get(self, name: str) -> LibraryEntry: ...
+    def __contains__(self, name: str) -> bool: ...
+    def add(self, entry: LibraryEntry) -> None:
+        """Together with what is known already."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+    def lessons(self, note: Callable[[str], None]) -> list[KernelLessons]: ...
+    def learn(self, new: KernelLessons) -> None: ...
+    def runs(self, note: Callable[[str], None], query: LibraryQuery) -> list[RunRecord]:
+        """The newest first."""
+        ...
+
+    def timings(self, run: str) -> list[TimedConfig]: ...
+    def timing_counts(self) -> Mapping[str, int]: ...
+    def count(self) -> int:
+        """Templates that won."""
+        ...
+
+    def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
+        """How many of the timings are new there."""
+        ...
+
+    def prune(self, before: str) -> int:
+        """Take out the timings of runs that are older than this day; how many runs that were."""
+        ...
+
+    def close(self) -> None: ...

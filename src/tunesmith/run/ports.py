@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
@@ -34,10 +34,6 @@ from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus, Region, Side, Space, region
 from tunesmith.text import digest_of
-
-if TYPE_CHECKING:
-    from tunesmith.run.lessons import KernelLessons
-    from tunesmith.run.library import LibraryEntry, LibraryQuery, RunRecord, TimedConfig
 
 
 @dataclass(frozen=True)
@@ -318,52 +314,6 @@ class ResultCache(Protocol):
 
     def get(self, key: str) -> Timing | None: ...
     def put(self, key: str, timing: Timing) -> None: ...
-
-
-class Library(Protocol):
-    """What outlives runs: templates that won, what was measured, what did not pay. None of it is believed: it
-    says what to try first, and everything is checked and timed again. Writing the same twice changes nothing,
-    whoever else writes."""
-
-    where: str  # as people are told
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether others may have written to it."""
-        ...
-
-    def entries(self, note: Callable[[str], None], query: LibraryQuery) -> list[LibraryEntry]:
-        """Templates that won, by name; of those that cannot be read it is said why."""
-        ...
-
-    def get(self, name: str) -> LibraryEntry: ...
-    def __contains__(self, name: str) -> bool: ...
-    def add(self, entry: LibraryEntry) -> None:
-        """Together with what is known already."""
-        ...
-
-    def remove(self, name: str) -> None: ...
-    def lessons(self, note: Callable[[str], None]) -> list[KernelLessons]: ...
-    def learn(self, new: KernelLessons) -> None: ...
-    def runs(self, note: Callable[[str], None], query: LibraryQuery) -> list[RunRecord]:
-        """The newest first."""
-        ...
-
-    def timings(self, run: str) -> list[TimedConfig]: ...
-    def timing_counts(self) -> Mapping[str, int]: ...
-    def count(self) -> int:
-        """Templates that won."""
-        ...
-
-    def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
-        """How many of the timings are new there."""
-        ...
-
-    def prune(self, before: str) -> int:
-        """Take out the timings of runs that are older than this day; how many runs that were."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class Inbox(Protocol):

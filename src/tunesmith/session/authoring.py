@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.port import DoctorFinding, module_finding
-from tunesmith.capture.examining import examine_capture
+from tunesmith.base import plugins
 from tunesmith.errors import BadInput, DeviceMissing, KernelWrong, TunesmithError
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem import languages
@@ -24,9 +24,9 @@ from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.run.sanitized import Sanitized, together
-from tunesmith.session import machine, standing_in
-from tunesmith.session.host_watch import watch_for
+from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template, read_text
+from tunesmith.session.stand_in import stand_in
 from tunesmith.session.strategies import casting
 from tunesmith.session.workplace import WorkerSource, Workplace
 
@@ -42,7 +42,7 @@ def examine() -> list[DoctorFinding]:
     findings.append(_library())
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
-    findings.append(examine_capture())
+    findings += [plugins.load("checks", name)() for name in plugins.names("checks")]
     for one in languages.known():
         own = backends.kind_for(one.name)
         checked = ": the cpu device checks its kernels" if own is not None else ""
@@ -127,6 +127,7 @@ def check(
     problem, files = loaded
     template = load_template(template_path, problem, files) if template_path is not None else None
     language = problem.kernel.language
+    standing_in = stand_in()
     spec = standing_in.backend_of(language, config)
     with machine.workers_of(config, listener.say) as sources, machine.temporary_scratch() as scratch:
         source = sources[0]
@@ -153,15 +154,14 @@ def check(
             )
             other = None
             if config.device is None:  # nobody asks for that one: what is here will do
-                own_place = machine.look(Workplace(standing_in.CPU, scratch, config.sandbox))
-                other = standing_in.device_like(device, own_place)
+                other = standing_in.in_place_of(device, scratch, config.sandbox)
             if other is None:
                 known = (problem.name, device.name, problem.accuracy.reference is not None)
                 return CheckedProblem(*known, 0, feasible, missing, notes)
             notes += (f"{built} for {device.name}, which is not here: {here.trouble}",)
-            device, place, compiler = other, Workplace(standing_in.CPU, scratch, config.sandbox), ""
+            (device, place), compiler = other, ""
         if device.untimed:
-            notes += (standing_in.TIMES_NONE,)
+            notes += (standing_in.times_none,)
         known = (problem.name, device.name, problem.accuracy.reference is not None)
         own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
         lab = machine.make_lab(problem, device, place, settings=own, progress=listener.note)
@@ -175,12 +175,12 @@ def check(
             if not unknown:
                 raise
             if missing is None:
-                raise BadInput(unknown, hint=standing_in.BUILD_ALONE) from None
+                raise BadInput(unknown, hint=standing_in.build_alone) from None
             return CheckedProblem(*known, 0, feasible, missing, (*notes, unknown))
         finally:
             lab.close()
         if sanitize and not device.untimed:
-            host = watch_for(problem, device, scratch, config.sandbox)
+            host = standing_in.watch_for(problem, device, scratch, config.sandbox)
             if host is not None:
                 with closing(host):
                     watched = [together(watched[0], host.of_original(config.seed))]
@@ -227,7 +227,7 @@ def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     lines, notes = casting.reading_of(problem, device), casting.launch_notes(problem, device)
     if moves.beyond and casting.is_for_expert(problem):
         notes += (PLAINLY,)
-    if unknown := standing_in.unknown_of(problem):
+    if unknown := stand_in().unknown_of(problem):
         notes += (unknown,)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
     said = (moves.available, moves.refused, notes, about, moves.skipped)
@@ -330,7 +330,7 @@ def devices(wanted: str | None) -> FoundDevices:
 def device_for(language: str, config: RunConfig) -> Device:
     """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
     assumed = languages.named(language).assumed
-    wants_cpu = standing_in.is_wanted(language, config)
+    wants_cpu = stand_in().is_wanted(language, config)
     if assumed is not None and (config.backend is None or wants_cpu):
         return assumed
     own = backends.kind_for(language)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from tunesmith.backends.messages import Draw
+from tunesmith.backends import messages
 from tunesmith.lab.references import draw_inputs
 from tunesmith.lab.sandbox import NotProtected
 from tunesmith.lab.worker import enter_sandbox
@@ -136,7 +136,7 @@ def _arrays(problem: Problem, device: Device, sizes: Mapping[str, int]) -> tuple
     plan = plan_launch(problem, original(problem, sizes), sizes, device, None)
     if isinstance(plan, CannotRun):
         raise ValueError(f"the original cannot run on this device: {plan.reason}")
-    return plan, draw_inputs(plan, Draw("normal", SEED, problem.inputs))
+    return plan, draw_inputs(plan, messages.Draw("normal", SEED, problem.inputs))
 
 
 def _compared(way: str, before: Call, after: Call, finish: Call) -> BenchedWay:

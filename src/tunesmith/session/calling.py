@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tunesmith.deliver.exports.python_package import builds_of
+from tunesmith.deliver.original_ptx import builds_of
 from tunesmith.deliver.runtime.manifest import BadDispatch
 from tunesmith.deliver.runtime.manifest import read_dispatch as read_manifest
 from tunesmith.deliver.runtime.operator import Delivered, Operator

@@ -27,7 +27,7 @@ from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run import trust
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.config import RunConfig, beyond_permission, debugging
-from tunesmith.run.files import check_below, explained, read_plain, remove_partial
+from tunesmith.run.files import check_below, explained, folder_names, read_plain, remove_partial
 from tunesmith.run.ports import Listener
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, PLAN, RunFolder, begun
@@ -80,7 +80,7 @@ def start(
     texts = [all_texts(*one) for one in loaded]
     prompts = _prompts(config.prompts, listener.note)
     _check(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
-    names = comparing.folder_names([problem.name for problem, _ in loaded])
+    names = folder_names([problem.name for problem, _ in loaded])
     planned = tuple(
         comparing.PlannedProblem(name, problem.name, problem.digest, _digests(own))
         for name, (problem, _), own in zip(names, loaded, texts, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tunesmith.deliver.exports import NAMES, names_for, target_named
+from tunesmith.deliver import names_for, target_named
 from tunesmith.deliver.exports.artefact import DeviceResult, Target, one_artefact
 from tunesmith.errors import BadInput
 from tunesmith.run.files import write_whole
@@ -14,8 +14,6 @@ from tunesmith.run.store import RunFolder
 from tunesmith.session import calling, problems
 from tunesmith.session.run_result import Run
 from tunesmith.text import counted
-
-__all__ = ["NAMES", "Exported", "export"]
 
 
 @dataclass(frozen=True)

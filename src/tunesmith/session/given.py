@@ -11,7 +11,7 @@ from tunesmith.errors import BadInput
 from tunesmith.run.chain import ALONE
 from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.report import Report
-from tunesmith.run.store import JOURNAL, RunFolder
+from tunesmith.run.store import JOURNAL, RunFolder, newest_run
 from tunesmith.session import certificates
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.run_result import Run, as_it_stands
@@ -122,3 +122,11 @@ def report_of(given: RunLike | Report) -> tuple[Report, str]:
     if found is not None and not (folder / JOURNAL).is_file():
         return replace(found, unproven=found.unproven or ALONE), str(path)
     return as_it_stands(RunFolder.open(folder, resolve({}).wait)).result, str(path)
+
+
+def loaded_run(given: RunLike | None) -> Run:
+    """As it stands, finished or not, by default the newest here."""
+    if isinstance(given, Run):
+        return given
+    config = resolve({})
+    return as_it_stands(RunFolder.open(path_of(given) or newest_run(Path(config.runs)), config.wait))

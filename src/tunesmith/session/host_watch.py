@@ -17,7 +17,8 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.run.sanitized import Sanitized
-from tunesmith.session import machine
+from tunesmith.session import machine, standing_in
+from tunesmith.session.stand_in import DeviceStandIn
 from tunesmith.session.standing_in import CPU, device_like, unknown_in
 from tunesmith.text import first_line
 
@@ -88,3 +89,22 @@ class HostWatch:
             about = (self.problem, own, plans, Original(self.problem, builders, plans))
             self._parts = (builders, Sanitizing(*about, tools))
         return self._parts
+
+
+class Processor(DeviceStandIn):
+    """The host's, in the place of GPUs: the functions of this plugin as the core knows them."""
+
+    times_none = standing_in.TIMES_NONE
+    build_alone = standing_in.BUILD_ALONE
+    is_wanted = staticmethod(standing_in.is_wanted)
+    backend_of = staticmethod(standing_in.backend_of)
+    place_to_time = staticmethod(standing_in.place_to_time)
+    choose_device = staticmethod(standing_in.choose_device)
+    in_place_of = staticmethod(standing_in.in_place_of)
+    unknown_in = staticmethod(standing_in.unknown_in)
+    unknown_of = staticmethod(standing_in.unknown_of)
+    rehearsal = standing_in.HostRehearsal
+    watch_for = staticmethod(watch_for)
+
+
+PROCESSOR = Processor()

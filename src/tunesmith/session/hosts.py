@@ -23,7 +23,7 @@ from tunesmith.lab.sanitizing import SanitizerTools, sanitizer_tools_there
 from tunesmith.lab.wire import OpenWorker
 from tunesmith.run.config import RunConfig
 from tunesmith.run.protection import AUTO
-from tunesmith.session.workplace import Spawn
+from tunesmith.session.workplace import RemoteSource, Spawn
 
 EXAMPLE = '[[worker]]\nname = "gpu1"\ncommand = "ssh gpu1 tunesmith worker"'
 KEYS = ("name", "command", "device", "wait", "measures")
@@ -50,7 +50,7 @@ class HostWorkers(RemoteWorkers):
         self._sanitizers: dict[tuple[str, str], SanitizerTools | str] = {}
 
     @property
-    def arrivals(self) -> SimpleQueue[HostWorkers] | None:
+    def arrivals(self) -> SimpleQueue[RemoteSource] | None:
         return None
 
     def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from tunesmith.base import plugins
 from tunesmith.errors import BadInput, TunesmithError, bug_text
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -35,12 +36,14 @@ from tunesmith.run.library import (
     signature_of,
     timings_of,
 )
-from tunesmith.run.ports import Library
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, JOURNAL, RunFolder
 from tunesmith.session.library_store import PATIENCE, Note, SqliteLibrary
 from tunesmith.session.problems import problem_texts, texts_of
 from tunesmith.text import counted, sha256
+
+if TYPE_CHECKING:
+    from tunesmith.run.lessons import Library
 
 T = TypeVar("T")
 ASKED_AGAIN = 60.0  # seconds after which a library that could not be used is asked again
@@ -52,8 +55,18 @@ _unusable: dict[str, float] = {}  # libraries that could not be used, and until 
 
 
 @contextlib.contextmanager
-def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[SqliteLibrary]:
-    library = SqliteLibrary(Path(config.library_dir), patience)
+def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[Library]:
+    """In a folder, or what a plugin has at the URL of another scheme."""
+    place = config.library_dir
+    scheme, mark, _ = place.partition("://")
+    if mark and not plugins.is_known("libraries", scheme):
+        hint = "name a folder, or install a plugin that opens it"
+        raise BadInput(f"nothing here opens a library at {scheme}://, as library_dir says", hint=hint)
+    library: Library
+    if mark:
+        library = plugins.load("libraries", scheme)(place, patience)
+    else:
+        library = SqliteLibrary(Path(place), patience)
     try:
         yield library
     finally:

@@ -63,7 +63,7 @@ TABLES = (
 
 
 class SqliteLibrary:
-    """`run/ports.Library` in a file."""
+    """`run/lessons.Library` in a file."""
 
     def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
         self.where = str(folder)

@@ -12,6 +12,7 @@ from typing import Any
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
 from tunesmith.backends.port import NoCounting, Toolchain
+from tunesmith.base import plugins
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, Builders
 from tunesmith.lab.ceilings import CeilingsStore, why_no_profiles
@@ -114,15 +115,11 @@ def workers_of(
 ) -> AbstractContextManager[tuple[WorkerSource, ...]]:
     """Of the hosts that `--workers` names or of the cluster of `--ray`, as long as they are needed, those
     that measure first; without either, of this machine."""
-    if config.ray:
-        from tunesmith.session import ray_workers  # which few runs need
-
-        return ray_workers.connected(config, note)
-    if not config.workers:
+    if not config.ray and not config.workers:
         return nullcontext((HERE,))
-    from tunesmith.session.hosts import connected  # which few runs need
-
-    return connected(config, note)
+    connect = plugins.load("places", "ray" if config.ray else "workers")
+    found: AbstractContextManager[tuple[WorkerSource, ...]] = connect(config, note)
+    return found
 
 
 def place_to_time(
@@ -132,9 +129,9 @@ def place_to_time(
     is_here = source is HERE
     is_untimed = (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language)
     if is_here and is_untimed:
-        from tunesmith.session import standing_in
-
-        return standing_in.place_to_time(language, config, scratch)
+        found: tuple[Workplace, LocalDevices, str | None]
+        found = plugins.load("stand_in", "cpu").place_to_time(language, config, scratch)
+        return found
     place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
     return place, look(place), first_device(config.device or source.device, place.spec)
 

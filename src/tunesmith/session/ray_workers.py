@@ -21,6 +21,7 @@ from tunesmith.lab.remote import Connection
 from tunesmith.run.config import RunConfig, secrets
 from tunesmith.session.hosts import HostWorkers, WorkerEntry, reached
 from tunesmith.session.ray_driver import LOCAL, ClusterPlace
+from tunesmith.session.workplace import RemoteSource
 from tunesmith.text import cut, redacted
 
 START_SECONDS = 90.0  # for a cluster to answer, and to tell of its nodes
@@ -45,7 +46,7 @@ class RayWorkers(HostWorkers):
         return max(1, self.place.cpus)
 
     @property
-    def arrivals(self) -> queue.SimpleQueue[HostWorkers]:
+    def arrivals(self) -> queue.SimpleQueue[RemoteSource]:
         return self._cluster.arrivals
 
     def _hint(self, made: Connection) -> str | None:
@@ -61,7 +62,7 @@ class RayCluster:
 
     def __init__(self, address: str, folder: Path, note: Callable[[str], None]) -> None:
         self.socket = folder / "ray"
-        self.arrivals: queue.SimpleQueue[HostWorkers] = queue.SimpleQueue()  # not made use of yet
+        self.arrivals: queue.SimpleQueue[RemoteSource] = queue.SimpleQueue()  # not made use of yet
         self.address, self._note = address, note
         self._made: list[RayWorkers] = []
         self._fault = ""

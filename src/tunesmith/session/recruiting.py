@@ -12,8 +12,8 @@ from tunesmith.lab.pool import LabPool
 from tunesmith.lab.process import WorkerDied
 from tunesmith.run.config import RunConfig
 from tunesmith.session import several
-from tunesmith.session.hosts import HostWorkers
 from tunesmith.session.several import PoolParts, Post
+from tunesmith.session.workplace import RemoteSource
 
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
@@ -25,7 +25,7 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
     note: Callable[[str], None] = parts.options["progress"]
 
     def work() -> None:
-        taken: list[HostWorkers] = []
+        taken: list[RemoteSource] = []
         while not pool.is_closing:
             try:
                 source = arrivals.get(timeout=MOMENT)
@@ -45,7 +45,7 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
 
 
 def _take_in(
-    source: HostWorkers, pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig
+    source: RemoteSource, pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig
 ) -> None:
     if not source.measures:
         return  # how many build was settled when the run began

@@ -377,9 +377,9 @@ class ActiveRun:
                 opened.callback(cache.close)
             host = None
             if sanitizing.is_watched_twice(self.device):
-                from tunesmith.session.host_watch import watch_for  # which only GPUs need
+                from tunesmith.session.stand_in import stand_in  # which only GPUs need
 
-                host = watch_for(self.problem, self.device, self.place.scratch, self.place.sandbox)
+                host = stand_in().watch_for(self.problem, self.device, self.place.scratch, self.place.sandbox)
                 if host is not None:
                     opened.callback(host.close)
             compiler, salt = state.compiler.partition(" ")[0], state.started.salt if state.started else 0
@@ -414,7 +414,7 @@ class ActiveRun:
     def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:
         """What can be done without the device; what then is missing, in words."""
         from tunesmith.run.surveying import Survey  # which few runs need
-        from tunesmith.session.standing_in import HostRehearsal
+        from tunesmith.session.stand_in import stand_in
 
         own = (self.device, self._builder_count(), state.compiler)
         talks = (self.talk, self.journal, self.listener)
@@ -424,7 +424,7 @@ class ActiveRun:
         about = (self.problem, self.device, *place, self.listener.note)
         with (
             closing(machine.make_builders(self.place, *own)) as builders,
-            closing(HostRehearsal(*about)) as rehearsal,
+            closing(stand_in().rehearsal(*about)) as rehearsal,
         ):
             surveyor = BuildSurveyor(self.problem, self.device, builders)
             parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))

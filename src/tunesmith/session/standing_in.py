@@ -19,6 +19,7 @@ from tunesmith.run.outcome import NOT_TIMED, Rehearsed
 from tunesmith.run.rehearsing import NextRehearsal
 from tunesmith.run.state import State
 from tunesmith.session import machine
+from tunesmith.session.stand_in import RunRehearsal
 
 CPU = "cpu"
 TIMES_NONE = "the cpu device checks kernels and times none"
@@ -83,6 +84,13 @@ def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
     return replace(own, limits=replace(absent.limits, llc=0, memory=memory, max_allocation=most))
 
 
+def in_place_of(absent: Device, scratch: Path, sandbox: str) -> tuple[Device, machine.Workplace] | None:
+    """The same, looked for here, and where its workers are."""
+    place = machine.Workplace(CPU, scratch, sandbox)
+    found = device_like(absent, machine.look(place))
+    return (found, place) if found is not None else None
+
+
 def unknown_in(words: str) -> str:
     """What a build names that only this device lacks: no fault of the kernel's; empty where there is none."""
     return next((line for line in words.splitlines() if _UNKNOWN in line), "")
@@ -92,19 +100,19 @@ def unknown_of(problem: Problem) -> str:
     """What a kernel's text has that this device does not know, by reading alone; else empty."""
     if problem.kernel.language not in [own.name for own in backends.kind(CPU).languages]:
         return ""
+    from tunesmith.backends import port
     from tunesmith.backends.cpu.source import host_text
-    from tunesmith.backends.port import BuildFailed
 
     try:
         host_text(problem.kernel.text, problem.kernel.path)
-    except BuildFailed as fault:
+    except port.BuildFailed as fault:
         return unknown_in(str(fault))
     return ""
 
 
 @dataclass
-class HostRehearsal:
-    """Checks of a run whose device is absent. The laboratory is made when it is first needed."""
+class HostRehearsal(RunRehearsal):
+    """The laboratory is made when it is first needed."""
 
     problem: Problem
     absent: Device
@@ -117,7 +125,6 @@ class HostRehearsal:
     _looked: bool = False
 
     def __call__(self, template: Template | None, wanted: NextRehearsal | None) -> Rehearsed | None:
-        """KernelWrong where the original is; None where the processor cannot stand in."""
         lab = self._opened()
         if lab is None or self._device is None:
             return None
@@ -140,7 +147,6 @@ class HostRehearsal:
         return Rehearsed(config, self._device.name, *said, spent, left)
 
     def told(self, missing: DeviceMissing, state: State) -> DeviceMissing:
-        """With what was found here."""
         if not any(one.cases for one in state.rehearsed) or self._is_turned_away(state):
             return missing
         return DeviceMissing(f"{missing.message}; {NOT_TIMED}", hint=missing.hint, where=missing.where)

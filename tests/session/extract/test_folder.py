@@ -9,7 +9,7 @@ import pytest
 
 import tunesmith
 from tests.cuda_here import needs_nvrtc
-from tunesmith.cli import exports
+from tunesmith.cli import applying
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.session.extract.folder import ExtractedFolder, given_workloads, wish_of, write_folder
@@ -41,7 +41,7 @@ def test_a_folder_is_written_and_read_back(tmp_path: Path) -> None:
 )
 def test_alone_means_that_it_compiles(alone: bool, fills: int, words: str) -> None:
     found = ExtractedFolder(Path("out"), "k", "a.cu:1", (), alone, "nvrtc", 3, fills, (), (), ())
-    assert list(exports._lines(found))[-1].startswith(words)
+    assert list(applying._extract_lines(found))[-1].startswith(words)
 
 
 def test_workloads_are_sizes() -> None:

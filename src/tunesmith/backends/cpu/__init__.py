@@ -7,12 +7,11 @@ import platform
 import sys
 from pathlib import Path
 
-from tunesmith.backends import port
+from tunesmith.backends import messages, port
 from tunesmith.backends.cpu import building, sanitizer
 from tunesmith.backends.cpu.compilers import INSTALL, HostCompiler, compilers
 from tunesmith.backends.cpu.session import CpuSession
 from tunesmith.backends.cpu.watching import WatchingSession
-from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device, Limits
 from tunesmith.problem.languages import CUDA, HIP
 
@@ -37,7 +36,7 @@ class CpuBackend:
             raise port.Unsupported(f"{NO_COMPILER}: {INSTALL}")
         return tuple(_describe(one, warp) for warp in (32, WAVE64) for one in compilers())
 
-    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
+    def build(self, unit: messages.Unit, device: Device) -> port.KernelBinary:
         return building.build(unit, device, watched=bool(self._watch))
 
     def open(self, device: Device) -> port.Session:

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from tunesmith.backends import messages, port
 from tunesmith.backends.cpu import implied
 from tunesmith.backends.cpu.compilers import GNU, HostCompiler, named
 from tunesmith.backends.cpu.source import host_text, unknown, with_entries
@@ -19,8 +20,6 @@ from tunesmith.backends.cpu.statics import apart, shared_arrays
 from tunesmith.backends.cpu.symbols import PRINTS, check_object
 from tunesmith.backends.cuda import entries as cuda_entries
 from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import BuildFailed, KernelBinary
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.languages import HIP
 from tunesmith.problem.template import plain_name
@@ -62,7 +61,7 @@ _NO_HEADER = re.compile(
 )
 
 
-def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
+def build(unit: messages.Unit, device: Device, watched: bool = False) -> port.KernelBinary:
     cuda_entries.check_entries(unit)
     compiler, own = named(device.driver), plain_name(unit.path)
     kind = compiler.told(WATCHED) if watched else _PLAIN
@@ -78,8 +77,8 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
         made = ("-S", "-o", "kernel.s") if watched else ("-c", "-o", "kernel.o")
         try:
             compile_clamped(compiler, flags, [*places, own], made, folder)
-        except BuildFailed as error:
-            raise BuildFailed(_words(unit, str(error))) from None
+        except port.BuildFailed as error:
+            raise port.BuildFailed(_words(unit, str(error))) from None
         if watched:
             assembly = folder / "kernel.s"
             # Bytes of the kernel's data need be no text.
@@ -94,7 +93,7 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
         data = (folder / "kernel.so").read_bytes()
     taken = sum(one.nbytes for one in shared_arrays(data)) if watched else max(0, _thread_local(data) - 1)
     resources_used = Resources(shared=taken, max_threads=device.limits.max_threads)
-    return KernelBinary(data, digest_of(data, repr(unit.entries)), resources_used)
+    return port.KernelBinary(data, digest_of(data, repr(unit.entries)), resources_used)
 
 
 def compile_clamped(
@@ -105,7 +104,7 @@ def compile_clamped(
     plainly = [*flags, "-w", *source, *made]
     try:
         log = compiler.run([*flags, implied.WARNING, *source, *made], folder)
-    except BuildFailed:
+    except port.BuildFailed:
         compiler.run(plainly, folder)  # its words without warnings
         return
     if implied.TOLD not in log:
@@ -117,7 +116,7 @@ def compile_clamped(
         text = file.read_text("latin-1")
         file.write_text(implied.unmarked(text), "latin-1")
         log = compiler.run([*flags, implied.WARNING, *ranges, *kind, *compiler.looks], folder)
-    except BuildFailed:  # it does not tell ranges: what is compiled already stays
+    except port.BuildFailed:  # it does not tell ranges: what is compiled already stays
         return
     told = implied.conversions(text, log)
     # In a template the type that is wanted need not be the only one that fits.
@@ -126,12 +125,12 @@ def compile_clamped(
         try:
             compiler.run([*flags, "-w", *kind, *made], folder)
             return
-        except BuildFailed:
+        except port.BuildFailed:
             continue
     compiler.run(plainly, folder)
 
 
-def _language(unit: Unit, device: Device, watched: bool) -> list[str]:
+def _language(unit: messages.Unit, device: Device, watched: bool) -> list[str]:
     """The standard, and what the language's own compilers define."""
     defined = [f"-DTUNESMITH_WARP={device.limits.warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]
     if unit.language == HIP.name:
@@ -172,7 +171,7 @@ def _fuses() -> bool:
     return platform.machine() == "aarch64"
 
 
-def _lay_out(folder: Path, unit: Unit) -> None:
+def _lay_out(folder: Path, unit: messages.Unit) -> None:
     for name, text in headers().items():
         file = folder / "headers" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +180,7 @@ def _lay_out(folder: Path, unit: Unit) -> None:
     for spelling, text in unit.headers:
         place = posixpath.normpath(f"{_DEEP}/{spelling}")
         if not place.startswith("own/"):
-            raise BuildFailed(f'the header "{spelling}" lies too far from the source that includes it')
+            raise port.BuildFailed(f'the header "{spelling}" lies too far from the source that includes it')
         file = folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(host_text(text, spelling))
@@ -215,7 +214,7 @@ def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes
     return found
 
 
-def _words(unit: Unit, log: str) -> str:
+def _words(unit: messages.Unit, log: str) -> str:
     """The compiler's, or which of CUDA's headers is not here, or what is wrong with an entry's name where
     nothing else is."""
     for file, line, *names in _NO_HEADER.findall(log):
@@ -234,7 +233,7 @@ def _words(unit: Unit, log: str) -> str:
 def _thread_local(library: bytes) -> int:
     """Bytes of thread-local memory, which is where shared memory of fixed sizes lies."""
     if library[:5] != b"\x7fELF\x02":
-        raise BuildFailed("the compiler gives no library for a 64-bit system")
+        raise port.BuildFailed("the compiler gives no library for a 64-bit system")
     (start,) = struct.unpack_from("<Q", library, 32)
     size, count = struct.unpack_from("<HH", library, 54)
     for at in range(start, start + size * count, size):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tunesmith.backends.port import BuildFailed, Unsupported
+from tunesmith.backends import port
 from tunesmith.run.config import passed_on
 
 GNU, CLANG, ZIG = "g++", "clang++", "zig"
@@ -83,11 +83,13 @@ class HostCompiler:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise BuildFailed(f"{self.title} did not end within {self.seconds:.0f} s") from error
+            raise port.BuildFailed(f"{self.title} did not end within {self.seconds:.0f} s") from error
         except OSError as error:
-            raise Unsupported(f"{self.title} does not start: {error.strerror}") from error
+            raise port.Unsupported(f"{self.title} does not start: {error.strerror}") from error
         if done.returncode:
-            raise BuildFailed(done.stderr.decode(errors="replace").strip() or f"{self.title} gives no reason")
+            raise port.BuildFailed(
+                done.stderr.decode(errors="replace").strip() or f"{self.title} gives no reason"
+            )
         return done.stderr.decode(errors="replace")
 
 
@@ -108,7 +110,7 @@ def named(title: str) -> HostCompiler:
         if one.title == title:
             return one
     here = ", ".join(one.title for one in compilers()) or "none"
-    raise Unsupported(f"the device was described with {title}, here there is: {here}")
+    raise port.Unsupported(f"the device was described with {title}, here there is: {here}")
 
 
 def _path(name: str) -> str | None:

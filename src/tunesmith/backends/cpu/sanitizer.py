@@ -7,8 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tunesmith.backends import port
 from tunesmith.backends.cpu.compilers import INSTALL, compilers
-from tunesmith.backends.port import SanitizerKind
 from tunesmith.run.sanitized import SanitizerFinding, distinct, kind_of
 from tunesmith.text import cut, plain
 
@@ -41,7 +41,7 @@ def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
     return distinct(found)
 
 
-SANITIZER = SanitizerKind(
+SANITIZER = port.SanitizerKind(
     program=PROGRAM,
     tools=(TOOL,),
     at_gate=(TOOL,),

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.backends import port
+from tunesmith.backends import messages, port
 from tunesmith.backends.host_pages import HostPages, shielded
-from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
 
@@ -48,7 +47,7 @@ class HostEntry:
 class HostExecutable:
     library: Any
     entries: dict[str, HostEntry]
-    unit: Unit
+    unit: messages.Unit
     data: bytes
 
 
@@ -60,7 +59,7 @@ class CpuSession(port.PlainSession):
         self._allocated = 0
         self.seed = 0  # of the next launch; 0: one thread after the other
 
-    def load(self, unit: Unit, binary: bytes) -> port.Executable:
+    def load(self, unit: messages.Unit, binary: bytes) -> port.Executable:
         with tempfile.NamedTemporaryFile(suffix=".so", delete=False) as file:
             file.write(binary)
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from tunesmith.backends import port
 from tunesmith.backends.cpu.assembly import UnknownInstruction, as_code
 from tunesmith.backends.cpu.casts import clamping
-from tunesmith.backends.port import BuildFailed
 from tunesmith.csource.assembly import NotAssembly, sections_of
 from tunesmith.csource.lex import blank
 
@@ -35,7 +35,7 @@ def host_text(text: str, path: str) -> str:
     plain = blank(text, ("comment", "string"))
     for pattern, what in _UNKNOWN.items():
         if found := re.search(pattern, plain):
-            raise BuildFailed(f"{path}:{_line(text, found.start())}: {unknown(what)}")
+            raise port.BuildFailed(f"{path}:{_line(text, found.start())}: {unknown(what)}")
     text = _changed(text, clamping(plain))
     plain = blank(text, ("comment", "string"))
     return _changed(text, [*_dynamic(plain), *_assembly(text, plain, path), *_spelt_otherwise(plain)])
@@ -118,7 +118,7 @@ def _assembly(text: str, plain: str, path: str) -> Iterator[tuple[int, int, str]
             code = as_code(*_three(sections))
         except (NotAssembly, UnknownInstruction) as error:
             words = unknown(f"the instruction {str(error)!r}")
-            raise BuildFailed(f"{path}:{_line(text, found.start())}: {words}") from error
+            raise port.BuildFailed(f"{path}:{_line(text, found.start())}: {words}") from error
         yield found.start(), end, f"do {{ {code} }} while (0)"
 
 

@@ -9,9 +9,8 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 
-from tunesmith.backends import elf
+from tunesmith.backends import elf, port
 from tunesmith.backends.elf import ElfSection
-from tunesmith.backends.port import BuildFailed
 from tunesmith.problem.device_words import listed
 
 _ONE = listed(
@@ -49,12 +48,12 @@ def check_object(data: bytes, watched: bool, also: frozenset[str] = frozenset())
         sections = elf.read_sections(data)
         faults = list(_faults(sections, also))
     except (struct.error, IndexError, ValueError) as error:
-        raise BuildFailed("the compiler gives no object that can be read") from error
+        raise port.BuildFailed("the compiler gives no object that can be read") from error
     first = sum(one.size for one in sections if _runs_by_itself(one))
     if first > (8 if watched else 0):
         faults.append("a kernel may not have what runs before it is launched: a constructor or initialiser")
     if faults:
-        raise BuildFailed("\n".join(faults))
+        raise port.BuildFailed("\n".join(faults))
 
 
 def _runs_by_itself(section: ElfSection) -> bool:

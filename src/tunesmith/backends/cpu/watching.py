@@ -8,11 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tunesmith.backends import port
+from tunesmith.backends import messages, port
 from tunesmith.backends.cpu.lines import LineTable, SourceLine
 from tunesmith.backends.cpu.session import CpuSession, HostExecutable
 from tunesmith.backends.cpu.statics import shared_arrays
-from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device
 
 _KEPT = 6  # as the watcher's
@@ -43,7 +42,7 @@ class WatchingSession(CpuSession):
         self._told: set[str] = set()
         self._named: list[Any] = []  # libraries read them at every launch
 
-    def load(self, unit: Unit, binary: bytes) -> port.Executable:
+    def load(self, unit: messages.Unit, binary: bytes) -> port.Executable:
         """Tells it where its arrays in shared memory begin and end."""
         executable = super().load(unit, binary)
         assert isinstance(executable, HostExecutable)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 
+from tunesmith.backends import messages, port
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.entries import Refused
 from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.csource.kernel_scopes import kernel_definitions
 from tunesmith.csource.lex import blank, directives, first_word, lex
 from tunesmith.deliver.c_code import comment
@@ -205,16 +204,16 @@ def same_code_by_nvcc(one: Variant, other: Variant, capability: int) -> bool:
     digests = []
     for variant in (one, other):
         how = variant.flags, variant.entries, variant.headers, "nvcc"
-        digests.append(_code(Unit(variant.path, variant.source, variant.language, *how), capability))
+        digests.append(_code(messages.Unit(variant.path, variant.source, variant.language, *how), capability))
     return digests[0] is not None and digests[0] == digests[1]
 
 
 @lru_cache(maxsize=16)
-def _code(unit: Unit, capability: int) -> str | None:
+def _code(unit: messages.Unit, capability: int) -> str | None:
     """The digest of its machine code; None where nvcc does not take it, or is not here."""
     try:
         compiled = COMPILERS["nvcc"](unit, read_flags(unit.flags, capability))
-    except (BuildFailed, Unsupported, Refused):
+    except (port.BuildFailed, port.Unsupported, Refused):
         return None
     return Cubin(compiled.cubin).code_digest([compiled.symbols[entry] for entry in unit.entries])
 

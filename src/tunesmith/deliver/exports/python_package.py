@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from tunesmith import __version__
-from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.backends.cuda.toolkit import pre_included, standard_headers
-from tunesmith.backends.port import BuildFailed
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.deliver.original_ptx import builds_of
 from tunesmith.deliver.runtime.binding import Signature
 from tunesmith.deliver.runtime.manifest import read_dispatch
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, headers_of
+from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.text import plain
 
 _SHARED = ("__init__", "arguments", "binding", "element_types", "expressions", "manifest", "operator")
@@ -104,32 +101,6 @@ def result_files(result: DeviceResult) -> dict[str, bytes]:
         builds = builds_of(result.dispatch.entries, result.files, result.dispatch.architecture)
         files["builds.json"] = (json.dumps(builds, indent=1, sort_keys=True) + "\n").encode()
     return files
-
-
-def builds_of(
-    entries: Sequence[DispatchEntry], files: Mapping[str, bytes], architecture: str
-) -> list[dict[str, Any]]:
-    """How NVRTC compiles each entry where no binary fits: the runtime knows neither nvcc's flags nor the
-    standard's headers that NVRTC lacks."""
-    capability = int(re.sub(r"\D", "", architecture) or 0)
-    builds: list[dict[str, Any]] = []
-    for entry in entries:
-        source = files[entry.file].decode(errors="surrogatepass")
-        headers = headers_of(entry, files)
-        try:
-            flags = read_flags(entry.flags, capability)
-        except BuildFailed:  # they name another device's architecture: as they are
-            builds.append({"options": list(entry.flags), "headers": {}, "suffix": ""})
-            continue
-        options = [o for o in flags.nvrtc if "gpu-architecture" not in o and o != "--ptxas-options=-v"]
-        builds.append(
-            {
-                "options": [*options, *(f"--pre-include={name}" for name in pre_included(source, headers))],
-                "headers": dict(standard_headers(source, headers)),
-                "suffix": flags.architecture.removeprefix(f"sm_{capability}"),
-            }
-        )
-    return builds
 
 
 def _check_names(artefact: Artefact) -> None:

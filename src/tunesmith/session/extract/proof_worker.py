@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends import port
-from tunesmith.backends.messages import Unit
+from tunesmith.backends import messages, port
 from tunesmith.capture.folder import read_array, read_capture
 from tunesmith.lab.worker import enter_sandbox
 from tunesmith.problem.codec import Malformed, decode, encode
@@ -93,7 +92,7 @@ def proved_here(
         variant = original(problem, dict(problem.workloads[0].sizes))
         compiler = problem.kernel.compiler or ""
         given = (variant.path, variant.source, variant.language, variant.flags, variant.entries)
-        unit = Unit(*given, variant.headers, compiler)
+        unit = messages.Unit(*given, variant.headers, compiler)
         binary = backend.build(unit, devices[0])
         session = backend.open(devices[0])
     except (port.BuildFailed, port.Unsupported, port.DeviceLost) as error:

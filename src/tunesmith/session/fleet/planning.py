@@ -11,12 +11,11 @@ from tunesmith import backends
 from tunesmith.capture.demangle import function_name
 from tunesmith.capture.folder import read_capture
 from tunesmith.capture.ranking import ranking
-from tunesmith.deliver.comparing import folder_names
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run import trust
 from tunesmith.run.config import RunConfig, beyond_permission, check_flags
-from tunesmith.run.files import check_below, explained, read_plain
+from tunesmith.run.files import check_below, explained, folder_names, read_plain
 from tunesmith.run.store import FLEET, RunFolder
 from tunesmith.search import check_name
 from tunesmith.session import hosts

@@ -13,8 +13,8 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from tunesmith.deliver import page
 from tunesmith.deliver.comparison_page import comparison_parts
-from tunesmith.deliver.page import LivePart, page_head, page_style
 from tunesmith.run.events import Instructed
 from tunesmith.run.inbox import LONGEST_HINT
 from tunesmith.run.rounds import BY_SEARCH
@@ -134,7 +134,7 @@ def index_url(token: str, **filters: str) -> str:
 # -- the page of a run --------------------------------------------------------------------------------------
 
 
-def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> LivePart:
+def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page.LivePart:
     """`said`: what has come of what was just asked."""
     section = element(
         "section",
@@ -158,7 +158,7 @@ def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> Live
         data_seconds=str(fields.seconds),
     )  # fmt: skip
     above = element("p", element("a", "All runs", href=index_url(token)), f" / {cut(name, LONGEST)}")
-    return LivePart(above, section, watch_style(), watch_script())
+    return page.LivePart(above, section, watch_style(), watch_script())
 
 
 def _figures(fields: LiveFields) -> list[Markup]:
@@ -208,7 +208,7 @@ def _forms(name: str, token: str) -> list[Markup]:
 
 @cache
 def watch_style() -> str:
-    return page_style() + _resource("watch.css")
+    return page.page_style() + _resource("watch.css")
 
 
 @cache
@@ -254,7 +254,7 @@ def comparison_page(name: str, text: str, pictures: Mapping[str, bytes], token: 
 
 
 def whole_page(title: str, body: Sequence[Markup]) -> str:
-    head = page_head(f"{cut(title, LONGEST)}: Tunesmith", watch_style(), watch_script())
+    head = page.page_head(f"{cut(title, LONGEST)}: Tunesmith", watch_style(), watch_script())
     inside = element(
         "body", element("header", element("h1", cut(title, LONGEST))), element("main", *body, class_="index")
     )

@@ -1,0 +1,197 @@
+"""What is found by name, and never imported by the core: ours in a table, anybody else's by entry points.
+
+A package of somebody else's names it in its metadata, in the group `tunesmith.<group>`, as
+`name = "module:attribute"`. A name of ours cannot be taken. Nothing is loaded before it is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from tunesmith.errors import BadInput, bug_text
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+# The order is that in which people are shown them; of backends the first that runs a language is its own.
+TABLE: Mapping[str, Mapping[str, str]] = {
+    "commands": {  # a function with the options of a command, and its first sentence; or a Typer app
+        "init": "tunesmith.cli.app:init "
+        'Draft a problem folder from a kernel source; "FILL" stands where only you know.',
+        "check": "tunesmith.cli.app:check "
+        "Validate a problem, build its kernel and prove it right over the contract's edges.",
+        "template": "tunesmith.cli.app:template "
+        "Write a template: the expert's of a kernel, or the one that won in a run; nothing is built or run.",
+        "explain": "tunesmith.cli.app:explain "
+        "Show what the expert reads in a kernel, what stands in the way, and which moves apply to it.",
+        "tune": "tunesmith.cli.runs:tune "
+        "Make templates of the kernel, search them on the device and deliver the verified winners.",
+        "retune": "tunesmith.cli.runs:retune "
+        "Search a stored template again, with no model: another device, another driver, other sizes.",
+        "resume": "tunesmith.cli.runs:resume Go on with runs that were interrupted, exactly where they were.",
+        "report": "tunesmith.cli.runs:report "
+        "Show the report of a run, finished, at work or stopped: what was verified, on one screen.",
+        "watch": "tunesmith.cli.watching:watch "
+        "Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint.",
+        "verify": "tunesmith.cli.runs:verify "
+        "Check what a run's certificate claims: by its files anywhere, or by measuring it again.",
+        "export": "tunesmith.cli.exports:export Write what a run delivered in the form that a program takes.",
+        "bench": "tunesmith.cli.bench:bench "
+        "Time original and tuned where they are called: eager, compiled, captured; the host's cost apart.",
+        "diff": "tunesmith.cli.bench:diff "
+        "Compare what runs of a problem deliver, workload by workload, each with the first; for CI.",
+        "compare": "tunesmith.cli.bench:compare "
+        "Compare strategies on the same problems with the same budget, repeatedly.",
+        "fleet": "tunesmith.cli.fleets:fleet "
+        "Tune many problems on many devices under one budget of device hours; the same command goes on.",
+        "profile": "tunesmith.cli.app:profile "
+        "Show how far a kernel is from what its device can do, why, and what to do about it.",
+        "capture": "tunesmith.cli.capturing:capture "
+        "Run a program and see which kernels it launches, and what tuning them could give.",
+        "extract": "tunesmith.cli.applying:extract "
+        "Take a kernel out of a repository: a problem folder that stands alone.",
+        "apply": "tunesmith.cli.applying:apply "
+        "Patch the repository that a kernel was taken from; test and time it before and after.",
+        "devices": "tunesmith.cli.app:devices List the devices that kernels can run on.",
+        "doctor": "tunesmith.cli.app:doctor "
+        "Say what is usable here, and the one command that enables what is not.",
+        "mcp": "tunesmith.cli.agents:mcp "
+        "Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method.",
+        "skill": "tunesmith.cli.agents:skill "
+        "Write the skill that teaches coding agents to tune by this command line.",
+        "trust": "tunesmith.cli.runs:trust "
+        "Let a folder's tunesmith.toml, or a run of others, say what only you may, until it changes.",
+        "worker": "tunesmith.cli.hosts:worker_app",
+        "library": "tunesmith.cli.library:library_app",
+    },
+    "api": {  # functions of the package `tunesmith`
+        "apply": "tunesmith.session.repositories:apply",
+        "bench": "tunesmith.session.studies:bench",
+        "capture": "tunesmith.session.repositories:capture",
+        "capture_program": "tunesmith.session.repositories:capture_program",
+        "compare": "tunesmith.session.studies:compare",
+        "diff": "tunesmith.session.studies:diff",
+        "extract": "tunesmith.session.repositories:extract",
+        "load_capture": "tunesmith.session.repositories:load_capture",
+        "resume_comparison": "tunesmith.session.studies:resume_comparison",
+    },
+    "backends": {  # a `BackendKind` of `backends.port`
+        "cuda": "tunesmith.backends.cuda:KIND",
+        "hip": "tunesmith.backends.hip:KIND",
+        "opencl": "tunesmith.backends.opencl:KIND",
+        "cpu": "tunesmith.backends.cpu:KIND",
+        "fake": "tunesmith.backends.fake:KIND",
+        "replay": "tunesmith.backends.replay:KIND",
+    },
+    "exports": {  # a `Target` of `deliver.exports.artefact`, and its languages: reports name it and load none
+        "torch": "tunesmith.deliver.exports.for_torch:TARGET cuda",
+        "cpp": "tunesmith.deliver.exports.cuda_cpp:CPP cuda",
+        "cubin": "tunesmith.deliver.exports.cuda_cpp:CUBIN cuda",
+        "cupy": "tunesmith.deliver.exports.for_cupy:TARGET cuda",
+        "cuda.core": "tunesmith.deliver.exports.for_cuda_core:TARGET cuda",
+        "opencl": "tunesmith.deliver.exports.opencl:TARGET opencl",
+        "sglang": "tunesmith.deliver.exports.sglang:TARGET cuda",
+        "vllm": "tunesmith.deliver.exports.vllm:TARGET cuda",
+        "patch": "tunesmith.deliver.exports.patch:TARGET cuda opencl",
+        "kernel-tuner": "tunesmith.deliver.exports.kernel_tuner:TARGET cuda opencl",
+    },
+    "places": {  # where workers run: connects to them, as long as a run needs them
+        "workers": "tunesmith.session.hosts:connected",
+        "ray": "tunesmith.session.ray_workers:connected",
+    },
+    "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
+        "cpu": "tunesmith.session.host_watch:PROCESSOR",
+    },
+    "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file
+    "checks": {  # what `doctor` tries beside the core
+        "capture": "tunesmith.capture.examining:examine_capture",
+    },
+}
+
+
+def our_names(group: str) -> list[str]:
+    """Ours that are installed here."""
+    return [name for name, target in TABLE[group].items() if _is_here(target)]
+
+
+def names(group: str) -> Iterator[str]:
+    """All that are installed here, ours first: whoever finds what it wants looks no further."""
+    yield from our_names(group)
+    yield from _entry_points(group)
+
+
+def is_known(group: str, name: str) -> bool:
+    """Whether it is installed, or would be with a plugin of ours that is not."""
+    return name in TABLE[group] or name in _entry_points(group)
+
+
+def module_of(group: str, name: str) -> str:
+    """Of one that is known: the module or package that has it, with its files."""
+    target = TABLE[group].get(name)
+    return target.partition(":")[0] if target is not None else _entry_points(group)[name].module
+
+
+def words_of(group: str, name: str) -> str:
+    """What the table says of one of ours beside where it is."""
+    return TABLE[group].get(name, "").partition(" ")[2]
+
+
+def load(group: str, name: str) -> Any:
+    """BadInput where it is known and not installed, or does not load."""
+    target = TABLE[group].get(name)
+    if target is None:
+        return _load_entry_point(_entry_points(group)[name])
+    module, _, attribute = target.split()[0].partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("tunesmith."):
+            raise
+        missing = module if f"{module}.".startswith(f"{error.name}.") else error.name or ""
+        raise BadInput(
+            f"{name!r} needs the plugin {_plugin_of(missing)}, which is not installed here",
+            hint="install all of Tunesmith: pip install --force-reinstall tunesmith",
+        ) from error
+
+
+def _load_entry_point(found: EntryPoint) -> Any:
+    try:
+        return found.load()
+    except Exception as error:  # whatever the package of somebody else does as it is loaded
+        package = found.dist.name if found.dist is not None else found.module
+        fault = f"{found.name!r} of the package {package} cannot be loaded: {bug_text(error)}"
+        raise BadInput(fault, hint=f"update {package}, or uninstall it") from error
+
+
+def _plugin_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[2] if parts[1] == "plugins" and len(parts) > 2 else module
+
+
+@cache
+def _is_here(target: str) -> bool:
+    try:
+        return find_spec(target.partition(":")[0]) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _entry_points(group: str) -> Mapping[str, EntryPoint]:
+    return _found_on(tuple(sys.path)).get(group, {})
+
+
+@cache
+def _found_on(_path: tuple[str, ...]) -> dict[str, dict[str, EntryPoint]]:
+    """Of all groups: what is installed is read once."""
+    from importlib.metadata import entry_points  # which reads e-mail headers: not all that starts needs it
+
+    every = entry_points()
+    return {
+        group: {one.name: one for one in every.select(group=f"tunesmith.{group}") if one.name not in ours}
+        for group, ours in TABLE.items()
+    }

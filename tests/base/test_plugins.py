@@ -1,0 +1,134 @@
+"""Plugins are found by the table or by entry points; one that is not here is missed in words."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+import tunesmith
+from tests.running import FIXTURES, tunesmith_afresh
+from tests.toy_plugin.installed import install_toy
+from tunesmith.base import plugins
+from tunesmith.cli.app import app
+from tunesmith.deliver import names_for, target_named
+from tunesmith.errors import BadInput
+from tunesmith.run.config import RunConfig
+from tunesmith.session.library import opened
+from tunesmith.session.library_store import SqliteLibrary
+
+EVERY = [(group, name) for group, entries in plugins.TABLE.items() for name in entries]
+
+
+@pytest.fixture
+def toy_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """With the toy plugin installed, here and in processes that a test starts."""
+    folder = install_toy(tmp_path / "installed")
+    monkeypatch.syspath_prepend(folder)
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    monkeypatch.setenv("PYTHONPATH", path)
+    yield folder
+    for module in [name for name in sys.modules if name.startswith("toy_plugin")]:
+        del sys.modules[module]
+
+
+@pytest.mark.parametrize(("group", "name"), EVERY, ids="/".join)
+def test_what_the_table_names_is_there(group: str, name: str) -> None:
+    assert plugins.load(group, name) is not None
+    assert name in plugins.our_names(group)
+
+
+@pytest.mark.parametrize("name", list(plugins.TABLE["commands"]))
+def test_help_says_of_a_command_what_it_says_itself(name: str) -> None:
+    words, found = plugins.words_of("commands", name), plugins.load("commands", name)
+    if isinstance(found, typer.Typer):
+        assert not words
+    else:
+        assert words == " ".join((inspect.getdoc(found) or "").split("\n\n")[0].split())
+
+
+def test_what_is_not_installed_is_missed_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = "tunesmith.plugins.toys.shop:sell And more"
+    for group in ("commands", "api", "exports"):
+        monkeypatch.setitem(plugins.TABLE[group], "diff", gone)  # type: ignore[index]
+    monkeypatch.delitem(vars(tunesmith), "diff", raising=False)
+    assert "diff" not in plugins.names("commands")
+    assert "diff" not in list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    with pytest.raises(BadInput, match="'diff' needs the plugin toys, which is not installed here"):
+        plugins.load("commands", "diff")
+    with pytest.raises(AttributeError, match="needs the plugin toys"):
+        _ = tunesmith.diff
+    with pytest.raises(BadInput, match="needs the plugin toys"):
+        target_named("diff")
+
+
+def test_the_command_of_a_plugin_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(plugins.TABLE["commands"], "diff", "tunesmith.plugins.toys.shop:sell Sells.")  # type: ignore[index]
+    with pytest.raises(SystemExit) as ended:
+        app(["diff", "one", "two"], prog_name="tunesmith")
+    assert ended.value.code == BadInput.exit_code
+    assert "needs the plugin toys" in capsys.readouterr().err
+
+
+def test_a_strangers_plugin_is_found(toy_path: Path) -> None:
+    assert list(plugins.names("backends"))[-1] == "toy"
+    assert names_for("toy") == ["toy"]
+    assert "toy" not in names_for("cuda")
+    assert target_named("toy").about == "one text"
+    assert "greet" in list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    assert plugins.module_of("backends", "toy") == "toy_plugin.backend"
+
+
+def test_nobody_takes_a_name_of_ours(toy_path: Path) -> None:
+    points = toy_path / "toy_plugin-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[tunesmith.backends]\ncuda = toy_plugin.backend:KIND\nodd = toy_plugin.nowhere:KIND\n")
+    plugins._found_on.cache_clear()
+    try:
+        assert plugins.load("backends", "cuda").name == "cuda"
+        with pytest.raises(BadInput, match="'odd' of the package toy-plugin cannot be loaded"):
+            plugins.load("backends", "odd")
+    finally:
+        plugins._found_on.cache_clear()
+
+
+@pytest.mark.slow
+def test_a_strangers_backend_and_export_work(toy_path: Path, tmp_path: Path) -> None:
+    problem = tmp_path / "scale"
+    shutil.copytree(FIXTURES / "scale", problem)
+    for name in ("kernel", "template"):
+        (problem / f"{name}.fake").rename(problem / f"{name}.toy")
+    file = problem / "problem.toml"
+    file.write_text(file.read_text().replace("kernel.fake", "kernel.toy").replace('"fake"', '"toy"'))
+    run, out = tmp_path / "run", tmp_path / "out"
+    options = ("--template", problem / "template.toy", "--evals", 12, "--no-library", "--out", run)
+    ended = tunesmith_afresh(tmp_path, "tune", problem, "--backend", "toy", *options, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["device"] == "toy device"
+    exported = tunesmith_afresh(tmp_path, "export", run, "--to", "toy", "--out", out)
+    assert exported.code == 0, exported.err
+    assert (out / "toys.txt").read_text().strip()
+    listed = tunesmith_afresh(tmp_path, "--help")
+    assert "Greet whoever plays." in listed.out
+    greeted = tunesmith_afresh(tmp_path, "greet", "--json")
+    assert greeted.json == {"greeting": "hello"}
+
+
+def test_a_library_at_a_url_is_a_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = RunConfig(library_dir=f"toy://{tmp_path}")
+    with pytest.raises(BadInput, match="nothing here opens a library at toy://"), opened(config):
+        pass
+    monkeypatch.setitem(plugins.TABLE["libraries"], "toy", f"{open_toy.__module__}:open_toy")  # type: ignore[index]
+    with opened(config) as library:
+        assert library.where == str(tmp_path)
+
+
+def open_toy(url: str, patience: float) -> SqliteLibrary:
+    return SqliteLibrary(Path(url.partition("://")[2]), patience)

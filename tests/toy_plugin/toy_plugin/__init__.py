@@ -1,0 +1,1 @@
+"""A stranger's plugin: a backend, an export, a command and a check of `doctor`."""
