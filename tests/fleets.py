@@ -7,8 +7,14 @@ from pathlib import Path
 
 from tunesmith.deliver.fleet import VerifiedCell
 from tunesmith.run.store import RunFolder
-from tunesmith.session.fleet.planning import load_plan, store_plan
-from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan, FleetProblem
+from tunesmith.session.fleet.plan import (
+    FleetAuthor,
+    FleetDevice,
+    FleetPlan,
+    FleetProblem,
+    load_plan,
+    store_plan,
+)
 from tunesmith.session.fleet.record import CellEnded, CellStanding, How
 
 

@@ -24,7 +24,7 @@ SCALE, RMSNORM = FIXTURES / "scale", EXAMPLES / "opencl" / "rmsnorm"
 SETTINGS = 'search = "default"\nevals = 20\nseed = 1\ncache = true\nsteer = false\n'
 HOSTS = '[[worker]]\nname = "first"\ncommand = ["ssh", "first", "worker"]\ndevice = "0"\nwait = 60\n'
 PLAN = 'device_hours = 2\n[[problem]]\npath = "ops"\nweight = 2\n[[device]]\nname = "gpu"\ndevice = "0"\n'
-PLAN += '[[author]]\nname = "expert"\n[tune]\nevals = 20\n[slurm]\npartition = "gpu"\n'
+PLAN += '[[author]]\nname = "expert"\n[tune]\nevals = 20\n'
 WORKLOADS = "[workloads.tall]\nrows = 64\nd = 256\n[workloads.flat]\nrows = 4\nd = 512\nweight = 2.0\n"
 
 

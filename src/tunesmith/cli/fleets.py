@@ -15,37 +15,39 @@ if TYPE_CHECKING:
     from tunesmith.session.fleet.fleets import FleetRun
 
 
-def run(target: Path, out: Path | None, as_json: bool) -> None:
+def run_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) -> None:
     """Start or go on, and show what it has come to."""
-    from tunesmith.session.fleet.fleets import run_fleet
+    from tunesmith.session.fleet import fleets
 
     with console.progress(as_json) as listener:
-        found = run_fleet(target, out, listener)
-    show_fleet(found, as_json)
+        fleet = fleets.run_fleet(target, out, listener, ray or "")
+    show_fleet(fleet, as_json)
 
 
-def stop(target: Path, out: Path | None, as_json: bool) -> None:
-    if out is not None:
-        raise BadInput("--stop takes a fleet that is there, which has its folder", hint="leave out --out")
-    from tunesmith.session.fleet.fleets import stop_fleet
+def stop_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) -> None:
+    for name, value in (("--out", out), ("--ray", ray)):
+        if value is not None:
+            raise BadInput(
+                "--stop takes a fleet that is there, which has its folder", hint=f"leave out {name}"
+            )
+    from tunesmith.session.fleet import fleets
 
-    is_led, cells = stop_fleet(target)
+    has_head, cells = fleets.stop_fleet(target)
     words = f"asked to stop: {counted(cells, 'cell')} at work"
-    nobody = "nobody is at work in this fleet"
-    lines = [words if is_led or cells else nobody]
-    console.say(as_json, {"folder": str(target), "led": is_led, "at_work": cells}, lines)
+    lines = [words if has_head or cells else "nobody is at work in this fleet"]
+    console.say(as_json, {"folder": str(target), "led": has_head, "at_work": cells}, lines)
 
 
-def show_fleet(found: FleetRun, as_json: bool) -> None:
+def show_fleet(fleet: FleetRun, as_json: bool) -> None:
     from tunesmith.deliver import fleet_page
 
     if as_json:
-        console.print_encoded({"folder": str(found.folder), "exit": found.exit_code, "fleet": found.result})
+        console.print_encoded({"folder": str(fleet.folder), "exit": fleet.exit_code, "fleet": fleet.result})
     else:
-        grid = fleet_page.fleet_grid(found.result)
+        grid = fleet_page.fleet_grid(fleet.result)
         console.print_table(grid.head, [[str(value) for value in row] for row in grid.rows])
-        console.show_lines([f"{name:<16} {text}" for name, text in fleet_page.total_lines(found.result)])
-        console.print_line(f"{'page':<16} {found.folder / fleet_page.HTML}")
-    if found.exit_code:
-        console.print_line(f"hint: go on with: {found.go_on}", stderr=True)
-        raise typer.Exit(found.exit_code)
+        console.show_lines([f"{name:<16} {text}" for name, text in fleet_page.total_lines(fleet.result)])
+        console.print_line(f"{'page':<16} {fleet.folder / fleet_page.HTML}")
+    if fleet.exit_code:
+        console.print_line(f"hint: go on with: {fleet.go_on}", stderr=True)
+        raise typer.Exit(fleet.exit_code)

@@ -107,12 +107,12 @@ def resume(
     from tunesmith.run.store import FLEET
 
     if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
-        if given := [f"--{name}" for name, value in own.items() if value is not None]:
+        if given := [f"--{name}" for name, value in own.items() if value is not None and name != "ray"]:
             fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
             raise BadInput(fault, hint="leave it out")
         from tunesmith.cli import fleets
 
-        fleets.run(run[0], None, as_json)
+        fleets.run_fleet(run[0], None, ray, as_json)
         return
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
@@ -294,9 +294,13 @@ def fleet(
     stop: Annotated[
         bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS", help="Run on a Ray cluster: HOST:PORT, auto or local."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Tune many problems on many devices under one budget of device hours; the same command goes on."""
     from tunesmith.cli import fleets
 
-    (fleets.stop if stop else fleets.run)(target, out, as_json)
+    (fleets.stop_fleet if stop else fleets.run_fleet)(target, out, ray, as_json)
