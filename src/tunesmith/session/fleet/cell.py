@@ -68,8 +68,8 @@ def outcome_path(folder: Path, cell: str) -> Path:
     return folder / OUTCOMES / f"{cell}.json"
 
 
-def read_outcome(folder: Path, began: CellBegan, reason: str) -> CellOutcome:
-    """Of a session that has ended; `reason`: why it was lost, where its process could not say anything."""
+def read_outcome(folder: Path, began: CellBegan, reason: str, how: How = "lost") -> CellOutcome:
+    """Of a session that has ended; `reason` and `how`: where its process could not say anything."""
     outcome: CellOutcome | None
     try:
         outcome = decode(read_plain(outcome_path(folder, began.cell)), CellOutcome)
@@ -78,7 +78,8 @@ def read_outcome(folder: Path, began: CellBegan, reason: str) -> CellOutcome:
     if outcome is not None and outcome.until == began.until:  # else it is an earlier session's
         return outcome
     try:
-        return CellOutcome("lost", standing_of(run_path(folder, began.cell)), cut(reason, MAX_REASON), 1)
+        now = standing_of(run_path(folder, began.cell))
+        return CellOutcome(how, now, cut(reason, MAX_REASON), 1 if how == "lost" else 0)
     except TunesmithError as error:  # of this cell alone: others go on
         return CellOutcome("failed", _last_standing(folder, began.cell), str(error), error.exit_code)
 

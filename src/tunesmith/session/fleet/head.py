@@ -85,7 +85,9 @@ def run_on_node(order: bytes, folder: str) -> int:
     ends."""
     process = start_process(decode(order, CellOrder), folder)
     try:
-        return process.wait()
+        while (code := process.poll()) is None:
+            time.sleep(POLL_SECONDS)  # Ray interrupts no call that waits for a process
+        return code
     finally:
         end_process(process)
 
@@ -223,7 +225,9 @@ class RayRunner(CellRunner):
             began = self._at_work.pop(task)
             try:
                 outcome = self.outcome(began, self._ray.get(task))
-            except (self._ray.exceptions.RayError, KeyboardInterrupt) as error:
+            except self._ray.exceptions.TaskCancelledError:  # as we asked
+                outcome = read_outcome(self.folder, began, "", "paused")
+            except self._ray.exceptions.RayError as error:
                 outcome = read_outcome(self.folder, began, f"Ray says: {flat(str(error))}")
             over.append((began.cell, outcome))
         return over
