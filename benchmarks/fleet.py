@@ -248,7 +248,7 @@ def planned(gpus: Mapping[str, int], problems: int, hours: float, seed: int) -> 
     """`gpus`: how many nodes there are of each. Weights are as uneven as those of a library's operators."""
     draw = random.Random(seed)
     weights = [draw.lognormvariate(0.0, 1.0) for _ in range(problems)]
-    own = tuple(FleetProblem(f"op{n:03d}", f"op{n:03d}", str(n), w, ()) for n, w in enumerate(weights))
+    own = tuple(FleetProblem(f"op{n:03d}", str(n), w, ()) for n, w in enumerate(weights))
     devices = tuple(FleetDevice(name, slots=count) for name, count in gpus.items())
     return FleetPlan(hours, own, devices, (FleetAuthor("expert"),))
 

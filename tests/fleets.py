@@ -21,7 +21,7 @@ from tunesmith.session.fleet.record import CellEnded, CellStanding, How
 def plan(
     weights: Sequence[float] = (1.0, 1.0), devices: Sequence[FleetDevice] = (), hours: float = 1.0
 ) -> FleetPlan:
-    problems = tuple(FleetProblem(f"p{n}", f"p{n}", str(n), weight, ()) for n, weight in enumerate(weights))
+    problems = tuple(FleetProblem(f"p{n}", str(n), weight, ()) for n, weight in enumerate(weights))
     return FleetPlan(hours, problems, tuple(devices) or (FleetDevice("gpu"),), (FleetAuthor("expert"),))
 
 

@@ -174,7 +174,7 @@ def test_budget_weights_and_places_may_change_and_nothing_else(tmp_path: Path) -
     wider = replace(heavier, devices=tuple(replace(d, slots=3, gpus=("0",)) for d in plan.devices))
     assert differences(plan, wider) == ()
     changed = replace(plan, problems=tuple(replace(p, digest="x") for p in plan.problems))
-    assert "the same as they are now" in differences(plan, changed)[0]
+    assert "as they were then, you ask for one (x)" in differences(plan, changed)[0]
     for other in (
         replace(plan, settings=(("evals", 3),)),
         replace(plan, authors=()),
@@ -208,7 +208,7 @@ def test_budget_weights_and_places_may_change_and_nothing_else(tmp_path: Path) -
             'workers = "gone.toml"\n',
             ["plan.toml:6", "gone.toml: cannot be read"],
         ),
-        ('[[problem]]\npath = "ops/one"\n', 'backend = "cudda"\n', ["plan.toml:4", "cudda"]),
+        ('[[problem]]\npath = "ops/one"\n', 'backend = "cudda"\n', ["plan.toml:6", "cudda"]),
         (
             '[[problem]]\npath = "ops/one"\n',
             'backend = "replay:x"\n',

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -65,8 +66,7 @@ Stored = dict[str, bytes]  # by digest
 
 @dataclass(frozen=True)
 class FleetProblem:
-    folder: str  # its own name in this fleet
-    name: str
+    folder: str  # its name in this fleet
     digest: str
     weight: float
     files: tuple[tuple[str, str], ...]  # name -> digest: all that it needs to be read again
@@ -137,7 +137,6 @@ class FleetPlan:
     devices: tuple[FleetDevice, ...]
     authors: tuple[FleetAuthor, ...]
     settings: Settings = ()  # of every run
-    versions: dict[str, str] = field(default_factory=dict)
     format: int = FLEET_FORMAT
 
 
@@ -160,28 +159,21 @@ def slots_of(plan: FleetPlan) -> Iterator[FleetSlot]:
 def differences(plan: FleetPlan, wanted: FleetPlan) -> tuple[str, ...]:
     """In which respects a plan is not the one that is wanted, in words. The budget, weights and places may
     change while a fleet is under way."""
-
-    def compared(one: FleetPlan) -> tuple[object, ...]:
-        problems = [(p.folder, p.digest, p.template) for p in one.problems]
-        return problems, [(d.name, d.backend) for d in one.devices], one.authors, one.settings
-
-    def described(one: FleetPlan) -> tuple[str, ...]:
-        names = ([p.folder for p in one.problems[:8]], [d.name for d in one.devices])
-        listed = (*names, [a.name for a in one.authors], [f"{k}={v}" for k, v in one.settings])
-        return tuple(", ".join(words) for words in listed)
-
-    sentences = (
-        "it has the problems {} as they were then, you ask for {}",
-        "it has the devices {}, you ask for {}, or for other backends",
-        "it has the authors {}, you ask for {}, or for other settings of them",
-        "its [tune] is {}, you ask for {}",
+    pairs = zip(_fixed_parts(plan), _fixed_parts(wanted), strict=True)
+    return tuple(
+        f"it has the {what} {', '.join(parts) or 'nothing'} as they were then, you ask for "
+        f"{', '.join(wanted_parts) or 'nothing'}"
+        for (what, parts), (_, wanted_parts) in pairs
+        if parts != wanted_parts
     )
-    pairs = list(zip(described(plan), described(wanted), strict=True))
-    if pairs[0][0] == pairs[0][1]:
-        pairs[0] = (pairs[0][0], "the same as they are now")
-    equal = [a == b for a, b in zip(compared(plan), compared(wanted), strict=True)]
-    found = zip(sentences, pairs, equal, strict=True)
-    return tuple(words.format(a or "nothing", b or "nothing") for words, (a, b), same in found if not same)
+
+
+def _fixed_parts(plan: FleetPlan) -> list[tuple[str, list[str]]]:
+    problems = [" ".join(filter(None, (p.folder, p.template, f"({p.digest[:8]})"))) for p in plan.problems]
+    authors = [" ".join((a.name, *(f"{k}={v}" for k, v in a.settings))) for a in plan.authors]
+    settings = [f"{name}={value}" for name, value in plan.settings]
+    devices = [f"{device.name} {device.backend}".strip() for device in plan.devices]
+    return [("problems", problems), ("devices", devices), ("authors", authors), ("settings", settings)]
 
 
 # -- the file -------------------------------------------------------------------------------------------
@@ -207,7 +199,20 @@ class PlanEntries:
     authors: tuple[FleetAuthor, ...]
     settings: Settings
     capture: str
-    root: Table = field(compare=False)  # for faults that are found out later
+    root: Table = field(compare=False)
+
+    @property
+    def folder(self) -> Path:
+        """What paths in it count from."""
+        return Path(self.root.faults.path).parent
+
+    @contextmanager
+    def note_fault(self, *keys: str | int) -> Iterator[None]:
+        """What is refused inside is a fault of the plan at these keys."""
+        try:
+            yield
+        except TunesmithError as error:
+            self.root.faults.add(keys, str(error), error.hint)
 
 
 def read_plan(text: str, path: str) -> PlanEntries:
@@ -340,15 +345,15 @@ def load_plan(path: Path) -> tuple[FleetPlan, Stored]:
     """The plan, and the texts that it names by their digests. All faults are told at once."""
     text = read_text(path, "name the plan of a fleet; docs/fleet.md says what is in it")
     entries, stored = read_plan(text, str(path)), Stored()
-    problems = _load_problems(entries, path.parent)
+    problems = _load_problems(entries)
     languages = sorted({problem.loaded.definition.kernel.language for problem in problems})
     devices = []
     for place, device in enumerate(entries.devices):
-        devices.append(replace(device, hosts=_store_hosts(entries, place, device, path.parent, stored)))
+        devices.append(replace(device, hosts=_store_hosts(entries, place, device, stored)))
         _check_device(entries, place, device, languages)
     for place, author in enumerate(entries.authors):
         _check_author(entries, place, author, any(problem.template is not None for problem in problems))
-    weights = _weigh_problems(entries, path.parent, problems)
+    weights = _weigh_problems(entries, problems)
     entries.root.faults.raise_any()
     folders = folder_names([problem.loaded.name for problem in problems])
     planned = []
@@ -357,74 +362,62 @@ def load_plan(path: Path) -> tuple[FleetPlan, Stored]:
         stored |= {digest_of(text.encode()): text.encode() for text in texts.values()}
         files = tuple((name, digest_of(text.encode())) for name, text in texts.items())
         template = TEMPLATE + problem.template.path if problem.template is not None else ""
-        digest = problem.loaded.definition.digest
-        planned.append(FleetProblem(folder, problem.loaded.name, digest, weight, files, template))
-    versions = dict(backends.versions(*backends.kinds()))
-    parts = (tuple(planned), tuple(devices), entries.authors, entries.settings)
-    plan = FleetPlan(entries.hours, *parts, versions)
+        planned.append(FleetProblem(folder, problem.loaded.definition.digest, weight, files, template))
     count = len(planned) * len(devices) * len(entries.authors)
     if count > MAX_CELLS:
         fault = f"a fleet has {MAX_CELLS:,} cells at most, this one would have {count:,}"
         raise BadInput(fault, where=str(path), hint="make several plans of it")
-    return plan, stored
+    parts = (tuple(planned), tuple(devices), entries.authors, entries.settings)
+    return FleetPlan(entries.hours, *parts), stored
 
 
-def _load_problems(entries: PlanEntries, folder: Path) -> list[PlannedProblem]:
+def _load_problems(entries: PlanEntries) -> list[PlannedProblem]:
     problems: list[PlannedProblem] = []
-    seen: dict[str, str] = {}
+    seen: dict[str, Path] = {}
     for entry in entries.problems:
-        keys = ("problem", entry.place, "path")
-        for path in _find_problems(entries, entry, folder):
-            try:
+        for path in _find_problems(entries, entry):
+            template = None
+            with entries.note_fault("problem", entry.place, "path"):
                 loaded = load_problem(path)
-            except BadInput as error:
-                entries.root.faults.add(keys, str(error), error.hint)
-                continue
-            try:
-                place = loaded.files.root / entry.template
-                template = load_template(place, *loaded) if entry.template else None
-            except BadInput as error:
-                hint = error.hint if place.exists() else "a template lies beside each problem of its entry"
-                entries.root.faults.add(("problem", entry.place, "template"), str(error), hint)
-                continue
-            if (before := seen.get(loaded.definition.digest)) is not None:
-                entries.root.faults.add(keys, f"{path} is the same problem as {before}", "name it once")
-            seen[loaded.definition.digest] = str(path)
-            problems.append(PlannedProblem(entry, loaded, template))
+                digest = loaded.definition.digest
+                if digest in seen:
+                    raise BadInput(f"{path} is the same problem as {seen[digest]}", hint="name it once")
+                seen[digest] = path
+                with entries.note_fault("problem", entry.place, "template"):
+                    if entry.template:
+                        template = load_template(loaded.files.root / entry.template, *loaded)
+                problems.append(PlannedProblem(entry, loaded, template))
     return problems
 
 
-def _find_problems(entries: PlanEntries, entry: ProblemEntry, folder: Path) -> list[Path]:
+def _find_problems(entries: PlanEntries, entry: ProblemEntry) -> list[Path]:
     """The problems of a pattern; what it matches beside them is no problem."""
     if not glob.has_magic(entry.path):
-        return [folder / entry.path]
-    pattern = entry.path if Path(entry.path).is_absolute() else f"{glob.escape(str(folder))}/{entry.path}"
+        return [entries.folder / entry.path]
+    is_absolute = Path(entry.path).is_absolute()
+    pattern = entry.path if is_absolute else f"{glob.escape(str(entries.folder))}/{entry.path}"
     matches = sorted(map(Path, glob.glob(pattern, recursive=True)))
     problems = [p for p in matches if (p / PROBLEM_FILE).is_file() or (p.suffix == ".toml" and p.is_file())]
     if not problems:
         there = f"{len(matches)} files and folders, none of them a problem" if matches else "nothing"
-        hint = f"it counts from {folder}; a problem is a folder with {PROBLEM_FILE}, or that file"
+        hint = f"it counts from {entries.folder}; a problem is a folder with {PROBLEM_FILE}, or that file"
         fault = f"the pattern {entry.path!r} matches {there}"
         entries.root.faults.add(("problem", entry.place, "path"), fault, hint)
     return problems
 
 
-def _weigh_problems(entries: PlanEntries, folder: Path, problems: Sequence[PlannedProblem]) -> list[float]:
+def _weigh_problems(entries: PlanEntries, problems: Sequence[PlannedProblem]) -> list[float]:
     """As the plan says, else each kernel's share of the captured program's device time, else 1."""
-    shares: Mapping[str, float] | None = None
-    if entries.capture:
-        try:
-            shares = _captured_shares(folder / entries.capture)
-        except BadInput as error:
-            entries.root.faults.add(("capture",), str(error), error.hint)
+    shares: dict[str, float] | None = None
+    with entries.note_fault("capture"):
+        shares = _captured_shares(entries.folder / entries.capture) if entries.capture else None
     weights = []
     for problem in problems:
-        weight, kernel = problem.entry.weight, problem.loaded.definition.kernel.entry
-        if weight is None and shares is not None:
-            weight = shares.get(_bare_name(kernel))
-            if not weight:
-                fault, hint = f"the capture has no time of a kernel {kernel!r}", "give this problem a weight"
-                entries.root.faults.add(("problem", problem.entry.place), fault, f"{hint}, or leave it out")
+        weight, entry = problem.entry.weight, problem.loaded.definition.kernel.entry
+        if weight is None and shares is not None and not (weight := shares.get(_bare_name(entry))):
+            fault = f"the capture has no time of a kernel {entry!r}"
+            hint = "give this problem a weight, or leave it out"
+            entries.root.faults.add(("problem", problem.entry.place), fault, hint)
         weights.append(1.0 if weight is None else weight)
     return weights
 
@@ -444,54 +437,43 @@ def _bare_name(name: str) -> str:
 
 
 def _store_hosts(
-    entries: PlanEntries, place: int, device: FleetDevice, folder: Path, stored: Stored
+    entries: PlanEntries, place: int, device: FleetDevice, stored: Stored
 ) -> tuple[tuple[str, str], ...]:
     named: list[tuple[str, str]] = []
     for number, (name, _) in enumerate(device.hosts):
-        try:
-            hosts.read_hosts(folder / name)
-            data = read_text(folder / name).encode()
-        except BadInput as error:
-            entries.root.faults.add(("device", place, "workers"), str(error), error.hint)
-            continue
-        stored[digest_of(data)] = data
-        named.append((f"{device.name}-{number + 1}.toml", digest_of(data)))
+        with entries.note_fault("device", place, "workers"):
+            hosts.read_hosts(entries.folder / name)
+            data = read_text(entries.folder / name).encode()
+            stored[digest_of(data)] = data
+            named.append((f"{device.name}-{number + 1}.toml", digest_of(data)))
     return tuple(named)
 
 
 def _check_device(entries: PlanEntries, place: int, device: FleetDevice, languages: Sequence[str]) -> None:
     """What every cell of it would be refused for."""
     for language in languages:
-        try:
+        with entries.note_fault("device", place, "backend"):
             kind = backends.kind(backends.backend_for(language, device.backend or None))
-        except TunesmithError as error:
-            entries.root.faults.add(("device", place), str(error), error.hint)
-            continue
-        if kind.from_file:
-            fault = f"{kind.name} has the times of one template, and a fleet has many problems"
-            entries.root.faults.add(("device", place, "backend"), fault, "name a device, or another backend")
-    try:
+            if kind.from_file:
+                fault = f"{kind.name} has the times of one template, and a fleet has many problems"
+                raise BadInput(fault, hint="name a device, or another backend")
+    with entries.note_fault("device", place, "device"):
         is_first = all(number == "0" for number in device_ids(device.device))
         if device.gpus and not is_first:
             fault = f"each run sees one of gpus, as device 0, and device asks for {device.device}"
             raise BadInput(fault, hint="leave out device")
-    except BadInput as error:
-        entries.root.faults.add(("device", place, "device"), str(error), error.hint)
 
 
 def _check_author(entries: PlanEntries, place: int, author: FleetAuthor, has_template: bool) -> None:
     """Everything about models that can be refused before anything begins."""
     settings = {**dict(entries.settings), **dict(author.settings)}
     config = RunConfig(**settings)  # type: ignore[arg-type]
-    try:
+    with entries.note_fault(*(("author", place) if author.settings else ("tune",))):
         check_name(config.search)
         casting.checked_prompts(config, None, lambda _text: None)
         if has_template and config.model:
             fault = "a problem's template is given, and nothing is left for a model to write"
             raise BadInput(fault, hint="leave out the template or the model")
-    except TunesmithError as error:
-        keys = ("author", place) if author.settings else ("tune",)
-        entries.root.faults.add(keys, str(error), error.hint)
 
 
 # -- the folder -----------------------------------------------------------------------------------------
