@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from tunesmith.deliver import fleet_page
 from tunesmith.deliver.fleet import FleetResult, FleetRow
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.problem.codec import decode, encode
-from tunesmith.run.files import is_locked, open_plain, read_plain, write_whole
+from tunesmith.run.files import is_locked, open_plain, read_plain
 from tunesmith.run.ports import Listener
 from tunesmith.run.store import LOCK, RunFolder
 from tunesmith.session.fleet.cell import STOP, CellOrder, CellOutcome, outcome_path, read_outcome
@@ -41,6 +42,7 @@ from tunesmith.text import counted, cut, flat, ratio_text
 
 POLL_SECONDS = 0.5  # between two looks for whoever wants it to stop
 WRITE_SECONDS = 30.0  # between two versions of the page
+CONNECT_SECONDS = 10.0  # for a Ray cluster to answer
 END_SECONDS = 20.0  # that a process may take to end at once
 LOCAL = "local"  # a Ray cluster of this machine alone, as long as the fleet needs it
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -48,8 +50,8 @@ VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 PROGRAM = (sys.executable, "-P", "-m", "tunesmith.session.fleet.cell")
 
 
-def start_process(order: CellOrder, folder: str, gpu: str = "") -> subprocess.Popen[bytes]:
-    """`folder`: where it works, if that is here; `gpu`: the only one that it sees."""
+def start_process(order: CellOrder, folder: str = "", gpu: str = "") -> subprocess.Popen[bytes]:
+    """`folder`: the current one of whoever wants it, if that is here; `gpu`: the only one that it sees."""
     path = Path(order.fleet) / LOGS / f"{order.cell}.log"
     log = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
@@ -148,7 +150,7 @@ class LocalRunner(CellRunner):
         self._at_work: dict[str, tuple[CellBegan, subprocess.Popen[bytes]]] = {}
 
     def start(self, slot: FleetSlot, began: CellBegan) -> str:
-        self._at_work[began.cell] = began, start_process(self.order(slot, began), os.getcwd(), slot.gpu)
+        self._at_work[began.cell] = began, start_process(self.order(slot, began), gpu=slot.gpu)
         return ""
 
     def ended(self, seconds: float) -> list[tuple[str, CellOutcome]]:
@@ -190,7 +192,10 @@ class RayRunner(CellRunner):
         import ray
 
         options = {"include_dashboard": False} if address == LOCAL else {}
+        host, _, port = address.rpartition(":")
         try:
+            if port.isdecimal():  # Ray itself would ask for minutes, whatever it is sent
+                socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
         except Exception as error:  # of many kinds, by what is wrong
             fault = f"the Ray cluster at {address!r} cannot be used: {cut(flat(str(error)), 600)}"
@@ -335,7 +340,7 @@ class FleetHead:
             if self.state.at_work:
                 words = f"{reason}: waiting for the batches under way; Ctrl-C {again}ends at once"
                 self.listener.say(words)
-            write_whole(self.folder.path / STOP, b"")
+            self.folder.write(STOP, b"")
             self.runner.stop()
 
     def _note(self, text: str) -> None:
