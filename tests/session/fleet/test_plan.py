@@ -132,9 +132,9 @@ HOST = '[[worker]]\nname = "n"\ncommand = "ssh n tunesmith worker"\n'
 
 def write(folder: Path, text: str = "", problems: str = '[[problem]]\npath = "ops/*"\n') -> Path:
     for number, name in enumerate(("one", "two")):
-        own = tiny.fake(folder / "ops" / name)
-        tiny.spoil(own / "problem.toml", '"tiny"', f'"{name}"')
-        tiny.spoil(own / "kernel.fake", "20000", f"2000{number}")
+        problem = tiny.fake(folder / "ops" / name)
+        tiny.spoil(problem / "problem.toml", '"tiny"', f'"{name}"')
+        tiny.spoil(problem / "kernel.fake", "20000", f"2000{number}")
     (folder / "ops" / "notes").mkdir()
     (folder / "host.toml").write_text(HOST)
     plan = folder / "plan.toml"
@@ -148,9 +148,9 @@ def more(plan: Path, text: str) -> Path:
 
 
 def test_a_plan_is_stored_whole_and_read_again(tmp_path: Path) -> None:
-    own = '[[problem]]\npath = "ops/*"\nweight = 2\ntemplate = "template.fake"\n'
+    listed = '[[problem]]\npath = "ops/*"\nweight = 2\ntemplate = "template.fake"\n'
     path = more(
-        write(tmp_path, problems=own),
+        write(tmp_path, problems=listed),
         'workers = ["host.toml"]\nslots = 2\n[[author]]\nname = "e"\nrounds = 2\n',
     )
     plan, stored = load_plan(path)
@@ -250,8 +250,8 @@ def test_a_capture_weighs_kernels_by_their_share(tmp_path: Path, monkeypatch: py
     ]
     monkeypatch.setattr(planning, "read_capture", lambda _folder: None)
     monkeypatch.setattr(planning, "ranking", lambda _capture: found)
-    own = '[[problem]]\npath = "ops/one"\n[[problem]]\npath = "ops/two"\nweight = 3\n'
-    plan, _ = load_plan(write(tmp_path, 'capture = "seen"\n', own))
+    listed = '[[problem]]\npath = "ops/one"\n[[problem]]\npath = "ops/two"\nweight = 3\n'
+    plan, _ = load_plan(write(tmp_path, 'capture = "seen"\n', listed))
     assert [problem.weight for problem in plan.problems] == [0.75, 3.0]
     monkeypatch.setattr(planning, "ranking", lambda _capture: found[2:])
     with pytest.raises(BadInput, match="no time of a kernel 'scale'") as caught:
