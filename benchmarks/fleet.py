@@ -4,8 +4,8 @@
 
 SPACES has recordings of one kernel on several GPUs (`kernel-GPU.json.gz`, see `search.recorded`). A problem
 is a random third of the configurations; a cell searches them on one GPU's recording with the default
-searcher, four at a time. Of a node that dies the batch under way is lost; it answers nobody until it is back.
-The head is killed once, in the middle of a line of its journal.
+searcher, four at a time. Of a node that dies the batch under way is lost; as with Ray, the cell goes on when
+there is a node again. The head is killed once, in the middle of a line of its journal.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ from tunesmith.problem.codec import encode
 from tunesmith.run.ports import SearchView, Tried
 from tunesmith.run.store import FLEET, RunFolder
 from tunesmith.search import searcher
-from tunesmith.session.fleet.cell import CellNews, CellOutcome
-from tunesmith.session.fleet.head import FleetHead
-from tunesmith.session.fleet.planning import stored_plan
-from tunesmith.session.fleet.plans import (
+from tunesmith.session.fleet.cell import CellOutcome
+from tunesmith.session.fleet.head import CellRunner, FleetHead
+from tunesmith.session.fleet.plan import (
     HOUR,
     FleetAuthor,
     FleetCell,
@@ -43,6 +42,8 @@ from tunesmith.session.fleet.plans import (
     FleetProblem,
     FleetSlot,
     cells_of,
+    slots_of,
+    stored_plan,
 )
 from tunesmith.session.fleet.record import FLEET_JOURNAL, CellBegan, CellStanding, FleetJournal, How, fold
 from tunesmith.space.params import Config
@@ -53,7 +54,6 @@ EACH = 0.4  # device-seconds of an evaluation beside its launches
 LAUNCHES = 100  # of an evaluation
 START, VERIFY = 5.0, 20.0  # seconds that a session needs before its first batch, and a cell at its end
 IDLE = 120.0  # seconds between two looks where nothing is at work
-GONE = 60.0  # seconds after which nobody waits for a node any longer
 AWAY = (60.0, 600.0)  # seconds until a dead node is back: least and most
 
 
@@ -136,9 +136,10 @@ class _Session:
 
 
 @dataclass
-class VirtualCells:
-    """All nodes, and the disk that they share: it outlives heads. A `CellRunner`."""
+class VirtualCells(CellRunner):
+    """All nodes, and the disk that they share: it outlives heads."""
 
+    plan: FleetPlan
     batches: Mapping[str, Sequence[CellBatch]]
     nodes: VirtualNodes
     now: float = 0.0
@@ -146,38 +147,40 @@ class VirtualCells:
     done: dict[str, int] = field(default_factory=dict)  # batches on disk
     verified: set[str] = field(default_factory=set)
     sessions: dict[str, _Session] = field(default_factory=dict)
+    orphans: set[str] = field(default_factory=set)  # of these, begun by a head that is gone
     begun: int = 0
-    lost: int = 0
-    absent: int = 0
+    lost: int = 0  # batches and verifications under way
 
-    def clock(self) -> float:
-        return self.now
+    def slots(self) -> list[FleetSlot]:
+        return list(slots_of(self.plan))
 
-    def start(self, slot: FleetSlot, began: CellBegan) -> None:
+    def start(self, slot: FleetSlot, began: CellBegan) -> str:
         assert began.cell not in self.sessions, "no cell runs twice at once"
         assert began.cell not in self.verified, "no finished cell runs again"
         assert slot.name not in {own.slot.name for own in self.sessions.values()}, "a slot has one cell"
         self.begun += 1
-        gone = self.nodes.gone(slot.name, self.now)
-        if any(dies <= self.now < back for dies, back in gone):
-            self.sessions[began.cell] = _Session(slot, began, [], self.now + GONE, "no device")
-            return
-        dies = next((d for d, _ in self.nodes.gone(slot.name, self.now + 1e6) if d > self.now), math.inf)
-        self.sessions[began.cell] = self._session(slot, began, dies)
-
-    def _session(self, slot: FleetSlot, began: CellBegan, dies: float) -> _Session:
-        at, commits = self.now + START, list[float]()
+        at, commits = self._after(slot, self.now, START), list[float]()
         how: How = "paused"
         every, done = self.batches[began.cell], self.done.get(began.cell, 0)
         used = sum(batch.seconds for batch in every[:done])
         while done < len(every) and used < began.until:
-            at, used, done = at + every[done].seconds, used + every[done].seconds, done + 1
+            at, used = self._after(slot, at, every[done].seconds), used + every[done].seconds
+            done += 1
             commits.append(at)
         if done == len(every) or began.then == "finish":
-            at, how = at + VERIFY, "finished"
-        if at > dies:
-            return _Session(slot, began, [commit for commit in commits if commit <= dies], dies, "lost")
-        return _Session(slot, began, commits, at, how)
+            at, how = self._after(slot, at, VERIFY), "finished"
+        self.sessions[began.cell] = _Session(slot, began, commits, at, how)
+        return ""
+
+    def _after(self, slot: FleetSlot, at: float, seconds: float) -> float:
+        """When so many seconds of work have been done without the node's death."""
+        for dies, back in self.nodes.gone(slot.name, at + 1e6):
+            if at + seconds <= dies:
+                break
+            if back > at:
+                self.lost += dies > at
+                at = back + START
+        return at + seconds
 
     def ended(self, seconds: float) -> list[tuple[str, CellOutcome]]:
         if not self.sessions:
@@ -186,13 +189,15 @@ class VirtualCells:
         until = min(own.end for own in self.sessions.values())
         if self.kill_at <= until:
             self.now, self.kill_at = self.kill_at, math.inf
-            self._orphan()
+            self.orphans = set(self.sessions)
+            self.stop()
             raise HeadKilled
         self.now = max(self.now, until)
-        over = sorted(cell for cell, own in self.sessions.items() if own.end <= self.now)
+        over = sorted(self.sessions.keys() - self.orphans)
+        over = [cell for cell in over if self.sessions[cell].end <= self.now]
         return [(cell, self._end(cell)) for cell in over]
 
-    def _orphan(self) -> None:
+    def stop(self) -> None:
         """Cells whose head is gone end after the batch under way; who verifies, does so to the end."""
         for own in self.sessions.values():
             under_way = [commit for commit in own.commits if commit > self.now]
@@ -203,12 +208,9 @@ class VirtualCells:
     def _end(self, cell: str) -> CellOutcome:
         own = self.sessions.pop(cell)
         self.done[cell] = self.done.get(cell, 0) + len(own.commits)
-        self.lost += own.how == "lost"
-        self.absent += own.how == "no device"
         if own.how == "finished":
             self.verified.add(cell)
-        known, words = self.standing(cell), {"lost": "the node is gone", "no device": "nobody answers"}
-        return CellOutcome(own.how, known, words.get(own.how, ""), 5 if own.how == "no device" else 0)
+        return CellOutcome(own.how, self.standing(cell))
 
     def standing(self, cell: str) -> CellStanding:
         every = self.batches[cell][: self.done.get(cell, 0)]
@@ -220,12 +222,6 @@ class VirtualCells:
             verified = VerifiedCell(best, (best, best), None, winner)
         return CellStanding(seconds, seconds, BATCH * len(every), best, gain, None, verified)
 
-    def news(self) -> Mapping[str, CellNews]:
-        return {cell: CellNews() for cell in self.sessions}
-
-    def stop(self) -> None:
-        self._orphan()
-
     def left(self, began: CellBegan) -> CellOutcome | None:
         own = self.sessions.get(began.cell)
         if own is None:
@@ -233,10 +229,8 @@ class VirtualCells:
         if own.end > self.now:
             self.now += 1.0
             return None
+        self.orphans.discard(began.cell)
         return self._end(began.cell)
-
-    def close(self) -> None:
-        return
 
 
 class Silent:
@@ -254,7 +248,7 @@ def planned(gpus: Mapping[str, int], problems: int, hours: float, seed: int) -> 
     """`gpus`: how many nodes there are of each. Weights are as uneven as those of a library's operators."""
     draw = random.Random(seed)
     weights = [draw.lognormvariate(0.0, 1.0) for _ in range(problems)]
-    own = tuple(FleetProblem(f"op{n:03d}", f"op{n:03d}", str(n), w, ()) for n, w in enumerate(weights))
+    own = tuple(FleetProblem(f"op{n:03d}", str(n), w, ()) for n, w in enumerate(weights))
     devices = tuple(FleetDevice(name, slots=count) for name, count in gpus.items())
     return FleetPlan(hours, own, devices, (FleetAuthor("expert"),))
 
@@ -282,7 +276,7 @@ def run(folder: Path, plan: FleetPlan, runner: VirtualCells) -> Finished:
         journal = FleetJournal(folder)
         stored, cells = stored_plan(folder)
         state = fold(journal.read())
-        head = FleetHead(own, stored, cells, runner, journal, state, Silent(), runner.clock, math.inf)
+        head = FleetHead(own, stored, cells, runner, journal, state, Silent())
         try:
             return Finished(head.run(), runner, heads, perf_counter() - begun)
         except HeadKilled:
@@ -353,7 +347,6 @@ def row_of(
         "of": len(found.result.rows),
         "sessions": runner.begun,
         "lost": runner.lost,
-        "absent": runner.absent,
         "heads": found.heads,
         "simulated hours": round(runner.now / HOUR, 2),
         "weighted mean": round(mean_with_unfinished(found, cells_of(plan)), 4),
@@ -388,7 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             own = replace(plan, hours=whole * share)
             for life in (None, given.life):
                 kill = math.inf if life is None else 0.4 * whole * share * HOUR / sum(nodes.values())
-                runner = VirtualCells(batches, VirtualNodes(life, given.seed), kill_at=kill)
+                runner = VirtualCells(own, batches, VirtualNodes(life, given.seed), kill_at=kill)
                 name = f"{share:g} of what all searches need, " + ("nodes die" if life else "nobody dies")
                 found = ended[share, life] = run(Path(scratch) / str(len(rows)), own, runner)
                 rows.append(row_of(name, found, own, batches))

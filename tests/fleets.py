@@ -7,15 +7,21 @@ from pathlib import Path
 
 from tunesmith.deliver.fleet import VerifiedCell
 from tunesmith.run.store import RunFolder
-from tunesmith.session.fleet.planning import load_plan, store_plan
-from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan, FleetProblem
+from tunesmith.session.fleet.plan import (
+    FleetAuthor,
+    FleetDevice,
+    FleetPlan,
+    FleetProblem,
+    load_plan,
+    store_plan,
+)
 from tunesmith.session.fleet.record import CellEnded, CellStanding, How
 
 
 def plan(
     weights: Sequence[float] = (1.0, 1.0), devices: Sequence[FleetDevice] = (), hours: float = 1.0
 ) -> FleetPlan:
-    problems = tuple(FleetProblem(f"p{n}", f"p{n}", str(n), weight, ()) for n, weight in enumerate(weights))
+    problems = tuple(FleetProblem(f"p{n}", str(n), weight, ()) for n, weight in enumerate(weights))
     return FleetPlan(hours, problems, tuple(devices) or (FleetDevice("gpu"),), (FleetAuthor("expert"),))
 
 

@@ -15,7 +15,7 @@ INHERITING = {
     "cli/mcp/jobs.py": "this command line again, as its server was started",
     "lab/remote.py": "the user's own command, which leads to a host",
     "session/apply/commands.py": "the user's own tests, build and benchmark",
-    "session/fleet/processes.py": "this command line again, for one run of a fleet",
+    "session/fleet/head.py": "this command line again, for one run of a fleet",
     "session/ray_workers.py": "Ray, which has variables of its own",
     "session/ray_driver.py": "the host of workers, on a node",
     "backends/tool_process.py": "a shell that waits for our end to kill a group",

@@ -21,7 +21,7 @@ from benchmarks.fleet import (
     run,
     whole_hours,
 )
-from tunesmith.session.fleet.plans import FleetPlan, cells_of
+from tunesmith.session.fleet.plan import FleetPlan, cells_of
 from tunesmith.session.fleet.record import FleetJournal, fold
 
 GPUS = {"A": 2, "B": 1}
@@ -42,7 +42,7 @@ def finished(folder: Path, share: float, life: float | None, kill: float = math.
     plan = planned(GPUS, 8, 1.0, seed=3)
     batches = searches(plan)
     plan = replace(plan, hours=share * whole_hours(batches))
-    runner = VirtualCells(batches, VirtualNodes(life, 5), kill_at=kill)
+    runner = VirtualCells(plan, batches, VirtualNodes(life, 5), kill_at=kill)
     found = run(folder, plan, runner)
     assert over_budget(found, batches) <= sum(GPUS.values()), "one batch of each slot at most"
     return found

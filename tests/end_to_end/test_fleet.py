@@ -6,6 +6,9 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end import tiny
-from tests.running import start, tunesmith
+from tests.running import environment, start, tunesmith
 
 BESTS = {"op0": 32, "op1": 64, "op2": 128}  # BLOCK
 
@@ -130,6 +133,62 @@ def test_stopped_as_one_and_resumed_with_a_bad_kernel_among_them(tmp_path: Path)
     other = tunesmith(tmp_path, "fleet", "plan.toml", "--out", "fleet")
     assert other.code == 2
     assert "as they were then" in other.err
+
+
+# Ray believes what a node says of its GPUs, and the simulated device needs none. The node that came second is
+# lost, with its raylet and workers, while a cell is at work there.
+CLUSTER = """
+import os, subprocess, sys, time
+from pathlib import Path
+from ray.cluster_utils import Cluster
+
+def held_by(raylet):
+    for lock in Path("fleet/runs").glob("*/lock"):
+        try:
+            environ = Path(f"/proc/{int(lock.read_text() or 0)}/environ").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if f"RAY_RAYLET_PID={raylet}\\0".encode() in environ and (lock.parent / "journal.jsonl").is_file():
+            return lock.parent.name
+
+size = {"num_cpus": 1, "num_gpus": 1, "object_store_memory": 80 << 20}
+cluster = Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
+second = cluster.add_node(**size)
+raylet = second.all_processes["raylet"][0].process.pid
+head = subprocess.Popen([sys.executable, "-m", "tunesmith", *sys.argv[1:], "--ray", cluster.address])
+while (cell := held_by(raylet)) is None:
+    assert head.poll() is None, "no cell has come to the second node"
+    time.sleep(0.02)
+cluster.remove_node(second, allow_graceful=False)
+print("lost under:", cell, flush=True)
+code = head.wait()
+cluster.shutdown()
+sys.exit(code)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_node_of_a_ray_cluster_is_lost_and_the_fleet_finishes(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install -e '.[ray]'")
+    write(tmp_path, '[[device]]\nname = "a"\nslots = 2\n')
+    (tmp_path / "script.py").write_text(CLUSTER)
+    printed = tmp_path / "printed"
+    with tempfile.TemporaryDirectory(dir="/tmp") as short, printed.open("w") as file:
+        # Sockets need short names, and without bytecode every process starts seconds later.
+        variables = {**environment(tmp_path), "RAY_TMPDIR": short, "TMPDIR": short}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        command = [sys.executable, "script.py", "fleet", "plan.toml", "--out", "fleet"]
+        streams = {"stdout": file, "stderr": file}  # no pipe: Ray's own processes would keep it open
+        done = subprocess.run(command, check=False, timeout=380, cwd=tmp_path, env=variables, **streams)
+    assert done.returncode == 0, printed.read_text()
+    assert winners(tmp_path / "fleet") == expected("a")
+    cell = printed.read_text().partition("lost under: ")[2].split()[0]
+    sessions = [
+        line["began"] for line in lines(tmp_path / "fleet") if (line["began"] or {}).get("cell") == cell
+    ]
+    ends = [line["ended"]["how"] for line in lines(tmp_path / "fleet") if line["ended"]]
+    assert (len(sessions), ends) == (1, ["finished"] * 3), "Ray repeats the cell, the head only waits"
 
 
 def test_bad_plans_and_folders_are_told(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import RunFolder
 from tunesmith.run.surveying import Survey
 from tunesmith.search import searcher
-from tunesmith.session.fleet.plan_file import read_plan
+from tunesmith.session.fleet.plan import read_plan
 from tunesmith.session.hosts import read_hosts
 from tunesmith.session.problems import change_workloads, load_problem, load_template, templates_of
 from tunesmith.session.problems import keep as keep_texts

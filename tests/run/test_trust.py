@@ -18,8 +18,7 @@ from tunesmith.models import reaching
 from tunesmith.run import trust
 from tunesmith.run.config import FILE, FolderNotTrusted, RunConfig, own_file, resolve
 from tunesmith.run.store import FLEET, JOURNAL, PLAN
-from tunesmith.session.fleet.planning import refuse_strangers
-from tunesmith.session.fleet.plans import FleetAuthor, FleetDevice, FleetPlan
+from tunesmith.session.fleet.plan import FleetAuthor, FleetDevice, FleetPlan, refuse_strangers
 from tunesmith.session.given import settings
 
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "go.sh", "/bin/sh"]\n'

@@ -1,4 +1,4 @@
-"""The command `fleet`, and what it shows; a run loads none of it."""
+"""What the command `fleet` does and shows; a run loads none of it."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ if TYPE_CHECKING:
     from tunesmith.session.fleet.fleets import FleetRun
 
 
-def _run(target: Path, out: Path | None, as_json: bool) -> None:
+def run_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) -> None:
     """Start or go on, and show what it has come to."""
-    from tunesmith.session.fleet.fleets import run_fleet
+    from tunesmith.session.fleet import fleets
 
     with console.progress(as_json) as listener:
-        found = run_fleet(target, out, listener)
-    _show(found, as_json)
+        fleet = fleets.run_fleet(target, out, listener, ray or "")
+    show_fleet(fleet, as_json)
 
 
-def _stop(target: Path, out: Path | None, as_json: bool) -> None:
-    if out is not None:
-        raise BadInput("--stop takes a fleet that is there, which has its folder", hint="leave out --out")
-    from tunesmith.session.fleet.fleets import stop_fleet
+def stop_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) -> None:
+    for name, value in (("--out", out), ("--ray", ray)):
+        if value is not None:
+            raise BadInput(
+                "--stop takes a fleet that is there, which has its folder", hint=f"leave out {name}"
+            )
+    from tunesmith.session.fleet import fleets
 
-    is_led, cells = stop_fleet(target)
+    has_head, cells = fleets.stop_fleet(target)
     words = f"asked to stop: {counted(cells, 'cell')} at work"
-    nobody = "nobody is at work in this fleet"
-    lines = [words if is_led or cells else nobody]
-    console.say(as_json, {"folder": str(target), "led": is_led, "at_work": cells}, lines)
+    lines = [words if has_head or cells else "nobody is at work in this fleet"]
+    console.say(as_json, {"folder": str(target), "led": has_head, "at_work": cells}, lines)
 
 
-def _show(found: FleetRun, as_json: bool) -> None:
+def show_fleet(fleet: FleetRun, as_json: bool) -> None:
     from tunesmith.deliver import fleet_page
 
     if as_json:
-        console.print_encoded({"folder": str(found.folder), "exit": found.exit_code, "fleet": found.result})
+        console.print_encoded({"folder": str(fleet.folder), "exit": fleet.exit_code, "fleet": fleet.result})
     else:
-        grid = fleet_page.fleet_grid(found.result)
+        grid = fleet_page.fleet_grid(fleet.result)
         console.print_table(grid.head, [[str(value) for value in row] for row in grid.rows])
-        console.show_lines([f"{name:<16} {text}" for name, text in fleet_page.total_lines(found.result)])
-        console.print_line(f"{'page':<16} {found.folder / fleet_page.HTML}")
-    if found.exit_code:
-        console.print_line(f"hint: go on with: {found.go_on}", stderr=True)
-        raise typer.Exit(found.exit_code)
+        console.show_lines([f"{name:<16} {text}" for name, text in fleet_page.total_lines(fleet.result)])
+        console.print_line(f"{'page':<16} {fleet.folder / fleet_page.HTML}")
+    if fleet.exit_code:
+        console.print_line(f"hint: go on with: {fleet.go_on}", stderr=True)
+        raise typer.Exit(fleet.exit_code)
 
 
 @console.reads_problems
@@ -62,7 +64,11 @@ def fleet(
     stop: Annotated[
         bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS", help="Run on a Ray cluster: HOST:PORT, auto or local."),
+    ] = None,
     as_json: console.AsJson = False,
 ) -> None:
     """Tune many problems on many devices under one budget of device hours; the same command goes on."""
-    (_stop if stop else _run)(target, out, as_json)
+    (stop_fleet if stop else run_fleet)(target, out, ray, as_json)

@@ -97,10 +97,10 @@ def resume(
     from tunesmith.run.store import FLEET
 
     if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
-        if given := [f"--{name}" for name, value in own.items() if value is not None]:
+        if given := [f"--{name}" for name, value in own.items() if value is not None and name != "ray"]:
             fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
             raise BadInput(fault, hint="leave it out")
-        plugins.load("commands", "fleet")(run[0], as_json=as_json)
+        plugins.load("commands", "fleet")(run[0], ray=ray, as_json=as_json)
         return
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:

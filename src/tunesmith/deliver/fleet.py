@@ -98,8 +98,10 @@ class FleetResult:
     def by_device(self) -> list[tuple[str, float | None, int, int]]:
         """Name, weighted mean, how many are finished, and of how many."""
         names = dict.fromkeys(row.device for row in self.rows)
-        own = {name: [row for row in self.rows if row.device == name] for name in names}
-        return [(n, weighted_mean(r), sum(x.status == "finished" for x in r), len(r)) for n, r in own.items()]
+        rows = {name: [row for row in self.rows if row.device == name] for name in names}
+        return [
+            (n, weighted_mean(r), sum(x.status == "finished" for x in r), len(r)) for n, r in rows.items()
+        ]
 
 
 def weighted_mean(rows: Sequence[FleetRow]) -> float | None:

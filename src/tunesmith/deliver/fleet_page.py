@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from tunesmith.deliver import page
@@ -11,8 +10,8 @@ from tunesmith.deliver.report_parts import Grid
 from tunesmith.text import Markup, counted, cut, element, markdown, ratio_text, table
 
 HTML, MARKDOWN, DATA = "fleet.html", "fleet.md", "fleet-data.json"
-MOST_ROWS = 1500  # on a page; all are in the data
-LONGEST_REASON = 200
+MAX_ROWS = 1500  # on a page; all are in the data
+MAX_REASON = 200
 _HEAD = "problem | device | author | status | speed-up: | 95 % interval | × floor: | device hours: | tried:"
 
 
@@ -27,9 +26,9 @@ def cell_values(row: FleetRow) -> tuple[str, ...]:
     return (*about, speedup, span, floor, f"{row.device_seconds / 3600:.4f}", str(row.evaluations))
 
 
-def fleet_grid(found: FleetResult, rows: Sequence[FleetRow] | None = None) -> Grid:
-    own = found.rows if rows is None else rows
-    return Grid(f"{_HEAD} | why", [(*cell_values(row), cut(_why(row), LONGEST_REASON)) for row in own])
+def fleet_grid(found: FleetResult) -> Grid:
+    rows = [(*cell_values(row), cut(_why(row), MAX_REASON)) for row in found.rows]
+    return Grid(f"{_HEAD} | why", rows)
 
 
 def _why(row: FleetRow) -> str:
@@ -58,7 +57,7 @@ def fleet_markdown(found: FleetResult) -> str:
 
 def fleet_html(found: FleetResult) -> str:
     """In the form of a run's own page, with a link to each."""
-    shown = found.rows[:MOST_ROWS]
+    shown = found.rows[:MAX_ROWS]
     finished = found.counts["finished"]
     inside: list[Markup] = [element("h2", "What was verified")]
     figures = [(f"{finished} of {len(found.rows)}", "cells are finished", finished == len(found.rows))]
@@ -68,9 +67,9 @@ def fleet_html(found: FleetResult) -> str:
     hours = f"of {found.hours:g} device hours used; with builds, races and verification {found.held:.3f}"
     figures.append((f"{found.used:.3f}", hours, False))
     inside.append(page.figures_markup(figures))
-    rows = [(*cell_values(row), _link(row), cut(_why(row), LONGEST_REASON)) for row in shown]
+    rows = [(*cell_values(row), _link(row), cut(_why(row), MAX_REASON)) for row in shown]
     words = "Each problem on each device; a speed-up in brackets is by the search, not verified"
-    inside.append(page.table_markup(Grid(f"{_HEAD} | report | why", rows), words, MOST_ROWS))
+    inside.append(page.table_markup(Grid(f"{_HEAD} | report | why", rows), words, MAX_ROWS))
     if len(found.rows) > len(shown):
         inside.append(element("p", f"{len(found.rows) - len(shown):,} more in {DATA}."))
     told = [

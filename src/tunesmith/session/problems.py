@@ -289,16 +289,16 @@ def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, wh
 
 def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
     """Store every text that was read; name -> digest."""
-    texts = all_texts(problem, files)
+    return {name: folder.put(text.encode()) for name, text in all_texts(problem, files, template).items()}
+
+
+def all_texts(problem: Problem, files: Files, template: Template | None = None) -> dict[str, str]:
+    """All that a problem, and a template of it, need to be read again."""
+    texts = files.texts | {HEADER + spelling: text for spelling, text in problem.kernel.headers}
     if template is not None:
         texts[TEMPLATE + template.path] = template.source
         texts |= {TEMPLATE_HEADER + spelling: text for spelling, text in template.headers}
-    return {name: folder.put(text.encode()) for name, text in texts.items()}
-
-
-def all_texts(problem: Problem, files: Files) -> dict[str, str]:
-    """All that a problem needs to be read again."""
-    return files.texts | {HEADER + spelling: text for spelling, text in problem.kernel.headers}
+    return texts
 
 
 def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:

@@ -1,7 +1,7 @@
 """One cell of a fleet, in a process of its own: its run, begun or taken up, as far as its share goes.
 
-The process is told what to do on its first line, says how it gets on in lines of JSON, and ends after the
-batch under way when its input ends: whoever started it asks so, or is gone.
+The process is told what to do on its first line and ends after the batch under way when it is asked to by a
+file in the fleet's folder, or when its input ends: whoever started it is gone.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tunesmith.run.standing import standing
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, LOCK, RunFolder, begun
 from tunesmith.session import runs
-from tunesmith.session.fleet.plans import FleetCell, FleetPlan
-from tunesmith.session.fleet.record import CellStanding, FleetJournal, How, Then, fold
+from tunesmith.session.fleet.plan import HOSTS, OUTCOMES, FleetCell, FleetPlan, run_path, stored_plan
+from tunesmith.session.fleet.record import CellBegan, CellStanding, FleetJournal, How, Then, fold
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.session.problems import TEMPLATE, refuse_broken, restore, state_and_templates, template_of
 from tunesmith.session.run_result import Run, as_it_stands
 from tunesmith.text import cut, flat
 
-OUTCOMES, HOSTS, RUNS = "outcomes", "hosts", "runs"  # folders of a fleet
-NEWS_EVERY = 0.5  # seconds between two lines
-LONGEST_REASON = 2000
+STOP = "stop"  # a file in the fleet's folder: whoever wants it to end after the batches under way
+MAX_REASON = 2000
+LOCK_SECONDS = 120.0  # that a process of the same cell may still need: its head or its node was lost
 _HOWS: tuple[tuple[type[TunesmithError], How], ...] = (
     *((WaitingForModel, "waiting"), (DeviceMissing, "no device"), (BadInput, "failed")),
 )
@@ -50,15 +50,7 @@ class CellOrder:
     place: str
     until: float  # device-seconds of its run, all together
     then: Then
-
-
-@dataclass(frozen=True)
-class CellNews:
-    """One line of what the process of a cell says."""
-
-    device_seconds: float = 0.0
-    evaluations: int = 0
-    best: float | None = None
+    on_ray: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,23 +64,27 @@ class CellOutcome:
     until: float = 0.0  # by its order
 
 
-def run_path(folder: Path, cell: str) -> Path:
-    return folder / RUNS / cell
-
-
 def outcome_path(folder: Path, cell: str) -> Path:
     return folder / OUTCOMES / f"{cell}.json"
 
 
-def read_outcome(folder: Path, cell: str) -> CellOutcome | None:
-    """None: its process was killed before it could say anything."""
+def read_outcome(folder: Path, began: CellBegan, reason: str, how: How = "lost") -> CellOutcome:
+    """Of a session that has ended; `reason` and `how`: where its process could not say anything."""
+    outcome: CellOutcome | None
     try:
-        return decode(read_plain(outcome_path(folder, cell)), CellOutcome)
+        outcome = decode(read_plain(outcome_path(folder, began.cell)), CellOutcome)
     except (OSError, Malformed):
-        return None
+        outcome = None  # it was killed
+    if outcome is not None and outcome.until == began.until:  # else it is an earlier session's
+        return outcome
+    try:
+        now = standing_of(run_path(folder, began.cell))
+        return CellOutcome(how, now, cut(reason, MAX_REASON), 1 if how == "lost" else 0)
+    except TunesmithError as error:  # of this cell alone: others go on
+        return CellOutcome("failed", _last_standing(folder, began.cell), str(error), error.exit_code)
 
 
-def last_standing(folder: Path, cell: str) -> CellStanding:
+def _last_standing(folder: Path, cell: str) -> CellStanding:
     """As the fleet's journal has it, where the run's own cannot be read."""
     return fold(FleetJournal(folder).read()).of(cell).standing
 
@@ -101,35 +97,18 @@ def standing_of(path: Path) -> CellStanding:
     state, _ = state_and_templates(folder)
     refuse_broken(state, path)
     now = standing(state)
-    floors = [floor.times for floor in now.floors]
-    known = [math.log(times) for times in floors if times is not None and times > 0]
-    told = state.stopped is not None and (path / CERTIFICATE).exists()
+    times = [floor.times for floor in now.floors]
+    known = [math.log(one) for one in times if one is not None and one > 0]
+    has_ended = state.stopped is not None and (path / CERTIFICATE).exists()
     return CellStanding(
         device_seconds=round(state.device_seconds, 6),
         seconds=state.elapsed,
         evaluations=evaluations(state),
         best=max(1.0, now.best or 1.0),
         expected=next((gain for gain in reversed(state.gains) if gain is not None), None),
-        headroom=sum(known) / len(known) if known and len(known) == len(floors) else None,
-        verified=VerifiedCell.of(as_it_stands(folder).result) if told else None,
+        headroom=sum(known) / len(known) if known and len(known) == len(times) else None,
+        verified=VerifiedCell.of(as_it_stands(folder).result) if has_ended else None,
     )
-
-
-def config_of(plan: FleetPlan, cell: FleetCell, folder: Path, place: str) -> RunConfig:
-    """As `tune` would have it, for one place of the cell's device."""
-    flags: dict[str, object] = {**dict(plan.settings), **dict(cell.author.settings), "wait": False}
-    if model := flags.get("model"):
-        from tunesmith.models import placed
-
-        flags["model"] = placed(str(model), cell.name)
-    own = {"backend": cell.device.backend, "device": cell.device.device}
-    flags |= {name: value for name, value in own.items() if value}
-    if cell.device.hosts:
-        if not RunFolder(folder).holds(f"{HOSTS}/{place}", dict(cell.device.hosts).get(place, "")):
-            fault = "a fleet's copy of a hosts file is not what was planned"
-            raise BadInput(fault, where=str(folder / HOSTS / place), hint="name the fleet's plan again")
-        flags["workers"] = str(folder / HOSTS / place)
-    return resolve(flags)
 
 
 @dataclass
@@ -138,21 +117,16 @@ class CellListener:
 
     path: Path
     order: CellOrder
-    tell: Callable[[CellNews], None]
     is_asked: Callable[[], bool]
-    _given: set[str] = field(default_factory=set)
-    _told: float = -math.inf
+    _instructed: set[str] = field(default_factory=set)
 
     def event(self, record: Recorded, state: State) -> None:
         del record
-        finishing = bool(state.decided) and state.decided[-1].decision == "finish"
-        if state.device_seconds >= self.order.until and not finishing:
+        is_finishing = bool(state.decided) and state.decided[-1].decision == "finish"
+        if state.device_seconds >= self.order.until and not is_finishing:
             self.instruct(self.order.then)
         if self.is_asked():
             self.instruct("stop")
-        if time.monotonic() - self._told >= NEWS_EVERY:
-            self._told = time.monotonic()
-            self.tell(CellNews(state.device_seconds, evaluations(state), standing(state).best))
 
     def note(self, text: str) -> None:
         """Nobody looks at what is true only for now."""
@@ -162,50 +136,45 @@ class CellListener:
         sys.stderr.flush()
 
     def instruct(self, what: Then) -> None:
-        if what not in self._given:
-            self._given.add(what)
+        if what not in self._instructed:
+            self._instructed.add(what)
             FolderInbox(self.path).put(what)
 
 
 def run_cell(
-    plan: FleetPlan,
-    cell: FleetCell,
-    order: CellOrder,
-    tell: Callable[[CellNews], None] = lambda _news: None,
-    is_asked: Callable[[], bool] = lambda: False,
+    plan: FleetPlan, cell: FleetCell, order: CellOrder, is_asked: Callable[[], bool] = lambda: False
 ) -> CellOutcome:
     """As far as its share goes; how that ended is on disk when it returns."""
     folder = Path(order.fleet)
     path = run_path(folder, cell.name)
-    how: How
-    how, reason, code = "paused", "", 0
-    if not is_asked():
-        how, reason, code = _session(plan, cell, order, CellListener(path, order, tell, is_asked))
+    how, reason, code = _run_session(plan, cell, order, CellListener(path, order, is_asked))
     try:
-        known = standing_of(path)
+        now = standing_of(path)
     except TunesmithError as error:
-        how, reason, code, known = "failed", str(error), error.exit_code, last_standing(folder, cell.name)
-    if how == "finished" and known.verified is None:
+        how, reason, code, now = "failed", str(error), error.exit_code, _last_standing(folder, cell.name)
+    if how == "finished" and now.verified is None:
         how, reason, code = "failed", reason or "its journal does not carry what it found", 2
-    outcome = CellOutcome(how, known, cut(flat(reason), LONGEST_REASON), code, order.until)
+    outcome = CellOutcome(how, now, cut(flat(reason), MAX_REASON), code, order.until)
     write_whole(outcome_path(folder, cell.name), encode(outcome))
     return outcome
 
 
-def _session(
+def _run_session(
     plan: FleetPlan, cell: FleetCell, order: CellOrder, listener: CellListener
 ) -> tuple[How, str, int]:
-    how: How
-    if is_locked(listener.path / LOCK):
-        return "lost", "another process is at work in its run", 1
+    since = time.monotonic()
+    while is_locked(listener.path / LOCK) and not listener.is_asked():
+        if time.monotonic() - since > LOCK_SECONDS:
+            return "lost", "another process is at work in its run", 1
+        time.sleep(0.5)
+    if listener.is_asked():
+        return "paused", "", 0
     try:
-        run = _run(plan, cell, order, listener)
+        run = _begin_or_resume(plan, cell, order, listener)
     except KeyboardInterrupt:  # also the run's own: it was asked to stop, and nothing is lost
         return "paused", "", 0
     except TunesmithError as error:
-        # What is nobody's fault that we know of may be the machine's: that is tried again, elsewhere.
-        how = next((how for kind, how in _HOWS if isinstance(error, kind)), "lost")
-        return "failed" if error.exit_code == 3 else how, _told(error), error.exit_code
+        return _explain(error)
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         return "failed", f"{name}{error.strerror or error}", 2
@@ -213,19 +182,19 @@ def _session(
         if debugging():
             raise
         return "failed", f"a bug in Tunesmith: {bug_text(error)}", 1
-    if run.missing is not None:
-        how = next(how for kind, how in _HOWS if isinstance(run.missing, kind))
-        return how, _told(run.missing), run.missing.exit_code
-    return "finished", run.result.reason, 0
+    return _explain(run.missing) if run.missing is not None else ("finished", run.result.reason, 0)
 
 
-def _told(error: TunesmithError) -> str:
-    return f"{error} ({error.hint})" if error.hint else str(error)
+def _explain(error: TunesmithError) -> tuple[How, str, int]:
+    """What is nobody's fault that we know of may be the machine's: that is tried again, elsewhere."""
+    how: How = next((how for kind, how in _HOWS if isinstance(error, kind)), "lost")
+    words = f"{error} ({error.hint})" if error.hint else str(error)
+    return "failed" if error.exit_code == 3 else how, words, error.exit_code
 
 
-def _run(plan: FleetPlan, cell: FleetCell, order: CellOrder, listener: CellListener) -> Run:
+def _begin_or_resume(plan: FleetPlan, cell: FleetCell, order: CellOrder, listener: CellListener) -> Run:
     folder, path = Path(order.fleet), listener.path
-    config = config_of(plan, cell, folder, order.place)
+    config = cell_config(plan, cell, order)
     if begun(path):
         if order.then == "finish" and standing_of(path).device_seconds >= order.until:
             listener.instruct("finish")
@@ -233,53 +202,56 @@ def _run(plan: FleetPlan, cell: FleetCell, order: CellOrder, listener: CellListe
     stored = RunFolder(folder)
     texts = {name: stored.get(digest).decode() for name, digest in cell.problem.files}
     loaded, template = restore(texts), None
-    if own := cell.problem.template:
-        template = template_of(texts[own], own.removeprefix(TEMPLATE), loaded.definition, texts)
+    if name := cell.problem.template:
+        template = template_of(texts[name], name.removeprefix(TEMPLATE), loaded.definition, texts)
     return runs.begin(runs.RunInput(loaded, template), config, path, listener)
+
+
+def cell_config(plan: FleetPlan, cell: FleetCell, order: CellOrder) -> RunConfig:
+    """As `tune` would have it, for one place of the cell's device."""
+    flags: dict[str, object] = {**dict(plan.settings), **dict(cell.author.settings), "wait": False}
+    if model := flags.get("model"):
+        from tunesmith.models import placed
+
+        flags["model"] = placed(str(model), cell.name)
+    flags |= {"backend": cell.device.backend or None, "device": cell.device.device or None}
+    if order.on_ray:
+        flags |= {"ray": "", "workers": ""}  # it is where it is to work
+    if cell.device.hosts:
+        path = Path(order.fleet) / HOSTS / order.place
+        digest = dict(cell.device.hosts).get(order.place, "")
+        if not RunFolder(Path(order.fleet)).holds(f"{HOSTS}/{order.place}", digest):
+            fault = "a fleet's copy of a hosts file is not what was planned"
+            raise BadInput(fault, where=str(path), hint="name the fleet's plan again")
+        flags["workers"] = str(path)
+    return resolve(flags)
 
 
 # -- the process ----------------------------------------------------------------------------------------
 
 
-def _told_to_stop(source: BinaryIO) -> Callable[[], bool]:
-    """Whether the input has ended."""
-    ended = threading.Event()
+def _stop_watch(fleet: Path, source: BinaryIO) -> Callable[[], bool]:
+    """Whether it is asked to stop, or its input has ended."""
+    has_ended = threading.Event()
 
     def watch() -> None:
         while source.read(1024):
             pass
-        ended.set()
+        has_ended.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    return ended.is_set
+    return lambda: has_ended.is_set() or (fleet / STOP).exists()
 
 
 def main() -> None:
-    from tunesmith.session.fleet.planning import stored_plan
-
-    # What anybody else prints in this process goes where errors go.
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
     end_when_asked()
     source = os.fdopen(os.dup(0), "rb", buffering=0)
-    first = b""
-    while not first.endswith(b"\n"):
-        if not (piece := source.read(1)):
-            return
-        first += piece
+    if not (first := source.readline()).endswith(b"\n"):
+        return
     order = decode(first, CellOrder)
-    is_asked = _told_to_stop(source)
-
-    def tell(news: CellNews) -> None:
-        try:
-            out.write(encode(news) + b"\n")
-            out.flush()
-        except OSError:  # whoever listened is gone, and so is our input
-            return
-
     try:
         plan, cells = stored_plan(Path(order.fleet))
-        run_cell(plan, cells[order.cell], order, tell, is_asked)
+        run_cell(plan, cells[order.cell], order, _stop_watch(Path(order.fleet), source))
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
 

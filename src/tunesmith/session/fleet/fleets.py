@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +14,24 @@ from tunesmith.run.files import explained, is_locked, remove_partial, write_whol
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.ports import Listener
 from tunesmith.run.store import FLEET, LOCK, RunFolder
-from tunesmith.session.fleet.cell import run_path
-from tunesmith.session.fleet.head import STOP, FleetHead
-from tunesmith.session.fleet.planning import load_plan, refuse_strangers, store_plan, stored_plan
-from tunesmith.session.fleet.plans import other_plan
-from tunesmith.session.fleet.processes import CellProcesses, CellRunner
+from tunesmith.session.fleet.cell import STOP
+from tunesmith.session.fleet.head import FleetHead, LocalRunner, RayRunner
+from tunesmith.session.fleet.plan import (
+    HOSTS,
+    LOGS,
+    OUTCOMES,
+    PLAN_COPY,
+    RUNS,
+    differences,
+    load_plan,
+    refuse_strangers,
+    run_path,
+    store_plan,
+    stored_plan,
+)
 from tunesmith.session.fleet.record import FleetJournal, fold
 from tunesmith.session.problems import read_text
 from tunesmith.text import counted
-
-MakeRunner = Callable[[Path], CellRunner]
 
 
 @dataclass(frozen=True)
@@ -38,27 +46,27 @@ class FleetRun:
         return min((row.code for row in self.result.rows if row.code), default=0)
 
 
-def run_fleet(
-    target: Path, out: Path | None, listener: Listener, make: MakeRunner = CellProcesses
-) -> FleetRun:
-    """Start the fleet of a plan, or go on with it; `target` may also be the folder of one."""
-    folder = _opened(target, out)
+def run_fleet(target: Path, out: Path | None, listener: Listener, ray: str = "") -> FleetRun:
+    """Start the fleet of a plan, or go on with it; `target` may also be the folder of one. `ray`: the address
+    of a cluster; empty: by processes of this machine."""
+    folder = _open_fleet(target, out)
+    folder.elsewhere = f" --ray {shlex.quote(ray)}" if ray else ""
     journal = FleetJournal(folder.path)
     try:
         plan, cells = stored_plan(folder.path)
         state = fold(journal.read())
-        # What an earlier head began its runner looks after.
-        _refuse_held(folder.path, [name for name in cells if state.of(name).began is None])
-        runner = make(folder.path)
+        # What an earlier head began is waited for.
+        _refuse_held(folder.path, [name for name in cells if name not in state.at_work])
+        runner = RayRunner(folder.path, plan, ray) if ray else LocalRunner(folder.path, plan)
         try:
             head = FleetHead(folder, plan, cells, runner, journal, state, listener)
-            found = head.run()
+            result = head.run()
         finally:
             runner.close()
-        if head.is_stopped and any(row.status not in ("finished", "failed") for row in found.rows):
+        if head.is_stopped and any(row.status not in ("finished", "failed") for row in result.rows):
             hint = f"go on with: {folder.go_on}"
             raise Interrupted("stopped; nothing is lost", where=str(folder.path), hint=hint)
-        return FleetRun(found, folder.path, folder.go_on)
+        return FleetRun(result, folder.path, folder.go_on)
     finally:
         journal.close()
         folder.unlock()
@@ -67,14 +75,14 @@ def run_fleet(
 def stop_fleet(target: Path) -> tuple[bool, int]:
     """Whether a head was at work, and how many cells were; each ends after its batch."""
     _, cells = stored_plan(target)
-    is_led = is_locked(target / LOCK)
-    if is_led:
+    has_head = is_locked(target / LOCK)
+    if has_head:
         with explained("ask it to stop", target / STOP):
             write_whole(target / STOP, b"")
     at_work = [name for name in cells if is_locked(run_path(target, name) / LOCK)]
-    for name in at_work:
+    for name in at_work:  # somebody may have gone on with a run by hand
         FolderInbox(run_path(target, name)).put("stop")
-    return is_led, len(at_work)
+    return has_head, len(at_work)
 
 
 def _refuse_held(path: Path, names: Iterable[str]) -> None:
@@ -82,14 +90,12 @@ def _refuse_held(path: Path, names: Iterable[str]) -> None:
     held = [name for name in names if is_locked(run_path(path, name) / LOCK)]
     if held:
         count = counted(len(held), "run")
-        fault = (
-            f"a budget is dealt while nobody else has a run of the fleet: {count} held, the first {held[0]}"
-        )
+        rule = "a budget is dealt while nobody else has a run of the fleet"
         hint = f"wait until they have ended, or stop them: tunesmith fleet {path} --stop"
-        raise BadInput(fault, where=str(path), hint=hint)
+        raise BadInput(f"{rule}: {count} held, the first {held[0]}", where=str(path), hint=hint)
 
 
-def _opened(target: Path, out: Path | None) -> RunFolder:
+def _open_fleet(target: Path, out: Path | None) -> RunFolder:
     """The fleet's folder, planned and held by us."""
     if target.is_dir():
         if out is not None:
@@ -102,17 +108,16 @@ def _opened(target: Path, out: Path | None) -> RunFolder:
     plan, stored = load_plan(target)
     path = out if out is not None else Path(resolve({}).runs) / f"{target.stem}-fleet"
     with explained("create the folder", path, instead="another folder with --out"):
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "objects").mkdir(exist_ok=True)
+        (path / "objects").mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
     is_new = not (path / FLEET).exists()
     folder.lock()
     try:
         if is_new:
-            _refuse_strange(path)
+            _refuse_strange_files(path)
             remove_partial(path)
-        elif other := other_plan(stored_plan(path)[0], plan):
-            fault = f"this folder holds another fleet: {'; '.join(other)}"
+        elif different := differences(stored_plan(path)[0], plan):
+            fault = f"this folder holds another fleet: {'; '.join(different)}"
             hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
             raise BadInput(fault, where=str(path), hint=hint)
         store_plan(folder, plan, stored, text)
@@ -122,10 +127,9 @@ def _opened(target: Path, out: Path | None) -> RunFolder:
     return folder
 
 
-def _refuse_strange(path: Path) -> None:
-    ours = {"objects", LOCK, "runs", "outcomes", "hosts", "hosts.new", "plan.toml"}
-    if strange := sorted(item.name for item in path.iterdir() if item.name not in ours):
+def _refuse_strange_files(path: Path) -> None:
+    expected = {"objects", LOCK, RUNS, OUTCOMES, LOGS, HOSTS, f"{HOSTS}.new", PLAN_COPY}
+    if strange := sorted(item.name for item in path.iterdir() if item.name not in expected):
         fault = f"a fleet's folder must be new or empty, this one holds {', '.join(strange[:4])}"
-        raise BadInput(
-            fault, where=str(path), hint=f"choose another folder: --out {shlex.quote(str(path))}/fleet"
-        )
+        hint = f"choose another folder: --out {shlex.quote(str(path))}/fleet"
+        raise BadInput(fault, where=str(path), hint=hint)

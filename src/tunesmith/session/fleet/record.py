@@ -1,10 +1,11 @@
-"""What happens in a fleet, as lines of its journal, and the state that they fold into."""
+"""What happens in a fleet, as lines of its journal, the state that they fold into, and how that state deals
+the budget out: the same journal gives the same answer. docs/fleet.md has the rule in words."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -13,14 +14,17 @@ from tunesmith.deliver.fleet import CellStatus, VerifiedCell
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.files import explained, open_plain, read_plain
+from tunesmith.session.fleet.plan import DAMAGED, HOUR, FleetCell, FleetSlot
 
 FLEET_JOURNAL = "fleet.jsonl"
-DAMAGED = "restore the folder from a copy, or begin another fleet with --out"
 Then = Literal["stop", "finish"]  # what a run does when its share is used up
 How = Literal["finished", "paused", "failed", "waiting", "no device", "lost"]
-MOST_LOSSES = 3  # of a cell in a row that got nowhere; after so many in a row a slot rests
-REST, LONGEST_REST = 300.0, 1200.0  # seconds: the first time, then twice that, and so on
-MOST_RESTS = 8  # then it is left out, as long as this head is there
+MAX_LOSSES = 3  # of a cell in a row that got nowhere
+OPENING_SHARE = 0.25  # of the budget, for first shares: each cell has the same
+LEAST_SHARE = 0.1  # of a first share: what is left below that is no share any more
+FIRST_GAIN = math.log(1.5)  # log speed-up that a first share is expected to bring, where nothing is known
+GAIN_DECAY = 0.25  # of that gain is left after each share in which something was searched
+MIN_GAIN = 0.005  # log speed-up that a share must be expected to bring, or the cell finishes
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,6 @@ class CellEnded:
     reason: str = ""
     code: int = 0
     asked: bool = False  # the whole fleet was being stopped
-    at: float = 0.0  # seconds since the epoch
 
 
 FleetEvent = HeadBegan | CellBegan | CellEnded
@@ -78,156 +81,12 @@ class FleetLine:
     began: CellBegan | None = None
     ended: CellEnded | None = None
 
-    @staticmethod
-    def of(number: int, event: FleetEvent) -> FleetLine:
-        match event:
-            case HeadBegan():
-                return FleetLine(number, head=event)
-            case CellBegan():
-                return FleetLine(number, began=event)
-            case CellEnded():
-                return FleetLine(number, ended=event)
-
     @property
     def event(self) -> FleetEvent | None:
         return self.head or self.began or self.ended
 
 
-@dataclass(frozen=True)
-class CellState:
-    status: CellStatus = "not begun"
-    standing: CellStanding = field(default_factory=CellStanding)
-    began: CellBegan | None = None  # the session that is under way
-    sessions: int = 0  # shares that were used, or given back early
-    searches: int = 0  # of these, after which something had been searched
-    gained: float = 0.0  # log speed-up that the last of them brought
-    before: float = 0.0  # device-seconds that went into the original and gates, as far as is known
-    losses: int = 0  # in a row without anything gained by it
-    lost_on: str = ""  # the slot
-    reason: str = ""
-    code: int = 0
-
-    @property
-    def is_ready(self) -> bool:
-        return self.status in ("not begun", "paused", "no device")
-
-
-@dataclass(frozen=True)
-class SlotLosses:
-    """In a row, under this head. What one cell loses again and again is no fault of the slot."""
-
-    count: int = 0
-    cell: str = ""  # the last
-    at: float = 0.0
-    worked: bool = False  # something ended well there before
-
-    def after(self, event: CellEnded, got_on: bool) -> SlotLosses:
-        if event.how not in ("lost", "no device"):
-            return SlotLosses(worked=True)
-        if got_on:  # it was there in between
-            return SlotLosses(1, event.cell, event.at, worked=True)
-        if event.asked or (event.how == "lost" and event.cell == self.cell):
-            return self
-        return SlotLosses(self.count + 1, event.cell, event.at, self.worked)
-
-    @property
-    def until(self) -> float:
-        """When it may be used again. What never worked is not waited for: its name may be wrong."""
-        rests = self.count - MOST_LOSSES
-        if rests < 0:
-            return 0.0
-        if not self.worked or rests >= MOST_RESTS:
-            return math.inf
-        return self.at + min(LONGEST_REST, REST * float(2**rests))
-
-
-@dataclass(frozen=True)
-class FleetState:
-    hours: float = 0.0
-    heads: int = 0
-    cells: Mapping[str, CellState] = field(default_factory=dict)  # of which something is known
-    slots: Mapping[str, SlotLosses] = field(default_factory=dict)
-
-    def of(self, cell: str) -> CellState:
-        return self.cells.get(cell, CellState())
-
-    def rests_until(self, slot: str) -> float:
-        """Seconds since the epoch; 0: it does not; infinite: it is left out."""
-        return self.slots[slot].until if slot in self.slots else 0.0
-
-    def is_resting(self, slot: str, now: float) -> bool:
-        """Nobody rests for longer than the longest rest: where the clock has been put back, it is over."""
-        until = self.rests_until(slot)
-        return until == math.inf or 0 < until - now <= LONGEST_REST
-
-    @property
-    def spent(self) -> float:
-        """Device-seconds, of all cells."""
-        return sum(cell.standing.device_seconds for cell in self.cells.values())
-
-    @property
-    def reserved(self) -> float:
-        """Device-seconds that cells at work may still use."""
-        at_work = [cell for cell in self.cells.values() if cell.began is not None]
-        return sum((max(0.0, c.began.until - c.standing.device_seconds) for c in at_work if c.began), 0.0)
-
-
-def apply(state: FleetState, event: FleetEvent) -> FleetState:
-    match event:
-        case HeadBegan(hours):
-            cells = {name: _tried_again(cell) for name, cell in state.cells.items()}
-            slots = {name: SlotLosses(worked=own.worked) for name, own in state.slots.items()}
-            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slots=slots)
-        case CellBegan(name):
-            own = replace(state.of(name), status="at work", began=event, reason="", code=0)
-            return replace(state, cells={**state.cells, name: own})
-        case CellEnded(name, slot):
-            got_on = event.standing.device_seconds > state.of(name).standing.device_seconds
-            slots = {**state.slots, slot: state.slots.get(slot, SlotLosses()).after(event, got_on)}
-            own = _ended(state.of(name), event)
-            return replace(state, cells={**state.cells, name: own}, slots=slots)
-
-
-def fold(events: Iterable[FleetEvent]) -> FleetState:
-    state = FleetState()
-    for event in events:
-        state = apply(state, event)
-    return state
-
-
-def _tried_again(cell: CellState) -> CellState:
-    """What is wrong with a kernel stays wrong; a disk, a device or a reply may be there by now."""
-    if cell.status == "waiting" or (cell.status == "failed" and cell.code != 3):
-        return replace(cell, status="paused", losses=0, lost_on="", reason="", code=0)
-    return replace(cell, losses=0, lost_on="")
-
-
-def _ended(cell: CellState, event: CellEnded) -> CellState:
-    before, now = cell.standing, event.standing
-    known = replace(cell, standing=now, began=None, reason=event.reason, code=event.code)
-    if event.how == "no device":  # which is no fault of the cell
-        return replace(known, status="no device", lost_on=event.slot)
-    if event.how == "lost":
-        got_on = now.device_seconds > before.device_seconds
-        losses = 0 if got_on or event.asked else cell.losses + 1
-        if losses < MOST_LOSSES:
-            return replace(known, status="paused", losses=losses, lost_on=event.slot, code=0)
-        words = f"lost {losses} times in a row: {event.reason}"
-        return replace(known, status="failed", losses=losses, reason=words, code=event.code or 1)
-    known = replace(known, status=event.how, losses=0, lost_on="")
-    if event.how != "paused" or event.asked:
-        return known
-    return replace(
-        known,
-        sessions=cell.sessions + 1,
-        searches=cell.searches + (now.evaluations > 0),
-        gained=_log_ratio(now.best, before.best),
-        before=cell.before if now.evaluations else now.device_seconds,
-    )
-
-
-def _log_ratio(now: float, before: float) -> float:
-    return max(0.0, math.log(now / before)) if now > 0 and before > 0 else 0.0
+_FIELDS: dict[type[FleetEvent], str] = {HeadBegan: "head", CellBegan: "began", CellEnded: "ended"}
 
 
 class FleetJournal:
@@ -262,7 +121,7 @@ class FleetJournal:
                 data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
                 os.ftruncate(self._descriptor, data.rfind(b"\n") + 1)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            data = encode(FleetLine.of(self._number, event)) + b"\n"
+            data = encode(FleetLine(self._number, **{_FIELDS[type(event)]: event})) + b"\n"  # type: ignore[arg-type]
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -272,3 +131,189 @@ class FleetJournal:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+# -- the state ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CellState:
+    status: CellStatus = "not begun"
+    standing: CellStanding = field(default_factory=CellStanding)
+    began: CellBegan | None = None  # the session that is under way
+    sessions: int = 0  # shares that were used, or given back early
+    searches: int = 0  # of these, after which something had been searched
+    gained: float = 0.0  # log speed-up that the last of them brought
+    before: float = 0.0  # device-seconds that went into the original and gates, as far as is known
+    losses: int = 0  # in a row without anything gained by it
+    lost_on: str = ""  # the slot
+    reason: str = ""
+    code: int = 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status in ("not begun", "paused", "no device")
+
+
+@dataclass(frozen=True)
+class FleetState:
+    hours: float = 0.0
+    heads: int = 0
+    cells: Mapping[str, CellState] = field(default_factory=dict)  # of which something is known
+
+    def of(self, cell: str) -> CellState:
+        return self.cells.get(cell, CellState())
+
+    @property
+    def spent(self) -> float:
+        """Device-seconds, of all cells."""
+        return sum(cell.standing.device_seconds for cell in self.cells.values())
+
+    @property
+    def at_work(self) -> dict[str, CellBegan]:
+        return {name: cell.began for name, cell in self.cells.items() if cell.began is not None}
+
+    @property
+    def reserved(self) -> float:
+        """Device-seconds that cells at work may still use."""
+        used = {name: self.of(name).standing.device_seconds for name in self.at_work}
+        return sum((max(0.0, began.until - used[name]) for name, began in self.at_work.items()), 0.0)
+
+
+def apply(state: FleetState, event: FleetEvent) -> FleetState:
+    match event:
+        case HeadBegan(hours):
+            cells = {name: _try_again(cell) for name, cell in state.cells.items()}
+            return replace(state, hours=hours, heads=state.heads + 1, cells=cells)
+        case CellBegan(name):
+            cell = replace(state.of(name), status="at work", began=event, reason="", code=0)
+        case CellEnded(name):
+            cell = _end_session(state.of(name), event)
+    return replace(state, cells={**state.cells, name: cell})
+
+
+def fold(events: Iterable[FleetEvent]) -> FleetState:
+    state = FleetState()
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def _try_again(cell: CellState) -> CellState:
+    """What is wrong with a kernel stays wrong; a disk, a device or a reply may be there by now."""
+    if cell.status == "waiting" or (cell.status == "failed" and cell.code != 3):
+        return replace(cell, status="paused", losses=0, lost_on="", reason="", code=0)
+    return replace(cell, losses=0, lost_on="")
+
+
+def _end_session(cell: CellState, event: CellEnded) -> CellState:
+    before, now = cell.standing, event.standing
+    ended = replace(cell, standing=now, began=None, reason=event.reason, code=event.code)
+    if event.how == "no device":  # which is no fault of the cell
+        return replace(ended, status="no device", lost_on=event.slot)
+    if event.how == "lost":
+        got_on = now.device_seconds > before.device_seconds
+        losses = 0 if got_on or event.asked else cell.losses + 1
+        if losses < MAX_LOSSES:
+            return replace(ended, status="paused", losses=losses, lost_on=event.slot, code=0)
+        words = f"lost {losses} times in a row: {event.reason}"
+        return replace(ended, status="failed", losses=losses, reason=words, code=event.code or 1)
+    ended = replace(ended, status=event.how, losses=0, lost_on="")
+    if event.how != "paused" or event.asked:
+        return ended
+    return replace(
+        ended,
+        sessions=cell.sessions + 1,
+        searches=cell.searches + (now.evaluations > 0),
+        gained=math.log(now.best / before.best) if now.best > before.best > 0 else 0.0,
+        before=cell.before if now.evaluations else now.device_seconds,
+    )
+
+
+# -- the budget -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CellShare:
+    cell: FleetCell
+    seconds: float
+    value: float  # expected log speed-up for each device-second, by its weight
+
+
+def expected_gain(cell: CellState) -> float:
+    """Log speed-up that the next share may bring, at most to the floor. A share doubles what a cell has had;
+    where the best grows with the logarithm of the time, each brings what the last one brought."""
+    known = cell.standing
+    gain = max(cell.gained, known.expected or 0.0, FIRST_GAIN * GAIN_DECAY**cell.searches)
+    return gain if known.headroom is None else min(gain, max(0.0, known.headroom))
+
+
+def _start_cost(state: FleetState) -> float:
+    """Device-seconds before anything is searched, beyond a first share: by the cells that have begun."""
+    begun = [cell.before for cell in state.cells.values() if cell.sessions]
+    return sum(begun) / len(begun) if begun else 0.0
+
+
+def _next_share(state: FleetState, cell: FleetCell, opening: float, start: float) -> CellShare | None:
+    """None: it can have none, or is not worth one."""
+    known = state.of(cell.name)
+    gain = expected_gain(known)
+    if not known.is_ready or gain < MIN_GAIN:
+        return None
+    if known.sessions:
+        seconds = max(opening, known.standing.device_seconds)
+        return CellShare(cell, seconds, cell.weight * gain / seconds)
+    # Nobody is judged by its prospects before it has had a first share, unless first shares prove too small.
+    return CellShare(cell, opening, cell.weight * gain / (opening + start) if start > opening else math.inf)
+
+
+def fund_cells(state: FleetState, cells: Sequence[FleetCell]) -> list[CellShare]:
+    """Of cells that are ready those that the rest of the budget is for, the best first: it is poured over
+    them in that order until nothing is left."""
+    left = state.hours * HOUR - state.spent - state.reserved
+    opening, start = OPENING_SHARE * state.hours * HOUR / max(1, len(cells)), _start_cost(state)
+    wanted = [share for cell in cells if (share := _next_share(state, cell, opening, start)) is not None]
+    funded = []
+    for share in sorted(wanted, key=lambda s: (-s.value, -s.cell.weight, s.cell.number)):
+        is_new = not state.of(share.cell.name).sessions
+        if left <= LEAST_SHARE * opening:
+            break
+        if is_new and left < start:
+            continue  # it would not come to its search
+        funded.append(replace(share, seconds=min(share.seconds, left)))
+        left -= share.seconds + (start if is_new and start > opening else 0.0)
+    return funded
+
+
+def next_start(
+    state: FleetState, cells: Sequence[FleetCell], slots: Sequence[FleetSlot]
+) -> tuple[FleetSlot, CellBegan] | None:
+    """What starts next in a free one of these slots; None: nothing until something ends, or ever."""
+    taken = {began.slot for began in state.at_work.values()}
+    if all(slot.name in taken for slot in slots):
+        return None
+    funded = fund_cells(state, cells)
+    for share in funded:
+        if (slot := _free_slot(state, share.cell, slots, taken)) is not None:
+            until = state.of(share.cell.name).standing.device_seconds + share.seconds
+            return slot, CellBegan(share.cell.name, slot.name, until, "stop")
+    is_searching = any(began.then == "stop" for began in state.at_work.values())
+    for cell in sorted(cells, key=lambda c: (-c.weight, c.number)):
+        known = state.of(cell.name)
+        seconds = known.standing.device_seconds
+        # Nothing can come back to it.
+        is_over = expected_gain(known) < MIN_GAIN or not (funded or is_searching)
+        is_due = known.is_ready and seconds > 0 and is_over
+        if is_due and (slot := _free_slot(state, cell, slots, taken)) is not None:
+            return slot, CellBegan(cell.name, slot.name, seconds, "finish")
+    return None
+
+
+def _free_slot(
+    state: FleetState, cell: FleetCell, slots: Sequence[FleetSlot], taken: set[str]
+) -> FleetSlot | None:
+    """Of those for its device; the one where it was lost only if there is no other."""
+    lost_on = state.of(cell.name).lost_on
+    fitting = [slot for slot in slots if slot.device == cell.device.name]
+    others = [slot for slot in fitting if slot.name != lost_on] or fitting
+    return next((slot for slot in others if slot.name not in taken), None)
