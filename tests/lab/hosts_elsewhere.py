@@ -32,7 +32,7 @@ def refusing(folder: Path) -> list[str]:
 
 
 def scripted(folder: Path, text: str) -> list[str]:
-    """A host of another kind, with `said`, `send` and the names of `wire` at hand."""
+    """A host of another kind, with `say`, `frames` and the names of `remote` at hand."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.py").write_text(PRELUDE + text)
     return command(folder, "host.py")
@@ -42,22 +42,32 @@ PRELUDE = """
 import os, sys, time
 from pathlib import Path
 from tunesmith import __version__
-from tunesmith.lab.wire import *
+from tunesmith.lab.remote import *
+from tunesmith.problem.codec import encode_tagged, frame_parts, tag_of
 
-def send(packet):
-    os.write(1, packed(packet))
+def framed(number, message):
+    return b"".join(numbered_parts(number, frame_parts(message)))
+
+def say(number, value):
+    os.write(1, framed(number, encode_tagged(value)))
 
 def greet(version=__version__, machine="m", **more):
-    send(said(PacketKind.HELLO, Hello("host", version, "stub", machine, **more)))
+    say(0, Greeting("host", version, "stub", machine, **more))
 
 def idle():
     while os.read(0, 1 << 16):
         pass
 
-def packets():
-    reader = PacketReader()
-    while data := os.read(0, 1 << 16):
-        yield from reader.feed(data)
+def frames():  # what is asked of workers; the rest is answered
+    while found := read_numbered(sys.stdin.buffer):
+        number, frame = found
+        tag = tag_of(frame.json)
+        if tag == "StopWorker":
+            say(number, StoppedWorker())
+        elif tag in ("StartWorker", "KeepFile"):
+            os.write(1, framed(number, b'{"type":"Done","value":{}}'))
+        elif tag != "Greeting":
+            yield number, frame
 
 """
 

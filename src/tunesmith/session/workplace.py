@@ -26,7 +26,6 @@ from tunesmith.text import digest_of
 if TYPE_CHECKING:
     from tunesmith.backends.port import Counting
     from tunesmith.lab.sanitizing import SanitizerTools
-    from tunesmith.session.hosts import HostWorkers
 
 Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
 
@@ -65,7 +64,7 @@ class WorkerSource(Protocol):
         ...
 
     @property
-    def arrivals(self) -> SimpleQueue[HostWorkers] | None:
+    def arrivals(self) -> SimpleQueue[WorkerSource] | None:
         """Others that come while the run goes on; None: none do."""
         ...
 
