@@ -20,7 +20,7 @@ from tests.running import Ended, facts, start, tunesmith, tunesmith_afresh, wait
 
 HEAR_NONSENSE = """
 greet(cores=2)
-for number, frame in frames():
+for call, frame in calls():
     os.write(1, b"a shell's greeting")
     break
 idle()

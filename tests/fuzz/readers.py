@@ -388,7 +388,7 @@ def remote_seeds() -> list[bytes]:
         (3, remote.StopWorker(), []),
     ]
     parts = [
-        b"".join(remote.numbered_parts(number, frame_parts(encode_tagged(value), blobs)))
+        b"".join(remote.call_parts(number, number, frame_parts(encode_tagged(value), blobs)))
         for number, value, blobs in messages
     ]
     return [b"".join(parts), *parts]
@@ -397,9 +397,9 @@ def remote_seeds() -> list[bytes]:
 def read_remote(data: bytes) -> None:
     """As both ends do: a frame is read whole, or refused."""
     source = io.BufferedReader(io.BytesIO(data))  # type: ignore[arg-type]
-    while (found := remote.read_numbered(source)) is not None:
+    while (found := remote.read_call(source)) is not None:
         kinds = {**remote.HOST_MESSAGES, **remote.HOST_REPLIES}
-        message = decode_tagged(found[1].json, kinds)
+        message = decode_tagged(found[2].json, kinds)
         if isinstance(message, remote.Greeting):
             remote.disagreement(remote.Greeting("lab", "0.1.0"), message)
 

@@ -32,7 +32,7 @@ def refusing(folder: Path) -> list[str]:
 
 
 def scripted(folder: Path, text: str) -> list[str]:
-    """A host of another kind, with `say`, `frames` and the names of `remote` at hand."""
+    """A host of another kind, with `say`, `calls` and the names of `remote` at hand."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.py").write_text(PRELUDE + text)
     return command(folder, "host.py")
@@ -45,11 +45,11 @@ from tunesmith import __version__
 from tunesmith.lab.remote import *
 from tunesmith.problem.codec import encode_tagged, frame_parts, tag_of
 
-def framed(number, message):
-    return b"".join(numbered_parts(number, frame_parts(message)))
+def framed(call, message):
+    return b"".join(call_parts(call, 0, frame_parts(message)))
 
-def say(number, value):
-    os.write(1, framed(number, encode_tagged(value)))
+def say(call, value):
+    os.write(1, framed(call, encode_tagged(value)))
 
 def greet(version=__version__, machine="m", **more):
     say(0, Greeting("host", version, "stub", machine, **more))
@@ -58,16 +58,14 @@ def idle():
     while os.read(0, 1 << 16):
         pass
 
-def frames():  # what is asked of workers; the rest is answered
-    while found := read_numbered(sys.stdin.buffer):
-        number, frame = found
+def calls():  # what is asked of workers; the rest is answered
+    while found := read_call(sys.stdin.buffer):
+        call, worker, frame = found
         tag = tag_of(frame.json)
-        if tag == "StopWorker":
-            say(number, StoppedWorker())
-        elif tag in ("StartWorker", "KeepFile"):
-            os.write(1, framed(number, b'{"type":"Done","value":{}}'))
+        if tag in ("StartWorker", "StopWorker", "KeepFile"):
+            os.write(1, framed(call, DONE))
         elif tag != "Greeting":
-            yield number, frame
+            yield call, frame
 
 """
 

@@ -214,8 +214,8 @@ def test_a_worker_that_runs_kernels_starts_no_profiler(spawn: Spawn) -> None:
 
 SAYING = """
 greet()
-for number, frame in frames():
-    os.write(1, framed(number, %r))
+for call, frame in calls():
+    os.write(1, framed(call, %r))
 """
 COUNTED = '{"type":"Counted","value":{"counters":%s}}'
 

@@ -158,7 +158,7 @@ def test_a_file_goes_along_once_by_its_digest(
 ) -> None:
     workers = reach(hosts.real(tmp_path))
     given: list[bytes] = []
-    monkeypatch.setattr(Connection, "_send", lambda *a, send=Connection._send: (given.append(a[2]), send(*a)))
+    monkeypatch.setattr(Connection, "_send", lambda *a, send=Connection._send: (given.append(a[1]), send(*a)))
     digest = hashlib.sha256(RECORDING).hexdigest()
     for _ in range(2):
         worker = workers.worker(StartWorker("replay", "device", "auto", digest), RECORDING)
@@ -211,12 +211,12 @@ def test_a_stall_is_nobodys_deadline(reach: Reach, tmp_path: Path) -> None:
         ("greet(protocol=7); idle()", "protocol 7"),
         ("say(0, Greeting('lab', __version__)); idle()", "sends back what"),
         ("os.write(1, sys.stdin.buffer.peek())", "sends back what"),
-        ("say(1, StoppedWorker()); idle()", "a reply before a greeting"),
-        ("say(0, StoppedWorker()); idle()", "StoppedWorker, of no worker"),
+        ("say(1, StopWorker()); idle()", "a reply before a greeting"),
+        ("say(0, EndedWorker('died')); idle()", "EndedWorker, of no worker"),
         ("say(0, KeepFile()); idle()", "unknown message 'KeepFile'"),
         ("say(0, LostHost('its node is gone')); idle()", "its node is gone"),
         (
-            "os.write(1, struct.pack('>4sI4sdII', b'TSW2', 0, b'TSF1', 0, 1 << 31, 0))",
+            "os.write(1, struct.pack('>4sII4sdII', b'TSW2', 0, 0, b'TSF1', 0, 1 << 31, 0))",
             "nonsense: not a frame",
         ),
         ("idle()", "no answer within 1 s"),
@@ -237,14 +237,14 @@ def test_who_cannot_be_used_is_named_at_once(reach: Reach, tmp_path: Path, text:
     [
         ("os.write(1, b'x' * 50)", "nonsense"),
         ("greet()", "Greeting, of no worker"),
-        ("os.write(1, framed(number, b'x' * 99)[:-9]); sys.exit(7)", "ended inside a frame; exit status 7"),
+        ("os.write(1, framed(call, b'x' * 99)[:-9]); sys.exit(7)", "ended inside a frame; exit status 7"),
         ("sys.exit(7)", "exit status 7"),
     ],
 )
 def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(
     reach: Reach, tmp_path: Path, answer: str, words: str
 ) -> None:
-    text = f"greet()\nfor number, frame in frames():\n    {answer}\n"
+    text = f"greet()\nfor call, frame in calls():\n    {answer}\n"
     worker = reach(hosts.scripted(tmp_path, text)).worker(FAKE)
     request = m.Load(m.Unit("k", "", "fake", (), ()), "d", a_device())
     with pytest.raises(DeviceMissing, match="3 times") as lost:
@@ -255,7 +255,7 @@ def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(
 def test_a_host_that_starts_nothing_is_lost_and_said_to_be(reach: Reach, tmp_path: Path) -> None:
     text = """
 greet()
-while found := read_numbered(sys.stdin.buffer):
+while found := read_call(sys.stdin.buffer):
     if found[0]:
         os.write(1, framed(found[0], b'{"type":"Compilers","value":{"found":[]}}'))
 """
@@ -266,8 +266,8 @@ while found := read_numbered(sys.stdin.buffer):
 def test_a_host_is_believed_that_a_worker_ended(reach: Reach, tmp_path: Path) -> None:
     text = """
 greet()
-for number, frame in frames():
-    say(number, EndedWorker("died", "killed by signal 1000" + "x" * 9999))
+for call, frame in calls():
+    say(call, EndedWorker("died", "killed by signal 1000" + "x" * 9999))
 """
     with pytest.raises(WorkerDied, match="killed by signal 1000") as died:
         reach(hosts.scripted(tmp_path, text)).worker(FAKE).request(m.ListDevices(), deadline=60)
@@ -277,8 +277,8 @@ for number, frame in frames():
 def test_a_host_that_answers_something_else_has_no_compilers(tmp_path: Path) -> None:
     text = """
 greet()
-for number, frame in frames():
-    os.write(1, framed(number, b'{"type":"Done","value":{}}'))
+for call, frame in calls():
+    os.write(1, framed(call, b'{"type":"Done","value":{}}'))
 """
     host = HostWorkers(WorkerEntry("there", tuple(hosts.scripted(tmp_path, text))), lambda _text: None)
     try:
@@ -295,7 +295,7 @@ def test_silence_ends_a_connection_and_another_machine_is_not_taken_for_it(
 seen = Path("seen")
 greet(machine="second" if seen.exists() else "first")
 seen.touch()
-for number, frame in frames():
+for call, frame in calls():
     pass
 """
     workers = reach(hosts.scripted(tmp_path, text), silence=1.0)

@@ -101,8 +101,8 @@ def test_where_there_is_none_or_it_may_not_be_used_a_sentence_says_so(tmp_path: 
 
 NONSENSE = """
 greet()
-for number, frame in frames():
-    os.write(1, framed(number, b"no message at all"))
+for call, frame in calls():
+    os.write(1, framed(call, b"no message at all"))
 """
 
 

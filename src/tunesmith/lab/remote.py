@@ -1,14 +1,14 @@
-"""Workers of another host, which a command reaches: `ssh HOST tunesmith worker`, or any that leads there. Over
-its standard streams go the frames that a worker here reads and writes, with the worker's number before each.
-A command that is lost is started again, and what was under way is asked again."""
+"""Workers of another host, which a command reaches: `ssh HOST tunesmith worker`, or any that leads there.
+
+Over its standard streams go the frames that a worker here reads and writes; before each stand the number of
+the call and that of the worker. A command that is lost is started again, and what was under way is asked
+again."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import os
-import queue
 import select
 import shlex
 import signal
@@ -17,7 +17,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from tunesmith import __version__
@@ -31,7 +32,6 @@ from tunesmith.text import cut, end_of_process, redacted
 PROTOCOL = 5
 WAIT = 120.0  # seconds for a host to answer, and to come back
 SILENCE = 120.0  # seconds beyond a deadline after which nobody is there any more: a network may stall
-SECONDS_A_BYTE = 1e-6  # for what travels: a slower network is too slow
 START_SECONDS = 60.0  # for a host to start a worker, or to keep a file
 END_SECONDS = 30.0  # in which a worker that is to end has ended
 CLOSE_SECONDS = 5.0  # in which a command ends when there is nothing more for it
@@ -42,7 +42,7 @@ LONGEST_PAUSE = 15.0
 LONGEST_WORDS = 3000
 LOSSES = 3  # of the way to a worker, in one request, after which it is not tried again
 WHEN_BACK = "what was measured is kept: `tunesmith resume` goes on when it is there again"
-_HEAD = struct.Struct(">4sI")  # magic, number of the worker; 0: the host itself
+_HEAD = struct.Struct(">4sII")  # magic, number of the call, number of the worker; 0: none
 _MAGIC = b"TSW2"
 
 
@@ -78,12 +78,7 @@ class StartWorker:
 
 @dataclass(frozen=True)
 class StopWorker:
-    """Reply: StoppedWorker, when it and all that it started are gone."""
-
-
-@dataclass(frozen=True)
-class StoppedWorker:
-    pass
+    """Reply: Done, when it and all that it started are gone."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +97,8 @@ class LostHost:
 
 
 HOST_MESSAGES = {kind.__name__: kind for kind in (Greeting, KeepFile, StartWorker, StopWorker)}
-HOST_REPLIES = {kind.__name__: kind for kind in (Greeting, LostHost, EndedWorker, StoppedWorker)}
-STOPPED = codec.encode_tagged(StoppedWorker())
+HOST_REPLIES = {kind.__name__: kind for kind in (Greeting, LostHost, EndedWorker)}
+DONE = codec.encode_tagged(m.Done())
 codec.make_ready([*HOST_MESSAGES.values(), *HOST_REPLIES.values()])
 
 
@@ -111,9 +106,9 @@ def message_parts(message: object) -> list[bytes]:
     return codec.frame_parts(codec.encode_tagged(message))
 
 
-def numbered_parts(number: int, parts: Sequence[bytes]) -> list[bytes]:
+def call_parts(call: int, worker: int, parts: Sequence[bytes]) -> list[bytes]:
     """A frame for a worker, or of one, as pieces to be written in order."""
-    return [_HEAD.pack(_MAGIC, number), *parts]
+    return [_HEAD.pack(_MAGIC, call, worker), *parts]
 
 
 class ByteStream(Protocol):
@@ -123,8 +118,8 @@ class ByteStream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def read_numbered(source: ByteStream) -> tuple[int, codec.Frame] | None:
-    """The next frame and whose it is; None when the stream ended cleanly. Malformed at the first byte that
+def read_call(source: ByteStream) -> tuple[int, int, codec.Frame] | None:
+    """The next frame, with the numbers of its call and its worker; None when the stream ended cleanly. Malformed at the first byte that
     cannot be right."""
     first = source.peek()
     if not first:
@@ -134,13 +129,13 @@ def read_numbered(source: ByteStream) -> tuple[int, codec.Frame] | None:
     head = source.read(_HEAD.size)
     if len(head) < _HEAD.size:
         raise codec.Incomplete("the stream ended inside a frame")
-    magic, number = _HEAD.unpack(head)
+    magic, call, worker = _HEAD.unpack(head)
     if magic != _MAGIC:
-        raise codec.Malformed(f"not a frame: {(head + source.peek())[:64]!r}")
+        raise codec.Malformed(f"not a frame: {head!r}")
     frame = codec.read_frame(source.read)
     if frame is None:
         raise codec.Incomplete("the stream ended inside a frame")
-    return number, frame
+    return call, worker, frame
 
 
 def disagreement(ours: Greeting, theirs: Greeting) -> str:
@@ -157,7 +152,7 @@ def disagreement(ours: Greeting, theirs: Greeting) -> str:
 
 
 class ConnectionLost(Exception):
-    """The way to a worker, or the worker between two requests: nothing is known of what was asked."""
+    """The way to a worker, or the worker between two requests: nobody knows what became of what was asked."""
 
 
 class Channel(Protocol):
@@ -225,26 +220,6 @@ class CommandChannel:
                 del self._printed[:-STDERR_BYTES]
 
 
-class _CountedReads(io.FileIO):
-    """A descriptor, and how many bytes have come by it."""
-
-    received = 0
-
-    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
-        count = super().readinto(buffer)
-        self.received += count or 0
-        return count
-
-
-@dataclass(frozen=True)
-class CallSlot:
-    """Where the replies of one worker go."""
-
-    number: int
-    replies: queue.SimpleQueue[codec.Frame | None] = field(default_factory=queue.SimpleQueue)  # None: the end
-    stopped: threading.Event = field(default_factory=threading.Event)
-
-
 class Connection:
     """One run of the command, from the greeting until it is lost."""
 
@@ -254,22 +229,19 @@ class Connection:
         self.is_other_version = False
         self.lost = ""
         self._title, self._channel, self._silence, self._note = title, channel, silence, note
-        self._numbers = itertools.count(1)
-        self._slots: dict[int, CallSlot] = {}
+        self._calls: dict[int, Future[codec.Frame]] = {}
+        self._numbers = itertools.count(1)  # of calls
+        self.workers = itertools.count(1)  # their numbers
         self._files: set[str] = set()  # by digest: what it has
-        self._files_lock, self._slots_lock = threading.Lock(), threading.Lock()
-        self._sending = threading.Lock()
+        self._files_lock, self._calls_lock, self._sending = (threading.Lock() for _ in range(3))
         self._why = ""  # it ends, as soon as whoever uses it notices
-        self._over = threading.Event()
-        self._greeted = threading.Event()
-        self._noted = 0.0
+        self._over, self._greeted = threading.Event(), threading.Event()
+        self._heard = self._noted = time.monotonic()
         self._ours = Greeting("lab", __version__)
-        self._incoming = _CountedReads(channel.reads)
-        self._heard = 0, time.monotonic()  # how many bytes had come when more were seen last
         self._thread = threading.Thread(target=self._listen, name="connection", daemon=True)
         self._thread.start()
         with contextlib.suppress(ConnectionLost):  # `lost` says so
-            self._send(0, message_parts(self._ours))
+            self._send(call_parts(0, 0, message_parts(self._ours)))
 
     def greets(self, seconds: float) -> bool:
         """Whether it has greeted, or is lost, by then."""
@@ -287,92 +259,68 @@ class Connection:
         with self._sending:
             how = self._channel.close()
             self.lost = self.lost or "; ".join(filter(None, [self._why, how]))
-        with self._slots_lock:
-            for slot in self._slots.values():
-                self._end_slot(slot)
-        self._over.set()
+        with self._calls_lock:
+            self._over.set()
+            waiting, self._calls = self._calls, {}
+        for one in waiting.values():
+            one.set_exception(ConnectionLost(self._loss()))
         self._greeted.set()
 
-    def open_slot(self) -> CallSlot:
-        slot = CallSlot(next(self._numbers))
-        with self._slots_lock:
-            self._slots[slot.number] = slot
-            if self._over.is_set():
-                self._end_slot(slot)
-        return slot
-
     def call(
-        self, slot: CallSlot, message: bytes, blobs: Sequence[bytes] = (), deadline: float = START_SECONDS
+        self,
+        worker: int,
+        json: bytes,
+        blobs: Sequence[bytes] = (),
+        deadline: float = START_SECONDS,
+        silence: float | None = None,
     ) -> codec.Frame:
         """The reply of a worker. That the deadline passes is for the host to say, which knows what the worker
         had of it; only where nothing is heard long after it does the connection count as lost."""
-        before, waited = self._incoming.received, 0.0
-        self._send(slot.number, codec.frame_parts(message, blobs, deadline))
+        number, reply, waited = next(self._numbers), Future[codec.Frame](), 0.0
+        longest = deadline + (self._silence if silence is None else silence)
+        with self._calls_lock:
+            if self._over.is_set():
+                raise ConnectionLost(self._loss())
+            self._calls[number] = reply
+        self._send(call_parts(number, worker, codec.frame_parts(json, blobs, deadline)))
         while True:
             try:
-                frame = slot.replies.get(timeout=MOMENT)
-            except queue.Empty:
+                return reply.result(timeout=MOMENT)
+            except TimeoutError:
                 waited += MOMENT
-                travelling = SECONDS_A_BYTE * (self._incoming.received - before)
-                if waited > deadline + self._silence + travelling:
-                    self.drop(f"nothing was heard from it for {waited:.0f} s")
-                self._tell_quiet()
-                continue
-            if frame is not None:
-                return frame
-            if self._why:
-                raise ConnectionLost(self._loss())
-            raise WorkerDied("it was ended")
+            if waited > longest:
+                self.drop(f"nothing was heard from it for {waited:.0f} s")
+            now = time.monotonic()
+            if waited > QUIET and min(now - self._heard, now - self._noted) > QUIET:
+                self._noted = now
+                self._note(f"waiting for {self._title}: nothing heard for {now - self._heard:.0f} s")
 
     def keep_file(self, digest: str, data: bytes) -> None:
         """Have the host keep it, where it does not have it yet."""
         with self._files_lock:
-            if digest in self._files:
-                return
-            slot = self.open_slot()
-            self.expect_done(self.call(slot, codec.encode_tagged(KeepFile()), [data]))
-            self._files.add(digest)
+            if digest not in self._files:
+                self.expect_done(self.call(0, codec.encode_tagged(KeepFile()), [data]))
+                self._files.add(digest)
+
+    def stop(self, worker: int) -> None:
+        """It is gone when this returns."""
+        with contextlib.suppress(ConnectionLost):
+            stopped = self.call(worker, codec.encode_tagged(StopWorker()), deadline=END_SECONDS, silence=0.0)
+            self.expect_done(stopped)
 
     def expect_done(self, reply: codec.Frame) -> None:
-        if reply.json != codec.encode_tagged(m.Done()):
+        if reply.json != DONE:
             self.drop(f"it spoke nonsense: not the reply to what it was asked: {reply.json[:64]!r}")
             raise ConnectionLost(self._loss())
-
-    def stop(self, slot: CallSlot) -> None:
-        """The worker is gone when this returns."""
-        with contextlib.suppress(ConnectionLost):
-            self._send(slot.number, message_parts(StopWorker()))
-            if not slot.stopped.wait(END_SECONDS):
-                self.drop(f"a worker did not end within {END_SECONDS:.0f} s")
-
-    def forget(self, slot: CallSlot) -> None:
-        with self._slots_lock:
-            self._slots.pop(slot.number, None)
 
     def _loss(self) -> str:
         self._over.wait()
         return f"{self._title} was lost: {self.lost}"
 
-    def _end_slot(self, slot: CallSlot) -> None:
-        slot.stopped.set()
-        slot.replies.put(None)
-
-    def _tell_quiet(self) -> None:
-        """That nothing comes, to people, at times."""
-        now = time.monotonic()
-        count, since = self._heard
-        if self._incoming.received != count:
-            self._heard = self._incoming.received, now
-        elif min(now - since, now - self._noted) > QUIET:
-            self._noted = now
-            self._note(f"waiting for {self._title}: nothing heard for {now - since:.0f} s")
-
-    def _send(self, number: int, parts: Sequence[bytes]) -> None:
-        if self._over.is_set():
-            raise ConnectionLost(self._loss())
+    def _send(self, parts: Sequence[bytes]) -> None:
         try:
             with self._sending:
-                why = self._write(numbered_parts(number, parts))
+                why = self._write(parts)
         except OSError as error:
             self._thread.join(CLOSE_SECONDS)  # which may hear why
             why = f"the connection broke: {error.strerror}"
@@ -395,8 +343,9 @@ class Connection:
     def _listen(self) -> None:
         why = "it has ended"
         try:
-            with io.BufferedReader(self._incoming, 1 << 16) as source:
-                while (found := read_numbered(source)) is not None:
+            with open(self._channel.reads, "rb", buffering=1 << 16) as source:
+                while (found := read_call(source)) is not None:
+                    self._heard = time.monotonic()
                     self._take(*found)
         except ConnectionLost as lost:
             why = str(lost)
@@ -408,7 +357,8 @@ class Connection:
             why = f"the connection broke: {error.strerror}"
         self.drop(why)
 
-    def _take(self, number: int, frame: codec.Frame) -> None:
+    def _take(self, number: int, worker: int, frame: codec.Frame) -> None:
+        del worker
         if number == 0:
             found = codec.decode_tagged(frame.json, HOST_REPLIES)
             if isinstance(found, LostHost):
@@ -423,11 +373,11 @@ class Connection:
             self._greeted.set()
         elif self.greeting is None:
             raise codec.Malformed("a reply before a greeting")
-        elif (slot := self._slots.get(number)) is not None:
-            if frame.json == STOPPED:
-                self._end_slot(slot)
-            else:
-                slot.replies.put(frame)
+        else:
+            with self._calls_lock:
+                reply = self._calls.pop(number, None)
+            if reply is not None:
+                reply.set_result(frame)
 
 
 # -- workers ------------------------------------------------------------------------------------------------
@@ -439,8 +389,7 @@ class RemoteWorker(WorkerProcess):
     def __init__(self, host: RemoteWorkers, wanted: StartWorker, file: bytes) -> None:
         super().__init__([], {})
         self._host, self._wanted, self._file = host, wanted, file
-        self._at: tuple[Connection, CallSlot] | None = None
-        self._refusal = ""  # why its host could not start it, for the first who asks it something
+        self._at: tuple[Connection, int] | None = None  # its number there
 
     def request(
         self,
@@ -463,8 +412,6 @@ class RemoteWorker(WorkerProcess):
         raise DeviceMissing(f"{lost} ({LOSSES} times while it was asked the same)")
 
     def exchange(self, json: bytes, blobs: Sequence[bytes], deadline: float) -> codec.Frame:
-        if self._refusal:
-            raise WorkerDied(self._post_mortem(self._refusal))
         at = self._at
         if at is None:  # ended by another thread, since it was asked
             raise WorkerDied("it was ended")
@@ -485,13 +432,12 @@ class RemoteWorker(WorkerProcess):
 
     @property
     def alive(self) -> bool:
-        return bool(self._refusal) or (self._at is not None and self._at[0].is_usable())
+        return self._at is not None and self._at[0].is_usable()
 
     def kill(self) -> None:
-        at, self._at, self._refusal = self._at, None, ""
+        at, self._at = self._at, None
         if at is not None:
             at[0].stop(at[1])
-            at[0].forget(at[1])
 
     def _start(self) -> None:
         for _ in range(LOSSES):
@@ -511,17 +457,11 @@ class RemoteWorker(WorkerProcess):
     def _start_there(self, connection: Connection) -> None:
         if self._wanted.digest:
             connection.keep_file(self._wanted.digest, self._file)
-        self._at = connection, connection.open_slot()
+        self._at = connection, next(connection.workers)
         reply = connection.call(self._at[1], codec.encode_tagged(self._wanted))
-        try:
-            ended = _ended(reply)
-        except codec.Malformed:
-            ended = None
-        if ended is None:
-            connection.expect_done(reply)
-        else:
-            self.kill()
-            self._refusal = ended.words
+        if reply.json != DONE and (ended := _ended(reply)) is not None:
+            raise WorkerDied(self._post_mortem(ended.words))
+        connection.expect_done(reply)
 
     def _post_mortem(self, otherwise: str = "closed its end") -> str:
         self.kill()

@@ -24,16 +24,16 @@ from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.lab.remote import (
     HOST_MESSAGES,
     HOST_REPLIES,
+    ByteStream,
     EndedWorker,
     Greeting,
     KeepFile,
     StartWorker,
-    StoppedWorker,
     StopWorker,
+    call_parts,
     disagreement,
     message_parts,
-    numbered_parts,
-    read_numbered,
+    read_call,
 )
 from tunesmith.problem import codec
 from tunesmith.run.protection import MODES
@@ -77,7 +77,7 @@ class WorkerHost:
                 return message_parts(self._start(number, wanted))
             case StopWorker():
                 self._stop(number)
-                return message_parts(StoppedWorker())
+                return message_parts(m.Done())
         raise codec.Malformed(f"{kind}, which is not asked here")
 
     def close(self) -> None:
@@ -150,59 +150,48 @@ def host_greeting() -> Greeting:
     return Greeting("host", __version__, socket.gethostname(), machine_digest(), cores=usable_cores())
 
 
-class _Serving(io.FileIO):
-    """A host on a stream, which ends also where nobody asks anything for so long that nobody will."""
-
-    def __init__(self, host: WorkerHost, reads: int, writes: int) -> None:
-        super().__init__(reads)
-        self._host, self._writes = host, writes
-        self._writing = threading.Lock()
-        self._asked = self._answered = 0
-        self._end = "it has ended"
+class _PatientReads(io.FileIO):
+    """A descriptor that has ended also where nothing comes for so long that nothing will."""
 
     def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
-        while not select.select([self], [], [], IDLE)[0]:
-            if self._asked == self._answered:
-                self._end = f"nothing was asked for {IDLE:.0f} s"
-                return 0
-        return super().readinto(buffer)
+        return super().readinto(buffer) if select.select([self], [], [], IDLE)[0] else 0
 
-    def run(self) -> str:
+
+class _Serving:
+    """A host on a stream."""
+
+    def __init__(self, host: WorkerHost, writes: int) -> None:
+        self._host, self._writes = host, writes
+        self._writing = threading.Lock()
+
+    def run(self, source: ByteStream) -> str:
         """Until the lab is gone; why."""
         ours = host_greeting()
-        self._write(0, message_parts(ours))
-        with (
-            io.BufferedReader(self, 1 << 16) as source,
-            ThreadPoolExecutor(MOST_WORKERS) as threads,
-            contextlib.closing(self._host),
-        ):
+        self._write(call_parts(0, 0, message_parts(ours)))
+        with ThreadPoolExecutor(MOST_WORKERS) as threads, contextlib.closing(self._host):
             try:
-                first = read_numbered(source)
-                if first is None:
-                    return self._end
-                theirs = codec.decode_tagged(first[1].json, {Greeting.__name__: Greeting})
-                if fault := disagreement(ours, theirs):
-                    return fault
-                while (found := read_numbered(source)) is not None:
-                    self._asked += 1
-                    threads.submit(self._respond, *found)
+                while (found := read_call(source)) is not None:
+                    if found[0]:
+                        threads.submit(self._respond, *found)
+                    elif fault := disagreement(
+                        ours, codec.decode_tagged(found[2].json, {Greeting.__name__: Greeting})
+                    ):
+                        return fault
             except codec.Malformed as error:
                 return f"it spoke nonsense: {error}"
-            return self._end
+        return "it has ended"
 
-    def _respond(self, number: int, frame: codec.Frame) -> None:
+    def _respond(self, call: int, worker: int, frame: codec.Frame) -> None:
         try:
-            parts = self._host.answer(number, frame)
+            parts = self._host.answer(worker, frame)
         except Exception as error:
             words = str(error) if isinstance(error, TunesmithError | OSError) else bug_text(error)
             parts = message_parts(EndedWorker("died", words))
-        self._write(number, parts)
-        with self._writing:
-            self._answered += 1
+        self._write(call_parts(call, worker, parts))
 
-    def _write(self, number: int, parts: Sequence[bytes]) -> None:
+    def _write(self, parts: Sequence[bytes]) -> None:
         with self._writing, contextlib.suppress(OSError):  # a lab that is gone asks no more either
-            for part in numbered_parts(number, parts):
+            for part in parts:
                 view = memoryview(part)
                 while view:
                     view = view[os.write(self._writes, view) :]
@@ -214,8 +203,8 @@ def serve() -> str:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    with temporary_scratch() as scratch:
+    with temporary_scratch() as scratch, io.BufferedReader(_PatientReads(reads), 1 << 16) as source:
         try:
-            return _Serving(WorkerHost(scratch), reads, writes).run()
+            return _Serving(WorkerHost(scratch), writes).run(source)
         except KeyboardInterrupt:
             return "it was told to end"
