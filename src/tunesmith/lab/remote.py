@@ -119,8 +119,8 @@ class ByteStream(Protocol):
 
 
 def read_call(source: ByteStream) -> tuple[int, int, codec.Frame] | None:
-    """The next frame, with the numbers of its call and its worker; None when the stream ended cleanly. Malformed at the first byte that
-    cannot be right."""
+    """The next frame, with the numbers of its call and its worker; None when the stream ended cleanly.
+    Malformed at the first byte that cannot be right."""
     first = source.peek()
     if not first:
         return None
@@ -343,7 +343,7 @@ class Connection:
     def _listen(self) -> None:
         why = "it has ended"
         try:
-            with open(self._channel.reads, "rb", buffering=1 << 16) as source:
+            with open(self._channel.reads, "rb") as source:
                 while (found := read_call(source)) is not None:
                     self._heard = time.monotonic()
                     self._take(*found)

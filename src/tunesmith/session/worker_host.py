@@ -65,7 +65,14 @@ class WorkerHost:
         self._files: dict[str, Path] = {}
 
     def answer(self, number: int, frame: codec.Frame) -> Sequence[bytes]:
-        """The parts of the reply's frame. Malformed: no lab sends that."""
+        """The parts of the reply's frame."""
+        try:
+            return self._answer(number, frame)
+        except Exception as error:
+            is_foreseen = isinstance(error, TunesmithError | WorkerDied | OSError)
+            return message_parts(EndedWorker("died", str(error) if is_foreseen else bug_text(error)))
+
+    def _answer(self, number: int, frame: codec.Frame) -> Sequence[bytes]:
         kind = codec.tag_of(frame.json)
         if kind not in HOST_MESSAGES:
             return self._hand_on(number, frame)
@@ -93,18 +100,12 @@ class WorkerHost:
         self._files[digest] = path
 
     def _start(self, number: int, wanted: StartWorker) -> m.Done | EndedWorker:
-        try:
-            worker = self._worker(wanted)
-        except TunesmithError as error:
-            return EndedWorker("died", str(error))
+        worker = self._worker(wanted)
         with self._lock:
             if number in self._stopped or number in self._workers:
                 return EndedWorker("died", "it was ended before it began")
             self._workers[number] = _HostedWorker(worker)
-        try:
-            worker.ensure_started()
-        except (TunesmithError, WorkerDied, OSError) as error:
-            return EndedWorker("died", str(error))
+        worker.ensure_started()
         return m.Done()
 
     def _worker(self, wanted: StartWorker) -> WorkerProcess:
@@ -173,21 +174,16 @@ class _Serving:
                 while (found := read_call(source)) is not None:
                     if found[0]:
                         threads.submit(self._respond, *found)
-                    elif fault := disagreement(
-                        ours, codec.decode_tagged(found[2].json, {Greeting.__name__: Greeting})
-                    ):
+                        continue
+                    theirs = codec.decode_tagged(found[2].json, {Greeting.__name__: Greeting})
+                    if fault := disagreement(ours, theirs):
                         return fault
             except codec.Malformed as error:
                 return f"it spoke nonsense: {error}"
         return "it has ended"
 
     def _respond(self, call: int, worker: int, frame: codec.Frame) -> None:
-        try:
-            parts = self._host.answer(worker, frame)
-        except Exception as error:
-            words = str(error) if isinstance(error, TunesmithError | OSError) else bug_text(error)
-            parts = message_parts(EndedWorker("died", words))
-        self._write(call_parts(call, worker, parts))
+        self._write(call_parts(call, worker, self._host.answer(worker, frame)))
 
     def _write(self, parts: Sequence[bytes]) -> None:
         with self._writing, contextlib.suppress(OSError):  # a lab that is gone asks no more either
