@@ -24,7 +24,7 @@ from typing import Literal, Protocol
 from tunesmith import __version__
 from tunesmith.backends import messages as m
 from tunesmith.errors import DeviceMissing
-from tunesmith.lab.process import STDERR_BYTES, WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
+from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.problem import codec
 from tunesmith.run.config import secrets
 from tunesmith.text import cut, end_of_process, redacted
@@ -40,6 +40,7 @@ SAY_AGAIN = 10.0  # seconds
 QUIET = 30.0  # seconds in which nothing was heard, before people are told
 LONGEST_PAUSE = 15.0
 LONGEST_WORDS = 3000
+LAST_WORDS = 1 << 13  # bytes
 LOSSES = 3  # of the way to a worker, in one request, after which it is not tried again
 WHEN_BACK = "what was measured is kept: `tunesmith resume` goes on when it is there again"
 _HEAD = struct.Struct(">4sII")  # magic, number of the call, number of the worker; 0: none
@@ -217,7 +218,7 @@ class CommandChannel:
         with self.process.stderr as stderr, contextlib.suppress(OSError, ValueError):
             while data := os.read(stderr.fileno(), 1 << 16):
                 self._printed += data
-                del self._printed[:-STDERR_BYTES]
+                del self._printed[:-LAST_WORDS]
 
 
 class Connection:
@@ -346,7 +347,7 @@ class Connection:
             with open(self._channel.reads, "rb") as source:
                 while (found := read_call(source)) is not None:
                     self._heard = time.monotonic()
-                    self._take(*found)
+                    self._take(found[0], found[2])
         except ConnectionLost as lost:
             why = str(lost)
         except codec.Incomplete:
@@ -357,8 +358,7 @@ class Connection:
             why = f"the connection broke: {error.strerror}"
         self.drop(why)
 
-    def _take(self, number: int, worker: int, frame: codec.Frame) -> None:
-        del worker
+    def _take(self, number: int, frame: codec.Frame) -> None:
         if number == 0:
             found = codec.decode_tagged(frame.json, HOST_REPLIES)
             if isinstance(found, LostHost):
@@ -417,13 +417,10 @@ class RemoteWorker(WorkerProcess):
             raise WorkerDied("it was ended")
         try:
             frame = at[0].call(at[1], json, blobs, deadline)
-            ended = _ended(frame)
         except KeyboardInterrupt:
             self.kill()
             raise
-        except codec.Malformed as error:
-            raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
-        if ended is None:
+        if (ended := _ended(frame)) is None:
             return frame
         self.kill()
         if ended.how == "timed out":
@@ -459,7 +456,7 @@ class RemoteWorker(WorkerProcess):
             connection.keep_file(self._wanted.digest, self._file)
         self._at = connection, next(connection.workers)
         reply = connection.call(self._at[1], codec.encode_tagged(self._wanted))
-        if reply.json != DONE and (ended := _ended(reply)) is not None:
+        if (ended := _ended(reply)) is not None:
             raise WorkerDied(self._post_mortem(ended.words))
         connection.expect_done(reply)
 
@@ -469,9 +466,10 @@ class RemoteWorker(WorkerProcess):
 
 
 def _ended(reply: codec.Frame) -> EndedWorker | None:
-    if codec.tag_of(reply.json) != EndedWorker.__name__:
+    try:
+        found = codec.decode_tagged(reply.json, {EndedWorker.__name__: EndedWorker})
+    except codec.Malformed:  # it is something else; whoever reads it says what may be wrong with it
         return None
-    found = codec.decode_tagged(reply.json, {EndedWorker.__name__: EndedWorker})
     return EndedWorker(found.how, cut(redacted(found.words, secrets()), LONGEST_WORDS))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tunesmith import backends
-from tunesmith.backends.messages import Compilers, Failed, ListCompilers
+from tunesmith.backends import messages as m
 from tunesmith.backends.port import Counting
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
@@ -77,16 +77,16 @@ class HostWorkers(RemoteWorkers):
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         worker = self.spawner(spec, Path(), AUTO)("devices")
         try:
-            reply, _ = worker.request(ListCompilers(), deadline=LIST_SECONDS)
+            reply, _ = worker.request(m.ListCompilers(), deadline=LIST_SECONDS)
         except (WorkerDied, WorkerTimedOut) as error:
             raise DeviceMissing(
                 f"worker {self.name!r} does not say which compilers it has: {error}"
             ) from error
         finally:
             worker.kill()
-        if isinstance(reply, Failed):
+        if isinstance(reply, m.Failed):
             raise DeviceMissing(reply.message)
-        assert isinstance(reply, Compilers)
+        assert isinstance(reply, m.Compilers)
         return reply.found
 
 

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tunesmith.lab.remote import CLOSE_SECONDS, ByteStream, LostHost, call_parts, message_parts, read_call
-from tunesmith.problem.codec import Frame, Malformed
+from tunesmith.problem import codec
 
 LOCAL = "local"  # a cluster of this machine alone, as long as the run needs it
 LOOK_EVERY = 2.0  # seconds between two looks at the nodes
@@ -131,7 +131,7 @@ class Driver:
         actor = self._ray.remote(HostActor).options(**wanted, max_concurrency=most, max_restarts=0).remote()
         sending = threading.Lock()
 
-        def answer(call: int, worker: int, frame: Frame) -> None:
+        def answer(call: int, worker: int, frame: codec.Frame) -> None:
             try:
                 parts = self._ray.get(actor.answer.remote(worker, frame))
             except self._ray.exceptions.RayError as error:
@@ -147,7 +147,7 @@ class Driver:
                 if found[0]:  # the lab's greeting is for no worker
                     threading.Thread(target=answer, args=found, daemon=True).start()
             self._ray.get(actor.close.remote(), timeout=CLOSE_SECONDS)
-        except (OSError, Malformed, self._ray.exceptions.RayError) as error:
+        except (OSError, codec.Malformed, self._ray.exceptions.RayError) as error:
             with sending:
                 _send(client, message_parts(LostHost(_first_lines(error))))
         finally:
