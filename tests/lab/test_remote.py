@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -150,6 +151,42 @@ def test_the_host_keeps_the_deadline_and_what_hangs_is_gone(reach: Reach, tmp_pa
     with pytest.raises(WorkerTimedOut, match="the deadline passed"):
         worker.request(m.ListCompilers(), deadline=0.5)
     assert worker_pids(tmp_path) == []
+
+
+LYING = """
+import os, sys
+from tunesmith.lab.fork_server import start_command
+from tunesmith.session import worker_host
+
+WORKER = '''
+import os
+from tunesmith.lab.remote import EndedWorker, message_parts
+os.read(0, 1 << 16)
+os.write(1, b"".join(message_parts(EndedWorker("died before it was asked"))))
+os.read(0, 1)
+'''
+worker_host.start_in_folder = lambda _made: lambda command, _, *own: start_command(command, os.environ, *own)
+worker_host.worker_command = lambda *_: [sys.executable, "-c", WORKER]
+worker_host.serve()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_cannot_speak_for_its_host(reach: Reach, tmp_path: Path) -> None:
+    worker = reach(hosts.command(tmp_path, "-c", LYING)).worker(FAKE)
+    with pytest.raises(WorkerDied, match="spoke nonsense: a reply that only its host gives"):
+        worker.request(m.ListDevices(), deadline=60)
+
+
+@pytest.mark.slow
+def test_a_host_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
+    serve = "from tunesmith.session import worker_host; worker_host.IDLE = 0.5; worker_host.serve()"
+    host = subprocess.Popen(
+        hosts.command(tmp_path, "-c", serve), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert host.wait(timeout=60) == 0
+    host.communicate()
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.slow
