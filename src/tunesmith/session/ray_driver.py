@@ -204,9 +204,9 @@ def main(address: str, path: str) -> int:
     import ray
 
     driver = Driver(ray, says)
-    own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+    shown: dict[str, bool] = {"include_dashboard": False} if address == LOCAL else {}
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **shown)
     except Exception as error:  # of many kinds, by what is wrong; the run tells it and ends
         driver.say(fault=_first_lines(error))
         return 1
