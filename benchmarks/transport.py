@@ -34,8 +34,7 @@ from pathlib import Path
 import tunesmith
 from tunesmith.backends import messages as m
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.remote import RemoteWorkers
-from tunesmith.lab.wire import OpenWorker
+from tunesmith.lab.remote import RemoteWorkers, StartWorker
 from tunesmith.run.outcome import Interval, median_interval
 from tunesmith.session import machine
 
@@ -69,7 +68,7 @@ def requests(backend: str, command: Sequence[str], scratch: Path) -> dict[str, l
     try:
         connect = seconds_of(remote.connect)
         local = machine.Workplace(backend, scratch).spawn("device")
-        far = remote.worker(OpenWorker(backend, "device", "auto"))
+        far = remote.worker(StartWorker(backend, "device", "auto"))
         made = [local, far]
         found: dict[str, list[float]] = {"connect ms": [connect * 1e3]}
         for name, worker in (("local", local), ("remote", far)):

@@ -20,10 +20,9 @@ from tests.running import Ended, facts, start, tunesmith, tunesmith_afresh, wait
 
 HEAR_NONSENSE = """
 greet(cores=2)
-for packet in packets():
-    if packet.kind is PacketKind.OPEN:
-        os.write(1, b"a shell's greeting")
-        break
+for call, frame in calls():
+    os.write(1, b"a shell's greeting")
+    break
 idle()
 """
 

@@ -35,7 +35,7 @@ from tunesmith.errors import BadInput
 from tunesmith.expert.author import ExpertAuthor, reading_lines
 from tunesmith.expert.author import read as read_kernel
 from tunesmith.expert.reading.draft import draft_problem
-from tunesmith.lab import wire
+from tunesmith.lab import remote
 from tunesmith.problem.cases import full_cases, smoke_cases
 from tunesmith.problem.codec import (
     Frame,
@@ -378,34 +378,30 @@ def read_entry(data: bytes) -> None:
         foreign_entry(entry)
 
 
-def packet_seeds() -> list[bytes]:
+def remote_seeds() -> list[bytes]:
     """What goes over a connection to another host, either way."""
-    hello = wire.said(wire.PacketKind.HELLO, wire.Hello("host", "0.1.0", "gpu1", "0" * 64, cores=8))
-    opened = wire.said(wire.PacketKind.OPEN, wire.OpenWorker("cuda", "device", "auto", "0" * 64, 9), 3)
-    ended = wire.said(wire.PacketKind.ENDED, wire.EndedWorker(-9, "last words"), 3)
-    data = wire.Packet(wire.PacketKind.DATA, 3, bytes(range(256)))
-    parts = [hello, opened, data, wire.credit(3, 256), ended, wire.Packet(wire.PacketKind.BEAT)]
-    return [b"".join(map(wire.packed, parts)), *(wire.packed(part) for part in parts)]
+    messages: list[tuple[int, object, list[bytes]]] = [
+        (0, remote.Greeting("host", "0.1.0", "gpu1", "0" * 64, cores=8), []),
+        (1, remote.KeepFile(), [bytes(range(256))]),
+        (3, remote.StartWorker("cuda", "device", "auto", "0" * 64), []),
+        (3, remote.EndedWorker("died", "last words"), []),
+        (3, remote.StopWorker(), []),
+    ]
+    parts = [
+        b"".join(remote.call_parts(number, number, frame_parts(encode_tagged(value), blobs)))
+        for number, value, blobs in messages
+    ]
+    return [b"".join(parts), *parts]
 
 
-def read_packets(data: bytes) -> None:
-    """As both ends do, in pieces: a packet is read whole, with room for what it brings, or refused."""
-    reader, inflow, outflow = wire.PacketReader(), wire.Inflow(), wire.Outflow()
-    for start in range(0, len(data), 7):
-        for packet in reader.feed(data[start : start + 7]):
-            match packet.kind:
-                case wire.PacketKind.HELLO:
-                    wire.disagreement(wire.Hello("lab", "0.1.0"), wire.greeting(packet))
-                case wire.PacketKind.OPEN:
-                    wire.heard(packet, wire.OpenWorker)
-                case wire.PacketKind.ENDED:
-                    wire.heard(packet, wire.EndedWorker)
-                case wire.PacketKind.CREDIT:
-                    outflow.sent(min(outflow.room, wire.credited(packet)))
-                    outflow.credited(wire.credited(packet))
-                case wire.PacketKind.DATA:
-                    inflow.came(packet.body)
-    assert inflow.held <= wire.WINDOW
+def read_remote(data: bytes) -> None:
+    """As both ends do: a frame is read whole, or refused."""
+    source = io.BufferedReader(io.BytesIO(data))  # type: ignore[arg-type]
+    while (found := remote.read_call(source)) is not None:
+        kinds = {**remote.HOST_MESSAGES, **remote.HOST_REPLIES}
+        message = decode_tagged(found[2].json, kinds)
+        if isinstance(message, remote.Greeting):
+            remote.disagreement(remote.Greeting("lab", "0.1.0"), message)
 
 
 def hosts_seeds() -> list[bytes]:
@@ -453,7 +449,7 @@ READERS = (
     Reader("knobs", expert_seeds, read_knobs, text_mutation, (BadInput,)),
     Reader("reply", replies, read_reply, text_mutation, ()),
     Reader("frame", frame_seeds, read_frames, frame_mutation, (Malformed,)),
-    Reader("packet", packet_seeds, read_packets, text_mutation, (Malformed,)),
+    Reader("remote", remote_seeds, read_remote, text_mutation, (Malformed,)),
     Reader("hosts", hosts_seeds, read_hosts, text_mutation, (BadInput,)),
     Reader("report", reports, read_report, json_mutation, (BadInput,)),
     Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput, Malformed)),

@@ -19,8 +19,7 @@ PLUGINS = {
     "cli.capturing cli.applying deliver.exports.swap",
     "exports": "deliver.exports cli.exports",
     "fleet": "session.fleet cli.fleets deliver.fleet deliver.fleet_page",
-    "hosts": "cli.hosts lab.wire lab.exchange lab.remote session.hosts session.worker_host "
-    "session.ray_driver session.ray_relay session.ray_workers",
+    "hosts": "cli.hosts lab.remote session.hosts session.worker_host session.ray_driver session.ray_workers",
     "cpu_device": "backends.cpu session.standing_in session.host_watch",
     "mcp": "cli.mcp cli.agents",
     "watch": "session.watching session.loopback cli.watching",

@@ -32,7 +32,7 @@ def refusing(folder: Path) -> list[str]:
 
 
 def scripted(folder: Path, text: str) -> list[str]:
-    """A host of another kind, with `said`, `send` and the names of `wire` at hand."""
+    """A host of another kind, with `say`, `calls` and the names of `remote` at hand."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.py").write_text(PRELUDE + text)
     return command(folder, "host.py")
@@ -42,22 +42,30 @@ PRELUDE = """
 import os, sys, time
 from pathlib import Path
 from tunesmith import __version__
-from tunesmith.lab.wire import *
+from tunesmith.lab.remote import *
+from tunesmith.problem.codec import encode_tagged, frame_parts, tag_of
 
-def send(packet):
-    os.write(1, packed(packet))
+def framed(call, message):
+    return b"".join(call_parts(call, 0, frame_parts(message)))
+
+def say(call, value):
+    os.write(1, framed(call, encode_tagged(value)))
 
 def greet(version=__version__, machine="m", **more):
-    send(said(PacketKind.HELLO, Hello("host", version, "stub", machine, **more)))
+    say(0, Greeting("host", version, "stub", machine, **more))
 
 def idle():
     while os.read(0, 1 << 16):
         pass
 
-def packets():
-    reader = PacketReader()
-    while data := os.read(0, 1 << 16):
-        yield from reader.feed(data)
+def calls():  # what is asked of workers; the rest is answered
+    while found := read_call(sys.stdin.buffer):
+        call, worker, frame = found
+        tag = tag_of(frame.json)
+        if tag in ("StartWorker", "StopWorker", "KeepFile"):
+            os.write(1, framed(call, DONE))
+        elif tag != "Greeting":
+            yield call, frame
 
 """
 

@@ -26,9 +26,8 @@ from tunesmith.lab.counting import (
     counting_there,
     impossible,
 )
-from tunesmith.lab.remote import RemoteWorkers
+from tunesmith.lab.remote import RemoteWorkers, StartWorker
 from tunesmith.lab.tool_runs import BESIDE_SECONDS, Spawn
-from tunesmith.lab.wire import OpenWorker
 from tunesmith.profiles.counters import Counters
 from tunesmith.run.protection import AUTO, REQUIRED
 
@@ -128,7 +127,7 @@ def _spawn(tmp_path: Path) -> Iterator[Spawn]:
     path = f"PATH={own / 'bin'}:{os.defpath}"
     command = [path if word.startswith("PATH=") else word for word in hosts.real(own)]
     made = RemoteWorkers("there", command, print)
-    yield lambda purpose: made.worker(OpenWorker("cuda", purpose, AUTO))
+    yield lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO))
     made.close()
     assert list((own / "tmp").iterdir()) == []
 
@@ -214,40 +213,32 @@ def test_a_worker_that_runs_kernels_starts_no_profiler(spawn: Spawn) -> None:
 
 
 SAYING = """
-from tunesmith.problem.codec import frame_parts
 greet()
-for packet in packets():
-    if packet.kind is PacketKind.OPEN:
-        send(Packet(PacketKind.DATA, packet.channel, %s))
-    if packet.kind is PacketKind.KILL:
-        send(said(PacketKind.ENDED, EndedWorker(-9), packet.channel))
+for call, frame in calls():
+    os.write(1, framed(call, %r))
 """
 COUNTED = '{"type":"Counted","value":{"counters":%s}}'
-
-
-def answering(json: str) -> str:
-    return f"b''.join(frame_parts({json.encode()!r}))"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("b'no frame at all, and more than a head of one' * 4", "spoke nonsense"),
-        (answering("{"), "spoke nonsense"),
-        (answering(COUNTED % '{"dram": 1e999}'), "spoke nonsense"),
-        (answering(COUNTED % '{"dram": NaN}'), "spoke nonsense"),
-        (answering(COUNTED % '{"dram": "half"}'), "spoke nonsense"),
-        (answering(COUNTED % '{"stalls": [["lunch", 0.5]]}'), "spoke nonsense"),
-        (answering(COUNTED % '{"dram": 7000}'), "its host counted what cannot be: dram is 7000"),
-        (answering('{"type":"Failed","value":{"what":"internal","message":"a bug"}}'), "a bug"),
-        (answering('{"type":"Done","value":{}}'), "spoke nonsense: Done in reply to CountLaunches"),
+        ("no message at all", "spoke nonsense"),
+        ("{", "spoke nonsense"),
+        (COUNTED % '{"dram": 1e999}', "spoke nonsense"),
+        (COUNTED % '{"dram": NaN}', "spoke nonsense"),
+        (COUNTED % '{"dram": "half"}', "spoke nonsense"),
+        (COUNTED % '{"stalls": [["lunch", 0.5]]}', "spoke nonsense"),
+        (COUNTED % '{"dram": 7000}', "its host counted what cannot be: dram is 7000"),
+        ('{"type":"Failed","value":{"what":"internal","message":"a bug"}}', "a bug"),
+        ('{"type":"Done","value":{}}', "spoke nonsense: Done in reply to CountLaunches"),
     ],
 )
 def test_a_host_that_answers_nonsense_counts_nothing(tmp_path: Path, answer: str, words: str) -> None:
-    made = RemoteWorkers("there", hosts.scripted(tmp_path, SAYING % answer), print)
+    made = RemoteWorkers("there", hosts.scripted(tmp_path, SAYING % answer.encode()), print)
     try:
-        own = CountingThere(lambda purpose: made.worker(OpenWorker("cuda", purpose, AUTO)))
+        own = CountingThere(lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO)))
         found = own.count(*to_count())
     finally:
         made.close()
@@ -259,7 +250,7 @@ def test_a_host_that_answers_nonsense_counts_nothing(tmp_path: Path, answer: str
 def test_a_host_that_is_lost_counts_nothing(tmp_path: Path) -> None:
     made = RemoteWorkers("there", hosts.scripted(tmp_path, "sys.exit('no route')"), print, wait=0.5)
     try:
-        own = CountingThere(lambda purpose: made.worker(OpenWorker("cuda", purpose, AUTO)))
+        own = CountingThere(lambda purpose: made.worker(StartWorker("cuda", purpose, AUTO)))
         found = own.count(*to_count())
     finally:
         made.close()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,11 @@ from tests.lab import hosts_elsewhere as hosts
 from tests.samples import a_device
 from tunesmith.backends import messages as m
 from tunesmith.errors import DeviceMissing
-from tunesmith.lab.process import WorkerDied, WorkerReplaced
-from tunesmith.lab.remote import RemoteWorkers
-from tunesmith.lab.wire import OpenWorker
+from tunesmith.lab.process import WorkerDied, WorkerReplaced, WorkerTimedOut
+from tunesmith.lab.remote import CommandChannel, Connection, RemoteWorkers, StartWorker
 from tunesmith.session.hosts import HostWorkers, WorkerEntry
 
-FAKE = OpenWorker("fake", "device", "auto")
+FAKE = StartWorker("fake", "device", "auto")
 RECORDING = b'{"params": {"X": [1, 2]}, "configs": [[1], [2]], "time_ms": [1.0, 2.0]}'
 Reach = Callable[..., RemoteWorkers]
 
@@ -43,7 +44,19 @@ def _reach() -> Iterator[Reach]:
 
 def host_pid(workers: RemoteWorkers) -> int:
     assert workers._connection is not None
-    return workers._connection._process.pid  # `env` has become the host
+    channel = workers._connection._channel
+    assert isinstance(channel, CommandChannel)
+    return channel.process.pid  # `env` has become the host
+
+
+def worker_pids(folder: Path) -> list[int]:
+    """Of the workers of a host, each of which works in a folder of its own."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdecimal() and str(folder / "tmp") in os.readlink(entry / "cwd"):
+                found.append(int(entry.name))
+    return found
 
 
 @pytest.mark.slow
@@ -53,7 +66,7 @@ def test_a_worker_elsewhere_answers_as_one_here_and_leaves_nothing(reach: Reach,
     reply, _ = worker.request(m.ListDevices(), deadline=60)
     assert isinstance(reply, m.Devices)
     assert reply.devices[0].backend == "fake"
-    # More than a window, both ways at once with another channel that asks meanwhile.
+    # Much at once, while another worker is asked.
     unit = m.Unit("k.fake", "", "fake", (), ())
     load = m.Load(unit, "d", reply.devices[0])
     other = workers.worker(FAKE)
@@ -69,7 +82,7 @@ def test_a_worker_elsewhere_answers_as_one_here_and_leaves_nothing(reach: Reach,
     assert again == m.Compilers(())
     assert worker.generation == before + 1
     with pytest.raises(WorkerDied, match="unknown backend 'nothing'"):
-        workers.worker(OpenWorker("nothing", "device", "auto")).request(m.ListDevices(), deadline=60)
+        workers.worker(StartWorker("nothing", "device", "auto")).request(m.ListDevices(), deadline=60)
     workers.close()
     assert list((tmp_path / "tmp").iterdir()) == []
     with pytest.raises(WorkerDied, match="closing"):
@@ -89,47 +102,109 @@ worker_host.serve()
 
 
 @pytest.mark.slow
-def test_a_host_is_heard_while_it_starts_a_worker_and_one_may_be_killed_meanwhile(
-    reach: Reach, tmp_path: Path
-) -> None:
+def test_a_worker_may_be_killed_while_its_host_starts_it(reach: Reach, tmp_path: Path) -> None:
     workers = reach(hosts.command(tmp_path, "-c", SLOW))
     workers.connect()
-    connection = workers._connection
-    assert connection is not None
     patient, killed = workers.worker(FAKE), workers.worker(FAKE)
     replies: list[object] = []
     asked = threading.Thread(target=lambda: replies.append(patient.request(m.ListCompilers(), deadline=60)))
+
+    def start_killed() -> None:
+        with pytest.raises(WorkerDied):
+            killed.ensure_started()
+
+    starts = threading.Thread(target=start_killed)
     asked.start()
-    killed.ensure_started()
-    began, silent = time.monotonic(), 0.0
-    killed.kill()
+    starts.start()
+    time.sleep(0.5)
+    began = time.monotonic()
+    killed.close()
     assert time.monotonic() - began < 2
-    while asked.is_alive():
-        silent = max(silent, connection.exchange.silent)
-        time.sleep(0.05)
-    assert silent < 1.5
+    asked.join()
+    starts.join()
     assert replies == [(m.Compilers(()), ())]
-    assert time.monotonic() - began > 2, "it was slow indeed"
     workers.close()
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.slow
-def test_a_file_goes_along_by_its_digest_and_no_other_does(reach: Reach, tmp_path: Path) -> None:
-    own = tmp_path / "recording.json"
-    own.write_bytes(RECORDING)
-    workers = reach(hosts.real(tmp_path / "there"))
+def test_one_that_dies_between_two_requests_is_replaced_and_dies_of_nothing_in_the_next(
+    reach: Reach, tmp_path: Path
+) -> None:
+    worker = reach(hosts.real(tmp_path)).worker(FAKE)
+    worker.request(m.ListCompilers(), deadline=60)
+    for number in worker_pids(tmp_path):
+        os.kill(number, signal.SIGKILL)
+    time.sleep(1.0)  # until its host has seen it
+    with pytest.raises(WorkerReplaced) as replaced:
+        worker.request(m.ListCompilers(), deadline=60, generation=worker.generation)
+    assert str(replaced.value) == "", "nobody was lost"
+    assert worker.request(m.ListCompilers(), deadline=60)[0] == m.Compilers(())
+
+
+@pytest.mark.slow
+def test_the_host_keeps_the_deadline_and_what_hangs_is_gone(reach: Reach, tmp_path: Path) -> None:
+    worker = reach(hosts.real(tmp_path)).worker(FAKE)
+    worker.request(m.ListCompilers(), deadline=60)
+    for number in worker_pids(tmp_path):
+        os.kill(number, signal.SIGSTOP)
+    with pytest.raises(WorkerTimedOut, match="the deadline passed"):
+        worker.request(m.ListCompilers(), deadline=0.5)
+    assert worker_pids(tmp_path) == []
+
+
+LYING = """
+import os, sys
+from tunesmith.lab.fork_server import start_command
+from tunesmith.session import worker_host
+
+WORKER = '''
+import os
+from tunesmith.lab.remote import EndedWorker, message_parts
+os.read(0, 1 << 16)
+os.write(1, b"".join(message_parts(EndedWorker("died before it was asked"))))
+os.read(0, 1)
+'''
+worker_host.start_in_folder = lambda _made: lambda command, _, *own: start_command(command, os.environ, *own)
+worker_host.worker_command = lambda *_: [sys.executable, "-c", WORKER]
+worker_host.serve()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_cannot_speak_for_its_host(reach: Reach, tmp_path: Path) -> None:
+    worker = reach(hosts.command(tmp_path, "-c", LYING)).worker(FAKE)
+    with pytest.raises(WorkerDied, match="spoke nonsense: a reply that only its host gives"):
+        worker.request(m.ListDevices(), deadline=60)
+
+
+@pytest.mark.slow
+def test_a_host_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
+    serve = "from tunesmith.session import worker_host; worker_host.IDLE = 0.5; worker_host.serve()"
+    host = subprocess.Popen(
+        hosts.command(tmp_path, "-c", serve), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert host.wait(timeout=60) == 0
+    host.communicate()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_file_goes_along_once_by_its_digest(
+    reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = reach(hosts.real(tmp_path))
+    given: list[bytes] = []
+    monkeypatch.setattr(Connection, "_send", lambda *a, send=Connection._send: (given.append(a[1]), send(*a)))
     digest = hashlib.sha256(RECORDING).hexdigest()
     for _ in range(2):
-        worker = workers.worker(OpenWorker("replay", "device", "auto", digest), own)
+        worker = workers.worker(StartWorker("replay", "device", "auto", digest), RECORDING)
         reply, _ = worker.request(m.ListDevices(), deadline=60)
         assert isinstance(reply, m.Devices)
         assert reply.devices[0].backend == "replay"
-        own.unlink(missing_ok=True)  # the host has it by now
-    other = tmp_path / "other.json"
-    other.write_bytes(RECORDING + b" ")
-    wrong = workers.worker(OpenWorker("replay", "device", "auto", "0" * 64), other)
-    with pytest.raises(WorkerDied, match="came with the digest"):
+    assert sum(RECORDING in parts for parts in given) == 1
+    wrong = workers.worker(StartWorker("replay", "device", "auto", "0" * 64), RECORDING + b" ")
+    with pytest.raises(WorkerDied, match="a file with the digest '000000000000' did not come"):
         wrong.request(m.ListDevices(), deadline=60)
 
 
@@ -165,15 +240,24 @@ def test_a_stall_is_nobodys_deadline(reach: Reach, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("print('Welcome to gpu1', flush=True); idle()", "nonsense: not a packet: b'Welcome to gpu1"),
+        ("print('Welcome to gpu1', flush=True); idle()", "nonsense: not a frame: b'Welcome to gpu1"),
+        ("print('TX', flush=True); idle()", "nonsense: not a frame: b'TX"),
         ("sys.exit('tunesmith: not found')", "exit status 1; tunesmith: not found"),
         ("os.kill(os.getpid(), 35)", "killed by signal 35"),
-        ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 4), and this is"),
+        ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 5), and this is"),
         ("greet(protocol=7); idle()", "protocol 7"),
-        ("send(said(PacketKind.HELLO, Hello('lab', __version__))); idle()", "sends back what"),
-        ("send(Packet(PacketKind.NEED)); idle()", "NEED before a greeting"),
+        ("say(0, Greeting('lab', __version__)); idle()", "sends back what"),
+        ("os.write(1, sys.stdin.buffer.peek())", "sends back what"),
+        ("say(1, StopWorker()); idle()", "a reply before a greeting"),
+        ("say(0, EndedWorker('died')); idle()", "EndedWorker, of no worker"),
+        ("say(0, KeepFile()); idle()", "unknown message 'KeepFile'"),
+        ("say(0, LostHost('its node is gone')); idle()", "its node is gone"),
+        (
+            "os.write(1, struct.pack('>4sII4sdII', b'TSW2', 0, 0, b'TSF1', 0, 1 << 31, 0))",
+            "nonsense: not a frame",
+        ),
         ("idle()", "no answer within 1 s"),
-        ("os.write(1, packed(said(PacketKind.HELLO, Hello('host', '1')))[:-3])", "ended inside a packet"),
+        ("os.write(1, framed(0, b'{}')[:-3])", "ended inside a frame"),
     ],
 )
 def test_who_cannot_be_used_is_named_at_once(reach: Reach, tmp_path: Path, text: str, words: str) -> None:
@@ -189,18 +273,15 @@ def test_who_cannot_be_used_is_named_at_once(reach: Reach, tmp_path: Path, text:
     ("answer", "words"),
     [
         ("os.write(1, b'x' * 50)", "nonsense"),
-        ("send(Packet(PacketKind.NEED, 1, b'/etc/passwd'))", "a file that was not offered"),
-        ("send(Packet(PacketKind.DATA, 1, bytes(MAX_BODY + 1)))", "allowed are"),
-        ("[send(Packet(PacketKind.DATA, 1, bytes(MAX_BODY))) for _ in range(99)]", "before there was room"),
-        ("send(credit(1, 1 << 30))", "under way"),
-        ("send(Packet(PacketKind.ENDED, 1, b'{'))", "not a EndedWorker"),
+        ("greet()", "Greeting, of no worker"),
+        ("os.write(1, framed(call, b'x' * 99)[:-9]); sys.exit(7)", "ended inside a frame; exit status 7"),
         ("sys.exit(7)", "exit status 7"),
     ],
 )
 def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(
     reach: Reach, tmp_path: Path, answer: str, words: str
 ) -> None:
-    text = f"greet()\nfor packet in packets():\n    if packet.kind == PacketKind.OPEN:\n        {answer}\n"
+    text = f"greet()\nfor call, frame in calls():\n    {answer}\n"
     worker = reach(hosts.scripted(tmp_path, text)).worker(FAKE)
     request = m.Load(m.Unit("k", "", "fake", (), ()), "d", a_device())
     with pytest.raises(DeviceMissing, match="3 times") as lost:
@@ -208,28 +289,33 @@ def test_a_host_that_speaks_nonsense_is_lost_and_said_to_be(
     assert words in str(lost.value)
 
 
-def test_a_host_that_makes_up_a_signal_is_believed_that_the_worker_ended(
-    reach: Reach, tmp_path: Path
-) -> None:
+def test_a_host_that_starts_nothing_is_lost_and_said_to_be(reach: Reach, tmp_path: Path) -> None:
     text = """
 greet()
-for packet in packets():
-    if packet.kind == PacketKind.OPEN:
-        send(said(PacketKind.ENDED, EndedWorker(-1000), packet.channel))
+while found := read_call(sys.stdin.buffer):
+    if found[0]:
+        os.write(1, framed(found[0], b'{"type":"Compilers","value":{"found":[]}}'))
 """
-    with pytest.raises(WorkerDied, match="killed by signal 1000"):
+    with pytest.raises(DeviceMissing, match=r"not the reply to what it was asked.*3 times while a worker"):
         reach(hosts.scripted(tmp_path, text)).worker(FAKE).request(m.ListDevices(), deadline=60)
+
+
+def test_a_host_is_believed_that_a_worker_ended(reach: Reach, tmp_path: Path) -> None:
+    text = """
+greet()
+for call, frame in calls():
+    say(call, EndedWorker("died", "killed by signal 1000" + "x" * 9999))
+"""
+    with pytest.raises(WorkerDied, match="killed by signal 1000") as died:
+        reach(hosts.scripted(tmp_path, text)).worker(FAKE).request(m.ListDevices(), deadline=60)
+    assert len(str(died.value)) <= 3000
 
 
 def test_a_host_that_answers_something_else_has_no_compilers(tmp_path: Path) -> None:
     text = """
-from tunesmith.problem.codec import frame_parts
 greet()
-for packet in packets():
-    if packet.kind is PacketKind.OPEN:
-        send(Packet(PacketKind.DATA, packet.channel, b"".join(frame_parts(b'{"type":"Done","value":{}}'))))
-    if packet.kind is PacketKind.KILL:
-        send(said(PacketKind.ENDED, EndedWorker(-9), packet.channel))
+for call, frame in calls():
+    os.write(1, framed(call, b'{"type":"Done","value":{}}'))
 """
     host = HostWorkers(WorkerEntry("there", tuple(hosts.scripted(tmp_path, text))), lambda _text: None)
     try:
@@ -246,7 +332,8 @@ def test_silence_ends_a_connection_and_another_machine_is_not_taken_for_it(
 seen = Path("seen")
 greet(machine="second" if seen.exists() else "first")
 seen.touch()
-idle()
+for call, frame in calls():
+    pass
 """
     workers = reach(hosts.scripted(tmp_path, text), silence=1.0)
     worker = workers.worker(FAKE)

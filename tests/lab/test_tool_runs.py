@@ -13,9 +13,8 @@ from tests.lab import hosts_elsewhere as hosts
 from tests.samples import a_device
 from tunesmith import backends
 from tunesmith.backends import messages as m
-from tunesmith.lab.remote import RemoteWorkers
+from tunesmith.lab.remote import RemoteWorkers, StartWorker
 from tunesmith.lab.tool_runs import MOST_OUTPUT, Spawn, ToolPlace, tools_there
-from tunesmith.lab.wire import OpenWorker
 from tunesmith.run.protection import AUTO, REQUIRED
 
 OPENCL = backends.kind("opencl")
@@ -37,7 +36,7 @@ def say(text):
 def _spawn(tmp_path: Path) -> Iterator[Spawn]:
     own = tmp_path / "there"
     made = RemoteWorkers("there", with_tools(own, hosts.real(own)), print)
-    yield lambda purpose: made.worker(OpenWorker("opencl", purpose, AUTO))
+    yield lambda purpose: made.worker(StartWorker("opencl", purpose, AUTO))
     made.close()
     assert list((own / "tmp").iterdir()) == []
 
@@ -102,11 +101,8 @@ def test_where_there_is_none_or_it_may_not_be_used_a_sentence_says_so(tmp_path: 
 
 NONSENSE = """
 greet()
-for packet in packets():
-    if packet.kind is PacketKind.OPEN:
-        send(Packet(PacketKind.DATA, packet.channel, b"no frame at all, and more than a head of one" * 4))
-    if packet.kind is PacketKind.KILL:
-        send(said(PacketKind.ENDED, EndedWorker(-9), packet.channel))
+for call, frame in calls():
+    os.write(1, framed(call, b"no message at all"))
 """
 
 
@@ -114,7 +110,7 @@ for packet in packets():
 def test_a_host_that_answers_nonsense_convicts_nobody(tmp_path: Path) -> None:
     made = RemoteWorkers("there", hosts.scripted(tmp_path, NONSENSE), print)
     try:
-        said = tools_there(OPENCL, lambda purpose: made.worker(OpenWorker("opencl", purpose, AUTO)), AUTO)
+        said = tools_there(OPENCL, lambda purpose: made.worker(StartWorker("opencl", purpose, AUTO)), AUTO)
         assert str(said).startswith("its host does not say which sanitizer it has: spoke nonsense")
     finally:
         made.close()

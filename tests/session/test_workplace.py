@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tunesmith.session.worker_host import own_hello
+from tunesmith.session.worker_host import host_greeting
 from tunesmith.session.workplace import HERE, one_thread, usable_cores
 
 
@@ -69,6 +69,6 @@ def test_affinity_limits_the_cores_here_and_of_a_host(
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3}, raising=False)
-    assert (HERE.cores, own_hello().cores) == (1, 1)
+    assert (HERE.cores, host_greeting().cores) == (1, 1)
     monkeypatch.delattr(os, "sched_getaffinity")
     assert usable_cores(tmp_path) == 64

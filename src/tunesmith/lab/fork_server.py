@@ -49,21 +49,11 @@ class ChildProcess(Protocol):
     def close(self) -> None:
         """From now on its process id may be another's."""
 
-    @property
-    def lost(self) -> str:
-        """Why nobody can tell what it does: the way to it is gone. Empty: it is not."""
-
-    @property
-    def clock(self) -> Callable[[], float] | None:
-        """Of the seconds that pass for it; None: ours."""
-
 
 class LocalChild:
     """A process of this machine, which leads a group."""
 
     pid: int
-    lost = ""
-    clock: Callable[[], float] | None = None
 
     def end(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

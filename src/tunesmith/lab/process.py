@@ -15,10 +15,11 @@ from typing import IO
 
 from tunesmith.backends import messages as m
 from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
-from tunesmith.errors import DeviceMissing, TunesmithError
+from tunesmith.errors import TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
 from tunesmith.lab.processor_waits import processor_ticks
 from tunesmith.problem.codec import (
+    Frame,
     Malformed,
     decode_tagged,
     encode_tagged,
@@ -33,7 +34,6 @@ from tunesmith.text import cut, end_of_process, redacted
 
 STDERR_BYTES = 1 << 16
 MOMENT = 0.1  # seconds
-SECONDS_A_BYTE = 1e-6  # for what travels to another machine: a slower network is too slow
 # What each request is answered with; each but the first may also fail.
 REPLIES: Mapping[type[Request], type[Reply]] = {
     m.TellProtection: Protection,
@@ -58,7 +58,6 @@ REPLIES: Mapping[type[Request], type[Reply]] = {
     m.RunUnder: m.EndedTool,
     m.CountLaunches: m.Counted,
 }
-LOSSES = 3  # of the way to a worker, in one request, after which it is not tried again
 
 
 class WorkerDied(Exception):
@@ -77,13 +76,11 @@ class WorkerReplaced(Exception):
 class Patience:
     """The seconds that a worker has. Where this process itself did not run for a while, because the machine
     stood still, that counts as a moment: the worker did not run either, and has done nothing wrong. So does
-    the share of its processors that a virtual machine is not given. With a `clock`, which tells what passes
-    for a worker elsewhere, that one counts alone."""
+    the share of its processors that a virtual machine is not given."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, seconds: float) -> None:
         self._left = seconds
-        self._clock = clock
-        self._seen = (clock or time.monotonic)()
+        self._seen = time.monotonic()
         self._ticks: tuple[int, int] | None = None
 
     def waits_for(self, to_read: Sequence[int] = (), to_write: Sequence[int] = ()) -> bool:
@@ -91,23 +88,14 @@ class Patience:
         while True:
             ready = select.select(to_read, to_write, [], max(0.0, min(self._left, MOMENT)))
             is_over = self._left <= 0.0
-            if self._clock is not None:
-                now = self._clock()
-                self._left -= now - self._seen
-            else:
-                now = time.monotonic()
-                passed = min(now - self._seen, 2 * MOMENT)
-                self._left -= passed * self._given() if passed > MOMENT / 2 else passed
+            now = time.monotonic()
+            passed = min(now - self._seen, 2 * MOMENT)
+            self._left -= passed * self._given() if passed > MOMENT / 2 else passed
             self._seen = now
             if any(ready):
                 return True
             if is_over:
                 return False
-
-    def travels(self, count: int) -> None:
-        """So many bytes have gone to a worker elsewhere, or come: what that may take is not its time."""
-        if self._clock is not None:
-            self._left += count * SECONDS_A_BYTE
 
     def _given(self) -> float:
         """The share of the processors' time that this machine had since the last moment, a tenth at least."""
@@ -154,41 +142,13 @@ class WorkerProcess:
         self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
     ) -> tuple[Reply, tuple[bytes, ...]]:
         """Send one request and wait for its reply, `deadline` seconds at most. With a `generation`, only to
-        that worker: what a later one was never told it cannot answer. Where the way to it is lost, nothing is
-        known of the request: it is asked again."""
-        for _ in range(LOSSES):
-            self.ensure_started()  # one that died since the last reply died of nothing in this request
-            if generation is not None and generation != self.generation:
-                raise WorkerReplaced
-            process = self._process
-            try:
-                return self._asked(request, blobs, deadline)
-            except WorkerDied as error:
-                lost = process.lost if process is not None else ""
-                if not lost or self._closed:
-                    raise
-                if generation is not None:
-                    raise WorkerReplaced(lost) from error
-        raise DeviceMissing(f"{lost} ({LOSSES} times while it was asked the same)")
-
-    def _asked(
-        self, request: Request, blobs: Sequence[bytes], deadline: float
-    ) -> tuple[Reply, tuple[bytes, ...]]:
-        process = self._process
-        assert process is not None
-        patience = Patience(deadline, process.clock)
+        that worker: what a later one was never told it cannot answer."""
+        self.ensure_started()  # one that died since the last reply died of nothing in this request
+        if generation is not None and generation != self.generation:
+            raise WorkerReplaced
+        frame = self.exchange(encode_tagged(request), blobs, deadline)
         try:
-            for part in frame_parts(encode_tagged(request), blobs, deadline):
-                self._write(part, patience)
-            frame = read_frame(lambda n: self._read(n, patience))
-            if frame is None:
-                raise WorkerDied(self._post_mortem())
             reply = decode_tagged(frame.json, REPLY_TYPES)
-        except (WorkerTimedOut, KeyboardInterrupt):
-            self.kill()
-            raise
-        except BrokenPipeError as error:
-            raise WorkerDied(self._post_mortem()) from error
         except Malformed as error:
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
         if isinstance(reply, Failed) and reply.what in ("build", "internal"):
@@ -204,6 +164,24 @@ class WorkerProcess:
             asked, said = type(request).__name__, type(reply).__name__
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {said} in reply to {asked}"))
         return reply, frame.blobs
+
+    def exchange(self, json: bytes, blobs: Sequence[bytes], deadline: float) -> Frame:
+        """Send the frame of a request and wait for that of its reply, whatever is in them."""
+        patience = Patience(deadline)
+        try:
+            for part in frame_parts(json, blobs, deadline):
+                self._write(part, patience)
+            frame = read_frame(lambda n: self._read(n, patience))
+        except (WorkerTimedOut, KeyboardInterrupt):
+            self.kill()
+            raise
+        except BrokenPipeError as error:
+            raise WorkerDied(self._post_mortem()) from error
+        except Malformed as error:
+            raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
+        if frame is None:
+            raise WorkerDied(self._post_mortem())
+        return frame
 
     @property
     def alive(self) -> bool:
@@ -274,9 +252,7 @@ class WorkerProcess:
             if not patience.waits_for(to_write=[descriptor]):
                 raise WorkerTimedOut("the worker did not take the request in time")
             with contextlib.suppress(BlockingIOError):
-                count = os.write(descriptor, view[: 1 << 20])
-                patience.travels(count)
-                view = view[count:]
+                view = view[os.write(descriptor, view[: 1 << 20]) :]
 
     def _read(self, size: int, patience: Patience) -> bytes:
         descriptor = self._streams[1].fileno()
@@ -290,7 +266,6 @@ class WorkerProcess:
                 continue
             if not chunk:
                 break
-            patience.travels(len(chunk))
             data += chunk
         return bytes(data)
 
@@ -304,7 +279,8 @@ class WorkerProcess:
     def _post_mortem(self, otherwise: str = "closed its end") -> str:
         """How it ended, or what it did otherwise, in words, with the last it printed."""
         process = self._process
-        assert process is not None
+        if process is None:  # by another thread, since it was asked
+            return "it was ended"
         try:
             code = process.wait(timeout=2)
             how = end_of_process(code)

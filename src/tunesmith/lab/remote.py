@@ -1,234 +1,476 @@
-"""Workers of another host, which a command reaches: `ssh HOST tunesmith worker`, or any that leads there. One
-connection carries them all. It is made again when it is lost, and what was under way is asked again."""
+"""Workers of another host, which a command reaches: `ssh HOST tunesmith worker`, or any that leads there.
+
+Over its standard streams go the frames that a worker here reads and writes; before each stand the number of
+the call and that of the worker. A command that is lost is started again, and what was under way is asked
+again."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import select
 import shlex
 import signal
+import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from tunesmith import __version__
+from tunesmith.backends import messages as m
 from tunesmith.errors import DeviceMissing
-from tunesmith.lab.exchange import SILENCE, PacketExchange
-from tunesmith.lab.fork_server import Streams
-from tunesmith.lab.process import STDERR_BYTES, WorkerDied, WorkerProcess
-from tunesmith.lab.wire import (
-    EndedWorker,
-    Hello,
-    OpenWorker,
-    Packet,
-    PacketKind,
-    disagreement,
-    greeting,
-    heard,
-    said,
-)
-from tunesmith.problem.codec import Malformed
+from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
+from tunesmith.problem import codec
 from tunesmith.run.config import secrets
 from tunesmith.text import cut, end_of_process, redacted
 
+PROTOCOL = 5
 WAIT = 120.0  # seconds for a host to answer, and to come back
+SILENCE = 120.0  # seconds beyond a deadline after which nobody is there any more: a network may stall
+START_SECONDS = 60.0  # for a host to start a worker, or to keep a file
 END_SECONDS = 30.0  # in which a worker that is to end has ended
 CLOSE_SECONDS = 5.0  # in which a command ends when there is nothing more for it
+MOMENT = 1.0  # seconds between two looks whether somebody is still there
 SAY_AGAIN = 10.0  # seconds
+QUIET = 30.0  # seconds in which nothing was heard, before people are told
 LONGEST_PAUSE = 15.0
+LONGEST_WORDS = 3000
+LAST_WORDS = 1 << 13  # bytes
+LOSSES = 3  # of the way to a worker, in one request, after which it is not tried again
 WHEN_BACK = "what was measured is kept: `tunesmith resume` goes on when it is there again"
+_HEAD = struct.Struct(">4sII")  # magic, number of the call, number of the worker; 0: none
+_MAGIC = b"TSW2"
 
 
-class RemoteProcess:
-    """A worker of another host, as its owner sees it."""
-
-    pid = 0  # nobody here can signal it
-
-    def __init__(self, connection: Connection, channel: int, stderr: int) -> None:
-        self._connection = connection
-        self._channel = channel
-        self._stderr = stderr
-        self._over = threading.Event()
-        self._code: int | None = None
-        self.lost = ""
-        self.clock: Callable[[], float] | None = lambda: connection.exchange.clock
-
-    def poll(self) -> int | None:
-        return self._code
-
-    def wait(self, timeout: float | None = None) -> int:
-        if not self._over.wait(END_SECONDS if timeout is None else timeout):
-            if timeout is not None:
-                raise subprocess.TimeoutExpired([], timeout)
-            self._connection.drop(f"a worker did not end within {END_SECONDS:.0f} s")
-            self._over.wait()
-        assert self._code is not None
-        return self._code
-
-    def end(self) -> None:
-        self._connection.post(lambda: self._connection.exchange.send(Packet(PacketKind.KILL, self._channel)))
-
-    def close(self) -> None:
-        self._connection.post(lambda: self._connection.forget(self._channel))
-
-    def ended(self, code: int, printed: str = "", lost: str = "") -> None:
-        """By the thread of the connection, once."""
-        if self._code is not None:
-            return
-        os.set_blocking(self._stderr, False)
-        with contextlib.suppress(OSError):
-            os.write(self._stderr, printed.encode(errors="replace")[-STDERR_BYTES:])
-        os.close(self._stderr)
-        self.lost = lost
-        self._code = code
-        self._over.set()
+# -- what goes over a connection, beside what workers are asked and answer ----------------------------------
 
 
-class Connection:
-    """One run of the command, from the greeting until it is lost."""
+@dataclass(frozen=True)
+class Greeting:
+    """First, both ways."""
 
-    def __init__(self, title: str, command: Sequence[str], silence: float, note: Callable[[str], None]):
-        self.hello: Hello | None = None
-        self.fault = ""  # why the two do not fit: to try again is no use
-        self.is_other_version = False
-        self.lost = ""
-        self._title, self._note = title, note
-        self._numbers = itertools.count(1)
-        self._workers: dict[int, RemoteProcess] = {}
-        self._files: dict[str, Path] = {}  # by digest: what may be asked for
-        self._greeted = threading.Event()
-        self._told = 0.0
-        self._printed = bytearray()
-        self._ours = Hello("lab", __version__)
+    role: Literal["lab", "host"]
+    tunesmith: str  # its version
+    host: str = ""  # what the machine calls itself
+    machine: str = ""  # a digest that another machine does not have
+    protocol: int = PROTOCOL
+    cores: int = 0  # of the machine, that may be used
+
+
+@dataclass(frozen=True)
+class KeepFile:
+    """Blob 0, for workers to be started with. Reply: Done."""
+
+
+@dataclass(frozen=True)
+class StartWorker:
+    """Reply: Done or EndedWorker."""
+
+    backend: str  # its name; `name:absent` too
+    purpose: str
+    sandbox: str
+    digest: str = ""  # of the file that the backend is made from
+
+
+@dataclass(frozen=True)
+class StopWorker:
+    """Reply: Done, when it and all that it started are gone."""
+
+
+@dataclass(frozen=True)
+class EndedWorker:
+    """In reply to whatever a worker was asked: it has ended."""
+
+    how: Literal["died", "timed out", "died before it was asked"]
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class LostHost:
+    """From whoever leads to a host: nothing more will come, and why."""
+
+    words: str
+
+
+HOST_MESSAGES = {kind.__name__: kind for kind in (Greeting, KeepFile, StartWorker, StopWorker)}
+HOST_REPLIES = {kind.__name__: kind for kind in (Greeting, LostHost, EndedWorker)}
+DONE = codec.encode_tagged(m.Done())
+codec.make_ready([*HOST_MESSAGES.values(), *HOST_REPLIES.values()])
+
+
+def message_parts(message: object) -> list[bytes]:
+    return codec.frame_parts(codec.encode_tagged(message))
+
+
+def call_parts(call: int, worker: int, parts: Sequence[bytes]) -> list[bytes]:
+    """A frame for a worker, or of one, as pieces to be written in order."""
+    return [_HEAD.pack(_MAGIC, call, worker), *parts]
+
+
+class ByteStream(Protocol):
+    """As a `BufferedReader`."""
+
+    def peek(self, size: int = 0, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes: ...
+
+
+def read_call(source: ByteStream) -> tuple[int, int, codec.Frame] | None:
+    """The next frame, with the numbers of its call and its worker; None when the stream ended cleanly.
+    Malformed at the first byte that cannot be right."""
+    first = source.peek()
+    if not first:
+        return None
+    if not _MAGIC.startswith(first[: len(_MAGIC)]):
+        raise codec.Malformed(f"not a frame: {first[:64]!r}")
+    head = source.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        raise codec.Incomplete("the stream ended inside a frame")
+    magic, call, worker = _HEAD.unpack(head)
+    if magic != _MAGIC:
+        raise codec.Malformed(f"not a frame: {head!r}")
+    frame = codec.read_frame(source.read)
+    if frame is None:
+        raise codec.Incomplete("the stream ended inside a frame")
+    return call, worker, frame
+
+
+def disagreement(ours: Greeting, theirs: Greeting) -> str:
+    """Why the two cannot work together, in a sentence; empty: they can."""
+    if theirs.role == ours.role:
+        return f"it greets as a {theirs.role}, as we do: the command sends back what it is sent"
+    if (theirs.protocol, theirs.tunesmith) == (ours.protocol, ours.tunesmith):
+        return ""
+    here = f"Tunesmith {ours.tunesmith} (protocol {ours.protocol})"
+    return f"it is Tunesmith {theirs.tunesmith} (protocol {theirs.protocol}), and this is {here}"
+
+
+# -- a connection -------------------------------------------------------------------------------------------
+
+
+class ConnectionLost(Exception):
+    """The way to a worker, or the worker between two requests: nobody knows what became of what was asked."""
+
+
+class Channel(Protocol):
+    """A stream of bytes to a host and back."""
+
+    @property
+    def reads(self) -> int:
+        """A descriptor, which belongs to whoever reads it."""
+
+    @property
+    def writes(self) -> int:
+        """A descriptor, to wait for."""
+
+    def write(self, data: memoryview) -> int:
+        """As much as there is room for; BlockingIOError where there is none."""
+
+    def close(self) -> str:
+        """How it ended, and what was said last. What is read ends too. It may be closed already."""
+
+
+class CommandChannel:
+    def __init__(self, title: str, command: Sequence[str]) -> None:
+        pipe = subprocess.PIPE
         try:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
             fault = f"{title} cannot be started: {command[0]}: {error.strerror}"
             raise DeviceMissing(fault, hint="correct its command: the first word is a program") from error
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        own = (self._process.stdout.fileno(), self._process.stdin.fileno())
-        self.exchange = PacketExchange(*own, silence)
-        self.exchange.on_packet, self.exchange.on_tick = self._take, self._tick
-        self.exchange.send(said(PacketKind.HELLO, self._ours))
-        self._drain = threading.Thread(
-            target=self._listen, args=(self._process.stderr.fileno(),), daemon=True
-        )
-        self._thread = threading.Thread(target=self._run, name="connection", daemon=True)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.reads, self.writes = os.dup(self.process.stdout.fileno()), self.process.stdin.fileno()
+        self.process.stdout.close()
+        os.set_blocking(self.writes, False)
+        self._printed = bytearray()
+        self._drain = threading.Thread(target=self._listen, daemon=True)
         self._drain.start()
+
+    def write(self, data: memoryview) -> int:
+        return os.write(self.writes, data)
+
+    def close(self) -> str:
+        """Its input ends, and so does it; one that does not is killed."""
+        assert self.process.stdin
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        how = ""
+        try:
+            how = end_of_process(self.process.wait(CLOSE_SECONDS))
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self._drain.join(timeout=1)
+        last = redacted(self._printed.decode(errors="replace"), secrets()).strip().splitlines()[-4:]
+        return "; ".join(filter(None, [how, *(cut(line.strip(), 300) for line in last)]))
+
+    def _listen(self) -> None:
+        """Keep the last words, drop the rest."""
+        assert self.process.stderr
+        with self.process.stderr as stderr, contextlib.suppress(OSError, ValueError):
+            while data := os.read(stderr.fileno(), 1 << 16):
+                self._printed += data
+                del self._printed[:-LAST_WORDS]
+
+
+class Connection:
+    """One run of the command, from the greeting until it is lost."""
+
+    def __init__(self, title: str, channel: Channel, silence: float, note: Callable[[str], None]) -> None:
+        self.greeting: Greeting | None = None
+        self.fault = ""  # why the two do not fit: to try again is no use
+        self.is_other_version = False
+        self.lost = ""
+        self._title, self._channel, self._silence, self._note = title, channel, silence, note
+        self._calls: dict[int, Future[codec.Frame]] = {}
+        self._numbers = itertools.count(1)  # of calls
+        self.workers = itertools.count(1)  # their numbers
+        self._files: set[str] = set()  # by digest: what it has
+        self._files_lock, self._calls_lock, self._sending = (threading.Lock() for _ in range(3))
+        self._why = ""  # it ends, as soon as whoever uses it notices
+        self._over, self._greeted = threading.Event(), threading.Event()
+        self._heard = self._noted = time.monotonic()
+        self._ours = Greeting("lab", __version__)
+        self._thread = threading.Thread(target=self._listen, name="connection", daemon=True)
         self._thread.start()
+        with contextlib.suppress(ConnectionLost):  # `lost` says so
+            self._send(call_parts(0, 0, message_parts(self._ours)))
 
     def greets(self, seconds: float) -> bool:
         """Whether it has greeted, or is lost, by then."""
         return self._greeted.wait(seconds)
 
-    def post(self, step: Callable[[], None]) -> bool:
-        return self.exchange.post(step)
-
     def is_usable(self) -> bool:
         """False once all that is to be said of its end is known."""
-        if self.exchange.is_over:
-            self._thread.join()
+        if self._why:
+            self._over.wait()
         return not self.lost
-
-    def open(self, wanted: OpenWorker, file: Path | None, streams: Streams) -> RemoteProcess | None:
-        """None where it is lost. `streams` stay the caller's."""
-        channel = next(self._numbers)
-        source, sink, stderr = map(os.dup, streams)
-        process = RemoteProcess(self, channel, stderr)
-
-        def step() -> None:
-            if file is not None:
-                self._files[wanted.digest] = file
-            self._workers[channel] = process
-            self.exchange.send(said(PacketKind.OPEN, wanted, channel))
-            self.exchange.attach(channel, source, sink)
-
-        if self.post(step):
-            return process
-        for descriptor in (source, sink, stderr):
-            os.close(descriptor)
-        return None
-
-    def forget(self, channel: int) -> None:
-        self._workers.pop(channel, None)
-        self.exchange.detach(channel)
 
     def drop(self, why: str) -> None:
         """As if it were lost; returns when it is."""
-        self.post(lambda: self.exchange.stop(why))
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _take(self, packet: Packet) -> None:
-        if self.hello is None:
-            theirs = greeting(packet)
-            self.fault = disagreement(self._ours, theirs)
-            self.is_other_version = bool(self.fault) and theirs.role != self._ours.role
-            if self.fault:
-                self.exchange.stop(self.fault)
-            self.hello = theirs
-            self._greeted.set()
-        elif packet.kind is PacketKind.ENDED:
-            found = heard(packet, EndedWorker)
-            self.exchange.finish(packet.channel)
-            if (worker := self._workers.get(packet.channel)) is not None:
-                worker.ended(found.code, found.printed)
-        elif packet.kind is PacketKind.NEED:
-            self._send_file(packet.body.decode(errors="replace"))
-        else:
-            raise Malformed(f"{packet.kind.name}, which only a lab sends")
-
-    def _send_file(self, digest: str) -> None:
-        """Only what a worker was asked to be started with: the host reads nothing else of ours."""
-        if (path := self._files.get(digest)) is None:
-            raise Malformed("it asks for a file that was not offered")
-        channel = next(self._numbers)
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        wanted = OpenWorker(digest=digest, nbytes=os.fstat(descriptor).st_size)
-        self.exchange.send(said(PacketKind.OPEN, wanted, channel))
-        self.exchange.attach(channel, descriptor, None)
-
-    def _tick(self) -> None:
-        if self.exchange.silent < SAY_AGAIN / 2 or self.hello is None:
-            self._told = 0.0
-        elif self.exchange.silent - self._told >= SAY_AGAIN / 2:
-            self._told = self.exchange.silent + SAY_AGAIN / 2
-            self._note(f"waiting for {self._title}: nothing heard for {self.exchange.silent:.0f} s")
-
-    def _run(self) -> None:
-        why = self.exchange.run()
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                stream.close()  # so that it ends, and ends its workers
-        how = ""
-        try:
-            code = self._process.wait(CLOSE_SECONDS)
-            how = end_of_process(code)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        self._drain.join(timeout=1)
-        with contextlib.suppress(OSError):
-            self._process.stderr.close()
-        last = redacted(self._printed.decode(errors="replace"), secrets()).strip().splitlines()[-4:]
-        self.lost = "; ".join(filter(None, [why, how, *(cut(line.strip(), 300) for line in last)]))
-        for worker in list(self._workers.values()):
-            worker.ended(-signal.SIGKILL, lost=f"{self._title} was lost: {self.lost}")
+        self._why = self._why or why
+        with self._sending:
+            how = self._channel.close()
+            self.lost = self.lost or "; ".join(filter(None, [self._why, how]))
+        with self._calls_lock:
+            self._over.set()
+            waiting, self._calls = self._calls, {}
+        for one in waiting.values():
+            one.set_exception(ConnectionLost(self._loss()))
         self._greeted.set()
 
-    def _listen(self, descriptor: int) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while data := os.read(descriptor, 1 << 16):
-                self._printed += data
-                del self._printed[:-STDERR_BYTES]
+    def call(
+        self,
+        worker: int,
+        json: bytes,
+        blobs: Sequence[bytes] = (),
+        deadline: float = START_SECONDS,
+        silence: float | None = None,
+    ) -> codec.Frame:
+        """The reply of a worker. That the deadline passes is for the host to say, which knows what the worker
+        had of it; only where nothing is heard long after it does the connection count as lost."""
+        number, reply, waited = next(self._numbers), Future[codec.Frame](), 0.0
+        longest = deadline + (self._silence if silence is None else silence)
+        with self._calls_lock:
+            if self._over.is_set():
+                raise ConnectionLost(self._loss())
+            self._calls[number] = reply
+        self._send(call_parts(number, worker, codec.frame_parts(json, blobs, deadline)))
+        while True:
+            try:
+                return reply.result(timeout=MOMENT)
+            except TimeoutError:
+                waited += MOMENT
+            if waited > longest:
+                self.drop(f"nothing was heard from it for {waited:.0f} s")
+            now = time.monotonic()
+            if waited > QUIET and min(now - self._heard, now - self._noted) > QUIET:
+                self._noted = now
+                self._note(f"waiting for {self._title}: nothing heard for {now - self._heard:.0f} s")
+
+    def keep_file(self, digest: str, data: bytes) -> None:
+        """Have the host keep it, where it does not have it yet."""
+        with self._files_lock:
+            if digest not in self._files:
+                self.expect_done(self.call(0, codec.encode_tagged(KeepFile()), [data]))
+                self._files.add(digest)
+
+    def stop(self, worker: int) -> None:
+        """It is gone when this returns."""
+        with contextlib.suppress(ConnectionLost):
+            stopped = self.call(worker, codec.encode_tagged(StopWorker()), deadline=END_SECONDS, silence=0.0)
+            self.expect_done(stopped)
+
+    def expect_done(self, reply: codec.Frame) -> None:
+        if reply.json != DONE:
+            self.drop(f"it spoke nonsense: not the reply to what it was asked: {reply.json[:64]!r}")
+            raise ConnectionLost(self._loss())
+
+    def _loss(self) -> str:
+        self._over.wait()
+        return f"{self._title} was lost: {self.lost}"
+
+    def _send(self, parts: Sequence[bytes]) -> None:
+        try:
+            with self._sending:
+                why = self._write(parts)
+        except OSError as error:
+            self._thread.join(CLOSE_SECONDS)  # which may hear why
+            why = f"the connection broke: {error.strerror}"
+        if why:
+            self.drop(why)
+            raise ConnectionLost(self._loss())
+
+    def _write(self, parts: Sequence[bytes]) -> str:
+        """Why not all of it could be written; empty: it was."""
+        for part in parts:
+            view, waited = memoryview(part), 0.0
+            while view and not self._why:
+                if select.select([], [self._channel.writes], [], MOMENT)[1]:
+                    with contextlib.suppress(BlockingIOError):
+                        view, waited = view[self._channel.write(view[: 1 << 20]) :], 0.0
+                elif (waited := waited + MOMENT) > self._silence:
+                    return f"it took nothing of what it is sent for {waited:.0f} s"
+        return self._why
+
+    def _listen(self) -> None:
+        why = "it has ended"
+        try:
+            with open(self._channel.reads, "rb") as source:
+                while (found := read_call(source)) is not None:
+                    self._heard = time.monotonic()
+                    self._take(found[0], found[2])
+        except ConnectionLost as lost:
+            why = str(lost)
+        except codec.Incomplete:
+            why = "the connection ended inside a frame"
+        except codec.Malformed as error:
+            why = f"it spoke nonsense: {error}"
+        except OSError as error:
+            why = f"the connection broke: {error.strerror}"
+        self.drop(why)
+
+    def _take(self, number: int, frame: codec.Frame) -> None:
+        if number == 0:
+            found = codec.decode_tagged(frame.json, HOST_REPLIES)
+            if isinstance(found, LostHost):
+                raise ConnectionLost(cut(redacted(found.words, secrets()), LONGEST_WORDS))
+            if not isinstance(found, Greeting) or self.greeting is not None:
+                raise codec.Malformed(f"{type(found).__name__}, of no worker")
+            self.fault = disagreement(self._ours, found)
+            self.is_other_version = bool(self.fault) and found.role != self._ours.role
+            if self.fault:
+                raise ConnectionLost(self.fault)
+            self.greeting = found
+            self._greeted.set()
+        elif self.greeting is None:
+            raise codec.Malformed("a reply before a greeting")
+        else:
+            with self._calls_lock:
+                reply = self._calls.pop(number, None)
+            if reply is not None:
+                reply.set_result(frame)
+
+
+# -- workers ------------------------------------------------------------------------------------------------
+
+
+class RemoteWorker(WorkerProcess):
+    """A worker of another host, as its owner sees it."""
+
+    def __init__(self, host: RemoteWorkers, wanted: StartWorker, file: bytes) -> None:
+        super().__init__([], {})
+        self._host, self._wanted, self._file = host, wanted, file
+        self._at: tuple[Connection, int] | None = None  # its number there
+
+    def request(
+        self,
+        request: m.Request,
+        blobs: Sequence[bytes] = (),
+        *,
+        deadline: float,
+        generation: int | None = None,
+    ) -> tuple[m.Reply, tuple[bytes, ...]]:
+        """As of one here. Where the way to it is lost, nothing is known of the request: it is asked again."""
+        for _ in range(LOSSES):
+            try:
+                return super().request(request, blobs, deadline=deadline, generation=generation)
+            except ConnectionLost as error:
+                if self._closed:
+                    raise WorkerDied("the lab is closing") from error
+                if generation is not None:
+                    raise WorkerReplaced(str(error)) from error
+                lost = str(error)
+        raise DeviceMissing(f"{lost} ({LOSSES} times while it was asked the same)")
+
+    def exchange(self, json: bytes, blobs: Sequence[bytes], deadline: float) -> codec.Frame:
+        at = self._at
+        if at is None:  # ended by another thread, since it was asked
+            raise WorkerDied("it was ended")
+        try:
+            frame = at[0].call(at[1], json, blobs, deadline)
+        except KeyboardInterrupt:
+            self.kill()
+            raise
+        if (ended := _ended(frame)) is None:
+            return frame
+        self.kill()
+        if ended.how == "timed out":
+            raise WorkerTimedOut(ended.words)
+        raise (WorkerDied if ended.how == "died" else ConnectionLost)(ended.words)
+
+    @property
+    def alive(self) -> bool:
+        return self._at is not None and self._at[0].is_usable()
+
+    def kill(self) -> None:
+        at, self._at = self._at, None
+        if at is not None:
+            at[0].stop(at[1])
+
+    def _start(self) -> None:
+        for _ in range(LOSSES):
+            try:
+                self._start_there(self._host.connected())
+                break
+            except ConnectionLost as error:
+                self.kill()
+                lost = str(error)
+        else:
+            raise DeviceMissing(f"{lost} ({LOSSES} times while a worker was started)")
+        if self._closed:  # by another thread, which may have seen none to end
+            self.kill()
+            raise WorkerDied("the lab is closing")
+        self.generation += 1
+
+    def _start_there(self, connection: Connection) -> None:
+        if self._wanted.digest:
+            connection.keep_file(self._wanted.digest, self._file)
+        self._at = connection, next(connection.workers)
+        reply = connection.call(self._at[1], codec.encode_tagged(self._wanted))
+        if (ended := _ended(reply)) is not None:
+            raise WorkerDied(self._post_mortem(ended.words))
+        connection.expect_done(reply)
+
+    def _post_mortem(self, otherwise: str = "closed its end") -> str:
+        self.kill()
+        return otherwise
+
+
+def _ended(reply: codec.Frame) -> EndedWorker | None:
+    try:
+        found = codec.decode_tagged(reply.json, {EndedWorker.__name__: EndedWorker})
+    except codec.Malformed:  # it is something else; whoever reads it says what may be wrong with it
+        return None
+    return EndedWorker(found.how, cut(redacted(found.words, secrets()), LONGEST_WORDS))
 
 
 class RemoteWorkers:
@@ -248,7 +490,7 @@ class RemoteWorkers:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._connection: Connection | None = None
-        self._first: Hello | None = None
+        self._first: Greeting | None = None
         self.gone = ""  # why it does not come back: it was waited for
 
     @property
@@ -263,9 +505,9 @@ class RemoteWorkers:
     def cores(self) -> int:
         return max(1, self._first.cores) if self._first is not None else 1
 
-    def connect(self) -> Hello:
+    def connect(self) -> Greeting:
         """DeviceMissing where it cannot be reached, or is of another version."""
-        found = self._connected().hello
+        found = self.connected().greeting
         assert found is not None
         return found
 
@@ -273,16 +515,9 @@ class RemoteWorkers:
         """Of a device there, as outcomes carry it."""
         return f"{self.name} ({self.host}) {device}"
 
-    def worker(self, wanted: OpenWorker, file: Path | None = None) -> WorkerProcess:
+    def worker(self, wanted: StartWorker, file: bytes = b"") -> WorkerProcess:
         """`file` is what `wanted.digest` is of."""
-
-        def start(_command: object, _environment: object, _folder: object, streams: Streams) -> RemoteProcess:
-            while True:
-                made = self._connected().open(wanted, file, streams)
-                if made is not None:
-                    return made
-
-        return WorkerProcess([], {}, None, start)
+        return RemoteWorker(self, wanted, file)
 
     def close(self) -> None:
         self._closing.set()
@@ -290,7 +525,8 @@ class RemoteWorkers:
             if self._connection is not None:
                 self._connection.drop("the run is over")
 
-    def _connected(self) -> Connection:
+    def connected(self) -> Connection:
+        """One that is usable; DeviceMissing where the host does not come back."""
         with self._lock:
             if self._closing.is_set():
                 raise WorkerDied("the lab is closing")
@@ -307,10 +543,13 @@ class RemoteWorkers:
                 raise
             return self._connection
 
+    def _open_channel(self) -> Channel:
+        return CommandChannel(self._title, self._command)
+
     def _reached(self, *, is_first: bool) -> Connection:
         until, pause = time.monotonic() + self._wait, 1.0
         while True:
-            made = Connection(self._title, self._command, self._silence, self._note)
+            made = Connection(self._title, self._open_channel(), self._silence, self._note)
             while not made.greets(SAY_AGAIN if time.monotonic() + SAY_AGAIN < until else 1.0):
                 self._note(f"waiting for {self._title} to answer")
                 if time.monotonic() > until or self._closing.is_set():
@@ -327,7 +566,7 @@ class RemoteWorkers:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _check_same(self, made: Connection) -> None:
-        found = made.hello
+        found = made.greeting
         assert found is not None
         if self._first is None:
             self._first = found

@@ -26,6 +26,10 @@ class Malformed(TunesmithError):
     """Bytes that are not what they should be: a damaged journal or a worker that speaks nonsense."""
 
 
+class Incomplete(Malformed):
+    """There should be more of them."""
+
+
 def encode(value: object) -> bytes:
     return msgspec.json.encode(value, enc_hook=_path_text)
 
@@ -74,6 +78,10 @@ class _Tagged(msgspec.Struct):
 make_ready([_Tagged])
 
 
+def tag_of(data: bytes) -> str:
+    return decode(data, _Tagged, "message").type
+
+
 def decode_tagged(data: bytes, types: Mapping[str, type[T]]) -> T:
     tagged = decode(data, _Tagged, "message")
     if tagged.type not in types:
@@ -101,7 +109,7 @@ def read_frame(read: Callable[[int], bytes]) -> Frame | None:
     if not head:
         return None
     if len(head) < _HEAD.size:
-        raise Malformed("the stream ended inside a frame")
+        raise Incomplete("the stream ended inside a frame")
     magic, deadline, json_size, count = _HEAD.unpack(head)
     if magic != _MAGIC or json_size > MAX_JSON or count > MAX_BLOBS:
         raise Malformed("not a frame")
@@ -117,5 +125,5 @@ def read_frame(read: Callable[[int], bytes]) -> Frame | None:
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     data = read(size)
     if len(data) != size:
-        raise Malformed("the stream ended inside a frame")
+        raise Incomplete("the stream ended inside a frame")
     return data

@@ -14,16 +14,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tunesmith import backends
-from tunesmith.backends.messages import Compilers, Failed, ListCompilers
+from tunesmith.backends import messages as m
 from tunesmith.backends.port import Counting
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
-from tunesmith.lab.remote import WAIT, RemoteWorkers
+from tunesmith.lab.remote import WAIT, RemoteWorkers, StartWorker
 from tunesmith.lab.sanitizing import SanitizerTools, sanitizer_tools_there
-from tunesmith.lab.wire import OpenWorker
 from tunesmith.run.config import RunConfig
 from tunesmith.run.protection import AUTO
-from tunesmith.session.workplace import RemoteSource, Spawn
+from tunesmith.session.workplace import Spawn, WorkerSource
 
 EXAMPLE = '[[worker]]\nname = "gpu1"\ncommand = "ssh gpu1 tunesmith worker"'
 KEYS = ("name", "command", "device", "wait", "measures")
@@ -50,19 +49,18 @@ class HostWorkers(RemoteWorkers):
         self._sanitizers: dict[tuple[str, str], SanitizerTools | str] = {}
 
     @property
-    def arrivals(self) -> SimpleQueue[RemoteSource] | None:
+    def arrivals(self) -> SimpleQueue[WorkerSource] | None:
         return None
 
     def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
         """The file of a backend goes along, where it is not there yet; folders are made there."""
         del scratch
         name, _, path = spec.partition(":")
-        file = Path(path).absolute() if backends.kind(spec).from_file else None
-        digest = ""
-        if file is not None:
-            with open(file, "rb") as opened:
-                digest = hashlib.file_digest(opened, "sha256").hexdigest()
-        return lambda purpose: self.worker(OpenWorker(name, purpose, sandbox, digest), file)
+        file, digest = b"", ""
+        if backends.kind(spec).from_file:
+            file = Path(path).read_bytes()
+            digest = hashlib.sha256(file).hexdigest()
+        return lambda purpose: self.worker(StartWorker(name, purpose, sandbox, digest), file)
 
     def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
         """Asked once: the lab of each of its devices wants to know."""
@@ -79,16 +77,16 @@ class HostWorkers(RemoteWorkers):
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         worker = self.spawner(spec, Path(), AUTO)("devices")
         try:
-            reply, _ = worker.request(ListCompilers(), deadline=LIST_SECONDS)
+            reply, _ = worker.request(m.ListCompilers(), deadline=LIST_SECONDS)
         except (WorkerDied, WorkerTimedOut) as error:
             raise DeviceMissing(
                 f"worker {self.name!r} does not say which compilers it has: {error}"
             ) from error
         finally:
             worker.kill()
-        if isinstance(reply, Failed):
+        if isinstance(reply, m.Failed):
             raise DeviceMissing(reply.message)
-        assert isinstance(reply, Compilers)
+        assert isinstance(reply, m.Compilers)
         return reply.found
 
 

@@ -1,7 +1,6 @@
 """The process beside a run with `--ray`: the driver of the cluster, so that Ray's threads and prints are not
-the run's. It has one actor for each place that is used, which runs `tunesmith worker` on its node; whoever
-connects to the socket and names a place speaks with that. It ends when its input does, and its actors with
-it.
+the run's. It has one actor for each place that is used, which hosts workers on its node; whoever connects to
+the socket and names a place calls that. It ends when its input does, and its actors with it.
 
 On standard output it says, a line of JSON each: {"place": ...}, {"ready": true} after the first of them,
 {"left": ID}, or {"fault": TEXT} before it ends. It is started as a program: Ray then sends the actor's class
@@ -15,7 +14,6 @@ import json
 import os
 import select
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -23,11 +21,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tunesmith.lab.remote import CLOSE_SECONDS, ByteStream, LostHost, call_parts, message_parts, read_call
+from tunesmith.problem import codec
+
 LOCAL = "local"  # a cluster of this machine alone, as long as the run needs it
-CHUNK = 1 << 20  # bytes
 LOOK_EVERY = 2.0  # seconds between two looks at the nodes
+PLACED_WITHIN = 55.0  # seconds, before whoever waits for an actor gives up
 MOMENT = 0.5  # seconds between two looks whether an actor is still waited for
-WHY = "why "  # before a place: what became of it
+CARRIES = "carries"  # what threads are called that carry what a run and a place say
 
 
 @dataclass(frozen=True)
@@ -64,49 +65,33 @@ def _count(node: Mapping[str, Any], resource: str) -> int:
 
 
 class HostActor:
-    """On its node: runs the host of workers, and carries its bytes. The host ends when its input does, which
-    is when this goes."""
+    """The host of workers on a node."""
 
     def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-P", "-m", "tunesmith", "worker"]
-        self._host = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
-        )
-        self._printed = b""
-        self._drain = threading.Thread(target=self._listen, daemon=True)
-        self._drain.start()
+        from tunesmith.session import worker_host
+        from tunesmith.session.workplace import temporary_scratch
 
-    def write(self, data: bytes) -> None:
-        assert self._host.stdin is not None
-        view = memoryview(data)
-        while view:
-            view = view[self._host.stdin.write(view) :]
+        self._until = contextlib.ExitStack()
+        self._host = worker_host.WorkerHost(self._until.enter_context(temporary_scratch()))
+        self._until.callback(self._host.close)
+        self._greeting = worker_host.host_greeting()
 
-    def end_input(self) -> None:
-        assert self._host.stdin is not None
-        self._host.stdin.close()
+    def greet(self) -> list[bytes]:
+        from tunesmith.lab.remote import message_parts
 
-    def read(self, most: int) -> bytes:
-        assert self._host.stdout is not None
-        return self._host.stdout.read(most) or b""
+        return message_parts(self._greeting)
 
-    def last_words(self) -> str:
-        self._drain.join(timeout=1)
-        code = self._host.poll()
-        return f"exit status {code}; {self._printed.decode(errors='replace').strip()}"
+    def answer(self, worker: int, frame: Any) -> list[bytes]:
+        return list(self._host.answer(worker, frame))
 
-    def _listen(self) -> None:
-        assert self._host.stderr is not None
-        while data := self._host.stderr.read(1 << 16):
-            self._printed = (self._printed + data)[-4096:]
+    def close(self) -> None:
+        self._until.close()
 
 
 class Driver:
     def __init__(self, ray: Any, says: int) -> None:
         self._ray, self._says = ray, says
         self._places: dict[str, ClusterPlace] = {}
-        self._why: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def say(self, **fact: object) -> None:
@@ -118,7 +103,6 @@ class Driver:
         found = {place.id: place for place in places(self._ray.nodes())}
         for gone in self._places.keys() - found.keys():
             del self._places[gone]
-            self._why[gone] = "its node has left the cluster"
             self.say(left=gone)
         for place in found.values():
             if place.id not in self._places:
@@ -128,60 +112,64 @@ class Driver:
     def serve(self, listening: socket.socket) -> None:
         while True:
             client, _ = listening.accept()
-            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+            threading.Thread(target=self._answer, args=(client,), name=CARRIES, daemon=True).start()
 
     def _answer(self, client: socket.socket) -> None:
-        with client, client.makefile("rb", buffering=0) as lines:
-            asked = lines.readline(1 << 10).decode(errors="replace").strip()
-            if asked.startswith(WHY):
-                client.sendall(self._why.get(asked.removeprefix(WHY), "").encode())
-            elif (place := self._places.get(asked)) is not None:
-                self._carry(client, place)
+        with client, client.makefile("rb") as calls:
+            place = self._places.get(calls.readline(1 << 10).decode(errors="replace").strip())
+            if place is None:
+                _send(client, message_parts(LostHost("the cluster has no such place")))
             else:
-                self._why.setdefault(asked, "the cluster has no such place")
+                self._carry(client, calls, place)
 
-    def _carry(self, client: socket.socket, place: ClusterPlace) -> None:
+    def _carry(self, client: socket.socket, calls: ByteStream, place: ClusterPlace) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(place.node, soft=False)
         wanted = {"num_gpus": place.gpus, "num_cpus": place.cpus, "scheduling_strategy": there}
-        actor = self._ray.remote(HostActor).options(**wanted, max_concurrency=3, max_restarts=0).remote()
-        self._why[place.id] = "the connection was closed"
+        most = 4 * place.cpus + 32  # builders, devices, tools, and those that are ended meanwhile
+        actor = self._ray.remote(HostActor).options(**wanted, max_concurrency=most, max_restarts=0).remote()
+        sending = threading.Lock()
+
+        def answer(call: int, worker: int, frame: codec.Frame) -> None:
+            try:
+                parts = self._ray.get(actor.answer.remote(worker, frame))
+            except self._ray.exceptions.RayError as error:
+                call, parts = 0, message_parts(LostHost(_first_lines(error)))
+            with sending:
+                _send(client, parts, call)
+
         try:
             if not self._is_placed(actor, client):
-                self._why[place.id] = "its node had no room: others hold what it has"
                 return
-            down = threading.Thread(target=self._carry_down, args=(client, place, actor), daemon=True)
-            down.start()
-            while data := client.recv(CHUNK):
-                self._ray.get(actor.write.remote(data))
-            self._ray.get(actor.end_input.remote())
-            down.join(timeout=5)
-        except (OSError, self._ray.exceptions.RayError) as error:
-            self._why[place.id] = _first_lines(error)
+            _send(client, self._ray.get(actor.greet.remote()))
+            while (found := read_call(calls)) is not None:
+                if found[0]:  # the lab's greeting is for no worker
+                    threading.Thread(target=answer, args=found, daemon=True).start()
+            self._ray.get(actor.close.remote(), timeout=CLOSE_SECONDS)
+        except (OSError, codec.Malformed, self._ray.exceptions.RayError) as error:
+            with sending:
+                _send(client, message_parts(LostHost(_first_lines(error))))
         finally:
-            with contextlib.suppress(OSError):
-                client.shutdown(socket.SHUT_RDWR)
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.kill(actor)  # its GPU is free again; one that waits for it no longer does
 
     def _is_placed(self, actor: Any, client: socket.socket) -> bool:
-        """False where whoever waits for it has gone before its node had room."""
-        placed = actor.__ray_ready__.remote()
+        """False where its node has no room for it, or whoever waits has gone before."""
+        placed, until = actor.__ray_ready__.remote(), time.monotonic() + PLACED_WITHIN
         while not self._ray.wait([placed], timeout=MOMENT)[0]:
             if is_left(client):
                 return False
+            if time.monotonic() > until:
+                _send(client, message_parts(LostHost("its node had no room: others hold what it has")))
+                return False
         return True  # or it cannot be, which the next call tells
 
-    def _carry_down(self, client: socket.socket, place: ClusterPlace, actor: Any) -> None:
-        try:
-            while data := self._ray.get(actor.read.remote(CHUNK)):
-                client.sendall(data)
-            self._why[place.id] = self._ray.get(actor.last_words.remote(), timeout=5)
-        except (OSError, self._ray.exceptions.RayError) as error:
-            self._why[place.id] = _first_lines(error)
-        with contextlib.suppress(OSError):
-            client.shutdown(socket.SHUT_RDWR)
+
+def _send(client: socket.socket, parts: Sequence[bytes], call: int = 0) -> None:
+    with contextlib.suppress(OSError):  # whoever has gone asks no more
+        for part in call_parts(call, 0, parts):
+            client.sendall(part)
 
 
 def is_left(client: socket.socket) -> bool:
@@ -201,6 +189,10 @@ def _first_lines(error: BaseException) -> str:
 def _end_with_input() -> None:
     while os.read(0, 1 << 12):
         pass
+    until = time.monotonic() + CLOSE_SECONDS
+    for thread in threading.enumerate():  # those whose connections end with the run
+        if thread.name == CARRIES:
+            thread.join(max(0.0, until - time.monotonic()))
     os._exit(0)  # Ray ends actors whose driver is gone
 
 
@@ -212,9 +204,9 @@ def main(address: str, path: str) -> int:
     import ray
 
     driver = Driver(ray, says)
-    own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+    shown: dict[str, bool] = {"include_dashboard": False} if address == LOCAL else {}
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **shown)
     except Exception as error:  # of many kinds, by what is wrong; the run tells it and ends
         driver.say(fault=_first_lines(error))
         return 1

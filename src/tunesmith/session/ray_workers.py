@@ -1,12 +1,15 @@
-"""`--ray ADDRESS`: the workers of a Ray cluster. Each GPU is a place with an actor, which is spoken with as
-with a host of `--workers`; nodes without GPUs build. Nodes that come later are made use of, and one that goes
-is left out."""
+"""`--ray ADDRESS`: the workers of a Ray cluster. Each GPU is a place with an actor, which is called as a host
+of `--workers` is; nodes without GPUs build. Nodes that come later are made use of, and one that goes is left
+out."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import os
 import queue
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,11 +20,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tunesmith.errors import BadInput, DeviceMissing
-from tunesmith.lab.remote import Connection
+from tunesmith.lab.remote import Channel, Connection
 from tunesmith.run.config import RunConfig, secrets
 from tunesmith.session.hosts import HostWorkers, WorkerEntry, reached
 from tunesmith.session.ray_driver import LOCAL, ClusterPlace
-from tunesmith.session.workplace import RemoteSource
+from tunesmith.session.workplace import WorkerSource
 from tunesmith.text import cut, redacted
 
 START_SECONDS = 90.0  # for a cluster to answer, and to tell of its nodes
@@ -32,12 +35,35 @@ DRIVER = ("-m", "tunesmith.session.ray_driver")
 HINT = "start one with: ray start --head; or use one of this machine alone with: --ray local"
 
 
+class PlaceChannel:
+    """To a place, by the driver's socket."""
+
+    def __init__(self, path: Path, place: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(path))
+            self._socket.sendall(f"{place}\n".encode())
+        except OSError as error:
+            self._socket.close()
+            fault = f"the driver of the Ray cluster does not answer: {error.strerror}"
+            raise DeviceMissing(fault) from error
+        self.reads, self.writes = os.dup(self._socket.fileno()), self._socket.fileno()
+
+    def write(self, data: memoryview) -> int:
+        return self._socket.send(data, socket.MSG_DONTWAIT)
+
+    def close(self) -> str:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        return ""
+
+
 class RayWorkers(HostWorkers):
     """The workers of one place."""
 
     def __init__(self, place: ClusterPlace, cluster: RayCluster, note: Callable[[str], None]) -> None:
-        relay = (sys.executable, "-P", "-m", "tunesmith.session.ray_relay", str(cluster.socket), place.id)
-        super().__init__(WorkerEntry(place.name, relay, wait=WAIT, measures=place.measures), note)
+        super().__init__(WorkerEntry(place.name, (), wait=WAIT, measures=place.measures), note)
         self.place, self._cluster = place, cluster
 
     @property
@@ -46,8 +72,11 @@ class RayWorkers(HostWorkers):
         return max(1, self.place.cpus)
 
     @property
-    def arrivals(self) -> queue.SimpleQueue[RemoteSource]:
+    def arrivals(self) -> queue.SimpleQueue[WorkerSource]:
         return self._cluster.arrivals
+
+    def _open_channel(self) -> Channel:
+        return PlaceChannel(self._cluster.socket, self.place.id)
 
     def _hint(self, made: Connection) -> str | None:
         """Nobody types the command that leads there."""
@@ -62,7 +91,7 @@ class RayCluster:
 
     def __init__(self, address: str, folder: Path, note: Callable[[str], None]) -> None:
         self.socket = folder / "ray"
-        self.arrivals: queue.SimpleQueue[RemoteSource] = queue.SimpleQueue()  # not made use of yet
+        self.arrivals: queue.SimpleQueue[WorkerSource] = queue.SimpleQueue()  # not made use of yet
         self.address, self._note = address, note
         self._made: list[RayWorkers] = []
         self._fault = ""

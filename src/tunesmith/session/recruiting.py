@@ -13,7 +13,7 @@ from tunesmith.lab.process import WorkerDied
 from tunesmith.run.config import RunConfig
 from tunesmith.session import several
 from tunesmith.session.several import PoolParts, Post
-from tunesmith.session.workplace import RemoteSource
+from tunesmith.session.workplace import WorkerSource
 
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
@@ -25,7 +25,7 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
     note: Callable[[str], None] = parts.options["progress"]
 
     def work() -> None:
-        taken: list[RemoteSource] = []
+        taken: list[WorkerSource] = []
         while not pool.is_closing:
             try:
                 source = arrivals.get(timeout=MOMENT)
@@ -45,11 +45,10 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
 
 
 def _take_in(
-    source: RemoteSource, pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig
+    source: WorkerSource, pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig
 ) -> None:
     if not source.measures:
         return  # how many build was settled when the run began
-    source.connect()
     new = several.posts_of(config, (source,), posts[0].place)
     several.refuse_other_kinds((posts[0], *new))
     for post in new:

@@ -64,7 +64,7 @@ class WorkerSource(Protocol):
         ...
 
     @property
-    def arrivals(self) -> SimpleQueue[RemoteSource] | None:
+    def arrivals(self) -> SimpleQueue[WorkerSource] | None:
         """Others that come while the run goes on; None: none do."""
         ...
 
