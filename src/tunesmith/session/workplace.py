@@ -103,12 +103,6 @@ class WorkerSource(Protocol):
         ...
 
 
-class RemoteSource(WorkerSource, Protocol):
-    def connect(self) -> object:
-        """DeviceMissing where it does not answer."""
-        ...
-
-
 class ThisMachine:
     name = host = gone = ""
     device: str | None = None
