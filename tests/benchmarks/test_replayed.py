@@ -11,7 +11,7 @@ import pytest
 from benchmarks.replayed import MemoryJournal, NoTexts, Reached, RecordedLab, Run, Silence
 from tests.run.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
 from tests.run.test_steered_loop import ANSWERED, diagnosed
-from tests.samples import DEVICE, baseline, built, outcome, started, state_of
+from tests.samples import DEVICE, baseline, built, log_of, outcome, started, state_of
 from tunesmith.lab.profiling import Looked, ProfileSubject
 from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
@@ -65,8 +65,8 @@ def search(
     journal = MemoryJournal(RUN, settings)
     templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
     talk = Talking(PROBLEM, templates, *roles(PROBLEM, templates))
-    own = (PROBLEM, templates, settings, lab, searcher(settings.search), talk, journal)
-    loop = Loop(*own, Silence(), heeds_words=False)
+    own = (PROBLEM, templates, settings, lab, searcher(settings.search), talk)
+    loop = Loop(*own, log_of(journal, Silence()), heeds_words=False)
     try:
         loop.run()
     except Reached as why:

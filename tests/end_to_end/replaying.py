@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.running import FIXTURES, tunesmith
+from tests.samples import log_of
 from tests.talkers import Scripted
 from tunesmith.problem.codec import encode_tagged
 from tunesmith.problem.template import Template
@@ -200,10 +201,10 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
     several = any(isinstance(event, Enlisted) for event in events)
     lab = _RecordedDevices(events, memory) if several else _Recorded(events)
-    own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
+    own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk)
     with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
         inbox = _Instructions(events, memory)
-        Loop(*own, _Silent(), heeds_words=False, inbox=inbox).run()  # type: ignore[arg-type]
+        Loop(*own, log_of(memory, _Silent()), heeds_words=False, inbox=inbox).run()  # type: ignore[arg-type]
     return memory.events
 
 

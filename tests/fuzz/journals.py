@@ -31,6 +31,7 @@ from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
 from tunesmith.run.plausible import fault_of
+from tunesmith.run.ports import RunLog
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import JOURNAL, OBJECTS, RunFolder
 from tunesmith.search import searcher
@@ -128,7 +129,7 @@ def read_journal(data: bytes) -> None:
     talk.conversation.models = dict.fromkeys(talk.conversation.models, _NoModel())  # type: ignore[arg-type]
     loop = (templates.problem, templates, state.settings, _NoLab(), searcher(state.settings.search), talk)
     try:
-        Loop(*loop, _OnlyRead(records), _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
+        Loop(*loop, RunLog(_OnlyRead(records), state, _Silent()), heeds_words=False).run()  # type: ignore[arg-type]
     except Enough:
         pass
 

@@ -48,7 +48,7 @@ from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import decode_record, encode_record
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Declined, Delivery, Refactoring, SizedCall, Written
+from tunesmith.run.ports import Declined, Delivery, Refactoring, RunLog, SizedCall, Written
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import RunFolder
 from tunesmith.run.surveying import Survey

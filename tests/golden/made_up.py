@@ -162,7 +162,7 @@ def record(place: Path, problem: Path, template: str = "", replies: Path | None 
     with contextlib.chdir(place):
         talk = entry.talking(definition, templates, state, cast)
         own = (definition, templates, settings, lab, entry.searcher(settings.search), talk)
-        entry.Loop(*own, journal, Silence(), heeds_words=False, resumes=False).run()
+        entry.Loop(*own, entry.RunLog(journal, state, Silence()), heeds_words=False).run()
     journal.close()
     folder.unlock()
     return folder.path

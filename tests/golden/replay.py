@@ -241,15 +241,16 @@ def _play_session(
     talk = entry.talking(templates.problem, templates, state, replace(cast, spec=spec, inbox=inbox))
     talk.conversation.models = dict.fromkeys(talk.conversation.models, model)
     about = (templates.problem, templates, state.settings)
+    log = entry.RunLog(journal, state, Silence())
     ends = (SessionEnded, Unmeasured, KeyboardInterrupt, entry.WaitingForModel)
     with contextlib.suppress(*ends):
         if state.device.absent:
             surveyor = Surveyor(lab)
-            parts = (surveyor, entry.searcher("random"), talk, journal, Silence())
+            parts = (surveyor, entry.searcher("random"), talk, log)
             entry.Survey(*about, *parts, rehearse=surveyor.rehearse).run()
         else:
-            parts = (lab, entry.searcher(state.settings.search), talk, journal, Silence())
-            entry.Loop(*about, *parts, heeds_words=False, inbox=inbox, resumes=False).run()
+            parts = (lab, entry.searcher(state.settings.search), talk, log)
+            entry.Loop(*about, *parts, heeds_words=False, inbox=inbox).run()
     return entry.fold(journal.read()).stopped is not None
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.samples import DEVICE, a_problem, a_template, baseline, built, started
+from tests.samples import DEVICE, a_problem, a_template, baseline, built, log_of, started
 from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.budget import PER_SPARE_ALONE
 from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import (
     Asked,
     Baseline,
@@ -32,6 +33,7 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
+from tunesmith.run.instructions import refuse_old_stops
 from tunesmith.run.loop import SENTINEL_EVERY, Loop
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Author, Delivery, Planner, Prior, Proposal, Searcher, SearchView, SizedCall
@@ -250,6 +252,13 @@ class MemoryTexts:
         return self.kept[digest]
 
 
+class EmptyInbox:
+    def waiting(self) -> Sequence[RunInstruction]:
+        return ()
+
+    def drop(self, id: str) -> None: ...
+
+
 @dataclass
 class Run:
     settings: Settings = field(default_factory=lambda: Settings(evals=40))
@@ -271,6 +280,8 @@ class Run:
 
     def go(self) -> State:
         templates = Templates(PROBLEM, DEVICE, self.template, self.texts)
+        log = log_of(self.journal, self.watcher)
+        refuse_old_stops(log, EmptyInbox())
         return Loop(
             PROBLEM,
             templates,
@@ -278,8 +289,7 @@ class Run:
             self.lab,
             self.searcher,
             self.talk(templates),
-            self.journal,
-            self.watcher,
+            log,
             self.heeds_words,
         ).run()
 

@@ -11,7 +11,7 @@ from tests.drafts import a_draft
 from tests.kernel_runs import a_run, change, kernel
 from tests.run.test_loop import MemoryJournal, MemoryTexts, Watcher
 from tests.run.test_survey_loop import ABSENT, FakeSurveyor
-from tests.samples import DEVICE, a_problem, a_template, started
+from tests.samples import DEVICE, a_problem, a_template, log_of, started
 from tests.wording import says
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
@@ -141,7 +141,7 @@ class TestInARun:
         run = a_run({1: [change()], 2: [kernel(1)], 3: [kernel(2)]}, {}, self.SETTINGS)
         templates = Templates(PROBLEM, ABSENT, None, texts or MemoryTexts())
         parts = (PROBLEM, templates, self.SETTINGS, FakeSurveyor(template=None), Random())
-        return Survey(*parts, run.talk(templates), journal, Watcher(), rehearse=rehearse)
+        return Survey(*parts, run.talk(templates), log_of(journal, Watcher()), rehearse=rehearse)
 
     def journal(self) -> MemoryJournal:
         return MemoryJournal([Recorded(0, 0.0, replace(started(self.SETTINGS), device=ABSENT))])
@@ -226,8 +226,7 @@ class TestTheExpertsDraft:
             FakeSurveyor(template=None),
             Random(),
             talk,
-            journal,
-            Watcher(),
+            log_of(journal, Watcher()),
         )
         return Survey(*parts, rehearse=rehearse).run(), tried, own
 

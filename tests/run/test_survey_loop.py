@@ -9,7 +9,7 @@ import pytest
 
 from tests.kernel_runs import a_run, change, kernel
 from tests.run.test_loop import FakeLab, MemoryJournal, MemoryTexts, Run, Watcher
-from tests.samples import DEVICE, a_problem, a_template, started
+from tests.samples import DEVICE, a_problem, a_template, log_of, started
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
@@ -59,7 +59,7 @@ class FakeSurveyor:
 def a_survey(settings: Settings, surveyor: FakeSurveyor, journal: MemoryJournal) -> Survey:
     templates = Templates(PROBLEM, ABSENT, TEMPLATE, MemoryTexts())
     talk = Talking(PROBLEM, templates, GivenTemplate(), Silent("the template is given"))
-    return Survey(PROBLEM, templates, settings, surveyor, Random(), talk, journal, Watcher())
+    return Survey(PROBLEM, templates, settings, surveyor, Random(), talk, log_of(journal, Watcher()))
 
 
 def go(
@@ -116,7 +116,7 @@ def test_what_a_model_wrote_is_built_if_it_may_be(code: str) -> None:
     journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
     templates, surveyor = Templates(PROBLEM, ABSENT, None, MemoryTexts()), FakeSurveyor(template=None)
     talk = run.talk(templates)
-    state = Survey(PROBLEM, templates, settings, surveyor, Random(), talk, journal, Watcher()).run()
+    state = Survey(PROBLEM, templates, settings, surveyor, Random(), talk, log_of(journal, Watcher())).run()
     assert surveyor.answered == ([None] if code else [None, Config((), "1")])
     assert planned(state) == 1
 

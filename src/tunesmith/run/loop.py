@@ -17,13 +17,13 @@ from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_sh
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.outcome import Effort, Purpose, Trial
-from tunesmith.run.ports import Inbox, Journal, Lab, Listener, Searcher, write_down
+from tunesmith.run.ports import Inbox, Lab, RunLog, Searcher
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
-from tunesmith.run.state import Candidate, State, fold
+from tunesmith.run.state import Candidate, State
 from tunesmith.run.talking import Talking, has_unsearched, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 
@@ -44,21 +44,17 @@ class Loop:
     lab: Lab
     searcher: Searcher
     talk: Talking
-    journal: Journal
-    listener: Listener
+    log: RunLog
     heeds_words: bool = True  # whether the author can make use of what is said of its draft
     inbox: Inbox | None = None
-    resumes: bool = True  # whether nobody has looked yet what was asked before the run went on
 
     def run(self) -> State:
-        """Go on from whatever the journal holds until the run has stopped, or whoever watches stops it."""
-        self._state = fold(self.journal.read())
+        """Go on from whatever the log holds until the run has stopped, or whoever watches stops it."""
         self._issued: set[int] = set()
         self._at_lab: set[str] = set()
         said = without_profiles(self.settings, self.lab.no_profiles)
         if said and self._state.stopped is None:
-            self.listener.note(said)
-        self._go_on()
+            self.log.listener.note(said)
         self._issue()
         while self._state.stopped is None:
             self._take_instructions()
@@ -71,14 +67,6 @@ class Loop:
         return self._state
 
     # -- whoever watches ----------------------------------------------------------------------------
-
-    def _go_on(self) -> None:
-        waiting = self.inbox.waiting() if self.inbox is not None else ()
-        if self.resumes and self._state.stopped is None and (waiting or self._state.instructed):
-            from tunesmith.run.instructions import going_on  # which few runs need
-
-            for event in going_on(waiting, self._state):
-                self._append(event)
 
     def _take_instructions(self) -> None:
         """Each becomes an event; what follows from it is decided by the state."""
@@ -337,7 +325,7 @@ class Loop:
         trials: list[Trial] = []
         for config, workloads in unverified(self.problem, state):
             if not trials:
-                self.listener.note(f"verifying {config.label} in a fresh process")
+                self.log.listener.note(f"verifying {config.label} in a fresh process")
             self._admit(config)
             digest = self._digest(config)
             trials.append(Trial(state.next_trial, config, workloads, "long", "finalist", digest))
@@ -431,4 +419,8 @@ class Loop:
             self.lab.admit(self.templates.of(self._state.candidate(config.candidate)))
 
     def _append(self, event: events.Event) -> None:
-        self._state = write_down(event, self._state, self.journal, self.listener)
+        self.log.write(event)
+
+    @property
+    def _state(self) -> State:
+        return self.log.state

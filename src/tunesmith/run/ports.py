@@ -422,9 +422,16 @@ class Catalogue:
         return next((offer for offer in self.offers if offer.name == name), Offer(name))
 
 
-def write_down(event: Event, state: State, journal: Journal, listener: Listener) -> State:
-    """The state with it. It is in the journal before anybody acts on it."""
-    record = journal.append(event)
-    state = apply(state, record)
-    listener.event(record, state)
-    return state
+@dataclass
+class RunLog:
+    """The journal of a run, and the state it comes to."""
+
+    journal: Journal
+    state: State
+    listener: Listener
+
+    def write(self, event: Event) -> None:
+        """It is in the journal before anybody acts on it."""
+        record = self.journal.append(event)
+        self.state = apply(self.state, record)
+        self.listener.event(record, self.state)

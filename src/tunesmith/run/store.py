@@ -269,16 +269,20 @@ class FileJournal:
         self._start = clock()
         self._number = 0
         self._head = chain.FIRST
-        self._elapsed = 0.0
+        self._elapsed = self._last = 0.0
         self._descriptor: int | None = None
 
     def read(self) -> Iterator[events.Recorded]:
         with uncollected():
             records = list(self._records())
         self._number = len(records)
-        self._elapsed = records[-1].at if records else 0.0
-        self._start = self._clock()
+        self._last = records[-1].at if records else 0.0
+        self.restart_clock()
         return iter(records)
+
+    def restart_clock(self) -> None:
+        """What has passed since the last event is no time of the run."""
+        self._elapsed, self._start = self._last, self._clock()
 
     def append(self, event: events.Event) -> events.Recorded:
         if self._descriptor is None:
@@ -293,6 +297,7 @@ class FileJournal:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
         self._number += 1
+        self._last = record.at
         self._head = sha256(line)
         return record
 

@@ -12,9 +12,9 @@ from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Faulty, Templates
 from tunesmith.run.events import Event, Rejected, Settings, Surveyed
 from tunesmith.run.outcome import Rehearsed
-from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
+from tunesmith.run.ports import RunLog, Searcher, SearchView
 from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal
-from tunesmith.run.state import Candidate, State, fold
+from tunesmith.run.state import Candidate, State
 from tunesmith.run.survey import gate_sentence
 from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
@@ -36,13 +36,11 @@ class Survey:
     surveyor: Surveyor
     searcher: Searcher  # one that needs no scores
     talk: Talking
-    journal: Journal
-    listener: Listener
+    log: RunLog
     rehearse: Rehearse = lambda _template, _next: None  # on the host, where that can be
 
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
-        self._state = fold(self.journal.read())
         if self.templates.given is None and not self._state.surveyed:
             # What the compiler says of the original is told to whoever plans.
             self.surveyor.submit(None, None)
@@ -104,7 +102,7 @@ class Survey:
             step = gate.step(self._rehearsed(draft), may_mend, is_model)
             if not isinstance(step, NextRehearsal):
                 if said := gate_sentence(self._rehearsed(draft)):
-                    self.listener.say(said)
+                    self.log.listener.say(said)
                 return step if isinstance(step, Faulty) else None
             if not self._rehearse(draft, step):
                 return None
@@ -159,4 +157,8 @@ class Survey:
         return [*self.searcher.ask(view, 1).configs]
 
     def _append(self, event: Event) -> None:
-        self._state = write_down(event, self._state, self.journal, self.listener)
+        self.log.write(event)
+
+    @property
+    def _state(self) -> State:
+        return self.log.state

@@ -294,43 +294,69 @@ def listed(compilers: Sequence[tuple[str, str]]) -> str:
     return ", ".join(" ".join(pair) for pair in compilers) or "none"
 
 
-# -- a run that goes on here ----------------------------------------------------------------------------
+# -- where a session works ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Post:
+    """A device that measures, and where its worker is."""
+
+    name: str  # as outcomes carry it
+    device: Device
+    place: Workplace
+    card: str  # two workers of one card take turns
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run goes on."""
+    """Where a session builds and measures: made once, moved to the folder of the run once there is one."""
 
-    device: Device
-    missing: str  # why nothing can be measured here; empty: it can
+    workers: Workplace
+    here: LocalDevices
+    device: Device  # of the run; absent: the description of one that is not here
+    compiler: str = ""  # name and version, where the backend has several
+    sources: tuple[WorkerSource, ...] = (HERE,)  # those that measure first
+    posts: tuple[Post, ...] = ()  # where several devices measure
+    missing: str = ""  # why nothing can be measured here; empty: it can
     attached: Attached | None = None  # to be written down first, where anything is new
 
+    def at(self, spec: str, scratch: Path) -> Place:
+        """The same for workers of another folder; `spec`: the backend as the run has it."""
+        moved = {"spec": spec, "scratch": scratch}
+        return replace(
+            self,
+            workers=replace(self.workers, **moved),
+            here=replace(self.here, spec=spec),
+            posts=tuple(replace(post, place=replace(post.place, **moved)) for post in self.posts),
+        )
 
-def place_for(
-    state: State,
-    problem: Problem,
-    templates: Templates,
-    local: LocalDevices,
-    builders: int,
-    place: Workplace,
-    note: Callable[[str], None],
+    def builders(self, wanted: int) -> int:
+        """`wanted` is what the user says of parallel builds; 0: nothing."""
+        return builder_count(self.device, wanted, self.workers.source)
+
+
+def attach(
+    place: Place, state: State, templates: Templates, builders: int, note: Callable[[str], None]
 ) -> Place:
-    """`builders` is what the user says of parallel builds; 0: nothing."""
-    device, missing = _device_for(state.device, local)
-    compiler, known = state.compiler, place.compilers()
+    """For a run as it stands: on its own device or one of the kind, with its own compiler or, before anything
+    is timed, another."""
+    device, missing = _device_for(state.device, place.here)
+    compiler, known = state.compiler, place.workers.compilers()
     if compiler and not has_compiler(known, compiler):
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
-        compiler = choose_compiler(problem, templates.given, device, place, note)
+        compiler = choose_compiler(templates.problem, templates.given, device, place.workers, note)
+    place = replace(place, device=device, compiler=compiler, missing=missing)
     if device.absent == state.device.absent and compiler == state.compiler:
-        return Place(device, missing)
+        return place
     unable: tuple[Config, ...] = ()
     if not device.absent and compiler == state.compiler:
         accidents = (COMPILER_CRASHED, COMPILER_SLOW)
-        unable = still_unable(problem, templates.lookup(state), state.surveyed, device, accidents)
-    ahead = built_ahead(device, builder_count(device, builders, place.source))
-    return Place(device, missing, Attached(device, compiler, ahead, unable))
+        lookup = templates.lookup(state)
+        unable = still_unable(templates.problem, lookup, state.surveyed, device, accidents)
+    ahead = built_ahead(device, place.builders(builders))
+    return replace(place, attached=Attached(device, compiler, ahead, unable))
 
 
 def _device_for(wanted: Device, local: LocalDevices) -> tuple[Device, str]:

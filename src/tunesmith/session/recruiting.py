@@ -13,7 +13,8 @@ from tunesmith.lab.process import WorkerDied
 from tunesmith.run.config import RunConfig
 from tunesmith.session import several
 from tunesmith.session.hosts import HostWorkers
-from tunesmith.session.several import PoolParts, Post
+from tunesmith.session.machine import Post
+from tunesmith.session.several import PoolParts
 
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
