@@ -17,7 +17,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
-from tunesmith.run.loop import Loop
+from tunesmith.run.loop import Loop, World
 from tunesmith.run.scores import scores
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher
@@ -65,8 +65,8 @@ def search(
     journal = MemoryJournal(RUN, settings)
     templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
     talk = Talking(PROBLEM, templates, *roles(PROBLEM, templates))
-    own = (PROBLEM, templates, settings, lab, searcher(settings.search), talk)
-    loop = Loop(*own, log_of(journal, Silence()), heeds_words=False)
+    world = World(PROBLEM, templates, lab, searcher(settings.search), talk, heeds_words=False)
+    loop = Loop(world, log_of(journal, Silence()))
     try:
         loop.run()
     except Reached as why:

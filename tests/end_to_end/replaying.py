@@ -39,9 +39,9 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
-from tunesmith.run.loop import Loop
+from tunesmith.run.loop import Loop, World
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
@@ -77,11 +77,11 @@ class _Recorded:
         )
         self._verified = _Measurements({e.outcome.trial: e for e in events if isinstance(e, Verified)})
         self._served = [e for e in events if isinstance(e, Served)]
-        self.no_calls = "" if self._served else "the recorded run called nothing"
         self._surveyed = _Measurements({e.config: e for e in events if isinstance(e, Surveyed)})
         self._extended = [e for e in events if isinstance(e, Extended)]
         self._profiled = _Measurements({(e.config, e.workload): e for e in events if isinstance(e, Profiled)})
-        self.no_profiles = "" if self._profiled else "nothing was profiled"
+        self.lacks: dict[Power, str] = {} if self._served else {"serve": "the recorded run called nothing"}
+        self.lacks |= {} if self._profiled else {"profile": "nothing was profiled"}
         self._builds: list[Trial] = []
         self._queue: list[Trial] = []
 
@@ -201,10 +201,11 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
     several = any(isinstance(event, Enlisted) for event in events)
     lab = _RecordedDevices(events, memory) if several else _Recorded(events)
-    own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk)
     with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
         inbox = _Instructions(events, memory)
-        Loop(*own, log_of(memory, _Silent()), heeds_words=False, inbox=inbox).run()  # type: ignore[arg-type]
+        chosen = searcher(state.settings.search)
+        world = World(templates.problem, templates, lab, chosen, talk, inbox, heeds_words=False)
+        Loop(world, log_of(memory, _Silent())).run()  # type: ignore[arg-type]
     return memory.events
 
 

@@ -46,12 +46,11 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import decode_record, encode_record
-from tunesmith.run.loop import Loop
+from tunesmith.run.loop import Loop, World
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Declined, Delivery, Refactoring, RunLog, SizedCall, Written
+from tunesmith.run.ports import Declined, Delivery, Power, Refactoring, RunLog, SizedCall, Written
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import RunFolder
-from tunesmith.run.surveying import Survey
 from tunesmith.search import searcher
 from tunesmith.session.fleet.plan_file import read_plan
 from tunesmith.session.hosts import read_hosts

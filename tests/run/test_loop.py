@@ -34,9 +34,19 @@ from tunesmith.run.events import (
     Verified,
 )
 from tunesmith.run.instructions import refuse_old_stops
-from tunesmith.run.loop import SENTINEL_EVERY, Loop
+from tunesmith.run.loop import SENTINEL_EVERY, Loop, World
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.ports import Author, Delivery, Planner, Prior, Proposal, Searcher, SearchView, SizedCall
+from tunesmith.run.ports import (
+    Author,
+    Delivery,
+    Planner,
+    Power,
+    Prior,
+    Proposal,
+    Searcher,
+    SearchView,
+    SizedCall,
+)
 from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LITTLE, USUAL_NOISE
 from tunesmith.run.state import State
@@ -189,10 +199,12 @@ class FakeLab:
         self.proven.append(trial)
         return Verified(self._outcome(trial, self.verdict), cases=5)
 
-    no_calls = "nothing is called here"
+    @property
+    def lacks(self) -> dict[Power, str]:
+        return {"profile": self.no_profiles, "serve": "nothing is called here"}
 
     def serve(self, _delivery: Delivery, _calls: Sequence[SizedCall]) -> Served:
-        raise AssertionError(self.no_calls)
+        raise AssertionError("nothing is called here")
 
     def close(self) -> None:
         self.closed = True
@@ -282,16 +294,9 @@ class Run:
         templates = Templates(PROBLEM, DEVICE, self.template, self.texts)
         log = log_of(self.journal, self.watcher)
         refuse_old_stops(log, EmptyInbox())
-        return Loop(
-            PROBLEM,
-            templates,
-            self.settings,
-            self.lab,
-            self.searcher,
-            self.talk(templates),
-            log,
-            self.heeds_words,
-        ).run()
+        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates))
+        world.heeds_words = self.heeds_words
+        return Loop(world, log).run()
 
 
 def events(run: Run, kind: type[Event]) -> list[Event]:

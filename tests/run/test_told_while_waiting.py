@@ -18,7 +18,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, RunInstruction
 from tunesmith.run.events import Instructed, Unanswered
 from tunesmith.run.instructions import refuse_old_stops, taken_up
-from tunesmith.run.loop import Loop
+from tunesmith.run.loop import Loop, World
 from tunesmith.run.state import State, fold
 from tunesmith.run.talking import Talking
 
@@ -77,10 +77,11 @@ class WatchedTalk(TalkingRun):
     def go(self) -> State:
         self.inbox = TimedInbox(self.journal, [])
         templates = Templates(PROBLEM, fold(self.journal.read()).device, self.template, self.texts)
-        own = (PROBLEM, templates, self.settings, self.lab, self.searcher, self.talk(templates))
         log = log_of(self.journal, self.watcher)
         refuse_old_stops(log, self.inbox)
-        return Loop(*own, log, self.heeds_words, self.inbox).run()
+        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
+        world.heeds_words = self.heeds_words
+        return Loop(world, log).run()
 
 
 def a_watched_run(given: RunInstruction, number: int, over: threading.Event) -> WatchedTalk:

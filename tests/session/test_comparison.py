@@ -84,7 +84,7 @@ def test_cached_ceilings_are_used_where_timings_are_not(
     run = runs.OpenRun(missing, state, Quiet(), missing, templates)
     place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (DEVICE,)), DEVICE)
     with pytest.raises(Enough):
-        runs.search(run, place, config, missing)
+        runs.run_loop(run, place, config, missing)
     assert given["cache"] is None
     assert isinstance(given["ceilings"], wanted)
 

@@ -40,7 +40,7 @@ from tunesmith.run.events import (
     VerifiedBuild,
 )
 from tunesmith.run.outcome import NO_SIDES, Outcome, Result, Trial, all_or_nothing
-from tunesmith.run.ports import Delivery, ResultCache, SizedCall
+from tunesmith.run.ports import Delivery, Power, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
@@ -95,8 +95,10 @@ class LocalLab:
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._shelf, self._identity = shelf, identity
-        self.no_calls, self._onlooker = no_calls, onlooker
-        self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
+        self._onlooker = onlooker
+        self.lacks: dict[Power, str] = {"serve": no_calls} if no_calls else {}
+        if no_profiles or not onlooker:
+            self.lacks["profile"] = no_profiles or "this lab was given no profiler"
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
         self._policies = measuring.policies_of(device)
         own = (lambda: spawn("build"), device, settings.builders)
@@ -316,7 +318,7 @@ class LocalLab:
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         from tunesmith.lab.profiling import ProfileSubject  # which few runs need
 
-        assert self._onlooker is not None, self.no_profiles
+        assert self._onlooker is not None, self.lacks["profile"]
         own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
         template = own[-1] if own else None
         subject = ProfileSubject(template if config is not None else None, config)

@@ -7,7 +7,7 @@ import itertools
 import queue
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +23,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.run.events import Baseline, Enlisted, Extended, LeftOut, Profiled, Served, Surveyed, Verified
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.space.params import Config
 from tunesmith.text import first_line
 
@@ -387,12 +387,8 @@ class LabPool:
     # -- what needs no device -----------------------------------------------------------------------
 
     @property
-    def no_calls(self) -> str:
-        return self._any.no_calls
-
-    @property
-    def no_profiles(self) -> str:
-        return self._any.no_profiles
+    def lacks(self) -> Mapping[Power, str]:
+        return self._any.lacks
 
     def admit(self, template: Template) -> None:
         with self._changed:

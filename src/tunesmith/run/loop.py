@@ -1,34 +1,378 @@
 """The loop: look at the state, do the next thing, write down what happened, look again.
 
 Each step follows from the state alone, a fold over the journal: a run that was killed goes on where it was.
+`STAGES` is the order of what may be next: the first stage with an answer has it. A stage that needs what the
+lab lacks is passed over; when no other has an answer either, the run is blocked. So without the device a run
+is planned and written, its builds are surveyed and rehearsed on the host, and what is to be timed waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import NamedTuple
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
 from tunesmith.run import devices, events
 from tunesmith.run.baked import baked_services
-from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun, pace
+from tunesmith.run.budget import (
+    asked_to_finish,
+    exhausted_budget,
+    exhausted_share,
+    is_finishing,
+    noun,
+    pace,
+)
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
-from tunesmith.run.outcome import Effort, Purpose, Trial
-from tunesmith.run.ports import Inbox, Lab, RunLog, Searcher
+from tunesmith.run.outcome import Effort, Purpose, Rehearsed, Trial
+from tunesmith.run.ports import Inbox, Lab, Power, RunLog, Searcher, SearchView
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
+from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal
 from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.talking import Talking, has_unsearched, is_by_program, may_mend_draft
+from tunesmith.run.survey import gate_sentence
+from tunesmith.run.talking import STOPPED, Talking, has_unsearched, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
+from tunesmith.text import seed_of
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 CHOICE = 4  # built ones to choose from, as long as more are being built
+
+# -- what can be done next ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Write:
+    """What follows from the state by itself."""
+
+    event: events.Event
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Trials for the lab, in one event, which follows from those before it."""
+
+    trials: tuple[Trial, ...]
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A build of which the journal says nothing until it is there: without a device nothing waits for it."""
+
+    config: Config | None
+
+
+@dataclass(frozen=True)
+class Collect:
+    """The outcome of a trial that is under way."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """An experiment that is over when the lab returns; what came of it is written down."""
+
+    experiment: Callable[[Lab], events.Event | None]
+    configs: tuple[Config, ...] = ()  # whose templates the lab knows by then
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Nothing more can be done here, and the run has not stopped."""
+
+    reason: str
+
+
+Action = Write | Ask | Survey | Collect | Call | Blocked
+Rehearse = Callable[[Template | None, NextRehearsal | None], Rehearsed | None]
+
+
+@dataclass
+class World:
+    """What stages look at beside the state. Of what it remembers nothing matters: a process that goes on
+    finds it out again."""
+
+    problem: Problem
+    templates: Templates
+    lab: Lab
+    searcher: Searcher  # one that needs no scores where nothing is timed
+    talk: Talking
+    inbox: Inbox | None = None
+    heeds_words: bool = True  # whether the author can make use of what is said of its draft
+    rehearse: Rehearse = lambda _template, _wanted: None  # on the host; None: it has nothing to say
+    surveying: list[Config | None] = field(default_factory=list, init=False)  # in the order they were asked
+    unrehearsed: set[Config | None] = field(default_factory=set, init=False)  # the host said nothing of them
+    _gates: dict[str, HostGate | None] = field(default_factory=dict, init=False)
+
+    def search_of(self, state: State) -> OneSearch:
+        return OneSearch(self.problem, state, self.templates)
+
+    def call_rehearsal(self, candidate: Candidate | None, wanted: NextRehearsal | None) -> Call | None:
+        """Of the original, or of a template by one configuration, unless the host has nothing to say."""
+        config = None if wanted is None else wanted.config
+        if config in self.unrehearsed:
+            return None
+
+        def experiment(_lab: Lab) -> Rehearsed | None:
+            template = None if candidate is None else self.templates.of(candidate)
+            if (found := self.rehearse(template, wanted)) is None:
+                self.unrehearsed.add(config)
+            return found
+
+        return Call(experiment)
+
+    def host_gate(self, state: State, draft: Candidate) -> HostGate | None:
+        """None: nothing of it may be built. Nothing that a model wrote is, before it is vetted."""
+        if draft.id not in self._gates:
+            self._gates[draft.id] = self._make_host_gate(state, draft)
+        return self._gates[draft.id]
+
+    def _make_host_gate(self, state: State, draft: Candidate) -> HostGate | None:
+        if draft.drafted is None:
+            return None
+        limit = state.settings.seconds
+        try:
+            template = self.templates.of(draft)
+            if draft.drafted.author and self.talk.draft_fault(state, draft, template) is not None:
+                return None
+            configs = self.templates.configs(draft)
+            if not len(configs):
+                return None
+            return HostGate.of(template, configs, GATE_SECONDS if limit is None else min(GATE_SECONDS, limit))
+        except BadInput:
+            return None  # the gate on the device will say so
+
+
+class Stage(NamedTuple):
+    name: str
+    next: Callable[[State, World], Action | None]  # None: it has nothing to do
+    needs: tuple[Power, ...] = ()
+
+
+def next_action(state: State, world: World) -> Action:
+    lacks, missing = world.lab.lacks, ""
+    for stage in STAGES:
+        if lacking := [lacks[power] for power in stage.needs if lacks.get(power)]:
+            missing = missing or lacking[0]
+        elif (action := stage.next(state, world)) is not None:
+            return action
+    return Blocked(missing)
+
+
+@dataclass
+class Loop:
+    world: World
+    log: RunLog
+    blocked: str = ""  # why the run goes no further, if it has not stopped
+
+    def run(self) -> State:
+        """Go on from the state of the log until the run has stopped, or can go no further here."""
+        self._issued: set[int] = set()
+        self._at_lab: set[str] = set()
+        self._tell_what_is_done_without()
+        self._issue()
+        while self.log.state.stopped is None:
+            action = next_action(self.log.state, self.world)
+            if isinstance(action, Blocked):
+                self.blocked = action.reason
+                break
+            self._perform(action)
+        return self.log.state
+
+    def _tell_what_is_done_without(self) -> None:
+        state, lacks = self.log.state, self.world.lab.lacks
+        said = without_profiles(state.settings, lacks.get("profile", ""))
+        if said and state.stopped is None and not state.device.absent:
+            self.log.listener.note(said)
+
+    def _perform(self, action: Write | Ask | Survey | Collect | Call) -> None:
+        lab = self.world.lab
+        match action:
+            case Write(event):
+                self._write(event)
+            case Ask(trials, gain):
+                self._write(events.Asked(trials, gain))
+            case Survey(config):
+                self.world.surveying.append(config)
+                digest = self._admit(config) if config is not None else ""
+                lab.build(Trial(-1, config, (), "build", "search", digest))
+            case Collect():
+                outcome = lab.collect()
+                if event := lab.changed() if outcome is None else devices.measured(self.log.state, outcome):
+                    self.log.write(event)
+            case Call(experiment, configs, note):
+                if note:
+                    self.log.listener.note(note)
+                for config in configs:
+                    self._admit(config)
+                if (event := experiment(lab)) is not None:
+                    self._write(event)
+
+    def _write(self, event: events.Event) -> None:
+        """With what follows from it for the lab and whoever listens."""
+        self.log.write(event)
+        match event:
+            case events.Asked() | events.AskedOf() | events.Enlisted():
+                self._issue()
+            case events.LeftOut(device):
+                self._issue()
+                self.world.lab.leave_out(device)
+            case events.Searched():
+                self.world.lab.drop_builds()
+            case events.Surveyed() if self.world.surveying:
+                self.world.surveying.pop(0)
+            case events.Rehearsed() if said := _end_of_host_gate(self.log.state, self.world):
+                self.log.listener.say(said)
+
+    def _issue(self) -> None:
+        """Give the lab what it has not been given yet by this process."""
+        state, lab = self.log.state, self.world.lab
+        builds = state.building if state.searching else ()  # nobody waits for them afterwards
+        bound = {trial: (device,) for trial, device in state.bound}
+        for trial in (*builds, *state.in_flight):
+            if trial.id in self._issued:
+                continue
+            self._issued.add(trial.id)
+            if trial.config is not None:
+                self._admit(trial.config)
+            if trial.effort == "build":
+                lab.build(trial)
+            else:
+                lab.submit(trial, *bound.get(trial.id, ()))
+
+    def _admit(self, config: Config) -> str:
+        """The lab knows a template before it is asked about a configuration of it. The template's digest."""
+        candidate = self.log.state.candidate(config.candidate)
+        if candidate.template not in self._at_lab:
+            self._at_lab.add(candidate.template)
+            self.world.lab.admit(self.world.templates.of(candidate))
+        return candidate.template
+
+
+# -- whoever watches, devices, models -------------------------------------------------------------------
+
+
+def _take_instruction(state: State, world: World) -> Action | None:
+    """Each becomes an event; what follows from it is decided by the state."""
+    waiting = world.inbox.waiting() if world.inbox is not None else ()
+    if not (waiting or state.instructed):
+        return None
+    from tunesmith.run.instructions import is_stopping, not_taken, taken_up  # which few runs need
+
+    for given in not_taken(waiting, state, world.inbox):
+        event = taken_up(given, state, world.search_of(state) if state.searching else None)
+        if event is not None:
+            return Write(event)
+    if not is_stopping(state):
+        return None
+    return Collect() if state.in_flight else Blocked(STOPPED)
+
+
+def _look_after_devices(state: State, world: World) -> Action | None:
+    """Of several: who is gone, has joined or is better left out, and who is to time the original."""
+    if not state.devices:
+        return None
+    event = world.lab.changed() or devices.next_event(world.problem, state)
+    return None if event is None else Write(event)
+
+
+def _talk(state: State, world: World) -> Action | None:
+    event = world.talk.next_event(state)
+    return None if event is None else Write(event)
+
+
+# -- the original, and what is given --------------------------------------------------------------------
+
+
+def _time_original(state: State, _world: World) -> Action | None:
+    return Call(lambda lab: lab.baseline()) if state.baseline is None else None
+
+
+def _survey_original(state: State, world: World) -> Action | None:
+    """Without the device: what the compiler says of it is told to whoever plans."""
+    if not state.device.absent or world.templates.given is not None or state.surveyed:
+        return None
+    return Call(lambda lab: lab.built()) if world.surveying else Survey(None)
+
+
+def _rehearse_original(state: State, world: World) -> Action | None:
+    if not state.device.absent or any(one.config is None for one in state.rehearsed):
+        return None
+    return world.call_rehearsal(None, None)
+
+
+def _add_cases(state: State, world: World) -> Action | None:
+    if world.talk.tester is None or state.extended is not None:
+        return None
+    found = world.talk.cases(state)
+    if not isinstance(found, events.Extended):
+        return Write(found)
+    wanted = found
+    return Call(lambda lab: lab.extend(wanted))
+
+
+def _admit_given(state: State, world: World) -> Action | None:
+    """Nobody drafted it, so there is no author to send it back to, and no gate."""
+    if world.templates.given is None or state.admitted is not None:
+        return None
+    return Write(world.templates.admitted(Candidate("", world.templates.given.digest)))
+
+
+def _admit_beside(state: State, world: World) -> Action | None:
+    known = {candidate.id for candidate in state.candidates}
+    for name, digest in world.templates.beside.items():
+        if name not in known:
+            return Write(world.templates.admitted(Candidate(name, digest)))
+    return None
+
+
+# -- deciding -------------------------------------------------------------------------------------------
+
+
+def _collect_rest(state: State, _world: World) -> Action | None:
+    """Only a search goes on beside what is measured."""
+    return Collect() if state.in_flight and not state.searching else None
+
+
+def _is_between_rounds(state: State, world: World) -> bool:
+    """Whether a further template may be written: what is known of the best so far tells which."""
+    if state.under_way is not None or world.templates.given is not None or has_unsearched(state):
+        return False
+    return world.talk.used_up(state) is None
+
+
+def _check_best(state: State, world: World) -> Action | None:
+    """Whether it is right where it is looked at for long."""
+    if not _is_between_rounds(state, world) or (unchecked := to_check(world.problem, state)) is None:
+        return None
+    config, workloads = unchecked
+    return _ask(state, world, [config], "long", "finalist", [workloads])
+
+
+def _diagnose_best(state: State, world: World) -> Action | None:
+    if not _is_between_rounds(state, world) or (wanted := to_look_at(world.problem, state)) is None:
+        return None
+    return _profile(wanted)
+
+
+def _decide(state: State, world: World) -> Action | None:
+    """Before anything is measured there is no second round."""
+    if state.under_way is not None:
+        return None
+    if state.device.absent and (world.templates.given is not None or state.decided or state.dialogue):
+        return None
+    return Write(world.talk.decided(state))
+
+
+# -- the gate -------------------------------------------------------------------------------------------
 
 
 def _with_remedy(error: BadInput) -> str:
@@ -36,391 +380,349 @@ def _with_remedy(error: BadInput) -> str:
     return f"{error} ({error.hint})" if error.hint and "\n" not in error.message else str(error)
 
 
-@dataclass
-class Loop:
-    problem: Problem
-    templates: Templates
-    settings: events.Settings
-    lab: Lab
-    searcher: Searcher
-    talk: Talking
-    log: RunLog
-    heeds_words: bool = True  # whether the author can make use of what is said of its draft
-    inbox: Inbox | None = None
+def _check_draft(state: State, world: World) -> Action | None:
+    """The gate, until a draft is let in or turned away."""
+    if state.under_way is None or state.under_way.decision != "refactor":
+        return None
+    draft = state.draft
+    assert draft is not None, "what is written is written without a device"
+    if (asked := asked_to_finish(state)) is not None:
+        return Write(events.Rejected(draft.id, f"it was not looked at any further: {asked}"))
+    for other in takewhile(lambda c: c.id != draft.id, state.candidates):
+        if other.drafted and other.drafted.template == draft.template:
+            why = f"it is the same text as {noun(state.settings)} {other.id}"
+            return Write(events.Rejected(draft.id, why, same_as=other.id))
+    is_foreign = bool(draft.drafted and draft.drafted.author)
+    may_mend = may_mend_draft(state, state.settings, draft)
+    try:
+        template = world.templates.of(draft)
+        # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
+        if is_foreign and (fault := world.talk.draft_fault(state, draft, template)) is not None:
+            raise BadInput(fault)
+        configs = world.templates.configs(draft)
+        step = examine(template.space.params, template.default, configs, state.gated(draft.id), may_mend)
+        if isinstance(step, Passed):
+            return Write(world.templates.admitted(draft, step.rules))
+    except BadInput as error:
+        step = Faulty(_with_remedy(error), ())
+    if isinstance(step, Checks):
+        # What is made on a plain kernel has its faults: it is checked as a winner is.
+        return _ask(state, world, step.configs, "long" if state.is_plain(draft) else "short", "gate")
+    is_heard = world.heeds_words or not is_by_program(state, draft) or bool(step.without)
+    again = may_mend and is_heard
+    return Write(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
 
-    def run(self) -> State:
-        """Go on from whatever the log holds until the run has stopped, or whoever watches stops it."""
-        self._issued: set[int] = set()
-        self._at_lab: set[str] = set()
-        said = without_profiles(self.settings, self.lab.no_profiles)
-        if said and self._state.stopped is None:
-            self.log.listener.note(said)
-        self._issue()
-        while self._state.stopped is None:
-            self._take_instructions()
-            if not (self._state.instructed and self._is_stopping()):
-                self._step()
-            elif self._state.in_flight:
-                self._collect()
-            else:
-                break
-        return self._state
 
-    # -- whoever watches ----------------------------------------------------------------------------
+def _rehearse_template(state: State, world: World) -> Action | None:
+    """Without the device: what is given by one configuration, a draft by all that the gate on the device
+    tries, where it begins from nothing. What the host finds wrong is turned away."""
+    if not state.device.absent:
+        return None
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+        if _rehearsed(state, candidate):
+            return None
+        configs = world.templates.configs(candidate)
+        first = given.default if given.default in configs else configs[0]
+        return world.call_rehearsal(candidate, NextRehearsal(first, True, 0))
+    draft = state.draft
+    if draft is None or (gate := world.host_gate(state, draft)) is None:
+        return None
+    step = _step_of_host_gate(gate, state, draft)
+    if isinstance(step, NextRehearsal):
+        return world.call_rehearsal(draft, step)
+    if isinstance(step, Passed):
+        return None
+    is_heard = not is_by_program(state, draft) or bool(step.without)
+    again = may_mend_draft(state, state.settings, draft) and is_heard
+    return Write(events.Rejected(draft.id, step.reason, (), step.without, again))
 
-    def _take_instructions(self) -> None:
-        """Each becomes an event; what follows from it is decided by the state."""
-        for given in self.inbox.waiting() if self.inbox is not None else ():
-            from tunesmith.run.instructions import taken_up  # which few runs need
 
-            if not self._is_taken(given.id):
-                event = taken_up(given, self._state, self._of_one() if self._state.searching else None)
-                if event is None:
-                    continue
-                self._append(event)
-            assert self.inbox is not None, "it has given something"
-            self.inbox.drop(given.id)
+def _rehearsed(state: State, candidate: Candidate) -> list[Rehearsed]:
+    """What the host has said of it."""
+    return [one for one in state.rehearsed if one.config and one.config.candidate == candidate.id]
 
-    def _is_taken(self, id: str) -> bool:
-        return any(id == known.id for known in self._state.instructed)
 
-    def _is_stopping(self) -> bool:
-        from tunesmith.run.instructions import is_stopping
+def _step_of_host_gate(gate: HostGate, state: State, draft: Candidate) -> NextRehearsal | Faulty | Passed:
+    may_mend = may_mend_draft(state, state.settings, draft)
+    return gate.step(_rehearsed(state, draft), may_mend, not is_by_program(state, draft))
 
-        return is_stopping(self._state)
 
-    def _ask_hinted(self) -> bool:
-        if not self._state.instructed:
-            return False
-        from tunesmith.run.instructions import hints
+def _end_of_host_gate(state: State, world: World) -> str:
+    """What was tried of a draft, once there is no more to try; else empty."""
+    draft = state.draft
+    gate = world.host_gate(state, draft) if draft is not None else None
+    if draft is None or gate is None or isinstance(_step_of_host_gate(gate, state, draft), NextRehearsal):
+        return ""
+    return gate_sentence(_rehearsed(state, draft))
 
-        wanted = hints(self._state)
-        if wanted:
-            self._ask(wanted, "short", "search")
-        return bool(wanted)
 
-    def _collect(self) -> None:
-        outcome = self.lab.collect()
-        if event := self.lab.changed() if outcome is None else devices.measured(self._state, outcome):
-            self._append(event)
+# -- searching ------------------------------------------------------------------------------------------
 
-    # -- steps --------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
-        state = self._state
-        if state.devices and self._look_after_devices():
-            pass
-        elif (said := self.talk.next_event(state)) is not None:
-            self._append(said)
-        elif state.baseline is None:
-            self._append(self.lab.baseline())
-        elif self.talk.tester is not None and state.extended is None:
-            found = self.talk.cases(state)
-            self._append(self.lab.extend(found) if isinstance(found, events.Extended) else found)
-        elif self.templates.given is not None and state.admitted is None:
-            # Nobody drafted it, so there is no author to send it back to, and no gate.
-            self._append(self.templates.admitted(Candidate("", self.templates.given.digest)))
-        elif beside := [c for c in self.templates.beside if c not in {k.id for k in state.candidates}]:
-            self._append(self.templates.admitted(Candidate(beside[0], self.templates.beside[beside[0]])))
-        elif state.under_way is None:
-            self._decide()
-        elif state.under_way.decision == "refactor":
-            self._refactor()
-        elif state.searching:
-            self._search()
-        else:
-            self._finish()
+def _search(state: State, world: World) -> Action | None:
+    """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
+    if not state.searching:
+        return None
+    search = world.search_of(state)
+    if search.template.is_concrete:
+        return _search_one(state, world, search)
+    cut = exhausted_share(state)
+    reason = exhausted_budget(state) or cut or search.nothing_to_gain()
+    if reason is None:
+        if (action := _next_of_search(state, world, search)) is not None:
+            return action
+        reason = None if state.in_flight else search.nothing_left()
+    if state.in_flight:
+        return Collect()
+    assert reason is not None
+    return Write(events.Searched(search.candidate.id, reason, reason == cut))
 
-    def _look_after_devices(self) -> bool:
-        """Of several: who is gone, has joined or is better left out, and who is to time the original."""
-        event = self.lab.changed() or devices.next_event(self.problem, self._state)
-        if event is not None:
-            self._append(event)
-            self._issue()
-        if isinstance(event, events.LeftOut):
-            self.lab.leave_out(event.device)
-        return event is not None
 
-    def _decide(self) -> None:
-        """Where templates are written, what is known of the best so far tells what is written next: whether
-        it is right where it is looked at for long, and what bounds it."""
-        state = self._state
-        if state.in_flight:
-            self._collect()
-            return
-        is_new_round = self.templates.given is None and not has_unsearched(state)
-        goes_on = is_new_round and self.talk.used_up(state) is None
-        if goes_on and (unchecked := to_check(self.problem, state)) is not None:
-            config, workloads = unchecked
-            self._ask([config], "long", "finalist", [workloads])
-        elif goes_on and not self.lab.no_profiles and (wanted := to_look_at(self.problem, state)) is not None:
-            self._look_at(wanted)
-        else:
-            self._append(self.talk.decided(state))
+def _next_of_search(state: State, world: World, search: OneSearch) -> Action | None:
+    batch, enough = pace(search.known, max(1, len(state.devices)), state.settings.width)
+    is_hungry = len(state.in_flight) <= enough
+    if (action := _ask_hinted(state, world)) is not None:
+        return action
+    if is_hungry and (action := _change_prior(state, world, search)) is not None:
+        return action
+    asked = state.asked
+    after = asked.last("sentinel") + 1
+    if not state.devices and len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
+        return _ask(state, world, [None], "short", "sentinel")
+    if is_hungry and (action := _ask_batch(state, world, search, max(CHOICE, batch), batch)) is not None:
+        return action
+    if (action := _ask_builds(state, world, search)) is not None:
+        return action
+    if is_hungry and state.building:
+        return Call(lambda lab: lab.built())
+    return _ask_batch(state, world, search, 1, batch) if is_hungry else None
 
-    # -- refactoring --------------------------------------------------------------------------------
 
-    def _refactor(self) -> None:
-        """The gate, until a draft is let in or turned away."""
-        state = self._state
-        if state.in_flight:
-            self._collect()
-        else:
-            assert state.draft is not None, "what is written is written without a device"
-            if (asked := asked_to_finish(state)) is not None:
-                self._append(events.Rejected(state.draft.id, f"it was not looked at any further: {asked}"))
-            else:
-                self._gate(state.draft)
+def _search_one(state: State, world: World, search: OneSearch) -> Action:
+    """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
+    if state.in_flight:
+        return Collect()
+    if not search.tried():
+        return _ask(state, world, [search.template.default], "short", "search")
+    if search.sentinel_missing() and state.devices:
+        return Write(devices.sentinel(world.problem, state))
+    if search.sentinel_missing():
+        return _ask(state, world, [None], "short", "sentinel")
+    return Write(events.Searched(search.candidate.id, "it has no parameters: there is nothing to search"))
 
-    def _gate(self, draft: Candidate) -> None:
-        for other in takewhile(lambda c: c.id != draft.id, self._state.candidates):
-            if other.drafted and other.drafted.template == draft.template:
-                why = f"it is the same text as {noun(self.settings)} {other.id}"
-                self._append(events.Rejected(draft.id, why, same_as=other.id))
-                return
-        is_foreign = bool(draft.drafted and draft.drafted.author)
-        may_mend = may_mend_draft(self._state, self.settings, draft)
-        is_model = not is_by_program(self._state, draft)
-        try:
-            template = self.templates.of(draft)
-            # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
-            if is_foreign and (fault := self.talk.draft_fault(self._state, draft, template)) is not None:
-                raise BadInput(fault)
-            configs = self.templates.configs(draft)
-            done = self._state.gated(draft.id)
-            step = examine(template.space.params, template.default, configs, done, may_mend)
-            if isinstance(step, Passed):
-                self._append(self.templates.admitted(draft, step.rules))
-                return
-        except BadInput as error:
-            step = Faulty(_with_remedy(error), ())
-        if isinstance(step, Checks):
-            # What is made on a plain kernel has its faults: it is checked as a winner is.
-            self._ask(step.configs, "long" if self._state.is_plain(draft) else "short", "gate")
-            return
-        again = may_mend and (self.heeds_words or is_model or bool(step.without))
-        self._append(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
 
-    # -- searching ----------------------------------------------------------------------------------
+def _ask_hinted(state: State, world: World) -> Action | None:
+    if not state.instructed:
+        return None
+    from tunesmith.run.instructions import hints
 
-    def _search(self) -> None:
-        """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
-        state, search = self._state, self._of_one()
-        if search.template.is_concrete:
-            self._search_one(search)
-            return
-        batch, enough = pace(search.known, max(1, len(state.devices)), self.settings.width)
-        is_hungry = len(state.in_flight) <= enough
-        cut = exhausted_share(state)
-        reason = exhausted_budget(state) or cut or search.nothing_to_gain()
-        if reason is None:
-            if self._ask_hinted():
-                return
-            if is_hungry and self._change_prior():
-                return
-            asked = self._state.asked
-            after = asked.last("sentinel") + 1
-            if not state.devices and len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
-                self._ask([None], "short", "sentinel")
-                return
-            if (is_hungry and self._ask_batch(max(CHOICE, batch), batch)) or self._ask_builds():
-                return
-            if is_hungry and state.building:
-                self._append(self.lab.built())
-                return
-            if is_hungry and self._ask_batch(1, batch):
-                return
-            reason = None if state.in_flight else search.nothing_left()
-        if state.in_flight:
-            self._collect()
-        else:
-            assert reason is not None
-            self._append(events.Searched(search.candidate.id, reason, reason == cut))
-            self.lab.drop_builds()
+    wanted = hints(state)
+    return _ask(state, world, wanted, "short", "search") if wanted else None
 
-    def _search_one(self, search: OneSearch) -> None:
-        """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
-        if self._state.in_flight:
-            self._collect()
-        elif not search.tried():
-            self._ask([search.template.default], "short", "search")
-        elif search.sentinel_missing() and self._state.devices:
-            self._append(devices.sentinel(self.problem, self._state))
-            self._issue()
-        elif search.sentinel_missing():
-            self._ask([None], "short", "sentinel")
-        else:
-            why = "it has no parameters: there is nothing to search"
-            self._append(events.Searched(search.candidate.id, why))
 
-    def _of_one(self) -> OneSearch:
-        return OneSearch(self.problem, self._state, self.templates)
+def _change_prior(state: State, world: World, search: OneSearch) -> Action | None:
+    """Profile a kernel, or change the prior, where that is due. Nothing is profiled while anything is
+    measured: what is under way is waited for."""
+    if world.lab.lacks.get("profile"):
+        return None
+    template = search.template
+    answers = Answers(dict(template.answers), template.space.params, search.configs)
+    step = next_step(world.problem, state, answers, search.tried())
+    if step is None:
+        return None
+    if not isinstance(step, ToProfile):
+        return Write(step)
+    return Collect() if state.in_flight else _profile(step)
 
-    def _change_prior(self) -> bool:
-        """Profile a kernel, or change the prior, where that is due. Nothing is profiled while anything is
-        measured: what is under way is waited for."""
-        if self.lab.no_profiles:
-            return False
-        search = self._of_one()
-        template = search.template
-        answers = Answers(dict(template.answers), template.space.params, search.configs)
-        step = next_step(self.problem, self._state, answers, search.tried())
-        if step is None:
-            return False
-        if not isinstance(step, ToProfile):
-            self._append(step)
-        elif self._state.in_flight:
-            self._collect()
-        else:
-            self._look_at(step)
-        return True
 
-    def _look_at(self, wanted: ToProfile) -> None:
-        if wanted.config is not None:
-            self._admit(wanted.config)
-        self._append(self.lab.profile(wanted.config, wanted.workload, wanted.seconds))
+def _ask_batch(state: State, world: World, search: OneSearch, least: int, most: int) -> Action | None:
+    """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
+    everything. Before that, what need not be measured is left out."""
+    if not state.settings.ahead:
+        return _propose(state, world, search, None, most, "short")
+    if state.settings.prune and (len(state.pool) >= least or state.pruning):
+        # One verdict a step, so that each follows from the state alone.
+        verdict = next(prune(state, lambda: scores(world.problem, state)), None)
+        if verdict is not None:
+            return Write(verdict)
+    if len(state.pool) < least:
+        return None
+    pool = tuple(found.config for found in state.pool if found.config is not None)
+    return _propose(state, world, search, pool, most, "short")
 
-    def _ask_batch(self, least: int, most: int) -> bool:
-        """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
-        everything. Before that, what need not be measured is left out."""
-        state, pool = self._state, None
-        if self.settings.ahead:
-            if self.settings.prune and (len(state.pool) >= least or state.pruning):
-                # One verdict a step, so that each follows from the state alone.
-                verdict = next(prune(state, lambda: scores(self.problem, state)), None)
-                if verdict is not None:
-                    self._append(verdict)
-                    return True
-            if len(state.pool) < least:
-                return False
-            pool = tuple(found.config for found in state.pool if found.config is not None)
-        return self._propose(pool, most, "short")
 
-    def _ask_builds(self) -> bool:
-        """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
-        search = self._of_one()
-        ahead, possible = self.settings.ahead, search.may_build()
-        missing = min(possible, ahead - search.ahead())
-        if missing <= 0 or missing < min(possible, ahead // 2):
-            return False
-        return self._propose(None, missing, "build")
+def _ask_builds(state: State, world: World, search: OneSearch) -> Action | None:
+    """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
+    ahead, possible = state.settings.ahead, search.may_build()
+    missing = min(possible, ahead - search.ahead())
+    if missing <= 0 or missing < min(possible, ahead // 2):
+        return None
+    return _propose(state, world, search, None, missing, "build")
 
-    def _propose(self, pool: tuple[Config, ...] | None, count: int, effort: Effort) -> bool:
-        proposal = self.searcher.ask(self._of_one().view(pool), count)
-        if proposal.configs:
-            gain = None if pool else proposal.gain
-            self._ask(proposal.configs, effort, "search", gain=gain, followed=proposal.followed)
-        return bool(proposal.configs)
 
-    # -- finishing ----------------------------------------------------------------------------------
+def _propose(
+    state: State,
+    world: World,
+    search: OneSearch,
+    pool: tuple[Config, ...] | None,
+    count: int,
+    effort: Effort,
+) -> Action | None:
+    proposal = world.searcher.ask(search.view(pool), count)
+    if not proposal.configs:
+        return None
+    gain = None if pool else proposal.gain
+    return _ask(state, world, proposal.configs, effort, "search", gain=gain, followed=proposal.followed)
 
-    def _finish(self) -> None:
-        state = self._state
-        if state.in_flight:
-            self._collect()
-            return
-        if entered := heat(self.problem, state):
-            self._ask([c for c, _ in entered], "long", "finalist", [names for _, names in entered])
-            return
-        trials: list[Trial] = []
-        for config, workloads in unverified(self.problem, state):
-            if not trials:
-                self.log.listener.note(f"verifying {config.label} in a fresh process")
-            self._admit(config)
-            digest = self._digest(config)
-            trials.append(Trial(state.next_trial, config, workloads, "long", "finalist", digest))
-        if trials:
-            self._append(self.lab.verify(trials[0], trials[1:]))
-            return
-        if self._serve():
-            return
-        if self._profile_winner():
-            return
-        self._append(events.Stopped(state.decided[-1].reason))
 
-    def _serve(self) -> bool:
-        """Call what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
-        if self.lab.no_calls:
-            return False
-        state, template_of = self._state, self.templates.lookup(self._state)
-        choice = verified_choice(self.problem, state)
-        services = baked_services(self.problem, state, template_of, choice)
-        parts = (self.problem, template_of, state.device, choice, builds_known(state), state.compiler)
+def _survey(state: State, world: World) -> Action | None:
+    """Without the device: builders have as many configurations as they can use, as far as the budget goes."""
+    if not state.device.absent:
+        return None
+    if len(world.surveying) < state.settings.ahead:
+        looked_at = [*(one.config for one in state.surveyed), *world.surveying]
+        if not looked_at:
+            return Survey(None)
+        for config in _next_to_survey(state, world, tuple(c for c in looked_at if c is not None)):
+            return Survey(config)
+    return Call(lambda lab: lab.built()) if world.surveying else None
+
+
+def _next_to_survey(state: State, world: World, seen: tuple[Config, ...]) -> Sequence[Config]:
+    """At most one of the template that is given, or of the first draft that may be built."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+    elif (draft := state.draft) is not None and world.host_gate(state, draft) is not None:
+        candidate = draft
+    else:
+        return ()
+    settings = state.settings
+    checked = sum(one.seconds for one in state.rehearsed)  # which has a limit of its own
+    if settings.seconds is not None and state.elapsed - state.attached_at - checked > settings.seconds:
+        return ()
+    template = world.templates.of(candidate)
+    view = SearchView(
+        space=template.space,
+        configs=world.templates.configs(candidate),
+        default=template.default,
+        tried=(),
+        in_flight=seen,
+        budget_left=None if settings.evals is None else max(0, settings.evals - len(seen)),
+        seed=seed_of(settings.seed, "survey", len(seen)),
+    )
+    return world.searcher.ask(view, 1).configs
+
+
+# -- finishing ------------------------------------------------------------------------------------------
+
+
+def _race(state: State, world: World) -> Action | None:
+    entered = heat(world.problem, state) if is_finishing(state) else None
+    if not entered:
+        return None
+    return _ask(state, world, [c for c, _ in entered], "long", "finalist", [names for _, names in entered])
+
+
+def _verify(state: State, world: World) -> Action | None:
+    trials = [
+        Trial(state.next_trial, config, workloads, "long", "finalist", _digest(state, config))
+        for config, workloads in unverified(world.problem, state)
+    ]
+    if not trials:
+        return None
+    configs = tuple(trial.config for trial in trials if trial.config is not None)
+    note = f"verifying {configs[0].label} in a fresh process"
+    return Call(lambda lab: lab.verify(trials[0], trials[1:]), configs, note)
+
+
+def _serve(state: State, world: World) -> Action | None:
+    """Call what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
+    problem, template_of = world.problem, world.templates.lookup(state)
+    choice = verified_choice(problem, state)
+    services = baked_services(problem, state, template_of, choice)
+    parts = (problem, template_of, state.device, choice, builds_known(state), state.compiler)
+    made = delivery(*parts, services)
+    if untried := [s for s in services if not s.shown and not baked_probes(problem, state, made, s)]:
+        services = tuple(s for s in services if s not in untried)  # there is no other size to try
         made = delivery(*parts, services)
-        if untried := [s for s in services if not s.shown and not baked_probes(self.problem, state, made, s)]:
-            services = tuple(s for s in services if s not in untried)  # there is no other size to try
-            made = delivery(*parts, services)
-        general = None
-        if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
-            general = template_of(choice.general).render(self.problem, choice.general)
-        calls = next_calls(self.problem, state, choice, made, general, services)
-        if calls:
-            self._append(self.lab.serve(made, calls))
-        return bool(calls)
+    general = None
+    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
+        general = template_of(choice.general).render(problem, choice.general)
+    calls = next_calls(problem, state, choice, made, general, services)
+    return Call(lambda lab: lab.serve(made, calls)) if calls else None
 
-    def _profile_winner(self) -> bool:
-        """What is delivered beside the original: what bounds it now, and how far from its floor it is."""
-        state = self._state
-        if self.lab.no_profiles or not any(p.config is None for p in state.profiled):
-            return False
-        done = {(p.config, p.workload) for p in state.profiled}
-        for pick in verified_choice(self.problem, state).picks:
-            if pick.config is None or (pick.config, pick.workload) in done:
-                continue
-            timed = timing_of(state, pick.config, pick.workload)
-            if timed is not None and timed.timing is not None:
-                self._look_at(ToProfile(pick.config, pick.workload, timed.timing.seconds))
-                return True
-        return False
 
-    # -- small parts --------------------------------------------------------------------------------
+def _profile_winner(state: State, world: World) -> Action | None:
+    """What is delivered beside the original: what bounds it now, and how far from its floor it is."""
+    if not any(p.config is None for p in state.profiled):
+        return None
+    done = {(p.config, p.workload) for p in state.profiled}
+    for pick in verified_choice(world.problem, state).picks:
+        if pick.config is None or (pick.config, pick.workload) in done:
+            continue
+        timed = timing_of(state, pick.config, pick.workload)
+        if timed is not None and timed.timing is not None:
+            return _profile(ToProfile(pick.config, pick.workload, timed.timing.seconds))
+    return None
 
-    def _ask(
-        self,
-        configs: Sequence[Config | None],
-        effort: Effort,
-        purpose: Purpose,
-        workloads: Sequence[tuple[str, ...]] | None = None,
-        gain: float | None = None,
-        followed: frozenset[Config] = frozenset(),
-    ) -> None:
-        """At the workloads given for each, or at all. In one event, which follows from those before it."""
-        where = workloads or [tuple(w.name for w in self.problem.workloads)] * len(configs)
-        trials: list[Trial] = []
-        for number, (config, names) in enumerate(zip(configs, where, strict=True), self._state.next_trial):
-            digest = self._digest(config) if config else ""
-            trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
-        self._append(events.Asked(tuple(trials), gain))
-        self._issue()
 
-    def _issue(self) -> None:
-        """Give the lab what it has not been given yet by this process."""
-        builds = self._state.building if self._state.searching else ()  # nobody waits for them afterwards
-        bound = {trial: (device,) for trial, device in self._state.bound}
-        for trial in (*builds, *self._state.in_flight):
-            if trial.id in self._issued:
-                continue
-            self._issued.add(trial.id)
-            if trial.config is not None:
-                self._admit(trial.config)
-            if trial.effort == "build":
-                self.lab.build(trial)
-            else:
-                self.lab.submit(trial, *bound.get(trial.id, ()))
+def _stop(state: State, _world: World) -> Action | None:
+    return Write(events.Stopped(state.decided[-1].reason))
 
-    def _digest(self, config: Config) -> str:
-        return self._state.candidate(config.candidate).template
 
-    def _admit(self, config: Config) -> None:
-        """The lab knows a template before it is asked about a configuration of it."""
-        digest = self._digest(config)
-        if digest not in self._at_lab:
-            self._at_lab.add(digest)
-            self.lab.admit(self.templates.of(self._state.candidate(config.candidate)))
+STAGES = (
+    Stage("instructions", _take_instruction),
+    Stage("devices", _look_after_devices, ("time",)),
+    Stage("dialogue", _talk),
+    Stage("baseline", _time_original, ("time",)),
+    Stage("survey of the original", _survey_original, ("build",)),
+    Stage("rehearsal of the original", _rehearse_original, ("rehearse",)),
+    Stage("cases", _add_cases, ("time",)),
+    Stage("given", _admit_given),
+    Stage("given beside", _admit_beside, ("time",)),
+    Stage("collect", _collect_rest, ("time",)),
+    Stage("check", _check_best, ("time",)),
+    Stage("diagnose", _diagnose_best, ("profile",)),
+    Stage("decide", _decide),
+    Stage("rehearsal", _rehearse_template, ("rehearse",)),
+    Stage("gate", _check_draft, ("time",)),
+    Stage("search", _search, ("time",)),
+    Stage("survey", _survey, ("build",)),
+    Stage("race", _race, ("time",)),
+    Stage("verify", _verify, ("time",)),
+    Stage("serve", _serve, ("serve",)),
+    Stage("profile", _profile_winner, ("profile",)),
+    Stage("stop", _stop, ("time",)),
+)
 
-    def _append(self, event: events.Event) -> None:
-        self.log.write(event)
 
-    @property
-    def _state(self) -> State:
-        return self.log.state
+# -- small parts ----------------------------------------------------------------------------------------
+
+
+def _ask(
+    state: State,
+    world: World,
+    configs: Sequence[Config | None],
+    effort: Effort,
+    purpose: Purpose,
+    workloads: Sequence[tuple[str, ...]] | None = None,
+    gain: float | None = None,
+    followed: frozenset[Config] = frozenset(),
+) -> Ask:
+    """At the workloads given for each, or at all."""
+    where = workloads or [tuple(w.name for w in world.problem.workloads)] * len(configs)
+    trials: list[Trial] = []
+    for number, (config, names) in enumerate(zip(configs, where, strict=True), state.next_trial):
+        digest = _digest(state, config) if config else ""
+        trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
+    return Ask(tuple(trials), gain)
+
+
+def _profile(wanted: ToProfile) -> Call:
+    configs = () if wanted.config is None else (wanted.config,)
+    return Call(lambda lab: lab.profile(wanted.config, wanted.workload, wanted.seconds), configs)
+
+
+def _digest(state: State, config: Config) -> str:
+    return state.candidate(config.candidate).template

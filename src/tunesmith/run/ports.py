@@ -70,10 +70,18 @@ class SizedCall:
         return self.workload or show_sizes(dict(self.sizes)) + (", warm" if self.cache == "warm" else "")
 
 
+Power = Literal["build", "rehearse", "time", "serve", "profile"]  # of a lab
+
+
 class Lab(Protocol):
     """Experiments. Outcomes come back in the order the trials were submitted, so that a run's decisions
     depend on its measurements alone and never on which process happened to be faster. With several devices
     they come as they are ready; then decisions depend on the order in which the journal has them, too."""
+
+    @property
+    def lacks(self) -> Mapping[Power, str]:
+        """What this lab cannot do, and why: to time anything, to call what is delivered, to profile."""
+        ...
 
     def baseline(self) -> Baseline: ...
     def extend(self, wanted: Extended) -> Extended:
@@ -108,18 +116,8 @@ class Lab(Protocol):
         """Those that come after it may be built meanwhile."""
         ...
 
-    @property
-    def no_calls(self) -> str:
-        """Why this lab cannot call what is delivered at any size; empty where it can."""
-        ...
-
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """Make the calls through the delivered dispatch, and time what serves against the original."""
-        ...
-
-    @property
-    def no_profiles(self) -> str:
-        """Why this lab can profile nothing; empty where it can."""
         ...
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:

@@ -25,8 +25,8 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
-from tunesmith.run.loop import Loop
-from tunesmith.run.ports import Inbox, Listener, RunLog
+from tunesmith.run.loop import Loop, World
+from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
@@ -40,6 +40,8 @@ from tunesmith.session.workplace import WorkerSource, Workplace, one_thread
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
+    from tunesmith.lab.rehearsing import OfflineLab
+    from tunesmith.session.standing_in import HostRehearsal
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -328,13 +330,7 @@ def _advance(run: OpenRun, config: RunConfig, sources: Sources, place: Place | N
         place = _settle(run, config, sources, place)
         run.templates = run.templates.on(place.device)
         talk = casting.talking(problem, run.templates, run.state, cast)
-        if place.missing:
-            gone = DeviceMissing(place.missing, hint=f"go on where there is one: {run.folder.go_on}")
-            return survey(run, place, config, talk, gone)
-        search(run, place, config, talk, inbox)
-        if run.state.stopped is None:
-            raise KeyboardInterrupt(STOPPED)
-        return None
+        return run_loop(run, place, config, talk, inbox)
     finally:
         run.journal.close()
         run.folder.remove_scratch()
@@ -370,78 +366,85 @@ def _settle(run: OpenRun, config: RunConfig, sources: Sources, place: Place | No
     return place
 
 
-def search(run: OpenRun, place: Place, config: RunConfig, talk: Talking, inbox: Inbox | None = None) -> None:
+def run_loop(
+    run: OpenRun, place: Place, config: RunConfig, talk: Talking, inbox: Inbox | None = None
+) -> DeviceMissing | None:
+    """To the end of the run; without its device as far as that goes: then what is missing."""
     problem, settings = run.templates.problem, run.state.settings
-    use_cache = settings.use_cache and config.cache
+    lab: Lab
+    rehearsal: HostRehearsal | None
     with ExitStack() as opened:
-        cache = SqliteCache(config.cache_file, run.listener.note) if use_cache else None
-        if cache is not None:
-            opened.callback(cache.close)
-        host = None
-        if sanitizing.is_watched_twice(place.device):
-            from tunesmith.session.host_watch import watch_for  # which only GPUs need
+        if place.missing:
+            from tunesmith.session import standing_in  # which few runs need
 
-            host = watch_for(problem, place.device, place.workers.scratch, place.workers.sandbox)
-            if host is not None:
-                opened.callback(host.close)
-        lab_settings = LabSettings(
-            settings.seed,
-            place.builders(config.builders),
-            run.state.compiler.partition(" ")[0],
-            run.started.salt,
-            settings.seconds,
-        )
-        known = [*([run.state.baseline.outcome] if run.state.baseline else []), *run.state.outcomes]
-        note = run.listener.note
-        stored = CeilingsCache(Path(config.cache_dir), note) if use_cache or settings.ceilings else None
-        options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": run.folder}
-        options |= {"beside": host, "counters": settings.profile == "counters"}
-        options["extra"] = run.state.extended.cases if run.state.extended else ()
-        lab: LocalLab | LabPool
-        if place.posts:
-            from tunesmith.session.several import make_pool  # which few runs need
-
-            say = run.listener.say
-            lab = make_pool(config, problem, place, lab_settings, known, say, **options)
+            workers, count = place.workers, place.builders(config.builders)
+            drawn = LabSettings(settings.seed, count, salt=run.started.salt)
+            about = (problem, place.device, workers.scratch, drawn, workers.sandbox, run.listener.note)
+            rehearsal = opened.enter_context(closing(standing_in.HostRehearsal(*about)))
+            chosen, lab = searcher("random"), _offline_lab(run, place, count, opened)
         else:
-            options |= {"settings": lab_settings, "cache": cache, "known": known}
-            lab = machine.make_lab(problem, place.device, place.workers, **options)
-        opened.callback(lab.close)
-        for source in place.sources:
-            opened.callback(source.close)  # first: threads of the lab may wait for one that is lost
+            rehearsal, lab = None, _lab_of(run, place, config, opened)
+            chosen = searcher(settings.search)
+            opened.enter_context(one_thread())
         # The built-in authors leave values out, and heed no words beyond that.
-        parts = (problem, run.templates, settings, lab, searcher(settings.search))
-        loop = Loop(*parts, talk, run, heeds_words=False, inbox=inbox)
-        if settings.steer:
-            lab.prepare_profiles()
+        world = World(problem, run.templates, lab, chosen, talk, inbox, heeds_words=False)
+        if rehearsal is not None:
+            world.rehearse = rehearsal
         run.journal.restart_clock()
-        opened.enter_context(one_thread())
+        loop = Loop(world, run)
         loop.run()
+    if run.state.stopped is not None:
+        return None
+    if rehearsal is None or loop.blocked == STOPPED:
+        raise KeyboardInterrupt(STOPPED)
+    hint = f"go on where there is one: {run.folder.go_on}"
+    return rehearsal.told(DeviceMissing(place.missing, hint=hint), run.state)
 
 
-def survey(
-    run: OpenRun, place: Place, config: RunConfig, talk: Talking, missing: DeviceMissing
-) -> DeviceMissing:
-    """What can be done without the device; what then is missing, in words."""
-    from tunesmith.run.surveying import Survey  # which few runs need
-    from tunesmith.session.standing_in import HostRehearsal
+def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) -> LocalLab | LabPool:
+    """What the run needs of it beside the clock, such as the device's ceilings, is measured by then."""
+    problem, state, settings = run.templates.problem, run.state, run.state.settings
+    use_cache, note = settings.use_cache and config.cache, run.listener.note
+    cache = SqliteCache(config.cache_file, note) if use_cache else None
+    if cache is not None:
+        opened.callback(cache.close)
+    host = None
+    if sanitizing.is_watched_twice(place.device):
+        from tunesmith.session.host_watch import watch_for  # which only GPUs need
 
-    problem, settings, workers = run.templates.problem, run.state.settings, place.workers
-    count = place.builders(config.builders)
-    lab_settings = LabSettings(settings.seed, count, salt=run.started.salt)
-    with (
-        closing(machine.make_builders(workers, place.device, count, run.state.compiler)) as builders,
-        closing(
-            HostRehearsal(
-                problem, place.device, workers.scratch, lab_settings, workers.sandbox, run.listener.note
-            )
-        ) as rehearsal,
-    ):
-        surveyor = BuildSurveyor(problem, place.device, builders)
-        run.journal.restart_clock()
-        parts = (problem, run.templates, settings, surveyor, searcher("random"))
-        state = Survey(*parts, talk, run, rehearse=rehearsal).run()
-    return rehearsal.told(missing, state)
+        host = watch_for(problem, place.device, place.workers.scratch, place.workers.sandbox)
+        if host is not None:
+            opened.callback(host.close)
+    compiler = state.compiler.partition(" ")[0]
+    drawn = (settings.seed, place.builders(config.builders), compiler, run.started.salt)
+    lab_settings = LabSettings(*drawn, settings.seconds)
+    known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
+    stored = CeilingsCache(Path(config.cache_dir), note) if use_cache or settings.ceilings else None
+    options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": run.folder}
+    options |= {"beside": host, "counters": settings.profile == "counters"}
+    options["extra"] = state.extended.cases if state.extended else ()
+    lab: LocalLab | LabPool
+    if place.posts:
+        from tunesmith.session.several import make_pool  # which few runs need
+
+        lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, **options)
+    else:
+        options |= {"settings": lab_settings, "cache": cache, "known": known}
+        lab = machine.make_lab(problem, place.device, place.workers, **options)
+    opened.callback(lab.close)
+    for source in place.sources:
+        opened.callback(source.close)  # first: threads of the lab may wait for one that is lost
+    if settings.steer:
+        lab.prepare_profiles()
+    return lab
+
+
+def _offline_lab(run: OpenRun, place: Place, count: int, opened: ExitStack) -> OfflineLab:
+    from tunesmith.lab.rehearsing import OfflineLab  # which few runs need
+
+    builders = machine.make_builders(place.workers, place.device, count, run.state.compiler)
+    surveyor = BuildSurveyor(run.templates.problem, place.device, builders)
+    return opened.enter_context(closing(OfflineLab(surveyor, place.missing)))
 
 
 def _reaches_further(models: str) -> bool:
