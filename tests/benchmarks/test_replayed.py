@@ -15,9 +15,10 @@ from tests.samples import DEVICE, baseline, built, log_of, outcome, started, sta
 from tunesmith.lab.profiling import Looked, ProfileSubject
 from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.scores import scores
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher

@@ -17,6 +17,7 @@ from tests.samples import log_of
 from tests.talkers import Scripted
 from tunesmith.problem.codec import encode_tagged
 from tunesmith.problem.template import Template
+from tunesmith.run.actions import World
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import UNCHAINED
@@ -39,7 +40,7 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.run.state import State, apply

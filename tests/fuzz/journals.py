@@ -25,11 +25,12 @@ from tunesmith.deliver.display import event_line
 from tunesmith.deliver.report import plot_files
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
+from tunesmith.run.actions import World
 from tunesmith.run.chain import FIRST
 from tunesmith.run.events import Event, Recorded
 from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.library import entries_of
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.ports import RunLog
 from tunesmith.run.state import State, apply

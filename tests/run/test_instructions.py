@@ -10,12 +10,13 @@ import pytest
 
 from tests.run.test_loop import BEST, CONFIGS, PROBLEM, FakeLab, MemoryJournal, Run, events
 from tests.samples import log_of
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import InstructionKind, RunInstruction
 from tunesmith.run.events import Asked, Decided, Event, Instructed, Measured, Recorded, Searched, Settings
 from tunesmith.run.inbox import INBOX, LONGEST_HINT, FolderInbox
 from tunesmith.run.instructions import refuse_old_stops
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State, apply, fold

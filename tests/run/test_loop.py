@@ -14,6 +14,7 @@ from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.actions import World
 from tunesmith.run.budget import PER_SPARE_ALONE
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import RunInstruction
@@ -34,7 +35,7 @@ from tunesmith.run.events import (
     Verified,
 )
 from tunesmith.run.instructions import refuse_old_stops
-from tunesmith.run.loop import SENTINEL_EVERY, Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import (
     Author,
@@ -49,6 +50,7 @@ from tunesmith.run.ports import (
 )
 from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LITTLE, USUAL_NOISE
+from tunesmith.run.stages import SENTINEL_EVERY
 from tunesmith.run.state import State
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Exhaustive, Random

@@ -13,9 +13,10 @@ from tests.samples import DEVICE, a_problem, a_template, log_of, started
 from tunesmith.lab.rehearsing import OfflineLab
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Asked, Attached, Event, Recorded, Settings, Surveyed, SurveyedBuild
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Result
 from tunesmith.run.state import State, fold
 from tunesmith.run.survey import planned

@@ -14,11 +14,12 @@ from tests.run.test_talking import GOOD, TalkingRun, a_run, model_of
 from tests.samples import log_of
 from tests.talkers import Said, Scripted, plan
 from tunesmith.run import talking
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, RunInstruction
 from tunesmith.run.events import Instructed, Unanswered
 from tunesmith.run.instructions import refuse_old_stops, taken_up
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.state import State, fold
 from tunesmith.run.talking import Talking
 

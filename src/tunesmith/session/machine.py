@@ -33,7 +33,8 @@ from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.state import State
 from tunesmith.run.survey import still_unable
-from tunesmith.session.workplace import HERE, WorkerSource
+from tunesmith.session.workplace import HERE, Post, WorkerSource
+from tunesmith.session.workplace import LocalDevices as LocalDevices
 from tunesmith.session.workplace import Workplace as Workplace
 from tunesmith.session.workplace import temporary_scratch as temporary_scratch
 from tunesmith.space.params import Config
@@ -41,20 +42,6 @@ from tunesmith.space.params import Config
 DOCTOR = "see what is missing with: tunesmith doctor"
 UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class LocalDevices:
-    """The devices of one backend where its workers are, or why there is none."""
-
-    spec: str
-    devices: tuple[Device, ...]
-    trouble: str = ""
-    protection: Protection | None = None  # of workers
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (self.protection.sentence,) if self.protection is not None else ()
 
 
 def look(place: Workplace) -> LocalDevices:
@@ -298,16 +285,6 @@ def listed(compilers: Sequence[tuple[str, str]]) -> str:
 
 
 @dataclass(frozen=True)
-class Post:
-    """A device that measures, and where its worker is."""
-
-    name: str  # as outcomes carry it
-    device: Device
-    place: Workplace
-    card: str  # two workers of one card take turns
-
-
-@dataclass(frozen=True)
 class Place:
     """Where a session builds and measures: made once, moved to the folder of the run once there is one."""
 
@@ -322,13 +299,13 @@ class Place:
 
     def at(self, spec: str, scratch: Path) -> Place:
         """The same for workers of another folder; `spec`: the backend as the run has it."""
-        moved = {"spec": spec, "scratch": scratch}
-        return replace(
-            self,
-            workers=replace(self.workers, **moved),
-            here=replace(self.here, spec=spec),
-            posts=tuple(replace(post, place=replace(post.place, **moved)) for post in self.posts),
-        )
+
+        def move(workers: Workplace) -> Workplace:
+            return replace(workers, spec=spec, scratch=scratch)
+
+        here = replace(self.here, spec=spec)
+        posts = tuple(replace(post, place=move(post.place)) for post in self.posts)
+        return replace(self, workers=move(self.workers), here=here, posts=posts)
 
     def builders(self, wanted: int) -> int:
         """`wanted` is what the user says of parallel builds; 0: nothing."""

@@ -13,8 +13,8 @@ from tunesmith.lab.process import WorkerDied
 from tunesmith.run.config import RunConfig
 from tunesmith.session import several
 from tunesmith.session.hosts import HostWorkers
-from tunesmith.session.machine import Post
 from tunesmith.session.several import PoolParts
+from tunesmith.session.workplace import Post
 
 MOMENT = 0.5  # seconds between two looks whether the run is over
 

@@ -19,24 +19,25 @@ from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run import trust
+from tunesmith.run.actions import World
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
-from tunesmith.run.loop import Loop, World
+from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems
-from tunesmith.session.machine import Place, Post
+from tunesmith.session.machine import Place
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, deliver, run_of
 from tunesmith.session.strategies import casting, wishes
-from tunesmith.session.workplace import WorkerSource, Workplace, one_thread
+from tunesmith.session.workplace import Post, WorkerSource, Workplace, one_thread
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool

@@ -21,8 +21,8 @@ from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import RunLog
 from tunesmith.run.state import State
 from tunesmith.session import machine
-from tunesmith.session.machine import Place, Post
-from tunesmith.session.workplace import HERE, WorkerSource, Workplace
+from tunesmith.session.machine import Place
+from tunesmith.session.workplace import HERE, Post, WorkerSource, Workplace
 from tunesmith.text import first_line
 
 _NUMBERED = re.compile(r" \([0-9]+\)$")  # of the second and later workers of a device

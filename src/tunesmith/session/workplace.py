@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tunesmith import backends
 from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.process import WorkerProcess
+from tunesmith.problem.device import Device
 from tunesmith.run import config as settings
 from tunesmith.run.files import explained
-from tunesmith.run.protection import AUTO
+from tunesmith.run.protection import AUTO, Protection
 from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
@@ -179,6 +180,30 @@ class Workplace:
     def environment(self) -> dict[str, str]:
         """What workers see, where they are of this machine."""
         return worker_environment(self.spec, self.scratch, self.sandbox)
+
+
+@dataclass(frozen=True)
+class LocalDevices:
+    """The devices of one backend where its workers are, or why there is none."""
+
+    spec: str
+    devices: tuple[Device, ...]
+    trouble: str = ""
+    protection: Protection | None = None  # of workers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.protection.sentence,) if self.protection is not None else ()
+
+
+@dataclass(frozen=True)
+class Post:
+    """A device that measures, and where its worker is."""
+
+    name: str  # as outcomes carry it
+    device: Device
+    place: Workplace
+    card: str  # two workers of one card take turns
 
 
 def usable_cores(root: Path = Path("/")) -> int:
