@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Unpack
 
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
+from tunesmith.run.config import RunLimits as Budget
 from tunesmith.run.config import resolve
 from tunesmith.run.events import Primed
 from tunesmith.run.report import Report
 from tunesmith.run.store import RunFolder, newest_run
 from tunesmith.session import certificates, runs
 from tunesmith.session.certificates import CertificateCheck
-from tunesmith.session.given import Budget as Budget
 from tunesmith.session.given import OtherSettings as OtherSettings
 from tunesmith.session.given import (
     PathName,

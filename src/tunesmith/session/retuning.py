@@ -222,8 +222,7 @@ def retune(
                 fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
                 raise BadInput(fault, hint=NAME_ONE)
             source = _of_entry(library.get(target), wanted, library.is_shared)
-    unlimited = config.evals is None and config.time is None and config.device_seconds is None
-    if unlimited and config.search != "exhaustive":
+    if config.limits.leaves_search_open and config.search != "exhaustive":
         config = replace(config, evals=EVALS)
     config = replace(config, backend=config.backend or source.backend)
     config = replace(config, model="", strategy="template", linear=False)  # whatever the user's settings are

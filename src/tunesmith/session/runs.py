@@ -6,7 +6,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
 from tunesmith.run.state import State, apply, protections
-from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, RunFolder, SqliteCache
+from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems
@@ -72,13 +72,22 @@ def no_priors(_device: Device) -> tuple[Primed, ...]:
     return ()
 
 
+@dataclass(frozen=True)
+class BegunRun:
+    """A new folder that can be resumed, and what that would find out again."""
+
+    folder: RunFolder
+    place: Place
+    templates: Templates
+
+
 def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
     with machine.workers_of(config, listener.say) as sources:
-        folder, place = _write_beginning(given, config, out, listener, priors, sources)
-        return _go_on(folder, config, listener, sources, place)
+        begun = _write_beginning(given, config, out, listener, priors, sources)
+        return _go_on(begun.folder, config, listener, sources, begun)
 
 
 def _write_beginning(
@@ -88,8 +97,7 @@ def _write_beginning(
     listener: Listener,
     priors: Priors,
     sources: Sources,
-) -> tuple[RunFolder, Place]:
-    """A new folder that can be resumed, and where that is to be done."""
+) -> BegunRun:
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
@@ -121,8 +129,8 @@ def _write_beginning(
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         learned = library.lessons_for(problem, device.name, config, listener.say) if prompts else ""
         stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
-        for name, other in given.beside.items():
-            stored[f"{problems.BESIDE}{name}"] = folder.put(other.source.encode())
+        beside = {name: folder.put(other.source.encode()) for name, other in given.beside.items()}
+        stored |= {f"{problems.BESIDE}{name}": digest for name, digest in beside.items()}
         stored |= {f"{problems.LIBRARY}{e.name}": folder.put(encode(LibraryTemplate.of(e))) for e in entries}
         stored |= {f"{problems.MEASURED}{n}": folder.put(t.encode()) for n, t in given.measured.items()}
         if workers.spec.startswith("replay:"):
@@ -155,7 +163,8 @@ def _write_beginning(
         folder.discard()
         folder.unlock()
         raise
-    return folder, place
+    templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
+    return BegunRun(folder, place, templates)
 
 
 def _several(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
@@ -178,19 +187,16 @@ def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings
 
         builders = sum(builders_at(place.posts, config.builders, place.sources).values())
         builders = max(len(place.posts), builders)
-    evals = config.evals
-    if evals is None and config.time is None and config.device_seconds is None:
-        if feasible is None:
-            evals = SEVERAL_EVALS if config.strategy == "template" else None
-        elif feasible > UNLIMITED and config.search != "exhaustive":
-            evals = DEFAULT_EVALS
-    rounds = config.rounds
-    if rounds is None and config.model:
-        rounds = MODEL_ROUNDS if config.strategy == "template" else KERNEL_ROUNDS
+    limits = config.limits
+    if limits.leaves_search_open and feasible is None:
+        limits = replace(limits, evals=SEVERAL_EVALS if config.strategy == "template" else None)
+    elif limits.leaves_search_open and config.search != "exhaustive" and (feasible or 0) > UNLIMITED:
+        limits = replace(limits, evals=DEFAULT_EVALS)
+    if limits.rounds is None and config.model:
+        limits = replace(limits, rounds=MODEL_ROUNDS if config.strategy == "template" else KERNEL_ROUNDS)
     return Settings(
+        **asdict(limits),
         search=config.search,
-        evals=evals,
-        seconds=config.time,
         seed=config.seed,
         ahead=machine.built_ahead(place.device, builders),
         use_cache=config.cache,
@@ -198,12 +204,8 @@ def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings
         steer=config.steer,
         profile="counters" if config.counters else "static",
         models=config.model,
-        rounds=rounds,
-        device_seconds=config.device_seconds,
         moves=wishes.moves_named(config.moves),
         checks_best=True,
-        tokens=config.tokens,
-        dollars=config.money,
         strategy=wishes.named(config.strategy),
         linear=config.linear,
         library=config.library,
@@ -229,10 +231,10 @@ class OpenRun(RunLog):
         return self.state.started
 
 
-def open_run(folder: RunFolder, listener: Listener) -> OpenRun:
+def open_run(folder: RunFolder, listener: Listener, templates: Templates | None = None) -> OpenRun:
     """The only fold of its journal: where events are written, the state has them."""
     journal = folder.journal()
-    state, templates = problems.state_and_templates(folder, list(journal.read()))
+    state, templates = problems.state_and_templates(folder, list(journal.read()), templates)
     return OpenRun(journal, state, listener, folder, templates)
 
 
@@ -244,14 +246,15 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
 
 
 def _go_on(
-    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, place: Place | None = None
+    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, begun: BegunRun | None = None
 ) -> Run:
-    """Do what is left of a run whose folder we hold, and let go of it. `place`: of one that begins."""
+    """Do what is left of a run whose folder we hold, and let go of it."""
+    place, templates = (begun.place, begun.templates) if begun is not None else (None, None)
     folder.elsewhere = config.elsewhere
     for note in config.notes:
         listener.say(f"note: {note}")
     try:
-        run = open_run(folder, listener)
+        run = open_run(folder, listener, templates)
         _record(run, config)  # a folder that cannot be written is told of before anybody is asked
         try:
             return _continue(run, config, sources, place)
