@@ -101,8 +101,8 @@ class LocalLab:
             self.lacks["profile"] = no_profiles or "this lab was given no profiler"
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
         self._policies = measuring.policies_of(device)
-        own = (lambda: spawn("build"), device, settings.builders)
-        self._builders = builders or Builders(*own, compiler=settings.compiler)
+        parts = (lambda: spawn("build"), device, settings.builders)
+        self._builders = builders or Builders(*parts, compiler=settings.compiler)
         self._plans = measuring.LaunchPlans(problem, device)
         self._original = Original(problem, self._builders, self._plans)
         own_references = (problem, spawn, 1 if device.is_host else settings.builders)
@@ -319,16 +319,16 @@ class LocalLab:
         from tunesmith.lab.profiling import ProfileSubject  # which few runs need
 
         assert self._onlooker is not None, self.lacks["profile"]
-        own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
-        template = own[-1] if own else None
+        known = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
+        template = known[-1] if known else None
         subject = ProfileSubject(template if config is not None else None, config)
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
 
     def _branches(self) -> BranchSearch:
         from tunesmith.lab.branch_search import BranchSearch  # which needs a reader of C
 
-        own = (self._problem, self._device, self._builders, self._plans, self._runner)
-        return BranchSearch(*own, self._cases.established)
+        parts = (self._problem, self._device, self._builders, self._plans, self._runner)
+        return BranchSearch(*parts, self._cases.established)
 
     def close(self) -> None:
         self._runner.close()
@@ -421,11 +421,11 @@ class LocalLab:
         if trial.purpose not in ("gate", "search") or trial.config is None:
             return False
         template = self._templates[trial.template]
-        own = template.space.candidate
-        if own in self._gated:
+        candidate = template.space.candidate
+        if candidate in self._gated:
             return False
-        self._gated.add(own)
-        return template.is_foreign or bool(own)
+        self._gated.add(candidate)
+        return template.is_foreign or bool(candidate)
 
     # -- small parts --------------------------------------------------------------------------------
 

@@ -243,8 +243,8 @@ class LabPool:
                     self._start(lab)
 
     def _start(self, lab: DeviceLab) -> None:
-        own = {"name": f"evaluate-{lab.name}", "daemon": True}
-        self._threads.append(threading.Thread(target=self._work, args=(lab,), **own))  # type: ignore[arg-type]
+        options = {"name": f"evaluate-{lab.name}", "daemon": True}
+        self._threads.append(threading.Thread(target=self._work, args=(lab,), **options))  # type: ignore[arg-type]
         self._threads[-1].start()
 
     def collect(self) -> Outcome | None:
@@ -326,8 +326,8 @@ class LabPool:
                 if self._bound[lab.name]:
                     return self._bound[lab.name].popleft()
                 # Finalists are timed by one device alone, in turn.
-                own = (t for t in self._waiting if t.purpose != "finalist" or lab is self._home)
-                if (trial := next(own, None)) is not None:
+                fitting = (t for t in self._waiting if t.purpose != "finalist" or lab is self._home)
+                if (trial := next(fitting, None)) is not None:
                     self._waiting.remove(trial)
                     return trial
                 self._changed.wait()

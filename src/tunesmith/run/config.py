@@ -58,7 +58,7 @@ def _is_below(value: str, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class RunLimits:
+class Budget:
     """What a run may use; None: no limit, or a usual one where that would be endless."""
 
     evals: int | None = None  # configurations to try
@@ -119,8 +119,8 @@ class RunConfig:
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
     @property
-    def limits(self) -> RunLimits:
-        return RunLimits(self.evals, self.time, self.rounds, self.tokens, self.money, self.device_seconds)
+    def limits(self) -> Budget:
+        return Budget(self.evals, self.time, self.rounds, self.tokens, self.money, self.device_seconds)
 
     @property
     def cache_file(self) -> Path:

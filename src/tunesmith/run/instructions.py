@@ -23,10 +23,12 @@ def is_stopping(state: State) -> bool:
 
 def hints(state: State) -> list[Config]:
     """Configurations of the template that is searched which somebody wants tried and which are not yet."""
-    own = state.under_way.candidate if state.under_way is not None and state.searching else None
+    searched = state.under_way.candidate if state.under_way is not None and state.searching else None
     on_the_way = {trial.config for trial in state.in_flight}
     named = dict.fromkeys(i.config for i in state.instructed if i.config is not None)
-    return [c for c in named if c.candidate == own and c not in on_the_way and not state.searched.count(c)]
+    return [
+        c for c in named if c.candidate == searched and c not in on_the_way and not state.searched.count(c)
+    ]
 
 
 def not_taken(

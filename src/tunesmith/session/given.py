@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 
 from tunesmith.errors import BadInput
 from tunesmith.run.chain import ALONE
-from tunesmith.run.config import RunConfig, RunLimits, resolve
+from tunesmith.run.config import Budget, RunConfig, resolve
 from tunesmith.run.report import Report
 from tunesmith.run.store import JOURNAL, RunFolder
 from tunesmith.session import certificates
@@ -55,12 +55,12 @@ class OtherSettings(TypedDict, total=False):
 def settings(
     *,
     device: str | None = None,
-    budget: int | RunLimits | None = None,
+    budget: int | Budget | None = None,
     model: str | None = None,
     **others: Unpack[OtherSettings],
 ) -> RunConfig:
     """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
-    limits = budget if isinstance(budget, RunLimits) else RunLimits(evals=budget)
+    limits = budget if isinstance(budget, Budget) else Budget(evals=budget)
     if isinstance(limits.evals, bool) or not isinstance(limits.evals, int | None):
         fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
         raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")

@@ -188,7 +188,7 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
     close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
     if not close:
         named = ((d, f"{d.platform} {d.name} {d.architecture}".lower()) for d in devices)
-        close = [d for d, own in named if wanted.lower() in own]
+        close = [d for d, words in named if wanted.lower() in words]
     if len(close) != 1:
         every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
@@ -354,8 +354,8 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
     same = [d for d in local.devices if d.key == wanted.key]
     if not same:
         found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in local.devices)
-        own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
-        fault = f"this run belongs to {own}; {f'here there is: {found}' if found else local.trouble}"
+        described = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
+        fault = f"this run belongs to {described}; {f'here there is: {found}' if found else local.trouble}"
         raise DeviceMissing(fault, hint="resume it where that device is, or start a new run here")
     return next((d for d in same if d.id == wanted.id), same[0])
 

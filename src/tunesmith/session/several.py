@@ -69,8 +69,8 @@ def still_there(
     for source in sources:
         try:
             if source.measures:
-                own = posts_of(config, (source,), place, state, [])
-                _refuse_others(state, own)
+                posts = posts_of(config, (source,), place, state, [])
+                _refuse_others(state, posts)
             found.append(source)
         except DeviceMissing as error:
             missing.append(error)
@@ -115,10 +115,10 @@ def posts_of(
             continue
         cards = listed.cards if len(listed.cards) == len(listed.devices) else ("",) * len(listed.devices)
         for device in _meant(config, source, listed.devices, state, missing):
-            own = _name(source, device)
+            name = _name(source, device)
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
-            found.append(Post(f"{own} ({count + 1})" if count else own, device, there, card))
+            found.append(Post(f"{name} ({count + 1})" if count else name, device, there, card))
     if missing and not found:
         raise missing[0]
     refuse_other_kinds(found)
@@ -192,9 +192,9 @@ def builders_at(
     `sources` those that only build have all of theirs."""
     found: dict[WorkerSource, int] = {one: wanted or one.cores for one in sources if not one.measures}
     for source in dict.fromkeys(post.place.source for post in posts):
-        own = sum(post.place.source is source for post in posts)
+        count = sum(post.place.source is source for post in posts)
         usual = machine.builder_count(posts[0].device, wanted, source)
-        found[source] = wanted or max(1, min(usual, source.cores - own), usual // 2)
+        found[source] = wanted or max(1, min(usual, source.cores - count), usual // 2)
     return found
 
 
@@ -232,9 +232,9 @@ def builder_devices(
                 fault = f"it has {machine.listed(known)}" if not machine.has_compiler(known, compiler) else ""
                 found |= {} if fault else {source: posts[0].device}
             else:
-                own = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
-                fault = "" if own else "it has no such device"
-                found |= {source: own[0]} if own else {}
+                fitting = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
+                fault = "" if fitting else "it has no such device"
+                found |= {source: fitting[0]} if fitting else {}
         except DeviceMissing as error:
             fault = first_line(error.message)
         if fault:

@@ -126,7 +126,7 @@ class ThisMachine:
         name, _, path = spec.partition(":")
         absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
         environment = worker_environment(spec, scratch, sandbox)
-        start = start_in_folder(lambda own: worker_environment(spec, own, sandbox))
+        start = start_in_folder(lambda folder: worker_environment(spec, folder, sandbox))
         return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
@@ -135,14 +135,14 @@ class ThisMachine:
     def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
         from tunesmith.lab.sanitizing import sanitizer_tools  # which a host of workers does not need
 
-        own = backends.kind(spec)
-        return sanitizer_tools(own, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
+        kind = backends.kind(spec)
+        return sanitizer_tools(kind, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
 
     def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
         from tunesmith.lab.counting import counting_here  # which few runs need
 
-        own = (worker_environment(spec, scratch, sandbox), scratch, sandbox)
-        return counting_here(backends.kind(spec), *own)
+        where = (worker_environment(spec, scratch, sandbox), scratch, sandbox)
+        return counting_here(backends.kind(spec), *where)
 
     def close(self) -> None:
         """Its workers end with whoever started them."""
@@ -217,8 +217,8 @@ def _quotas(root: Path) -> Iterator[int]:
     mounted = root / "sys/fs/cgroup"
     for line in _read(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
-        controllers, _, own = rest.partition(":")
-        group = PurePosixPath(own.lstrip("/"))
+        controllers, _, path = rest.partition(":")
+        group = PurePosixPath(path.lstrip("/"))
         for part in (group, *group.parents):
             if number == "0" and not controllers:  # version 2
                 quota, _, period = _read(mounted / part / "cpu.max").strip().partition(" ")
@@ -240,17 +240,17 @@ def _read(file: Path) -> str:
 
 def machine_digest() -> str:
     """Of this machine: another has another."""
-    own = Path("/etc/machine-id")
-    number = own.read_text(errors="replace") if own.is_file() else ""
+    file = Path("/etc/machine-id")
+    number = file.read_text(errors="replace") if file.is_file() else ""
     return digest_of(socket.gethostname(), number)
 
 
 def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:
     """What every worker sees, and what those of the backend do."""
     kind = backends.kind(spec)
-    own = settings.worker_environment(scratch, kind.inherits, sandbox)
+    common = settings.worker_environment(scratch, kind.inherits, sandbox)
     with explained("write temporary files", scratch):
-        return {**own, **kind.environment(scratch, own)}
+        return {**common, **kind.environment(scratch, common)}
 
 
 def isolated_command(module: str, spec: str, *arguments: object) -> list[str]:

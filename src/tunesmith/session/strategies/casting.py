@@ -81,8 +81,8 @@ def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
         return GivenTemplate(), Silent("the template is given")
     from tunesmith.expert.planning import ByDiagnosis, ExpertPlanner, InOrder
 
-    if (own := _own_author(problem)) is not None:
-        return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
+    if (language_author := _own_author(problem)) is not None:
+        return ExpertPlanner(problem, InOrder(language_author.moves_in(problem))), language_author
     author = move_author(problem)
     return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
 
@@ -108,8 +108,8 @@ def is_for_expert(problem: Problem) -> bool:
 
 def reading_of(problem: Problem, device: Device) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words, and what that rests on."""
-    if (own := _own_author(problem)) is not None:
-        return own.reading
+    if (language_author := _own_author(problem)) is not None:
+        return language_author.reading
     from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import reading_of_call
 
@@ -131,9 +131,9 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
-    if (own := _own_author(problem)) is not None:
-        available, refused = own.available(problem, device)
-        return Catalogue(own.reading, tuple(map(Offer, available)), refused)
+    if (language_author := _own_author(problem)) is not None:
+        available, refused = language_author.available(problem, device)
+        return Catalogue(language_author.reading, tuple(map(Offer, available)), refused)
     from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import catalogue
 
@@ -308,24 +308,24 @@ def prompts_for(
 ) -> dict[Role, str]:
     """The words for each role that a model plays: the user's own where there is such a file, else ours. What
     lies beside these and is not read is noted."""
-    own, names = Path(folder), _prompt_names(strategy)
-    if folder and not own.is_dir():
+    place, names = Path(folder), _prompt_names(strategy)
+    if folder and not place.is_dir():
         hint = f"it may hold {', '.join(f'{name}.md' for name in names.values())}"
         raise BadInput(f"--prompts names a folder, there is no folder {folder!r}", hint=hint)
     if folder:
         known = sorted({f"{name}.md" for s in STRATEGIES for name in _prompt_names(s).values()})
-        there = sorted(file.name for file in own.glob("*.md"))
+        there = sorted(file.name for file in place.glob("*.md"))
         if not set(there) & set(known):
             got = f"; it has {', '.join(there)}" if there else ""
             fault = f"--prompts names a folder with one of {', '.join(known)} or more{got}"
-            raise BadInput(fault, where=str(own), hint="name the files so, or leave --prompts out")
+            raise BadInput(fault, where=str(place), hint="name the files so, or leave --prompts out")
         if unread := [name for name in there if name not in known]:
             note(f"--prompts: nobody reads {', '.join(unread)}; what is read is {', '.join(known)}")
     found: dict[Role, str] = {}
     for role in played(spec, strategy):
         from tunesmith.agents.prompting import own_prompt
 
-        file = own / f"{names[role]}.md"
+        file = place / f"{names[role]}.md"
         try:
             found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(names[role])
         except (OSError, UnicodeDecodeError) as error:
@@ -369,12 +369,12 @@ def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hoste
     """The models behind a network among those named, each once, ready to be asked."""
     from tunesmith.models import HOSTED, parse_models
 
-    own = [one for one in dict.fromkeys(parse_models(spec).values()) if one.kind in HOSTED]
-    if not own:
+    hosted_ones = [one for one in dict.fromkeys(parse_models(spec).values()) if one.kind in HOSTED]
+    if not hosted_ones:
         fault = f"only models behind a network can be tried, got {spec!r}"
         raise BadInput(fault, hint="e.g. --model openai:NAME@http://localhost:8000/v1")
     cast = Casting(spec, {}, Path(), seconds=seconds, progress=tell)
-    return [_hosted(one, cast) for one in own]
+    return [_hosted(one, cast) for one in hosted_ones]
 
 
 def talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
@@ -383,8 +383,8 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Casting)
         return talk
     from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 
-    own = cast.library
-    return replace(talk, planner=LibraryFirst(own, talk.planner), author=LibraryAuthor(own, talk.author))
+    entry = cast.library
+    return replace(talk, planner=LibraryFirst(entry, talk.planner), author=LibraryAuthor(entry, talk.author))
 
 
 def _talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
