@@ -41,8 +41,7 @@ from tunesmith.session.workplace import Post, WorkerSource, Workplace, one_threa
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
-    from tunesmith.lab.rehearsing import OfflineLab
-    from tunesmith.session.standing_in import HostRehearsal
+    from tunesmith.session.standing_in import HostRehearsal as Rehearsal
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -72,22 +71,13 @@ def no_priors(_device: Device) -> tuple[Primed, ...]:
     return ()
 
 
-@dataclass(frozen=True)
-class BegunRun:
-    """A new folder that can be resumed, and what that would find out again."""
-
-    folder: RunFolder
-    place: Place
-    templates: Templates
-
-
 def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
     with machine.workers_of(config, listener.say) as sources:
-        begun = _write_beginning(given, config, out, listener, priors, sources)
-        return _go_on(begun.folder, config, listener, sources, begun)
+        folder, place, templates = _write_beginning(given, config, out, listener, priors, sources)
+        return _go_on(folder, config, listener, sources, place, templates)
 
 
 def _write_beginning(
@@ -97,7 +87,8 @@ def _write_beginning(
     listener: Listener,
     priors: Priors,
     sources: Sources,
-) -> BegunRun:
+) -> tuple[RunFolder, Place, Templates]:
+    """A new folder that can be resumed, and what that would find out again."""
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
@@ -164,7 +155,7 @@ def _write_beginning(
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
-    return BegunRun(folder, place, templates)
+    return folder, place, templates
 
 
 def _several(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
@@ -246,10 +237,15 @@ def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
 
 
 def _go_on(
-    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, begun: BegunRun | None = None
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    sources: Sources,
+    place: Place | None = None,
+    templates: Templates | None = None,
 ) -> Run:
-    """Do what is left of a run whose folder we hold, and let go of it."""
-    place, templates = (begun.place, begun.templates) if begun is not None else (None, None)
+    """Do what is left of a run whose folder we hold, and let go of it. `place` and `templates`: of one that
+    begins."""
     folder.elsewhere = config.elsewhere
     for note in config.notes:
         listener.say(f"note: {note}")
@@ -375,19 +371,23 @@ def run_loop(
 ) -> DeviceMissing | None:
     """To the end of the run; without its device as far as that goes: then what is missing."""
     problem, settings = run.templates.problem, run.state.settings
+    rehearsal: Rehearsal | None = None
     lab: Lab
-    rehearsal: HostRehearsal | None
     with ExitStack() as opened:
         if place.missing:
-            from tunesmith.session import standing_in  # which few runs need
+            from tunesmith.lab.rehearsing import OfflineLab  # which few runs need
+            from tunesmith.session.standing_in import HostRehearsal
 
             workers, count = place.workers, place.builders(config.builders)
             drawn = LabSettings(settings.seed, count, salt=run.started.salt)
             about = (problem, place.device, workers.scratch, drawn, workers.sandbox, run.listener.note)
-            rehearsal = opened.enter_context(closing(standing_in.HostRehearsal(*about)))
-            chosen, lab = searcher("random"), _offline_lab(run, place, count, opened)
+            rehearsal = opened.enter_context(closing(HostRehearsal(*about)))
+            builders = machine.make_builders(workers, place.device, count, run.state.compiler)
+            lab = OfflineLab(BuildSurveyor(problem, place.device, builders), place.missing)
+            opened.callback(lab.close)
+            chosen = searcher("random")
         else:
-            rehearsal, lab = None, _lab_of(run, place, config, opened)
+            lab = _lab_of(run, place, config, opened)
             chosen = searcher(settings.search)
             opened.enter_context(one_thread())
         # The built-in authors leave values out, and heed no words beyond that.
@@ -441,14 +441,6 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
     if settings.steer:
         lab.prepare_profiles()
     return lab
-
-
-def _offline_lab(run: OpenRun, place: Place, count: int, opened: ExitStack) -> OfflineLab:
-    from tunesmith.lab.rehearsing import OfflineLab  # which few runs need
-
-    builders = machine.make_builders(place.workers, place.device, count, run.state.compiler)
-    surveyor = BuildSurveyor(run.templates.problem, place.device, builders)
-    return opened.enter_context(closing(OfflineLab(surveyor, place.missing)))
 
 
 def _reaches_further(models: str) -> bool:
