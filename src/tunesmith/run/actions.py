@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run import events
 from tunesmith.run.candidates import Templates
 from tunesmith.run.outcome import Rehearsed, Trial
 from tunesmith.run.ports import Inbox, Lab, Power, Searcher
-from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal
 from tunesmith.run.scores import OneSearch
 from tunesmith.run.state import Candidate, State
 from tunesmith.run.talking import Talking
 from tunesmith.space.params import Config
+
+if TYPE_CHECKING:
+    from tunesmith.run.rehearsing import HostGate, NextRehearsal
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ class Blocked:
 
 
 Action = Write | Ask | OrderBuild | Collect | Experiment | Blocked
-Rehearse = Callable[[Template | None, NextRehearsal | None], Rehearsed | None]
+
+
+class Rehearse(Protocol):
+    def __call__(self, template: Template | None, wanted: NextRehearsal | None, /) -> Rehearsed | None: ...
 
 
 @dataclass
@@ -82,7 +86,7 @@ class World:
     rehearse: Rehearse = lambda _template, _wanted: None  # on the host; None: it has nothing to say
     surveying: list[Config | None] = field(default_factory=list, init=False)  # in the order they were asked
     unrehearsed: set[Config | None] = field(default_factory=set, init=False)  # the host said nothing of them
-    _gates: dict[str, HostGate | None] = field(default_factory=dict, init=False)
+    gates: dict[str, HostGate | None] = field(default_factory=dict, init=False)  # on the host, of drafts
 
     def search_of(self, state: State) -> OneSearch:
         return OneSearch(self.problem, state, self.templates)
@@ -100,27 +104,6 @@ class World:
             return found
 
         return Experiment(perform)
-
-    def host_gate(self, state: State, draft: Candidate) -> HostGate | None:
-        """None: nothing of it may be built. Nothing that a model wrote is, before it is vetted."""
-        if draft.id not in self._gates:
-            self._gates[draft.id] = self._make_host_gate(state, draft)
-        return self._gates[draft.id]
-
-    def _make_host_gate(self, state: State, draft: Candidate) -> HostGate | None:
-        if draft.drafted is None:
-            return None
-        limit = state.settings.seconds
-        try:
-            template = self.templates.of(draft)
-            if draft.drafted.author and self.talk.draft_fault(state, draft, template) is not None:
-                return None
-            configs = self.templates.configs(draft)
-            if not len(configs):
-                return None
-            return HostGate.of(template, configs, GATE_SECONDS if limit is None else min(GATE_SECONDS, limit))
-        except BadInput:
-            return None  # the gate on the device will say so
 
 
 class Stage(NamedTuple):

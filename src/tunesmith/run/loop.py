@@ -14,7 +14,6 @@ from tunesmith.run.ports import RunLog
 from tunesmith.run.prior import without_profiles
 from tunesmith.run.stages import next_action
 from tunesmith.run.state import State
-from tunesmith.run.surveying import end_of_host_gate
 from tunesmith.space.params import Config
 
 
@@ -81,8 +80,11 @@ class Loop:
                 self.world.lab.drop_builds()
             case events.Surveyed() if self.world.surveying:
                 self.world.surveying.pop(0)
-            case events.Rehearsed() if said := end_of_host_gate(self.log.state, self.world):
-                self.log.listener.say(said)
+            case events.Rehearsed():
+                from tunesmith.run.surveying import end_of_host_gate  # which few runs need
+
+                if said := end_of_host_gate(self.log.state, self.world):
+                    self.log.listener.say(said)
 
     def _issue(self) -> None:
         """Give the lab what it has not been given yet by this process."""

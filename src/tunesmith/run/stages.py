@@ -7,7 +7,7 @@ and rehearsed on the host, and what is to be timed waits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from tunesmith.errors import BadInput
@@ -31,7 +31,6 @@ from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.surveying import rehearse_original, rehearse_template, survey, survey_original
 from tunesmith.run.talking import STOPPED, has_unsearched, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 
@@ -357,13 +356,27 @@ def _stop(state: State, _world: World) -> Action | None:
     return Write(events.Stopped(state.decided[-1].reason))
 
 
+# -- without the device ---------------------------------------------------------------------------------
+
+
+def _without_device(name: str) -> Callable[[State, World], Action | None]:
+    def next_of(state: State, world: World) -> Action | None:
+        if not state.device.absent:
+            return None
+        from tunesmith.run.surveying import STAGES_WITHOUT_DEVICE  # which few runs need
+
+        return STAGES_WITHOUT_DEVICE[name](state, world)
+
+    return next_of
+
+
 STAGES = (
     Stage("instructions", _take_instruction),
     Stage("devices", _look_after_devices, ("time",)),
     Stage("dialogue", _talk),
     Stage("baseline", _time_original, ("time",)),
-    Stage("survey of the original", survey_original, ("build",)),
-    Stage("rehearsal of the original", rehearse_original, ("rehearse",)),
+    Stage("survey of the original", _without_device("survey of the original"), ("build",)),
+    Stage("rehearsal of the original", _without_device("rehearsal of the original"), ("rehearse",)),
     Stage("cases", _add_cases, ("time",)),
     Stage("given", _admit_given),
     Stage("given beside", _admit_beside, ("time",)),
@@ -371,10 +384,10 @@ STAGES = (
     Stage("check", _check_best, ("time",)),
     Stage("diagnose", _diagnose_best, ("profile",)),
     Stage("decide", _decide),
-    Stage("rehearsal", rehearse_template, ("rehearse",)),
+    Stage("rehearsal", _without_device("rehearsal"), ("rehearse",)),
     Stage("gate", _check_draft, ("time",)),
     Stage("search", _search, ("time",)),
-    Stage("survey", survey, ("build",)),
+    Stage("survey", _without_device("survey"), ("build",)),
     Stage("race", _race, ("time",)),
     Stage("verify", _verify, ("time",)),
     Stage("serve", _serve, ("serve",)),
