@@ -31,7 +31,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Delivery, SizedCall, Tried
+from tunesmith.run.ports import Delivery, Power, SizedCall, Tried
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
 from tunesmith.session.problems import load_problem, load_template
@@ -103,7 +103,6 @@ class RecordedLab:
     profiler: Profiler
     known: Profiles
     within: float
-    no_profiles: str = ""
     asked: list[Config] = field(default_factory=list)
     _queue: deque[Trial] = field(default_factory=deque)
     _building: deque[Trial] = field(default_factory=deque)
@@ -158,8 +157,8 @@ class RecordedLab:
         raise Reached("the search ended by itself")
 
     @property
-    def no_calls(self) -> str:
-        return "recorded times are of workloads alone"
+    def lacks(self) -> dict[Power, str]:
+        return {"serve": "recorded times are of workloads alone"}
 
     def serve(self, _delivery: Delivery, _calls: Sequence[SizedCall]) -> Served:
         raise Reached("the search ended by itself")

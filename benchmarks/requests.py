@@ -171,7 +171,8 @@ def _talking(problem: Problem, templates: Templates, strategy: str, moves: Catal
     roles: tuple[Role, ...] = tuple(prompts)
     conversation = Conversation(dict.fromkeys(roles, NobodyAnswers()))
     expert = casting.roles(problem, templates) if strategy == "template" else None
-    return casting.models_talking(problem, templates, strategy, prompts, conversation, lambda: moves, expert)
+    about = (problem, templates, conversation, prompts, lambda _kernel: moves, strategy, expert)
+    return casting.RoleFactory(*about).talking()
 
 
 def device_for(language: str, wanted: str) -> Device:
@@ -221,7 +222,8 @@ def asked_again(folder: Path) -> Iterator[Request]:
     prompts = casting.prompts_for("mailbox", "", strategy)
     conversation = Conversation({role: NobodyAnswers() for role in prompts if role in roles})
     expert = casting.roles(problem, templates) if strategy == "template" else None
-    talk = casting.models_talking(problem, templates, strategy, prompts, conversation, lambda: moves, expert)
+    about = (problem, templates, conversation, prompts, lambda _kernel: moves, strategy, expert)
+    talk = casting.RoleFactory(*about).talking()
     state = State()
     for record in own.journal().read():
         if isinstance(record.event, Requested):

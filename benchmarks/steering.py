@@ -41,9 +41,12 @@ from tunesmith import backends
 from tunesmith.backends.port import NoCounting
 from tunesmith.lab.profiling import Profiler
 from tunesmith.problem.template import configs_of
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop
+from tunesmith.run.ports import RunLog
+from tunesmith.run.state import fold
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher
 from tunesmith.session import machine
@@ -104,8 +107,9 @@ def work(job: Job) -> dict[str, Any]:
         journal = MemoryJournal(run, settings)
         templates = Templates(run.problem, run.device, run.template, NoTexts())
         talk = Talking(run.problem, templates, *roles(run.problem, templates))
-        own = (run.problem, templates, settings, lab, searcher(settings.search), talk, journal)
-        loop = Loop(*own, Silence(), heeds_words=False)
+        chosen = searcher(settings.search)
+        world = World(run.problem, templates, lab, chosen, talk, heeds_words=False)
+        loop = Loop(world, RunLog(journal, fold(journal.read()), Silence()))
         reached = ended(loop)
     moves = [r.event for r in journal.records if isinstance(r.event, Steered)]
     return {

@@ -16,7 +16,7 @@ from tunesmith.run.events import Recorded, Replied, Settings, Unanswered
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.talking import Conversation, Talking
-from tunesmith.session.strategies.casting import models_talking
+from tunesmith.session.strategies.casting import RoleFactory
 from tunesmith.space.params import Config
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
@@ -67,7 +67,8 @@ class KernelRun(Run):
     def talk(self, templates: Templates) -> Talking:
         conversation = Conversation(self.models, self.pauses.append)  # type: ignore[arg-type]
         strategy = self.settings.strategy
-        made = models_talking(PROBLEM, templates, strategy, ALL, conversation, Catalogue)  # type: ignore[arg-type]
+        parts = (PROBLEM, templates, conversation, ALL, lambda _kernel: Catalogue(), strategy)
+        made = RoleFactory(*parts).talking()  # type: ignore[arg-type]
         if made.writer is not None:
             object.__setattr__(made.writer, "signature", lambda _template: None)
         return made

@@ -26,6 +26,7 @@ from tunesmith.run.events import (
     Verified,
 )
 from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
+from tunesmith.run.ports import Journal, Listener, RunLog
 from tunesmith.run.state import State, fold
 from tunesmith.space.params import Config
 
@@ -228,3 +229,8 @@ def state_of(
     for item in outcomes:
         rest += [Asked((item.trial,)), Measured(item)] if isinstance(item, Outcome) else [item]
     return fold(records([*first, *rest]))
+
+
+def log_of(journal: Journal, listener: Listener) -> RunLog:
+    """As a run goes on from what a journal holds."""
+    return RunLog(journal, fold(journal.read()), listener)

@@ -47,9 +47,9 @@ from benchmarks.search.recorded import Recorded, nearness, read_all
 from tunesmith.lab.measuring import OUT_OF_RACE
 from tunesmith.run.budget import pace
 from tunesmith.run.events import Settings
-from tunesmith.run.loop import CHOICE
 from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.run.scores import BUILDS, scores
+from tunesmith.run.stages import CHOICE
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import FileJournal
 from tunesmith.search.default import Default

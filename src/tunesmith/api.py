@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Unpack
 
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
+from tunesmith.run.config import Budget as Budget
 from tunesmith.run.events import Primed
 from tunesmith.run.report import Report as Report
 from tunesmith.run.store import newest_run
 from tunesmith.session import certificates, runs
 from tunesmith.session.certificates import CertificateCheck
-from tunesmith.session.given import Budget as Budget
 from tunesmith.session.given import OtherSettings as OtherSettings
 from tunesmith.session.given import (
     PathName,
@@ -88,9 +88,9 @@ def tune(
     def priors(chosen: Device) -> tuple[Primed, ...]:
         if not (config.prior and config.strategy == "template") and not earlier:
             return ()
-        own = (Path(config.runs), earlier, definition, given, chosen, listening.note)
+        sources_of_priors = (Path(config.runs), earlier, definition, given, chosen, listening.note)
         stored = library.stored_priors(definition, given, chosen, config, listening.say)
-        return retuning.priors_of(*own, measured=measured, stored=stored)
+        return retuning.priors_of(*sources_of_priors, measured=measured, stored=stored)
 
     kept = retuning.names_of(measured)
     about = runs.RunInput(loaded, given, library=stored, measured=kept)
@@ -118,11 +118,10 @@ def retune(
 
     config = settings(device=device, budget=budget, model="", **others)
     named = os.fspath(target.folder if isinstance(target, Run) else target)
-    own = problem_of(problem) if problem is not None else None
+    loaded = problem_of(problem) if problem is not None else None
     with interrupted_once():
-        return retuning.retune(
-            named, config, listener_of(listener), problem=own, workloads=path_of(workloads), out=path_of(out)
-        )
+        listening, sizes = listener_of(listener), path_of(workloads)
+        return retuning.retune(named, config, listening, problem=loaded, workloads=sizes, out=path_of(out))
 
 
 def check(
@@ -140,8 +139,8 @@ def check(
 
     config = settings(device=device, **others)
     with interrupted_once():
-        own = (problem_of(problem), path_of(template), config, listener_of(listener), sanitize)
-        return authoring.check(*own)
+        request = (problem_of(problem), path_of(template), config, listener_of(listener), sanitize)
+        return authoring.check(*request)
 
 
 def explain(
@@ -185,10 +184,11 @@ def write_template(
     """The expert's, with all moves that apply or those named; `to` another language, also of one given."""
     from tunesmith.session import authoring
 
-    own, config = problem_of(problem).definition, settings(device=device, backend=backend)
+    definition, config = problem_of(problem).definition, settings(device=device, backend=backend)
     if to is not None:
-        return authoring.template_in(own, config, to, path_of(template), path_of(out))
-    return authoring.make_template(own, config, tuple(moves) if moves is not None else None, path_of(out))
+        return authoring.template_in(definition, config, to, path_of(template), path_of(out))
+    wanted = tuple(moves) if moves is not None else None
+    return authoring.make_template(definition, config, wanted, path_of(out))
 
 
 def profile(
@@ -280,10 +280,10 @@ def resume_all(
     config = settings(**others)
     ended: list[Run | TunesmithError] = []
     for folder in map(Path, folders):
-        own = str(Path(config.record) / folder.resolve().name) if config.record else ""
+        record = str(Path(config.record) / folder.resolve().name) if config.record else ""
         try:
             with interrupted_once():
-                ended.append(runs.resume(folder, replace(config, record=own), listener_of(listener)))
+                ended.append(runs.resume(folder, replace(config, record=record), listener_of(listener)))
         except TunesmithError as error:
             ended.append(error)
     return ended

@@ -11,10 +11,11 @@ import pytest
 from benchmarks.replayed import MemoryJournal, NoTexts, Reached, RecordedLab, Run, Silence
 from tests.run.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
 from tests.run.test_steered_loop import ANSWERED, diagnosed
-from tests.samples import DEVICE, baseline, built, outcome, started, state_of
+from tests.samples import DEVICE, baseline, built, log_of, outcome, started, state_of
 from tunesmith.lab.profiling import Looked, ProfileSubject
 from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
 from tunesmith.run.loop import Loop
@@ -65,8 +66,8 @@ def search(
     journal = MemoryJournal(RUN, settings)
     templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
     talk = Talking(PROBLEM, templates, *roles(PROBLEM, templates))
-    own = (PROBLEM, templates, settings, lab, searcher(settings.search), talk, journal)
-    loop = Loop(*own, Silence(), heeds_words=False)
+    world = World(PROBLEM, templates, lab, searcher(settings.search), talk, heeds_words=False)
+    loop = Loop(world, log_of(journal, Silence()))
     try:
         loop.run()
     except Reached as why:

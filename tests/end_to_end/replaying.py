@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.running import FIXTURES, tunesmith
+from tests.samples import log_of
 from tests.talkers import Scripted
 from tunesmith.problem.codec import encode_tagged
 from tunesmith.problem.template import Template
+from tunesmith.run.actions import World
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import UNCHAINED
@@ -40,7 +42,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
@@ -76,11 +78,11 @@ class _Recorded:
         )
         self._verified = _Measurements({e.outcome.trial: e for e in events if isinstance(e, Verified)})
         self._served = [e for e in events if isinstance(e, Served)]
-        self.no_calls = "" if self._served else "the recorded run called nothing"
         self._surveyed = _Measurements({e.config: e for e in events if isinstance(e, Surveyed)})
         self._extended = [e for e in events if isinstance(e, Extended)]
         self._profiled = _Measurements({(e.config, e.workload): e for e in events if isinstance(e, Profiled)})
-        self.no_profiles = "" if self._profiled else "nothing was profiled"
+        self.lacks: dict[Power, str] = {} if self._served else {"serve": "the recorded run called nothing"}
+        self.lacks |= {} if self._profiled else {"profile": "nothing was profiled"}
         self._builds: list[Trial] = []
         self._queue: list[Trial] = []
 
@@ -200,10 +202,11 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
     several = any(isinstance(event, Enlisted) for event in events)
     lab = _RecordedDevices(events, memory) if several else _Recorded(events)
-    own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
     with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
         inbox = _Instructions(events, memory)
-        Loop(*own, _Silent(), heeds_words=False, inbox=inbox).run()  # type: ignore[arg-type]
+        chosen = searcher(state.settings.search)
+        world = World(templates.problem, templates, lab, chosen, talk, inbox, heeds_words=False)
+        Loop(world, log_of(memory, _Silent())).run()  # type: ignore[arg-type]
     return memory.events
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.end_to_end import kept, tiny, written
 from tests.end_to_end.replaying import talking, unpacked
@@ -25,12 +25,14 @@ from tunesmith.deliver.display import event_line
 from tunesmith.deliver.report import plot_files
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
+from tunesmith.run.actions import World
 from tunesmith.run.chain import FIRST
 from tunesmith.run.events import Event, Recorded
 from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
 from tunesmith.run.plausible import fault_of
+from tunesmith.run.ports import RunLog
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import JOURNAL, OBJECTS, RunFolder
 from tunesmith.search import searcher
@@ -48,7 +50,7 @@ class Enough(BaseException):
 class _NoLab:
     """Everything that would be measured ends it there."""
 
-    no_profiles = ""
+    lacks: ClassVar[dict[str, str]] = {}
 
     def __getattr__(self, name: str) -> Any:
         def answer(*_given: object) -> None:
@@ -126,9 +128,10 @@ def read_journal(data: bytes) -> None:
     refused(lambda: profiling.of_run(run, None))
     talk = talking(own, templates, state)
     talk.conversation.models = dict.fromkeys(talk.conversation.models, _NoModel())  # type: ignore[arg-type]
-    loop = (templates.problem, templates, state.settings, _NoLab(), searcher(state.settings.search), talk)
+    chosen = searcher(state.settings.search)
+    world = World(templates.problem, templates, _NoLab(), chosen, talk, heeds_words=False)  # type: ignore[arg-type]
     try:
-        Loop(*loop, _OnlyRead(records), _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
+        Loop(world, RunLog(_OnlyRead(records), state, _Silent())).run()  # type: ignore[arg-type]
     except Enough:
         pass
 

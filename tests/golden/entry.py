@@ -16,6 +16,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.profiles.diagnose import diagnose
+from tunesmith.run.actions import World
 from tunesmith.run.chain import FIRST as FIRST_DIGEST
 from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, RunInstruction
@@ -48,10 +49,9 @@ from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import decode_record, encode_record
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Declined, Delivery, Refactoring, SizedCall, Written
+from tunesmith.run.ports import Declined, Delivery, Power, Refactoring, RunLog, SizedCall, Written
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import RunFolder
-from tunesmith.run.surveying import Survey
 from tunesmith.search import searcher
 from tunesmith.session.fleet.plan import read_plan
 from tunesmith.session.hosts import read_hosts

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests import samples
 from tests.golden import entry
@@ -39,7 +39,7 @@ class Clock:
 
 
 class MadeUpLab:
-    no_calls = no_profiles = ""
+    lacks: ClassVar[dict[entry.Power, str]] = {}
 
     def __init__(self, problem: entry.Problem, device: entry.Device, clock: Clock) -> None:
         self._problem, self._device, self._clock = problem, device, clock
@@ -161,8 +161,9 @@ def record(place: Path, problem: Path, template: str = "", replies: Path | None 
     lab = MadeUpLab(definition, device, clock)
     with contextlib.chdir(place):
         talk = entry.talking(definition, templates, state, cast)
-        own = (definition, templates, settings, lab, entry.searcher(settings.search), talk)
-        entry.Loop(*own, journal, Silence(), heeds_words=False, resumes=False).run()
+        world = entry.World(definition, templates, lab, entry.searcher(settings.search), talk)
+        world.heeds_words = False
+        entry.Loop(world, entry.RunLog(journal, state, Silence())).run()
     journal.close()
     folder.unlock()
     return folder.path

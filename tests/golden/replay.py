@@ -88,8 +88,11 @@ class RecordedLab:
                 case event:
                     self._known[type(event)].append(event)
         kinds = {type(record.event) for record in journal.recorded}
-        self.no_calls = "" if entry.Served in kinds else "the recorded run called nothing"
-        self.no_profiles = "" if entry.Profiled in kinds else "nothing was profiled"
+        self.lacks: dict[entry.Power, str] = {}
+        if entry.Served not in kinds:
+            self.lacks["serve"] = "the recorded run called nothing"
+        if entry.Profiled not in kinds:
+            self.lacks["profile"] = "nothing was profiled"
         self._has_several = entry.Enlisted in kinds
         self._builds: list[entry.Config | None] = []
         self._queue: list[entry.Trial] = []
@@ -98,6 +101,7 @@ class RecordedLab:
         """What the last one had asked for is asked for again."""
         self._queue.clear()
         self._builds.clear()
+        self.lacks.pop("time", None)
 
     def take(self, *key: object) -> Any:
         """What was recorded first; of the last there may be more than one use."""
@@ -105,6 +109,12 @@ class RecordedLab:
         if not known:
             raise Unmeasured(key)
         return known.pop(0) if len(known) > 1 else known[0]
+
+    def rehearse(self, _template: entry.Template | None, wanted: Any) -> entry.Rehearsed | None:
+        try:
+            return self.take(entry.Rehearsed, None if wanted is None else wanted.config)
+        except Unmeasured:
+            return None  # the host had nothing to say
 
     def baseline(self) -> entry.Baseline:
         return self.take(entry.Baseline)
@@ -150,25 +160,6 @@ class RecordedLab:
         return self.take(entry.Served)
 
     def close(self) -> None: ...
-
-
-class Surveyor:
-    """The lab where the device is absent."""
-
-    def __init__(self, lab: RecordedLab) -> None:
-        self._lab, self._asked = lab, list[entry.Config | None]()
-
-    def submit(self, _template: entry.Template | None, config: entry.Config | None) -> None:
-        self._asked.append(config)
-
-    def collect(self) -> entry.Surveyed:
-        return self._lab.take(entry.Surveyed, self._asked.pop(0))
-
-    def rehearse(self, _template: entry.Template | None, wanted: Any) -> entry.Rehearsed | None:
-        try:
-            return self._lab.take(entry.Rehearsed, None if wanted is None else wanted.config)
-        except Unmeasured:
-            return None  # the host had nothing to say
 
 
 class RecordedModel:
@@ -240,16 +231,14 @@ def _play_session(
     spec = re.sub(r"recorded:[^,+]*", f"recorded:{folder.path}", cast.spec)  # which has to be there
     talk = entry.talking(templates.problem, templates, state, replace(cast, spec=spec, inbox=inbox))
     talk.conversation.models = dict.fromkeys(talk.conversation.models, model)
-    about = (templates.problem, templates, state.settings)
+    is_absent = state.device.absent
+    lab.lacks |= {"time": "it was not there"} if is_absent else {}
+    chosen = entry.searcher("random" if is_absent else state.settings.search)
+    world = entry.World(templates.problem, templates, lab, chosen, talk, inbox, heeds_words=False)
+    world.rehearse = lab.rehearse
     ends = (SessionEnded, Unmeasured, KeyboardInterrupt, entry.WaitingForModel)
     with contextlib.suppress(*ends):
-        if state.device.absent:
-            surveyor = Surveyor(lab)
-            parts = (surveyor, entry.searcher("random"), talk, journal, Silence())
-            entry.Survey(*about, *parts, rehearse=surveyor.rehearse).run()
-        else:
-            parts = (lab, entry.searcher(state.settings.search), talk, journal, Silence())
-            entry.Loop(*about, *parts, heeds_words=False, inbox=inbox, resumes=False).run()
+        entry.Loop(world, entry.RunLog(journal, state, Silence())).run()
     return entry.fold(journal.read()).stopped is not None
 
 

@@ -29,7 +29,7 @@ class StubLab:
     def __init__(self, name: str, do: Callable[[Trial], None] = lambda _trial: None) -> None:
         self.name, self.do, self.turn = name, do, nullcontext()
         self.seen: list[int] = []
-        self.no_calls = self.no_profiles = ""
+        self.lacks: dict[str, str] = {}
 
     def evaluate(self, trial: Trial) -> Outcome:
         self.seen.append(trial.id)

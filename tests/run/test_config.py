@@ -12,8 +12,9 @@ from tests.samples import DEVICE
 from tunesmith.errors import BadInput
 from tunesmith.run import trust
 from tunesmith.run.config import RunConfig, folder_settings, resolve
+from tunesmith.session.machine import LocalDevices, Place
 from tunesmith.session.runs import _settings as run_settings
-from tunesmith.session.workplace import HERE, worker_environment
+from tunesmith.session.workplace import Workplace, worker_environment
 
 
 @pytest.fixture(autouse=True)
@@ -243,7 +244,8 @@ def test_a_sandbox_that_is_none(tmp_path: Path) -> None:
 )
 def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profile: str) -> None:
     config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
-    settings = run_settings(config, DEVICE, 10, (HERE,))
+    place = Place(Workplace("fake", Path()), LocalDevices("fake", (DEVICE,)), DEVICE)
+    settings = run_settings(config, place, 10)
     assert (settings.steer, settings.profile) == (steer, profile)
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.run.test_loop import BEST, CONFIGS, PROBLEM, FakeLab, MemoryJournal, Run, events
+from tests.samples import log_of
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import InstructionKind, RunInstruction
 from tunesmith.run.events import Asked, Decided, Event, Instructed, Measured, Recorded, Searched, Settings
 from tunesmith.run.inbox import INBOX, LONGEST_HINT, FolderInbox
+from tunesmith.run.instructions import refuse_old_stops
 from tunesmith.run.loop import Loop
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.racing import verified_choice
@@ -47,8 +50,11 @@ class WatchedRun(Run):
     def go(self) -> State:
         templates = Templates(PROBLEM, self.device, self.template, self.texts)
         self.inbox = TimedInbox(self.journal, self.given)
-        own = (PROBLEM, templates, self.settings, self.lab, self.searcher, self.talk(templates))
-        return Loop(*own, self.journal, self.watcher, self.heeds_words, self.inbox).run()
+        log = log_of(self.journal, self.watcher)
+        refuse_old_stops(log, self.inbox)
+        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
+        world.heeds_words = self.heeds_words
+        return Loop(world, log).run()
 
     @property
     def device(self):  # type: ignore[no-untyped-def]

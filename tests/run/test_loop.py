@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.samples import DEVICE, a_problem, a_template, baseline, built, started
+from tests.samples import DEVICE, a_problem, a_template, baseline, built, log_of, started
 from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.actions import World
 from tunesmith.run.budget import PER_SPARE_ALONE
 from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import (
     Asked,
     Baseline,
@@ -32,11 +34,23 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
-from tunesmith.run.loop import SENTINEL_EVERY, Loop
+from tunesmith.run.instructions import refuse_old_stops
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.ports import Author, Delivery, Planner, Prior, Proposal, Searcher, SearchView, SizedCall
+from tunesmith.run.ports import (
+    Author,
+    Delivery,
+    Planner,
+    Power,
+    Prior,
+    Proposal,
+    Searcher,
+    SearchView,
+    SizedCall,
+)
 from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LITTLE, USUAL_NOISE
+from tunesmith.run.stages import SENTINEL_EVERY
 from tunesmith.run.state import State
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Exhaustive, Random
@@ -187,10 +201,12 @@ class FakeLab:
         self.proven.append(trial)
         return Verified(self._outcome(trial, self.verdict), cases=5)
 
-    no_calls = "nothing is called here"
+    @property
+    def lacks(self) -> dict[Power, str]:
+        return {"profile": self.no_profiles, "serve": "nothing is called here"}
 
     def serve(self, _delivery: Delivery, _calls: Sequence[SizedCall]) -> Served:
-        raise AssertionError(self.no_calls)
+        raise AssertionError("nothing is called here")
 
     def close(self) -> None:
         self.closed = True
@@ -250,6 +266,13 @@ class MemoryTexts:
         return self.kept[digest]
 
 
+class EmptyInbox:
+    def waiting(self) -> Sequence[RunInstruction]:
+        return ()
+
+    def drop(self, id: str) -> None: ...
+
+
 @dataclass
 class Run:
     settings: Settings = field(default_factory=lambda: Settings(evals=40))
@@ -271,17 +294,11 @@ class Run:
 
     def go(self) -> State:
         templates = Templates(PROBLEM, DEVICE, self.template, self.texts)
-        return Loop(
-            PROBLEM,
-            templates,
-            self.settings,
-            self.lab,
-            self.searcher,
-            self.talk(templates),
-            self.journal,
-            self.watcher,
-            self.heeds_words,
-        ).run()
+        log = log_of(self.journal, self.watcher)
+        refuse_old_stops(log, EmptyInbox())
+        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates))
+        world.heeds_words = self.heeds_words
+        return Loop(world, log).run()
 
 
 def events(run: Run, kind: type[Event]) -> list[Event]:

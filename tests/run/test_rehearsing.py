@@ -10,8 +10,8 @@ import pytest
 from tests.drafts import a_draft
 from tests.kernel_runs import a_run, change, kernel
 from tests.run.test_loop import MemoryJournal, MemoryTexts, Watcher
-from tests.run.test_survey_loop import ABSENT, FakeSurveyor
-from tests.samples import DEVICE, a_problem, a_template, started
+from tests.run.test_survey_loop import ABSENT, FakeSurveyor, survey_world
+from tests.samples import DEVICE, a_problem, a_template, log_of, started
 from tests.wording import says
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
@@ -19,14 +19,13 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.candidates import Faulty, Passed, Templates, gate_plan
 from tunesmith.run.events import Admitted, Decided, Recorded, Rejected, Settings
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Rehearsed
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.run.rehearsing import HostGate, NextRehearsal
 from tunesmith.run.state import State
 from tunesmith.run.survey import gate_sentence, survey_report
-from tunesmith.run.surveying import Survey
 from tunesmith.run.talking import Talking
-from tunesmith.search.simple import Random
 
 PROBLEM = a_problem()
 PARAMS = {"A": [1, 2, 4, 8], "B": [0, 1], "C": [3, 1, 2], "D": [0, 1, 2, 3, 4]}
@@ -137,11 +136,12 @@ class TestInARun:
         journal: MemoryJournal,
         rehearse: Callable[..., Rehearsed | None],
         texts: MemoryTexts | None = None,
-    ) -> Survey:
+    ) -> Loop:
         run = a_run({1: [change()], 2: [kernel(1)], 3: [kernel(2)]}, {}, self.SETTINGS)
         templates = Templates(PROBLEM, ABSENT, None, texts or MemoryTexts())
-        parts = (PROBLEM, templates, self.SETTINGS, FakeSurveyor(template=None), Random())
-        return Survey(*parts, run.talk(templates), journal, Watcher(), rehearse=rehearse)
+        world = survey_world(templates, FakeSurveyor(template=None), run.talk(templates))
+        world.rehearse = rehearse
+        return Loop(world, log_of(journal, Watcher()))
 
     def journal(self) -> MemoryJournal:
         return MemoryJournal([Recorded(0, 0.0, replace(started(self.SETTINGS), device=ABSENT))])
@@ -219,17 +219,9 @@ class TestTheExpertsDraft:
         journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
         templates, own = Templates(PROBLEM, ABSENT, None, MemoryTexts()), OneDraft()
         talk = Talking(PROBLEM, templates, own, own)
-        parts = (
-            PROBLEM,
-            templates,
-            settings,
-            FakeSurveyor(template=None),
-            Random(),
-            talk,
-            journal,
-            Watcher(),
-        )
-        return Survey(*parts, rehearse=rehearse).run(), tried, own
+        world = survey_world(templates, FakeSurveyor(template=None), talk)
+        world.rehearse = rehearse
+        return Loop(world, log_of(journal, Watcher())).run(), tried, own
 
     def test_a_budget_in_seconds_limits_its_gate_and_not_the_builds(self) -> None:
         state, tried, _ = self.survey(right, Settings(ahead=1, seconds=40.0, evals=2), 15.0)

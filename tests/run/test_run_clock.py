@@ -12,9 +12,10 @@ from tunesmith.run.budget import budget_uses, exhausted_budget
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Asked, Measured, Recorded, Settings, Stopped
+from tunesmith.run.ports import RunLog
 from tunesmith.run.report import build_report
 from tunesmith.run.state import State, apply, fold
-from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
+from tunesmith.run.store import FolderTexts, RunFolder
 from tunesmith.session import machine, runs
 from tunesmith.session.strategies import casting
 from tunesmith.session.workplace import Workplace
@@ -45,15 +46,15 @@ class SlowToPrepare:
 
 @dataclass
 class OneStep:
-    """Reads the journal first, as the loop does; then five seconds pass."""
+    """Five seconds pass."""
 
-    journal: FileJournal
+    log: RunLog
     clock: Clock
 
     def run(self) -> State:
-        state = fold(self.journal.read())
         self.clock.now += 5
-        return apply(state, self.journal.append(Stopped("done")))
+        self.log.write(Stopped("done"))
+        return self.log.state
 
 
 @dataclass
@@ -79,18 +80,17 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     state = apply(State(), journal.append(started(Settings(seconds=60.0, steer=steer))))
     lab = SlowToPrepare(clock)
     monkeypatch.setattr(machine, "make_lab", lambda *_given, **_named: lab)
-    monkeypatch.setattr(runs, "Loop", lambda *_given, **_named: OneStep(journal, clock))
+    monkeypatch.setattr(runs, "Loop", lambda *given, **_named: OneStep(given[1], clock))
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
     talk = casting.talking(problem, templates, state, casting.Casting("", {}, folder.path))
-    run = runs.ActiveRun(
-        problem, templates, device, Workplace("fake", tmp_path), config, journal, Silent(), talk
-    )  # type: ignore[arg-type]
-    after = run.search(state)
+    run = runs.OpenRun(journal, state, Silent(), folder, templates)
+    place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (device,)), device)
+    runs.run_loop(run, place, config, talk)
     journal.close()
     folder.unlock()
     assert lab.prepared == prepared
-    assert after.elapsed == pytest.approx(2 + 5)
+    assert run.state.elapsed == pytest.approx(2 + 5)
 
 
 @pytest.mark.parametrize(("waited", "used", "is_over"), [(0.0, 70.0, True), (50.0, 20.0, False)])

@@ -9,15 +9,17 @@ import pytest
 
 from tests.kernel_runs import a_run, change, kernel
 from tests.run.test_loop import FakeLab, MemoryJournal, MemoryTexts, Run, Watcher
-from tests.samples import DEVICE, a_problem, a_template, started
+from tests.samples import DEVICE, a_problem, a_template, log_of, started
+from tunesmith.lab.rehearsing import OfflineLab
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Asked, Attached, Event, Recorded, Settings, Surveyed, SurveyedBuild
+from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Result
 from tunesmith.run.state import State, fold
 from tunesmith.run.survey import planned
-from tunesmith.run.surveying import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Random
 from tunesmith.session.strategies.casting import GivenTemplate, Silent
@@ -45,7 +47,7 @@ class FakeSurveyor:
     template: Template | None = TEMPLATE  # None: any
 
     def submit(self, template: Template | None, config: Config | None) -> None:
-        assert self.template is None or replace(template, built_for=None) == self.template
+        assert None in (self.template, template) or replace(template, built_for=None) == self.template
         self.queue.append(config)
 
     def collect(self) -> Surveyed:
@@ -56,10 +58,15 @@ class FakeSurveyor:
         return found(self.answered[-1])
 
 
-def a_survey(settings: Settings, surveyor: FakeSurveyor, journal: MemoryJournal) -> Survey:
+def a_survey(surveyor: FakeSurveyor, journal: MemoryJournal) -> Loop:
     templates = Templates(PROBLEM, ABSENT, TEMPLATE, MemoryTexts())
     talk = Talking(PROBLEM, templates, GivenTemplate(), Silent("the template is given"))
-    return Survey(PROBLEM, templates, settings, surveyor, Random(), talk, journal, Watcher())
+    return Loop(survey_world(templates, surveyor, talk), log_of(journal, Watcher()))
+
+
+def survey_world(templates: Templates, surveyor: FakeSurveyor, talk: Talking) -> World:
+    lab = OfflineLab(surveyor, "it is not here")  # type: ignore[arg-type]
+    return World(PROBLEM, templates, lab, Random(), talk)
 
 
 def go(
@@ -68,7 +75,7 @@ def go(
     begun = replace(started(settings), device=ABSENT)
     journal = MemoryJournal(records or [Recorded(0, 0.0, begun)])
     surveyor = surveyor or FakeSurveyor()
-    state = a_survey(settings, surveyor, journal).run()
+    state = a_survey(surveyor, journal).run()
     return state, journal, surveyor
 
 
@@ -100,7 +107,7 @@ def test_a_survey_killed_anywhere_goes_on_as_if_it_had_not_been() -> None:
         journal = MemoryJournal(begun)
         surveyor = FakeSurveyor(dies_after)
         try:
-            a_survey(settings, surveyor, journal).run()
+            a_survey(surveyor, journal).run()
         except KeyboardInterrupt:
             pass
         again = FakeSurveyor()
@@ -116,7 +123,7 @@ def test_what_a_model_wrote_is_built_if_it_may_be(code: str) -> None:
     journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
     templates, surveyor = Templates(PROBLEM, ABSENT, None, MemoryTexts()), FakeSurveyor(template=None)
     talk = run.talk(templates)
-    state = Survey(PROBLEM, templates, settings, surveyor, Random(), talk, journal, Watcher()).run()
+    state = Loop(survey_world(templates, surveyor, talk), log_of(journal, Watcher())).run()
     assert surveyor.answered == ([None] if code else [None, Config((), "1")])
     assert planned(state) == 1
 

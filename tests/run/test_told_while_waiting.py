@@ -11,14 +11,15 @@ import pytest
 from tests.run.test_instructions import FINISH, STOP, TimedInbox
 from tests.run.test_loop import PROBLEM, FakeLab, delivered, events, kinds_of
 from tests.run.test_talking import GOOD, TalkingRun, a_run, model_of
+from tests.samples import log_of
 from tests.talkers import Said, Scripted, plan
 from tunesmith.run import talking
+from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, RunInstruction
 from tunesmith.run.events import Instructed, Unanswered
-from tunesmith.run.instructions import taken_up
+from tunesmith.run.instructions import refuse_old_stops, taken_up
 from tunesmith.run.loop import Loop
-from tunesmith.run.ports import write_down
 from tunesmith.run.state import State, fold
 from tunesmith.run.talking import Talking
 
@@ -77,8 +78,11 @@ class WatchedTalk(TalkingRun):
     def go(self) -> State:
         self.inbox = TimedInbox(self.journal, [])
         templates = Templates(PROBLEM, fold(self.journal.read()).device, self.template, self.texts)
-        own = (PROBLEM, templates, self.settings, self.lab, self.searcher, self.talk(templates))
-        return Loop(*own, self.journal, self.watcher, self.heeds_words, self.inbox).run()
+        log = log_of(self.journal, self.watcher)
+        refuse_old_stops(log, self.inbox)
+        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
+        world.heeds_words = self.heeds_words
+        return Loop(world, log).run()
 
 
 def a_watched_run(given: RunInstruction, number: int, over: threading.Event) -> WatchedTalk:
@@ -136,14 +140,15 @@ def test_what_was_taken_up_is_dropped_also_without_a_loop(
 ) -> None:
     run = a_watched_run(given, 1, over)
     run.inbox = TimedInbox(run.journal, [(0, given)])
-    state = fold(run.journal.read())
+    log = log_of(run.journal, run.watcher)
+    state = log.state
     talk = run.talk(Templates(PROBLEM, state.device, run.template, run.texts))
     told = talk.told(state)
     assert told == Instructed(given.id, given.what)
     assert not run.inbox.dropped, "it is not in the journal yet"
-    state = write_down(told, state, run.journal, run.watcher)
+    log.write(told)
     try:
-        assert talk.told(state) is None
+        assert talk.told(log.state) is None
     except KeyboardInterrupt:
         assert given == STOP
     assert run.inbox.dropped == [given.id]

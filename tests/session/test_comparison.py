@@ -12,6 +12,7 @@ from tests.comparisons import plan
 from tests.samples import DEVICE, a_problem, state_of
 from tunesmith.deliver.comparing import ARMS, Planned
 from tunesmith.errors import WaitingForModel
+from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Settings
 from tunesmith.run.store import CeilingsCache, RunFolder
@@ -78,11 +79,12 @@ def test_cached_ceilings_are_used_where_timings_are_not(
     monkeypatch.setattr(machine, "make_lab", lab)
     missing: Any = None
     config = RunConfig(cache_dir=str(tmp_path))
-    run = runs.ActiveRun(
-        a_problem(), missing, DEVICE, Workplace("fake", tmp_path), config, missing, Quiet(), missing
-    )
+    state = state_of(settings=Settings(use_cache=False, ceilings=kept))
+    templates = Templates(a_problem(), DEVICE, None, missing)
+    run = runs.OpenRun(missing, state, Quiet(), missing, templates)
+    place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (DEVICE,)), DEVICE)
     with pytest.raises(Enough):
-        run.search(state_of(settings=Settings(use_cache=False, ceilings=kept)))
+        runs.run_loop(run, place, config, missing)
     assert given["cache"] is None
     assert isinstance(given["ceilings"], wanted)
 

@@ -29,7 +29,7 @@ from tunesmith.run.outcome import Result
 from tunesmith.run.protection import Protection
 from tunesmith.run.state import State, fold
 from tunesmith.session import machine, workplace
-from tunesmith.session.machine import LocalDevices, choose_compiler, choose_device, place_for
+from tunesmith.session.machine import LocalDevices, choose_compiler, choose_device
 from tunesmith.session.workplace import Workplace
 
 PROBLEM = a_problem()
@@ -250,7 +250,8 @@ def a_run(device: Device, *events: Event, compiler: str = "nvrtc 13.4") -> State
 
 def place(state: State, here: LocalDevices) -> machine.Place:
     templates = Templates(PROBLEM, state.device, TEMPLATE, MemoryTexts())
-    return place_for(state, PROBLEM, templates, here, 5, Workplace(here.spec, Path()), lambda _text: None)
+    at = machine.Place(Workplace(here.spec, Path()), here, state.device)
+    return machine.attach(at, state, templates, 5, lambda _text: None)
 
 
 class TestPlace:

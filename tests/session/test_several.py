@@ -16,7 +16,7 @@ from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.problem.device import Device
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Attached, Enlisted, LeftOut
-from tunesmith.session import machine, several
+from tunesmith.session import machine, several, workplace
 from tunesmith.session.several import posts_of
 from tunesmith.session.workplace import HERE, WorkerSource, Workplace
 
@@ -49,7 +49,7 @@ def posts(
     wanted: str | None = None,
     devices: Sequence[Device] = FOUR,
     cards: tuple[str, ...] = (),
-) -> tuple[several.Post, ...]:
+) -> tuple[workplace.Post, ...]:
     monkeypatch.setattr(machine, "ask_devices", lambda _place: Devices(tuple(devices), cards))
     own: Sequence[WorkerSource] = sources  # type: ignore[assignment]
     return posts_of(RunConfig(device=wanted), own, Workplace("fake", Path()))
@@ -278,7 +278,7 @@ def test_a_post_without_its_device_is_done_without_if_another_is_left(
         options: ClassVar[dict[str, object]] = {}
         builders = SimpleNamespace(close=lambda: closed.append("builders"))
 
-        def lab(self, post: several.Post, _count: int, **_own: object) -> object:
+        def lab(self, post: workplace.Post, _count: int, **_own: object) -> object:
             if post.name in broken:
                 raise broken[post.name]
             return SimpleNamespace(name=post.name, close=lambda: closed.append(post.name))

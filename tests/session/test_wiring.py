@@ -58,7 +58,7 @@ class TestProfilesOfASearch:
             PROBLEM, device, machine.Workplace(spec, tmp_path), settings=LabSettings(0, 1), ceilings=kept
         )
         try:
-            return own.no_profiles
+            return own.lacks.get("profile", "")
         finally:
             own.close()
 

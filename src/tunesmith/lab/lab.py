@@ -40,7 +40,7 @@ from tunesmith.run.events import (
     VerifiedBuild,
 )
 from tunesmith.run.outcome import NO_SIDES, Outcome, Result, Trial, all_or_nothing
-from tunesmith.run.ports import Delivery, ResultCache, SizedCall
+from tunesmith.run.ports import Delivery, Power, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
@@ -95,12 +95,14 @@ class LocalLab:
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._shelf, self._identity = shelf, identity
-        self.no_calls, self._onlooker = no_calls, onlooker
-        self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
+        self._onlooker = onlooker
+        self.lacks: dict[Power, str] = {"serve": no_calls} if no_calls else {}
+        if no_profiles or not onlooker:
+            self.lacks["profile"] = no_profiles or "this lab was given no profiler"
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
         self._policies = measuring.policies_of(device)
-        own = (lambda: spawn("build"), device, settings.builders)
-        self._builders = builders or Builders(*own, compiler=settings.compiler)
+        parts = (lambda: spawn("build"), device, settings.builders)
+        self._builders = builders or Builders(*parts, compiler=settings.compiler)
         self._plans = measuring.LaunchPlans(problem, device)
         self._original = Original(problem, self._builders, self._plans)
         own_references = (problem, spawn, 1 if device.is_host else settings.builders)
@@ -316,17 +318,17 @@ class LocalLab:
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         from tunesmith.lab.profiling import ProfileSubject  # which few runs need
 
-        assert self._onlooker is not None, self.no_profiles
-        own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
-        template = own[-1] if own else None
+        assert self._onlooker is not None, self.lacks["profile"]
+        known = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
+        template = known[-1] if known else None
         subject = ProfileSubject(template if config is not None else None, config)
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
 
     def _branches(self) -> BranchSearch:
         from tunesmith.lab.branch_search import BranchSearch  # which needs a reader of C
 
-        own = (self._problem, self._device, self._builders, self._plans, self._runner)
-        return BranchSearch(*own, self._cases.established)
+        parts = (self._problem, self._device, self._builders, self._plans, self._runner)
+        return BranchSearch(*parts, self._cases.established)
 
     def close(self) -> None:
         self._runner.close()
@@ -419,11 +421,11 @@ class LocalLab:
         if trial.purpose not in ("gate", "search") or trial.config is None:
             return False
         template = self._templates[trial.template]
-        own = template.space.candidate
-        if own in self._gated:
+        candidate = template.space.candidate
+        if candidate in self._gated:
             return False
-        self._gated.add(own)
-        return template.is_foreign or bool(own)
+        self._gated.add(candidate)
+        return template.is_foreign or bool(candidate)
 
     # -- small parts --------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import itertools
 import queue
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +23,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.run.events import Baseline, Enlisted, Extended, LeftOut, Profiled, Served, Surveyed, Verified
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.space.params import Config
 from tunesmith.text import first_line
 
@@ -243,8 +243,8 @@ class LabPool:
                     self._start(lab)
 
     def _start(self, lab: DeviceLab) -> None:
-        own = {"name": f"evaluate-{lab.name}", "daemon": True}
-        self._threads.append(threading.Thread(target=self._work, args=(lab,), **own))  # type: ignore[arg-type]
+        options = {"name": f"evaluate-{lab.name}", "daemon": True}
+        self._threads.append(threading.Thread(target=self._work, args=(lab,), **options))  # type: ignore[arg-type]
         self._threads[-1].start()
 
     def collect(self) -> Outcome | None:
@@ -326,8 +326,8 @@ class LabPool:
                 if self._bound[lab.name]:
                     return self._bound[lab.name].popleft()
                 # Finalists are timed by one device alone, in turn.
-                own = (t for t in self._waiting if t.purpose != "finalist" or lab is self._home)
-                if (trial := next(own, None)) is not None:
+                fitting = (t for t in self._waiting if t.purpose != "finalist" or lab is self._home)
+                if (trial := next(fitting, None)) is not None:
                     self._waiting.remove(trial)
                     return trial
                 self._changed.wait()
@@ -387,12 +387,8 @@ class LabPool:
     # -- what needs no device -----------------------------------------------------------------------
 
     @property
-    def no_calls(self) -> str:
-        return self._any.no_calls
-
-    @property
-    def no_profiles(self) -> str:
-        return self._any.no_profiles
+    def lacks(self) -> Mapping[Power, str]:
+        return self._any.lacks
 
     def admit(self, template: Template) -> None:
         with self._changed:

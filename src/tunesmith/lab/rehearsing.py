@@ -1,15 +1,20 @@
-"""A kernel judged without a time: tried on all cases, and watched on some of them."""
+"""Without the device: a kernel judged without a time, tried on all cases and watched on some of them; and a
+lab that only builds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
-from tunesmith.lab.builders import Builders
+from tunesmith.lab.builders import Builders, BuildSurveyor
 from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.sanitizing import Sanitizing, verdict_of
-from tunesmith.problem.template import ToBuild
+from tunesmith.problem.template import Template, ToBuild
+from tunesmith.run.events import Surveyed
+from tunesmith.run.outcome import Trial
+from tunesmith.run.ports import Power
 
 
 @dataclass(frozen=True)
@@ -44,3 +49,32 @@ def rehearsed(
             return Rehearsal(verdict)
         watched.append(look.by if look.tools else "")
     return Rehearsal(RIGHT, tried, watched[0] if watched and all(watched) else "")
+
+
+class OfflineLab:
+    """A lab whose device is absent."""
+
+    def __init__(self, surveyor: BuildSurveyor, missing: str) -> None:
+        self.lacks: dict[Power, str] = {"time": missing, "serve": missing, "profile": missing}
+        self._surveyor = surveyor
+        self._templates: dict[str, Template] = {}
+
+    def admit(self, template: Template) -> None:
+        self._templates[template.digest] = template
+
+    def build(self, trial: Trial) -> None:
+        self._surveyor.submit(self._templates.get(trial.template), trial.config)
+
+    def built(self) -> Surveyed:
+        return self._surveyor.collect()
+
+    def drop_builds(self) -> None:
+        self._surveyor.drop()
+
+    def close(self) -> None:
+        self._surveyor.close()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise NotImplementedError(self.lacks["time"])
+
+    baseline = extend = submit = collect = changed = leave_out = verify = serve = profile = _refuse

@@ -60,6 +60,22 @@ def _is_below(value: str, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a run may use; None: no limit, or a usual one where that would be endless."""
+
+    evals: int | None = None  # configurations to try
+    seconds: float | None = None  # of search
+    rounds: int | None = None  # refactorings
+    tokens: int | None = None  # that models send and receive
+    dollars: float | None = None  # that models cost
+    device_seconds: float | None = None  # in which trials have the device
+
+    @property
+    def leaves_search_open(self) -> bool:
+        return self.evals is None and self.seconds is None and self.device_seconds is None
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything a command may need to know, fully set."""
 
@@ -103,6 +119,10 @@ class RunConfig:
     ray: str = ""  # the address of a Ray cluster whose workers are used; "local": one of this machine alone
     ceilings: bool = _open(False)  # those stored of the device are used where the cache of timings is not
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
+
+    @property
+    def limits(self) -> Budget:
+        return Budget(self.evals, self.time, self.rounds, self.tokens, self.money, self.device_seconds)
 
     @property
     def cache_file(self) -> Path:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tunesmith.errors import BadInput
 from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, is_finishing
 from tunesmith.run.candidates import parse_config
 from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import Instructed
-from tunesmith.run.ports import Inbox
+from tunesmith.run.ports import Inbox, RunLog
 from tunesmith.run.scores import OneSearch
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
@@ -23,10 +23,12 @@ def is_stopping(state: State) -> bool:
 
 def hints(state: State) -> list[Config]:
     """Configurations of the template that is searched which somebody wants tried and which are not yet."""
-    own = state.under_way.candidate if state.under_way is not None and state.searching else None
+    searched = state.under_way.candidate if state.under_way is not None and state.searching else None
     on_the_way = {trial.config for trial in state.in_flight}
     named = dict.fromkeys(i.config for i in state.instructed if i.config is not None)
-    return [c for c in named if c.candidate == own and c not in on_the_way and not state.searched.count(c)]
+    return [
+        c for c in named if c.candidate == searched and c not in on_the_way and not state.searched.count(c)
+    ]
 
 
 def not_taken(
@@ -40,14 +42,14 @@ def not_taken(
     return [given for given in waiting if given.id not in known]
 
 
-def going_on(waiting: Sequence[RunInstruction], state: State) -> Iterator[Instructed]:
-    """Who resumes a run does not want what was asked of it before to stop it again. `waiting`: what lies in
-    its inbox then."""
-    for given in not_taken(waiting, state):
+def refuse_old_stops(log: RunLog, inbox: Inbox) -> None:
+    """Who resumes a run does not want what was asked of it before to stop it again."""
+    for given in not_taken(inbox.waiting(), log.state):
         if given.what == "stop":
-            yield Instructed(given.id, "stop", refused="the run had ended before it was taken up")
-    if is_stopping(state):
-        yield Instructed("", "resume")
+            log.write(Instructed(given.id, "stop", refused="the run had ended before it was taken up"))
+            inbox.drop(given.id)
+    if is_stopping(log.state):
+        log.write(Instructed("", "resume"))
 
 
 def taken_up(given: RunInstruction, state: State, search: OneSearch | None) -> Instructed | None:

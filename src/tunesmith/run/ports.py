@@ -66,10 +66,18 @@ class SizedCall:
         return self.workload or show_sizes(dict(self.sizes)) + (", warm" if self.cache == "warm" else "")
 
 
+Power = Literal["build", "rehearse", "time", "serve", "profile"]  # of a lab
+
+
 class Lab(Protocol):
     """Experiments. Outcomes come back in the order the trials were submitted, so that a run's decisions
     depend on its measurements alone and never on which process happened to be faster. With several devices
     they come as they are ready; then decisions depend on the order in which the journal has them, too."""
+
+    @property
+    def lacks(self) -> Mapping[Power, str]:
+        """What this lab cannot do, and why: to time anything, to call what is delivered, to profile."""
+        ...
 
     def baseline(self) -> Baseline: ...
     def extend(self, wanted: Extended) -> Extended:
@@ -104,18 +112,8 @@ class Lab(Protocol):
         """Those that come after it may be built meanwhile."""
         ...
 
-    @property
-    def no_calls(self) -> str:
-        """Why this lab cannot call what is delivered at any size; empty where it can."""
-        ...
-
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """Make the calls through the delivered dispatch, and time what serves against the original."""
-        ...
-
-    @property
-    def no_profiles(self) -> str:
-        """Why this lab can profile nothing; empty where it can."""
         ...
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
@@ -372,9 +370,16 @@ class Catalogue:
         return next((offer for offer in self.offers if offer.name == name), Offer(name))
 
 
-def write_down(event: Event, state: State, journal: Journal, listener: Listener) -> State:
-    """The state with it. It is in the journal before anybody acts on it."""
-    record = journal.append(event)
-    state = apply(state, record)
-    listener.event(record, state)
-    return state
+@dataclass
+class RunLog:
+    """The journal of a run, and the state it comes to."""
+
+    journal: Journal
+    state: State
+    listener: Listener
+
+    def write(self, event: Event) -> None:
+        """It is in the journal before anybody acts on it."""
+        record = self.journal.append(event)
+        self.state = apply(self.state, record)
+        self.listener.event(record, self.state)

@@ -277,13 +277,19 @@ class FileJournal:
             records = list(self._records())
         self._number = len(records)
         self._elapsed = records[-1].at if records else 0.0
-        self._start = self._clock()
+        self.restart_clock()
         return iter(records)
+
+    def restart_clock(self) -> None:
+        """What has passed since the last event is no time of the run."""
+        self._start = self._clock()
 
     def append(self, event: events.Event) -> events.Recorded:
         if self._descriptor is None:
             self._descriptor = self._open_after_last_whole_line()
-        record = events.Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
+        now = self._clock()
+        self._elapsed, self._start = self._elapsed + now - self._start, now
+        record = events.Recorded(self._number, round(self._elapsed, 3), event)
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
             kept = without_long_texts(event, self._texts.put) if self._texts is not None else event

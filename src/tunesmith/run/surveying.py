@@ -1,162 +1,139 @@
-"""The loop without a device: drafts are built, rehearsed on the host and judged by what the compiler says."""
+"""The stages of a run without its device: builds are surveyed and rehearsed on the host, nothing is timed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
 
 from tunesmith.errors import BadInput
-from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template
-from tunesmith.run.candidates import Faulty, Templates
-from tunesmith.run.events import Event, Rejected, Settings, Surveyed
+from tunesmith.run import events
+from tunesmith.run.actions import Action, Experiment, OrderBuild, World, Write
+from tunesmith.run.candidates import Faulty, Passed
 from tunesmith.run.outcome import Rehearsed
-from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
+from tunesmith.run.ports import SearchView
 from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal
-from tunesmith.run.state import Candidate, State, fold
+from tunesmith.run.state import Candidate, State
 from tunesmith.run.survey import gate_sentence
-from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
+from tunesmith.run.talking import is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
-Rehearse = Callable[[Template | None, NextRehearsal | None], Rehearsed | None]
+
+def survey_original(state: State, world: World) -> Action | None:
+    """What the compiler says of it is told to whoever plans."""
+    if world.templates.given is not None or state.surveyed:
+        return None
+    return Experiment(lambda lab: lab.built()) if world.surveying else OrderBuild(None)
 
 
-class Surveyor(Protocol):
-    def submit(self, template: Template | None, config: Config | None) -> None: ...
-    def collect(self) -> Surveyed: ...
+def rehearse_original(state: State, world: World) -> Action | None:
+    if any(one.config is None for one in state.rehearsed):
+        return None
+    return world.rehearsal(None, None)
 
 
-@dataclass
-class Survey:
-    problem: Problem
-    templates: Templates
-    settings: Settings
-    surveyor: Surveyor
-    searcher: Searcher  # one that needs no scores
-    talk: Talking
-    journal: Journal
-    listener: Listener
-    rehearse: Rehearse = lambda _template, _next: None  # on the host, where that can be
+def rehearse_template(state: State, world: World) -> Action | None:
+    """What is given by one configuration, a draft by all that the gate on the device
+    tries, where it begins from nothing. What the host finds wrong is turned away."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+        if _rehearsed(state, candidate):
+            return None
+        configs = world.templates.configs(candidate)
+        first = given.default if given.default in configs else configs[0]
+        return world.rehearsal(candidate, NextRehearsal(first, True, 0))
+    draft = state.draft
+    if draft is None or (gate := _host_gate(state, draft, world)) is None:
+        return None
+    step = _step_of_host_gate(gate, state, draft)
+    if isinstance(step, NextRehearsal):
+        return world.rehearsal(draft, step)
+    if isinstance(step, Passed):
+        return None
+    is_heard = not is_by_program(state, draft) or bool(step.without)
+    again = may_mend_draft(state, state.settings, draft) and is_heard
+    return Write(events.Rejected(draft.id, step.reason, (), step.without, again))
 
-    def run(self) -> State:
-        """Go on from whatever the journal holds until nothing is left to build."""
-        self._state = fold(self.journal.read())
-        if self.templates.given is None and not self._state.surveyed:
-            # What the compiler says of the original is told to whoever plans.
-            self.surveyor.submit(None, None)
-            self._append(self.surveyor.collect())
-        if not any(one.config is None for one in self._state.rehearsed):
-            self._rehearse(None, None)
-        self._candidate = self._given() if self.templates.given is not None else self._drafted()
-        waiting: list[Config | None] = []
-        while True:
-            while (told := self.talk.told(self._state)) is not None:
-                self._append(told)
-            while len(waiting) < self.settings.ahead and (chosen := self._next(waiting)):
-                waiting += chosen
-                template = None if self._candidate is None else self.templates.of(self._candidate)
-                self.surveyor.submit(template, chosen[0])
-            if not waiting:
-                return self._state
-            waiting.pop(0)
-            self._append(self.surveyor.collect())
 
-    def _given(self) -> Candidate:
-        given = self.templates.given
-        assert given is not None
-        own = Candidate("", given.digest)
-        if self._state.admitted is None:
-            self._append(self.templates.admitted(own))
-        if not self._rehearsed(own):  # there is no gate for what is given
-            configs = self.templates.configs(own)
-            first = given.default if given.default in configs else configs[0]
-            self._rehearse(own, NextRehearsal(first, True, 0))
-        return own
-
-    def _drafted(self) -> Candidate | None:
-        """The first template the author writes: before anything is measured there is no second round. What
-        the host finds wrong at the gate is turned away here; what it finds right passes the gate again on the
-        device."""
-        if not self._state.decided and not self._state.dialogue:
-            self._append(self.talk.decided(self._state))
-        while True:
-            while (said := self.talk.next_event(self._state)) is not None:
-                self._append(said)
-            draft = self._state.draft
-            if draft is None or not self._can_be_built(draft):
-                return None
-            step = self._gate_on_host(draft)
-            if step is None:
-                return draft
-            is_model = not is_by_program(self._state, draft)
-            again = may_mend_draft(self._state, self.settings, draft) and (is_model or bool(step.without))
-            self._append(Rejected(draft.id, step.reason, (), step.without, again))
-
-    def _gate_on_host(self, draft: Candidate) -> Faulty | None:
-        """None: it may go on to the device."""
-        seconds = GATE_SECONDS if self.settings.seconds is None else min(GATE_SECONDS, self.settings.seconds)
-        gate = HostGate.of(self.templates.of(draft), self.templates.configs(draft), seconds)
-        may_mend = may_mend_draft(self._state, self.settings, draft)
-        is_model = not is_by_program(self._state, draft)
-        while True:
-            step = gate.step(self._rehearsed(draft), may_mend, is_model)
-            if not isinstance(step, NextRehearsal):
-                if said := gate_sentence(self._rehearsed(draft)):
-                    self.listener.say(said)
-                return step if isinstance(step, Faulty) else None
-            if not self._rehearse(draft, step):
-                return None
-
-    def _can_be_built(self, draft: Candidate) -> bool:
-        if draft.drafted is None:
-            return False
+def _host_gate(state: State, draft: Candidate, world: World) -> HostGate | None:
+    """None: nothing of it may be built."""
+    if draft.id not in world.gates:
         try:
-            # Nothing that a model wrote is built before it is vetted.
-            template = self.templates.of(draft)
-            if draft.drafted.author and self.talk.draft_fault(self._state, draft, template) is not None:
-                return False
-            return len(self.templates.configs(draft)) > 0
+            world.gates[draft.id] = _make_host_gate(state, draft, world)
         except BadInput:
-            return False  # the gate will say so
+            world.gates[draft.id] = None  # the gate on the device will say so
+    return world.gates[draft.id]
 
-    def _rehearsed(self, candidate: Candidate) -> list[Rehearsed]:
-        """What the host has said of it."""
-        every = self._state.rehearsed
-        return [one for one in every if one.config is not None and one.config.candidate == candidate.id]
 
-    def _rehearse(self, candidate: Candidate | None, wanted: NextRehearsal | None) -> bool:
-        """Of the original, or of a template by one configuration; whether the host can say anything."""
-        found = self.rehearse(None if candidate is None else self.templates.of(candidate), wanted)
-        if found is not None:
-            self._append(found)
-        return found is not None
+def _make_host_gate(state: State, draft: Candidate, world: World) -> HostGate | None:
+    if draft.drafted is None:
+        return None
+    template, limit = world.templates.of(draft), state.settings.seconds
+    # Nothing that a model wrote is built before it is vetted.
+    if draft.drafted.author and world.talk.draft_fault(state, draft, template) is not None:
+        return None
+    configs = world.templates.configs(draft)
+    seconds = GATE_SECONDS if limit is None else min(GATE_SECONDS, limit)
+    return HostGate.of(template, configs, seconds) if len(configs) else None
 
-    def _next(self, waiting: list[Config | None]) -> list[Config | None]:
-        """The original first, then one configuration at a time; nothing when the budget is used up."""
-        looked_at = [*(s.config for s in self._state.surveyed), *waiting]
+
+def _rehearsed(state: State, candidate: Candidate) -> list[Rehearsed]:
+    """What the host has said of it."""
+    return [one for one in state.rehearsed if one.config and one.config.candidate == candidate.id]
+
+
+def _step_of_host_gate(gate: HostGate, state: State, draft: Candidate) -> NextRehearsal | Faulty | Passed:
+    may_mend = may_mend_draft(state, state.settings, draft)
+    return gate.step(_rehearsed(state, draft), may_mend, not is_by_program(state, draft))
+
+
+def end_of_host_gate(state: State, world: World) -> str:
+    """What was tried of a draft, once there is no more to try; else empty."""
+    draft = state.draft
+    gate = _host_gate(state, draft, world) if draft is not None else None
+    if draft is None or gate is None or isinstance(_step_of_host_gate(gate, state, draft), NextRehearsal):
+        return ""
+    return gate_sentence(_rehearsed(state, draft))
+
+
+def survey(state: State, world: World) -> Action | None:
+    """Builders have as many configurations as they can use, as far as the budget goes."""
+    if len(world.surveying) < state.settings.ahead:
+        looked_at = [*(one.config for one in state.surveyed), *world.surveying]
         if not looked_at:
-            return [None]
-        if self._candidate is None:
-            return []
-        template = self.templates.of(self._candidate)
-        checked = sum(one.seconds for one in self._state.rehearsed)  # which has a limit of its own
-        spent = self._state.elapsed - self._state.attached_at - checked
-        if self.settings.seconds is not None and spent > self.settings.seconds:
-            return []
-        seen = tuple(config for config in looked_at if config is not None)
-        evals = self.settings.evals
-        view = SearchView(
-            space=template.space,
-            configs=self.templates.configs(self._candidate),
-            default=template.default,
-            tried=(),
-            in_flight=seen,
-            budget_left=None if evals is None else max(0, evals - len(seen)),
-            seed=seed_of(self.settings.seed, "survey", len(seen)),
-        )
-        return [*self.searcher.ask(view, 1).configs]
+            return OrderBuild(None)
+        for config in _next_to_survey(state, world, tuple(c for c in looked_at if c is not None)):
+            return OrderBuild(config)
+    return Experiment(lambda lab: lab.built()) if world.surveying else None
 
-    def _append(self, event: Event) -> None:
-        self._state = write_down(event, self._state, self.journal, self.listener)
+
+def _next_to_survey(state: State, world: World, seen: tuple[Config, ...]) -> Sequence[Config]:
+    """At most one of the template that is given, or of the first draft that may be built."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+    elif (draft := state.draft) is not None and _host_gate(state, draft, world) is not None:
+        candidate = draft
+    else:
+        return ()
+    settings = state.settings
+    checked = sum(one.seconds for one in state.rehearsed)  # which has a limit of its own
+    if settings.seconds is not None and state.elapsed - state.attached_at - checked > settings.seconds:
+        return ()
+    template = world.templates.of(candidate)
+    view = SearchView(
+        space=template.space,
+        configs=world.templates.configs(candidate),
+        default=template.default,
+        tried=(),
+        in_flight=seen,
+        budget_left=None if settings.evals is None else max(0, settings.evals - len(seen)),
+        seed=seed_of(settings.seed, "survey", len(seen)),
+    )
+    return world.searcher.ask(view, 1).configs
+
+
+STAGES_WITHOUT_DEVICE = {
+    "survey of the original": survey_original,
+    "rehearsal of the original": rehearse_original,
+    "rehearsal": rehearse_template,
+    "survey": survey,
+}

@@ -89,8 +89,7 @@ def start(
         if problem.digest in (other.digest for other in planned[:place]):
             fault = f"the problem {problem.name} is named twice"
             raise BadInput(fault, hint="name it once, and use --repeats")
-    is_open = config.evals is None and config.time is None and config.device_seconds is None
-    evals = SEVERAL_EVALS if is_open else config.evals
+    evals = SEVERAL_EVALS if config.limits.leaves_search_open else config.evals
     rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
     plan = comparing.ComparisonPlan(
         planned,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.errors import BadInput
 from tunesmith.run.chain import ALONE
-from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run.config import Budget, RunConfig, resolve
 from tunesmith.run.report import Report
 from tunesmith.run.store import JOURNAL, RunFolder, newest_run
 from tunesmith.session import certificates
@@ -19,18 +19,6 @@ from tunesmith.session.run_result import Run, as_it_stands
 PathName = str | os.PathLike[str]
 ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
 RunLike = Run | PathName  # also a run's folder
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may use; None: no limit, or a usual one where that would be endless."""
-
-    evals: int | None = None  # configurations to try
-    seconds: float | None = None  # of search
-    rounds: int | None = None  # refactorings
-    tokens: int | None = None  # that models send and receive
-    dollars: float | None = None  # that models cost
-    device_seconds: float | None = None  # in which trials have the device
 
 
 class OtherSettings(TypedDict, total=False):
@@ -72,13 +60,13 @@ def settings(
     **others: Unpack[OtherSettings],
 ) -> RunConfig:
     """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
-    own = budget if isinstance(budget, Budget) else Budget(evals=budget)
-    if isinstance(own.evals, bool) or not isinstance(own.evals, int | None):
+    limits = budget if isinstance(budget, Budget) else Budget(evals=budget)
+    if isinstance(limits.evals, bool) or not isinstance(limits.evals, int | None):
         fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
         raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
-    limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
-    limits |= {"money": own.dollars, "device_seconds": own.device_seconds}
-    found = resolve({**others, **limits, "device": device, "model": model})
+    options = {"time": limits.seconds, "money": limits.dollars, "device": device, "model": model}
+    options |= {name: getattr(limits, name) for name in ("evals", "rounds", "tokens", "device_seconds")}
+    found = resolve({**others, **options})
     if not found.effort:
         return found
     from tunesmith.models import with_effort

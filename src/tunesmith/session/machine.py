@@ -34,7 +34,8 @@ from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.state import State
 from tunesmith.run.survey import still_unable
-from tunesmith.session.workplace import HERE, WorkerSource
+from tunesmith.session.workplace import HERE, Post, WorkerSource
+from tunesmith.session.workplace import LocalDevices as LocalDevices
 from tunesmith.session.workplace import Workplace as Workplace
 from tunesmith.session.workplace import temporary_scratch as temporary_scratch
 from tunesmith.space.params import Config
@@ -42,20 +43,6 @@ from tunesmith.space.params import Config
 DOCTOR = "see what is missing with: tunesmith doctor"
 UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class LocalDevices:
-    """The devices of one backend where its workers are, or why there is none."""
-
-    spec: str
-    devices: tuple[Device, ...]
-    trouble: str = ""
-    protection: Protection | None = None  # of workers
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (self.protection.sentence,) if self.protection is not None else ()
 
 
 def look(place: Workplace) -> LocalDevices:
@@ -198,7 +185,7 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
     close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
     if not close:
         named = ((d, f"{d.platform} {d.name} {d.architecture}".lower()) for d in devices)
-        close = [d for d, own in named if wanted.lower() in own]
+        close = [d for d, words in named if wanted.lower() in words]
     if len(close) != 1:
         every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
@@ -291,43 +278,59 @@ def listed(compilers: Sequence[tuple[str, str]]) -> str:
     return ", ".join(" ".join(pair) for pair in compilers) or "none"
 
 
-# -- a run that goes on here ----------------------------------------------------------------------------
+# -- where a session works ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run goes on."""
+    """Where a session builds and measures: made once, moved to the folder of the run once there is one."""
 
-    device: Device
-    missing: str  # why nothing can be measured here; empty: it can
+    workers: Workplace
+    here: LocalDevices
+    device: Device  # of the run; absent: the description of one that is not here
+    compiler: str = ""  # name and version, where the backend has several
+    sources: tuple[WorkerSource, ...] = (HERE,)  # those that measure first
+    posts: tuple[Post, ...] = ()  # where several devices measure
+    missing: str = ""  # why nothing can be measured here; empty: it can
     attached: Attached | None = None  # to be written down first, where anything is new
 
+    def at(self, spec: str, scratch: Path) -> Place:
+        """The same for workers of another folder; `spec`: the backend as the run has it."""
 
-def place_for(
-    state: State,
-    problem: Problem,
-    templates: Templates,
-    local: LocalDevices,
-    builders: int,
-    place: Workplace,
-    note: Callable[[str], None],
+        def move(workers: Workplace) -> Workplace:
+            return replace(workers, spec=spec, scratch=scratch)
+
+        here = replace(self.here, spec=spec)
+        posts = tuple(replace(post, place=move(post.place)) for post in self.posts)
+        return replace(self, workers=move(self.workers), here=here, posts=posts)
+
+    def builders(self, wanted: int) -> int:
+        """`wanted` is what the user says of parallel builds; 0: nothing."""
+        return builder_count(self.device, wanted, self.workers.source)
+
+
+def attach(
+    place: Place, state: State, templates: Templates, builders: int, note: Callable[[str], None]
 ) -> Place:
-    """`builders` is what the user says of parallel builds; 0: nothing."""
-    device, missing = _device_for(state.device, local)
-    compiler, known = state.compiler, place.compilers()
+    """For a run as it stands: on its own device or one of the kind, with its own compiler or, before anything
+    is timed, another."""
+    device, missing = _device_for(state.device, place.here)
+    compiler, known = state.compiler, place.workers.compilers()
     if compiler and not has_compiler(known, compiler):
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
-        compiler = choose_compiler(problem, templates.given, device, place, note)
+        compiler = choose_compiler(templates.problem, templates.given, device, place.workers, note)
+    place = replace(place, device=device, compiler=compiler, missing=missing)
     if device.absent == state.device.absent and compiler == state.compiler:
-        return Place(device, missing)
+        return place
     unable: tuple[Config, ...] = ()
     if not device.absent and compiler == state.compiler:
         accidents = (COMPILER_CRASHED, COMPILER_SLOW)
-        unable = still_unable(problem, templates.lookup(state), state.surveyed, device, accidents)
-    ahead = built_ahead(device, builder_count(device, builders, place.source))
-    return Place(device, missing, Attached(device, compiler, ahead, unable))
+        lookup = templates.lookup(state)
+        unable = still_unable(templates.problem, lookup, state.surveyed, device, accidents)
+    ahead = built_ahead(device, place.builders(builders))
+    return replace(place, attached=Attached(device, compiler, ahead, unable))
 
 
 def _device_for(wanted: Device, local: LocalDevices) -> tuple[Device, str]:
@@ -348,8 +351,8 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
     same = [d for d in local.devices if d.key == wanted.key]
     if not same:
         found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in local.devices)
-        own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
-        fault = f"this run belongs to {own}; {f'here there is: {found}' if found else local.trouble}"
+        described = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
+        fault = f"this run belongs to {described}; {f'here there is: {found}' if found else local.trouble}"
         raise DeviceMissing(fault, hint="resume it where that device is, or start a new run here")
     return next((d for d in same if d.id == wanted.id), same[0])
 

@@ -332,11 +332,12 @@ def _implausible(folder: RunFolder, record: Recorded, fault: str) -> BadInput:
 
 
 def state_and_templates(
-    folder: RunFolder, records: Sequence[Recorded] | None = None
+    folder: RunFolder, records: Sequence[Recorded] | None = None, templates: Templates | None = None
 ) -> tuple[State, Templates]:
+    """`templates`: where those that are given have just been read."""
     records = list(folder.journal().read()) if records is None else records
     state = state_of(folder, records)
-    templates = templates_of(folder, state)
+    templates = templates_of(folder, state) if templates is None else templates
     for record in records:
         if (fault := misfit(templates, state, record.event)) is not None:
             raise _implausible(folder, record, fault)

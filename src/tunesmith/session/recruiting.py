@@ -12,8 +12,8 @@ from tunesmith.lab.pool import LabPool
 from tunesmith.lab.process import WorkerDied
 from tunesmith.run.config import RunConfig
 from tunesmith.session import several
-from tunesmith.session.several import PoolParts, Post
-from tunesmith.session.workplace import WorkerSource
+from tunesmith.session.several import PoolParts
+from tunesmith.session.workplace import Post, WorkerSource
 
 MOMENT = 0.5  # seconds between two looks whether the run is over
 

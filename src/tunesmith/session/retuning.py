@@ -84,9 +84,9 @@ def priors_of(
     here: set[str] = set()
     for path in _newest(root):
         try:
-            state, own = read_run(path)
+            state, other = read_run(path)
             here.add(run_id(state))
-            primed = _primed(path.name, state, own, problem, template, first)
+            primed = _primed(path.name, state, other, problem, template, first)
         except TunesmithError as error:
             note(f"the earlier run {path.name} is passed over: {error}")
             continue
@@ -132,8 +132,8 @@ def _newest(root: Path) -> list[Path]:
 
 
 def _named(path: Path, problem: Problem, template: Template | None, first: bool) -> Primed:
-    state, own = read_run(path)
-    primed = _primed(path.resolve().name, state, own, problem, template, first)
+    state, other = read_run(path)
+    primed = _primed(path.resolve().name, state, other, problem, template, first)
     if isinstance(primed, str):
         about = template.path if template is not None else problem.name
         hint = "name a run of a template with the same parameters, or leave --prior-run out"
@@ -146,13 +146,13 @@ def read_run(path: Path) -> tuple[State, Problem]:
     folder = RunFolder.open(path)
     try:
         state = problems.state_of(folder)
-        own, _ = problems.reload(folder, state.started)
-        sound_scores(own, state)
+        problem, _ = problems.reload(folder, state.started)
+        sound_scores(problem, state)
     except TunesmithError:
         raise
     except Exception as error:
         raise BadInput(f"this run cannot be read: {error!r}", where=str(path)) from error
-    return state, own
+    return state, problem
 
 
 def _primed(
@@ -171,7 +171,7 @@ def _primed(
     known = best_scores(tuple(fitting))
     if not known:
         return NOTHING
-    best = max(known, key=lambda own: known[own])  # of several one: their scores have little in common
+    best = max(known, key=lambda name: known[name])  # of several one: their scores have little in common
     return primed_by(name, state, other, best, template, first) or NOTHING
 
 
@@ -222,8 +222,7 @@ def retune(
                 fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
                 raise BadInput(fault, hint=NAME_ONE)
             source = _of_entry(library.get(target), wanted, library.is_shared)
-    unlimited = config.evals is None and config.time is None and config.device_seconds is None
-    if unlimited and config.search != "exhaustive":
+    if config.limits.leaves_search_open and config.search != "exhaustive":
         config = replace(config, evals=EVALS)
     config = replace(config, backend=config.backend or source.backend)
     config = replace(config, model="", strategy="template", linear=False)  # whatever the user's settings are
@@ -287,12 +286,12 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
         fault = "this folder holds no run: it has no journal.jsonl"
         raise BadInput(fault, where=str(path), hint=NAME_ONE)
     folder = RunFolder.open(path, wanted.config.wait)
-    state, own = read_run(path)
+    state, tuned = read_run(path)
     started = state.started
     assert started is not None, "a run that can be read has begun"
-    winners = _winners(folder, state, own)
+    winners = _winners(folder, state, tuned)
     texts, name = problems.texts_of(folder, started), name_of(path)
-    loaded, changed = wanted.problem_for(texts, signature_of(own), kernel_digest(own), name)
+    loaded, changed = wanted.problem_for(texts, signature_of(tuned), kernel_digest(tuned), name)
     problem = loaded.definition
     # One that was given may have headers of its own, and those are looked for beside the first alone.
     has_headers = any(key.startswith(problems.TEMPLATE_HEADER) for key in texts)
@@ -307,7 +306,7 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
         except BadInput as error:
             wanted.listener.note(f"template {called} of {name} is left out: {error}")
     found = [(first, template), *((called if called != "given" else "", t) for called, t in beside.items())]
-    primed = [primed_by(name, state, own, candidate, t, first=True) for candidate, t in found]
+    primed = [primed_by(name, state, tuned, candidate, t, first=True) for candidate, t in found]
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
     backend = problems.spec_of(folder, started) if backends.kind(started.backend).from_file else None
@@ -327,9 +326,9 @@ def _author(state: State, candidate: str) -> str:
 
 def name_of(path: Path) -> str:
     """A run by its folder; one of a comparison, where many have the same name, with its problem."""
-    own = path.resolve()
-    is_compared = len(own.parents) > 2 and (own.parents[2] / PLAN).is_file()
-    return f"{own.parent.name}/{own.name}" if is_compared else own.name
+    folder = path.resolve()
+    is_compared = len(folder.parents) > 2 and (folder.parents[2] / PLAN).is_file()
+    return f"{folder.parent.name}/{folder.name}" if is_compared else folder.name
 
 
 def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str]:
@@ -394,8 +393,8 @@ def _of_entry(entry: LibraryEntry, wanted: _Wanted, is_shared: bool) -> RetuneSo
         raise BadInput(f"{entry.name} of the library was stored without its problem", hint=hint)
     called = f"{entry.name} of the library"
     loaded, changed = wanted.problem_for(texts, entry.signature, entry.kernel, called)
-    own = {problems.TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}
-    template = problems.template_of(entry.template, entry.path, loaded.definition, own)
+    headers = {problems.TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}
+    template = problems.template_of(entry.template, entry.path, loaded.definition, headers)
     rows = tuple(rows_for(template, entry.rows))
     known: tuple[Primed, ...] = ()
     if any(score is not None for _, score in rows):

@@ -6,7 +6,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,11 @@ from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForMod
 from tunesmith.lab import sanitizing
 from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
-from tunesmith.lab.serving import BinaryStore
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
-from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run import trust
+from tunesmith.run.actions import World
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
@@ -28,27 +27,27 @@ from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
-from tunesmith.run.ports import Inbox, Listener, write_down
+from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems
+from tunesmith.session.machine import Place
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.run_result import Run, as_it_stands, deliver
+from tunesmith.session.run_result import Run, deliver, run_of
 from tunesmith.session.strategies import casting, wishes
-from tunesmith.session.workplace import WorkerSource, Workplace, one_thread
+from tunesmith.session.workplace import Post, WorkerSource, Workplace, one_thread
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
-    from tunesmith.session.several import Post
+    from tunesmith.session.stand_in import RunRehearsal
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 Priors = Callable[[Device], tuple[Primed, ...]]
 Sources = Sequence[WorkerSource]
-Known = tuple[machine.LocalDevices, Templates, "tuple[Post, ...]"] | None
 
 
 # -- beginning ------------------------------------------------------------------------------------------
@@ -77,17 +76,19 @@ def begin(
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
     with machine.workers_of(config, listener.say) as sources:
-        return _begun(given, config, out, listener, priors, sources)
+        folder, place, templates = _write_beginning(given, config, out, listener, priors, sources)
+        return _go_on(folder, config, listener, sources, place, templates)
 
 
-def _begun(
+def _write_beginning(
     given: RunInput,
     config: RunConfig,
     out: Path | None,
     listener: Listener,
     priors: Priors,
     sources: Sources,
-) -> Run:
+) -> tuple[RunFolder, Place, Templates]:
+    """A new folder that can be resumed, and what that would find out again."""
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
@@ -97,15 +98,16 @@ def _begun(
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        place, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
-        spec = place.spec
-        device = machine.choose_device(local, wanted)
+        workers, here, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
+        device = machine.choose_device(here, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        compiler = machine.choose_compiler(problem, template, device, place, listener.note)
-        posts = _several(config, sources, place, compiler) if not device.absent else ()
-        watched = sanitizing.note_of(place.sanitizers(), config.sandbox, device)
+        compiler = machine.choose_compiler(problem, template, device, workers, listener.note)
+        place = Place(workers, here, device, compiler, tuple(sources))
+        if not device.absent:
+            place = replace(place, posts=_several(config, place))
+        watched = sanitizing.note_of(workers.sanitizers(), config.sandbox, device)
     notes = (*casting.launch_notes(problem, device), watched)
-    for note in (*notes, *local.notes):
+    for note in (*notes, *here.notes):
         listener.say(f"note: {note}")
     primed = priors(device)
     entries = ranked(given.library, problem, device.name)[:1]
@@ -118,99 +120,83 @@ def _begun(
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         learned = library.lessons_for(problem, device.name, config, listener.say) if prompts else ""
         stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
-        beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
-        stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}
+        beside = {name: folder.put(other.source.encode()) for name, other in given.beside.items()}
+        stored |= {f"{problems.BESIDE}{name}": digest for name, digest in beside.items()}
         stored |= {f"{problems.LIBRARY}{e.name}": folder.put(encode(LibraryTemplate.of(e))) for e in entries}
         stored |= {f"{problems.MEASURED}{n}": folder.put(t.encode()) for n, t in given.measured.items()}
-        if spec.startswith("replay:"):
-            stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
+        if workers.spec.startswith("replay:"):
+            stored[problems.RECORDING] = folder.put(Path(workers.spec.partition(":")[2]).read_bytes())
         started = Started(
             problem=problem.name,
             files=tuple(stored.items()),
             template=problems.TEMPLATE + template.path if template is not None else "",
-            backend=spec.partition(":")[0],
+            backend=workers.spec.partition(":")[0],
             device=device,
-            settings=_settings(config, device, feasible, sources, posts),
-            versions=backends.versions(backends.kind(spec)),
+            settings=_settings(config, place, feasible),
+            versions=backends.versions(backends.kind(workers.spec)),
             compiler=compiler,
             priors=len(primed),
             origin=given.origin,
             notes=notes,
             salt=secrets.randbits(SEED_BITS),
-            protection=local.protection,
+            protection=here.protection,
             authors=tuple(given.authors.items()),
             weights=tuple((w.name, w.weight) for w in problem.workloads),
         )
         journal = folder.journal()
-        state = apply(State(), journal.append(started))
+        log = RunLog(journal, apply(State(), journal.append(started)), listener)
         if config.model and _reaches_further(config.model):
             trust.remember_begun(folder.path / JOURNAL)
         for prior in primed:
-            state = write_down(prior, state, journal, listener)
+            log.write(prior)
         journal.close()
     except BaseException:
         folder.discard()
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
-    return _execute(folder, config, listener, sources, (local, templates, posts))
+    return folder, place, templates
 
 
-def _several(
-    config: RunConfig,
-    sources: Sources,
-    place: Workplace,
-    compiler: str,
-    state: State | None = None,
-    say: Callable[[str], None] = lambda _words: None,
-) -> tuple[Post, ...]:
-    """The devices that are meant, where they are several; else nothing."""
-    if not (config.workers or config.ray or config.device or (state is not None and state.enlisted)):
+def _several(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
+    """The devices that are meant, where they are several; else nothing. `run`: of one that goes on."""
+    if not (config.workers or config.ray or config.device or (run is not None and run.state.enlisted)):
         return ()
     from tunesmith.session import several  # which few runs need
 
-    return several.posts_for(config, sources, place, compiler, state, say)
+    chosen = (config, place.sources, place.workers)
+    if run is None:
+        return several.posts_for(*chosen, place.compiler)
+    return several.posts_for(*chosen, run.state.compiler, run.state, run.listener.say)
 
 
-def _settings(
-    config: RunConfig,
-    device: Device,
-    feasible: int | None,
-    sources: Sources,
-    posts: Sequence[Post] = (),
-) -> Settings:
+def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings:
     """`feasible` is None where templates are still to be written."""
-    builders = machine.builder_count(device, config.builders, sources[0])
-    if posts:
+    builders = place.builders(config.builders)
+    if place.posts:
         from tunesmith.session.several import builders_at  # which few runs need
 
-        builders = max(len(posts), sum(builders_at(posts, config.builders, sources).values()))
-    evals = config.evals
-    if evals is None and config.time is None and config.device_seconds is None:
-        if feasible is None:
-            evals = SEVERAL_EVALS if config.strategy == "template" else None
-        elif feasible > UNLIMITED and config.search != "exhaustive":
-            evals = DEFAULT_EVALS
-    rounds = config.rounds
-    if rounds is None and config.model:
-        rounds = MODEL_ROUNDS if config.strategy == "template" else KERNEL_ROUNDS
+        builders = sum(builders_at(place.posts, config.builders, place.sources).values())
+        builders = max(len(place.posts), builders)
+    limits = config.limits
+    if limits.leaves_search_open and feasible is None:
+        limits = replace(limits, evals=SEVERAL_EVALS if config.strategy == "template" else None)
+    elif limits.leaves_search_open and config.search != "exhaustive" and (feasible or 0) > UNLIMITED:
+        limits = replace(limits, evals=DEFAULT_EVALS)
+    if limits.rounds is None and config.model:
+        limits = replace(limits, rounds=MODEL_ROUNDS if config.strategy == "template" else KERNEL_ROUNDS)
     return Settings(
+        **asdict(limits),
         search=config.search,
-        evals=evals,
-        seconds=config.time,
         seed=config.seed,
-        ahead=machine.built_ahead(device, builders),
+        ahead=machine.built_ahead(place.device, builders),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
         profile="counters" if config.counters else "static",
         models=config.model,
-        rounds=rounds,
-        device_seconds=config.device_seconds,
         moves=wishes.moves_named(config.moves),
         checks_best=True,
-        tokens=config.tokens,
-        dollars=config.money,
         strategy=wishes.named(config.strategy),
         linear=config.linear,
         library=config.library,
@@ -222,217 +208,239 @@ def _settings(
 # -- going on -------------------------------------------------------------------------------------------
 
 
+@dataclass
+class OpenRun(RunLog):
+    """A run that goes on here: what its journal comes to, and whatever is written from here on."""
+
+    journal: FileJournal
+    folder: RunFolder
+    templates: Templates  # on the device in force
+
+    @property
+    def started(self) -> Started:
+        assert self.state.started is not None, "a run that can be read has begun"
+        return self.state.started
+
+
+def open_run(folder: RunFolder, listener: Listener, templates: Templates | None = None) -> OpenRun:
+    """The only fold of its journal: where events are written, the state has them."""
+    journal = folder.journal()
+    state, templates = problems.state_and_templates(folder, list(journal.read()), templates)
+    return OpenRun(journal, state, listener, folder, templates)
+
+
 def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
     folder = RunFolder.open(path, config.wait)
     with machine.workers_of(config, listener.say) as sources:
         folder.lock()
-        return _execute(folder, config, listener, sources, None)
+        return _go_on(folder, config, listener, sources)
 
 
-def _execute(
-    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, known: Known = None
+def _go_on(
+    folder: RunFolder,
+    config: RunConfig,
+    listener: Listener,
+    sources: Sources,
+    place: Place | None = None,
+    templates: Templates | None = None,
 ) -> Run:
-    """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
-    again."""
+    """Do what is left of a run whose folder we hold, and let go of it. `place` and `templates`: of one that
+    begins."""
     folder.elsewhere = config.elsewhere
     for note in config.notes:
         listener.say(f"note: {note}")
     try:
-        _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, sources, known)
-    except WaitingForModel as waiting:
-        go_on = f"then go on with: {folder.go_on}"
-        hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
-        return as_it_stands(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
-    except DeviceMissing as missing:
-        hint = missing.hint or f"go on where it is: {folder.go_on}"
-        gone = DeviceMissing(missing.message, hint=hint, where=missing.where)
-        run = as_it_stands(folder, gone)
-        if run.result.so_far is None:
-            raise gone from missing  # there is nothing to show beside it
-        return run
+        run = open_run(folder, listener, templates)
+        _record(run, config)  # a folder that cannot be written is told of before anybody is asked
+        try:
+            return _continue(run, config, sources, place)
+        finally:
+            _record(run, config)
     except KeyboardInterrupt as error:
-        hint = f"go on with: {folder.go_on}"
-        how = str(error) or "interrupted"
+        how, hint = str(error) or "interrupted", f"go on with: {folder.go_on}"
         raise Interrupted(f"{how}; nothing is lost", where=str(folder.path), hint=hint) from error
     finally:
-        try:
-            _record(folder, config)
-        finally:
-            folder.unlock()
+        folder.unlock()
 
 
-def _record(folder: RunFolder, config: RunConfig) -> None:
+def _record(run: OpenRun, config: RunConfig) -> None:
     """By the journal: what was said before this process began is in it as well."""
     if config.record:
-        casting.record(Path(config.record), problems.state_of(folder))
+        casting.record(Path(config.record), run.state)
 
 
-def _continue(
-    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, known: Known
-) -> Run:
-    local, templates, posts = known or (None, None, ())
-    journal = folder.journal()
-    records = list(journal.read())  # by the journal that goes on from there
-    if templates is None:
-        state, templates = problems.state_and_templates(folder, records)
-    else:
-        state = problems.state_of(folder, records)
-    problems.refuse_broken(state, folder.path)
-    problem, started = templates.problem, state.started
-    assert started is not None, "a run that can be read has begun"
-    if len(state.primed) < started.priors:
-        hint = "start it again with the same command"
-        raise BadInput("this run was killed before it had begun", where=str(folder.path), hint=hint)
-    if state.stopped is not None:
-        journal.close()
-        folder.remove_scratch()  # which a process leaves that is killed after its last event
-        return deliver(folder, templates, state, config)
-    if known is None and started.settings.models != config.model and (models := started.settings.models):
-        asked = {"model": models} if _reaches_further(models) else {}
-        trust.refuse_strangers(folder.path / JOURNAL, asked, f"give --model {shlex.quote(models)}, or ")
-    if started.settings.drafts > 1:
-        fault = f"this run was begun with {started.settings.drafts} drafts a round, and a round has one"
-        raise BadInput(fault, where=str(folder.path), hint="start it again")
-    certificates.take_back(folder)
-    inbox = FolderInbox(folder.path)
-    if (waiting := inbox.waiting()) or state.instructed:
-        from tunesmith.run.instructions import going_on  # which few runs need
-
-        for told in going_on(waiting, state):
-            state = write_down(told, state, journal, listener)
-            inbox.drop(told.id)
-    cast = replace(casting.of_run(folder, started, config, listener), inbox=inbox)
-    if state.open_request is not None:  # first, and what follows from it: for that no device need be here
-        talk = casting.talking(problem, templates, state, cast)
-        while (said := talk.next_event(state)) is not None:
-            state = write_down(said, state, journal, listener)
-    scratch = folder.fresh_scratch()
+def _continue(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Run:
+    _refuse_what_cannot_go_on(run, config, is_new=place is not None)
+    if run.state.stopped is not None:
+        run.folder.remove_scratch()  # which a process leaves that is killed after its last event
+        return deliver(run.folder, run.templates, run.state, config)
+    go_on = run.folder.go_on
     try:
-        spec = problems.spec_of(folder, started)
-        at = Workplace(spec, scratch, config.sandbox, sources[0])
-        if local is None and len(sources) > 1:
+        gone = _advance(run, config, sources, place)
+    except WaitingForModel as waiting:
+        hint = f"{waiting.hint}; then go on with: {go_on}" if waiting.hint else f"then go on with: {go_on}"
+        return _as_far_as_it_went(run, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
+    except DeviceMissing as missing:
+        hint = missing.hint or f"go on where it is: {go_on}"
+        gone = DeviceMissing(missing.message, hint=hint, where=missing.where)
+        found = _as_far_as_it_went(run, gone)
+        if found.result.so_far is None:
+            raise gone from missing  # there is nothing to show beside it
+        return found
+    if gone is not None:
+        return _as_far_as_it_went(run, gone)
+    return deliver(run.folder, run.templates, run.state, config)
+
+
+def _as_far_as_it_went(run: OpenRun, missing: DeviceMissing | WaitingForModel) -> Run:
+    return run_of(run.folder, run.templates.on(run.state.device), run.state, missing)
+
+
+def _refuse_what_cannot_go_on(run: OpenRun, config: RunConfig, is_new: bool) -> None:
+    journal, settings = run.folder.path / JOURNAL, run.state.settings
+    problems.refuse_broken(run.state, run.folder.path)
+    if len(run.state.primed) < run.started.priors:
+        hint = "start it again with the same command"
+        raise BadInput("this run was killed before it had begun", where=str(run.folder.path), hint=hint)
+    if run.state.stopped is not None:
+        return
+    if not is_new and settings.models != config.model and settings.models:
+        asked = {"model": settings.models} if _reaches_further(settings.models) else {}
+        trust.refuse_strangers(journal, asked, f"give --model {shlex.quote(settings.models)}, or ")
+    if settings.drafts > 1:
+        fault = f"this run was begun with {settings.drafts} drafts a round, and a round has one"
+        raise BadInput(fault, where=str(run.folder.path), hint="start it again")
+
+
+def _advance(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> DeviceMissing | None:
+    """To its end, or as far as that goes without the device: then what is missing."""
+    certificates.take_back(run.folder)
+    inbox = FolderInbox(run.folder.path)
+    if inbox.waiting() or run.state.instructed:
+        from tunesmith.run.instructions import refuse_old_stops  # which few runs need
+
+        refuse_old_stops(run, inbox)
+    cast = replace(casting.of_run(run.folder, run.started, config, run.listener), inbox=inbox)
+    problem = run.templates.problem
+    try:
+        if run.state.open_request is not None:  # first, and what follows: for that no device need be here
+            talk = casting.talking(problem, run.templates, run.state, cast)
+            while (said := talk.next_event(run.state)) is not None:
+                run.write(said)
+        place = _settle(run, config, sources, place)
+        run.templates = run.templates.on(place.device)
+        talk = casting.talking(problem, run.templates, run.state, cast)
+        return run_loop(run, place, config, talk, inbox)
+    finally:
+        run.journal.close()
+        run.folder.remove_scratch()
+
+
+def _settle(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Place:
+    """Where the run goes on, in the scratch folder that it has there; what is new of it is written down."""
+    spec, scratch = problems.spec_of(run.folder, run.started), run.folder.fresh_scratch()
+    if place is None:
+        workers = Workplace(spec, scratch, config.sandbox, sources[0])
+        if len(sources) > 1:
             from tunesmith.session.several import still_there
 
-            sources = still_there(config, sources, at, state, listener.say)
-            at = replace(at, source=sources[0])
-        if local is None:
-            local = machine.look(at)
-            for note in local.notes:
-                listener.say(f"note: {note}")
-        local = replace(local, spec=spec)
-        if local.protection and (had := protections(state)) and local.protection != had[-1]:
-            state = write_down(Protected(local.protection), state, journal, listener)
-        own = (config.builders, at, listener.note)
-        place = machine.place_for(state, problem, templates, local, *own)
-        if place.attached is not None:
-            state = write_down(place.attached, state, journal, listener)
-        posts = tuple(post.at(at) for post in posts)
-        if not (posts or place.missing):
-            posts = _several(config, sources, at, state.compiler, state, listener.say)
-        if posts:
-            from tunesmith.session.several import enlisted
+            sources = still_there(config, sources, workers, run.state, run.listener.say)
+            workers = replace(workers, source=sources[0])
+        place = Place(workers, machine.look(workers), run.state.device, sources=tuple(sources))
+        for note in place.here.notes:
+            run.listener.say(f"note: {note}")
+    place = place.at(spec, scratch)
+    protection = place.here.protection
+    if protection and (had := protections(run.state)) and protection != had[-1]:
+        run.write(Protected(protection))
+    place = machine.attach(place, run.state, run.templates, config.builders, run.listener.note)
+    if place.attached is not None:
+        run.write(place.attached)
+    if not (place.posts or place.missing):
+        place = replace(place, posts=_several(config, place, run))
+    if place.posts:
+        from tunesmith.session.several import enlist
 
-            posts, state = enlisted(posts, state, journal, listener)
-            place = replace(place, device=posts[0].device)
-        templates = templates.on(place.device)
-        talk = casting.talking(problem, templates, state, cast)
-        own_parts = (problem, templates, place.device, at, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder, inbox, posts, sources)
+        posts = enlist(place.posts, run)
+        place = replace(place, posts=posts, device=posts[0].device)
+    return place
+
+
+def run_loop(
+    run: OpenRun, place: Place, config: RunConfig, talk: Talking, inbox: Inbox | None = None
+) -> DeviceMissing | None:
+    """To the end of the run; without its device as far as that goes: then what is missing."""
+    problem, settings = run.templates.problem, run.state.settings
+    rehearsal: RunRehearsal | None = None
+    lab: Lab
+    with ExitStack() as opened:
         if place.missing:
-            gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
-            return as_it_stands(folder, active.survey(state, gone))
-        state = active.search(state)
-        if state.stopped is None:
-            raise KeyboardInterrupt(STOPPED)
-    finally:
-        journal.close()
-        folder.remove_scratch()
-    return deliver(folder, templates, state, config)
+            from tunesmith.lab.rehearsing import OfflineLab  # which few runs need
+            from tunesmith.session.stand_in import stand_in
 
-
-@dataclass(frozen=True)
-class ActiveRun:
-    """What both ways to go on with a run need."""
-
-    problem: Problem
-    templates: Templates
-    device: Device
-    place: Workplace
-    config: RunConfig
-    journal: FileJournal
-    listener: Listener
-    talk: Talking
-    store: BinaryStore | None = None
-    inbox: Inbox | None = None
-    posts: tuple[Post, ...] = ()  # where several devices measure
-    sources: Sources = ()
-
-    def search(self, state: State) -> State:
-        settings = state.settings
-        use_cache = settings.use_cache and self.config.cache
-        with ExitStack() as opened:
-            cache = SqliteCache(self.config.cache_file, self.listener.note) if use_cache else None
-            if cache is not None:
-                opened.callback(cache.close)
-            host = None
-            if sanitizing.is_watched_twice(self.device):
-                from tunesmith.session.stand_in import stand_in  # which only GPUs need
-
-                host = stand_in().watch_for(self.problem, self.device, self.place.scratch, self.place.sandbox)
-                if host is not None:
-                    opened.callback(host.close)
-            compiler, salt = state.compiler.partition(" ")[0], state.started.salt if state.started else 0
-            builders = self._builder_count()
-            own_lab = LabSettings(settings.seed, builders, compiler, salt, settings.seconds)
-            known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
-            note, folder = self.listener.note, Path(self.config.cache_dir)
-            stored = CeilingsCache(folder, note) if use_cache or settings.ceilings else None
-            options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": self.store}
-            options |= {"beside": host, "counters": settings.profile == "counters"}
-            options["extra"] = state.extended.cases if state.extended else ()
-            lab: LocalLab | LabPool
-            if self.posts:
-                from tunesmith.session.several import make_pool  # which few runs need
-
-                own = (self.config, self.problem, self.posts, own_lab, known, self.sources)
-                lab = make_pool(*own, state.compiler, self.listener.say, **options)
-            else:
-                options |= {"settings": own_lab, "cache": cache, "known": known}
-                lab = machine.make_lab(self.problem, self.device, self.place, **options)
+            workers, count = place.workers, place.builders(config.builders)
+            drawn = LabSettings(settings.seed, count, salt=run.started.salt)
+            about = (problem, place.device, workers.scratch, drawn, workers.sandbox, run.listener.note)
+            rehearsal = opened.enter_context(closing(stand_in().rehearsal(*about)))
+            builders = machine.make_builders(workers, place.device, count, run.state.compiler)
+            lab = OfflineLab(BuildSurveyor(problem, place.device, builders), place.missing)
             opened.callback(lab.close)
-            for source in self.sources:
-                opened.callback(source.close)  # first: threads of the lab may wait for one that is lost
-            # The built-in authors leave values out, and heed no words beyond that.
-            about = (self.problem, self.templates, settings, lab, searcher(settings.search))
-            loop = Loop(*about, self.talk, self.journal, self.listener, False, self.inbox, False)
-            if settings.steer:
-                lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
+            chosen = searcher("random")
+        else:
+            lab = _lab_of(run, place, config, opened)
+            chosen = searcher(settings.search)
             opened.enter_context(one_thread())
-            return loop.run()
+        # The built-in authors leave values out, and heed no words beyond that.
+        world = World(problem, run.templates, lab, chosen, talk, inbox, heeds_words=False)
+        if rehearsal is not None:
+            world.rehearse = rehearsal
+        run.journal.restart_clock()
+        loop = Loop(world, run)
+        loop.run()
+    if run.state.stopped is not None:
+        return None
+    if rehearsal is None or loop.blocked == STOPPED:
+        raise KeyboardInterrupt(STOPPED)
+    hint = f"go on where there is one: {run.folder.go_on}"
+    return rehearsal.told(DeviceMissing(place.missing, hint=hint), run.state)
 
-    def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:
-        """What can be done without the device; what then is missing, in words."""
-        from tunesmith.run.surveying import Survey  # which few runs need
-        from tunesmith.session.stand_in import stand_in
 
-        own = (self.device, self._builder_count(), state.compiler)
-        talks = (self.talk, self.journal, self.listener)
-        salt = state.started.salt if state.started else 0
-        lab = LabSettings(state.settings.seed, self._builder_count(), salt=salt)
-        place = (self.place.scratch, lab, self.place.sandbox)
-        about = (self.problem, self.device, *place, self.listener.note)
-        with (
-            closing(machine.make_builders(self.place, *own)) as builders,
-            closing(stand_in().rehearsal(*about)) as rehearsal,
-        ):
-            surveyor = BuildSurveyor(self.problem, self.device, builders)
-            parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
-            state = Survey(*parts, *talks, rehearse=rehearsal).run()
-        return rehearsal.told(missing, state)
+def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) -> LocalLab | LabPool:
+    """What the run needs of it beside the clock, such as the device's ceilings, is measured by then."""
+    problem, state, settings = run.templates.problem, run.state, run.state.settings
+    use_cache, note = settings.use_cache and config.cache, run.listener.note
+    cache = SqliteCache(config.cache_file, note) if use_cache else None
+    if cache is not None:
+        opened.callback(cache.close)
+    host = None
+    if sanitizing.is_watched_twice(place.device):
+        from tunesmith.session.stand_in import stand_in  # which only GPUs need
 
-    def _builder_count(self) -> int:
-        return machine.builder_count(self.device, self.config.builders, self.place.source)
+        host = stand_in().watch_for(problem, place.device, place.workers.scratch, place.workers.sandbox)
+        if host is not None:
+            opened.callback(host.close)
+    compiler = state.compiler.partition(" ")[0]
+    drawn = (settings.seed, place.builders(config.builders), compiler, run.started.salt)
+    lab_settings = LabSettings(*drawn, settings.seconds)
+    known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
+    stored = CeilingsCache(Path(config.cache_dir), note) if use_cache or settings.ceilings else None
+    options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": run.folder}
+    options |= {"beside": host, "counters": settings.profile == "counters"}
+    options["extra"] = state.extended.cases if state.extended else ()
+    lab: LocalLab | LabPool
+    if place.posts:
+        from tunesmith.session.several import make_pool  # which few runs need
+
+        lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, **options)
+    else:
+        options |= {"settings": lab_settings, "cache": cache, "known": known}
+        lab = machine.make_lab(problem, place.device, place.workers, **options)
+    opened.callback(lab.close)
+    for source in place.sources:
+        opened.callback(source.close)  # first: threads of the lab may wait for one that is lost
+    if settings.steer:
+        lab.prepare_profiles()
+    return lab
 
 
 def _reaches_further(models: str) -> bool:

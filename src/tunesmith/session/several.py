@@ -18,27 +18,14 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Enlisted, LeftOut
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.ports import Journal, Listener, write_down
+from tunesmith.run.ports import RunLog
 from tunesmith.run.state import State
 from tunesmith.session import machine
-from tunesmith.session.workplace import HERE, WorkerSource, Workplace
+from tunesmith.session.machine import Place
+from tunesmith.session.workplace import HERE, Post, WorkerSource, Workplace
 from tunesmith.text import first_line
 
 _NUMBERED = re.compile(r" \([0-9]+\)$")  # of the second and later workers of a device
-
-
-@dataclass(frozen=True)
-class Post:
-    """A device that measures, and where its worker is."""
-
-    name: str  # as outcomes carry it
-    device: Device
-    place: Workplace
-    card: str  # two workers of one card take turns
-
-    def at(self, place: Workplace) -> Post:
-        """The same for workers of another folder."""
-        return replace(self, place=replace(place, source=self.place.source))
 
 
 def posts_for(
@@ -82,8 +69,8 @@ def still_there(
     for source in sources:
         try:
             if source.measures:
-                own = posts_of(config, (source,), place, state, [])
-                _refuse_others(state, own)
+                posts = posts_of(config, (source,), place, state, [])
+                _refuse_others(state, posts)
             found.append(source)
         except DeviceMissing as error:
             missing.append(error)
@@ -128,10 +115,10 @@ def posts_of(
             continue
         cards = listed.cards if len(listed.cards) == len(listed.devices) else ("",) * len(listed.devices)
         for device in _meant(config, source, listed.devices, state, missing):
-            own = _name(source, device)
+            name = _name(source, device)
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
-            found.append(Post(f"{own} ({count + 1})" if count else own, device, there, card))
+            found.append(Post(f"{name} ({count + 1})" if count else name, device, there, card))
     if missing and not found:
         raise missing[0]
     refuse_other_kinds(found)
@@ -205,9 +192,9 @@ def builders_at(
     `sources` those that only build have all of theirs."""
     found: dict[WorkerSource, int] = {one: wanted or one.cores for one in sources if not one.measures}
     for source in dict.fromkeys(post.place.source for post in posts):
-        own = sum(post.place.source is source for post in posts)
+        count = sum(post.place.source is source for post in posts)
         usual = machine.builder_count(posts[0].device, wanted, source)
-        found[source] = wanted or max(1, min(usual, source.cores - own), usual // 2)
+        found[source] = wanted or max(1, min(usual, source.cores - count), usual // 2)
     return found
 
 
@@ -245,9 +232,9 @@ def builder_devices(
                 fault = f"it has {machine.listed(known)}" if not machine.has_compiler(known, compiler) else ""
                 found |= {} if fault else {source: posts[0].device}
             else:
-                own = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
-                fault = "" if own else "it has no such device"
-                found |= {source: own[0]} if own else {}
+                fitting = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
+                fault = "" if fitting else "it has no such device"
+                found |= {source: fitting[0]} if fitting else {}
         except DeviceMissing as error:
             fault = first_line(error.message)
         if fault:
@@ -256,18 +243,17 @@ def builder_devices(
     return found
 
 
-def enlisted(
-    posts: Sequence[Post], state: State, journal: Journal, listener: Listener
-) -> tuple[tuple[Post, ...], State]:
+def enlist(posts: Sequence[Post], log: RunLog) -> tuple[Post, ...]:
     """As the journal has them, the first of which times finalists; where others measure from here on, that is
     written down."""
-    names = tuple(post.name for post in posts)
+    names, state = tuple(post.name for post in posts), log.state
     if state.enlisted is not None and set(names).isdisjoint(state.devices):
         before = ", ".join(state.devices)
-        listener.say(f"note: measured by {before} so far; --workers or --ray, as it was given, goes on there")
+        how = "--workers or --ray, as it was given, goes on there"
+        log.listener.say(f"note: measured by {before} so far; {how}")
     if set(names) != set(state.devices):
-        state = write_down(Enlisted(names), state, journal, listener)
-    return tuple(sorted(posts, key=lambda post: state.devices.index(post.name))), state
+        log.write(Enlisted(names))
+    return tuple(sorted(posts, key=lambda post: log.state.devices.index(post.name)))
 
 
 @dataclass
@@ -307,17 +293,16 @@ class PoolParts:
 def make_pool(
     config: RunConfig,
     problem: Problem,
-    posts: Sequence[Post],
+    place: Place,
     settings: LabSettings,
     known: Sequence[Outcome],
-    sources: Sequence[WorkerSource] = (),
-    built_with: str = "",
-    say: Callable[[str], None] = lambda _words: None,
+    say: Callable[[str], None],
     **options: Any,
 ) -> LabPool:
-    """Of `sources` some may only build: those that have the run's compiler."""
-    devices = builder_devices(sources, posts, built_with, say)
-    counts = builders_at(posts, config.builders, [one for one in sources if one in devices])
+    """Of the place's sources some may only build: those that have the run's compiler."""
+    posts = place.posts
+    devices = builder_devices(place.sources, posts, place.compiler, say)
+    counts = builders_at(posts, config.builders, [one for one in place.sources if one in devices])
     places = {one: replace(posts[0].place, source=one) for one in counts}
     hosts = [_build_host(places[one], count, devices[one]) for one, count in counts.items()]
     builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler, say=say)

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tunesmith import backends
 from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.process import WorkerProcess
+from tunesmith.problem.device import Device
 from tunesmith.run import config as settings
 from tunesmith.run.files import explained
-from tunesmith.run.protection import AUTO
+from tunesmith.run.protection import AUTO, Protection
 from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class ThisMachine:
         name, _, path = spec.partition(":")
         absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
         environment = worker_environment(spec, scratch, sandbox)
-        start = start_in_folder(lambda own: worker_environment(spec, own, sandbox))
+        start = start_in_folder(lambda folder: worker_environment(spec, folder, sandbox))
         return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
@@ -133,14 +134,14 @@ class ThisMachine:
     def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
         from tunesmith.lab.sanitizing import sanitizer_tools  # which a host of workers does not need
 
-        own = backends.kind(spec)
-        return sanitizer_tools(own, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
+        kind = backends.kind(spec)
+        return sanitizer_tools(kind, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
 
     def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
         from tunesmith.lab.counting import counting_here  # which few runs need
 
-        own = (worker_environment(spec, scratch, sandbox), scratch, sandbox)
-        return counting_here(backends.kind(spec), *own)
+        where = (worker_environment(spec, scratch, sandbox), scratch, sandbox)
+        return counting_here(backends.kind(spec), *where)
 
     def close(self) -> None:
         """Its workers end with whoever started them."""
@@ -180,6 +181,30 @@ class Workplace:
         return worker_environment(self.spec, self.scratch, self.sandbox)
 
 
+@dataclass(frozen=True)
+class LocalDevices:
+    """The devices of one backend where its workers are, or why there is none."""
+
+    spec: str
+    devices: tuple[Device, ...]
+    trouble: str = ""
+    protection: Protection | None = None  # of workers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.protection.sentence,) if self.protection is not None else ()
+
+
+@dataclass(frozen=True)
+class Post:
+    """A device that measures, and where its worker is."""
+
+    name: str  # as outcomes carry it
+    device: Device
+    place: Workplace
+    card: str  # two workers of one card take turns
+
+
 def usable_cores(root: Path = Path("/")) -> int:
     """Those that this process may use: affinity and control groups may leave it fewer than there are."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -191,8 +216,8 @@ def _quotas(root: Path) -> Iterator[int]:
     mounted = root / "sys/fs/cgroup"
     for line in _read(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
-        controllers, _, own = rest.partition(":")
-        group = PurePosixPath(own.lstrip("/"))
+        controllers, _, path = rest.partition(":")
+        group = PurePosixPath(path.lstrip("/"))
         for part in (group, *group.parents):
             if number == "0" and not controllers:  # version 2
                 quota, _, period = _read(mounted / part / "cpu.max").strip().partition(" ")
@@ -214,17 +239,17 @@ def _read(file: Path) -> str:
 
 def machine_digest() -> str:
     """Of this machine: another has another."""
-    own = Path("/etc/machine-id")
-    number = own.read_text(errors="replace") if own.is_file() else ""
+    file = Path("/etc/machine-id")
+    number = file.read_text(errors="replace") if file.is_file() else ""
     return digest_of(socket.gethostname(), number)
 
 
 def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:
     """What every worker sees, and what those of the backend do."""
     kind = backends.kind(spec)
-    own = settings.worker_environment(scratch, kind.inherits, sandbox)
+    common = settings.worker_environment(scratch, kind.inherits, sandbox)
     with explained("write temporary files", scratch):
-        return {**own, **kind.environment(scratch, own)}
+        return {**common, **kind.environment(scratch, common)}
 
 
 def isolated_command(module: str, spec: str, *arguments: object) -> list[str]:

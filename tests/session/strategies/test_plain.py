@@ -111,17 +111,16 @@ class PlainRun(Run):
     def talk(self, templates: Templates) -> Talking:
         conversation = Conversation(self.models)  # type: ignore[arg-type]
         planner = ExpertPlanner(PROBLEM, ByDiagnosis(PROBLEM, templates, self.expert.available))
-        made = casting.models_talking(
+        made = casting.RoleFactory(
             PROBLEM,
             templates,
-            "template",
-            ALL,  # type: ignore[arg-type]
             conversation,
-            lambda: moves_on(PROBLEM),
-            (planner, self.expert),
-            of_problem=moves_on,
+            ALL,  # type: ignore[arg-type]
+            moves_on,
+            expert=(planner, self.expert),
+            rewrites_plainly=True,
             plain_first=self.settings.plain,
-        )
+        ).talking()
         object.__setattr__(made.writer, "signature", lambda _template: None)
         return made
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from tunesmith.session.strategies.wishes import check as check_wishes
 from tunesmith.session.strategies.wishes import played
 
 if TYPE_CHECKING:
+    from tunesmith.agents.plain import PlainKernels
     from tunesmith.models import Spec
     from tunesmith.models.hosted import Hosted
     from tunesmith.problem.device import Device
@@ -36,7 +37,16 @@ if TYPE_CHECKING:
     from tunesmith.problem.template import Template
     from tunesmith.run.candidates import Templates
     from tunesmith.run.events import Started
-    from tunesmith.run.ports import Author, Listener, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
+    from tunesmith.run.ports import (
+        Author,
+        Listener,
+        ModelWriter,
+        MoveAuthor,
+        OwnAuthor,
+        Planner,
+        Refactoring,
+        Written,
+    )
     from tunesmith.run.store import RunFolder
 
 
@@ -71,8 +81,8 @@ def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
         return GivenTemplate(), Silent("the template is given")
     from tunesmith.expert.planning import ByDiagnosis, ExpertPlanner, InOrder
 
-    if (own := _own_author(problem)) is not None:
-        return ExpertPlanner(problem, InOrder(own.moves_in(problem))), own
+    if (language_author := _own_author(problem)) is not None:
+        return ExpertPlanner(problem, InOrder(language_author.moves_in(problem))), language_author
     author = move_author(problem)
     return ExpertPlanner(problem, ByDiagnosis(problem, templates, author.available)), author
 
@@ -98,8 +108,8 @@ def is_for_expert(problem: Problem) -> bool:
 
 def reading_of(problem: Problem, device: Device) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words, and what that rests on."""
-    if (own := _own_author(problem)) is not None:
-        return own.reading
+    if (language_author := _own_author(problem)) is not None:
+        return language_author.reading
     from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import reading_of_call
 
@@ -121,9 +131,9 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
-    if (own := _own_author(problem)) is not None:
-        available, refused = own.available(problem, device)
-        return Catalogue(own.reading, tuple(map(Offer, available)), refused)
+    if (language_author := _own_author(problem)) is not None:
+        available, refused = language_author.available(problem, device)
+        return Catalogue(language_author.reading, tuple(map(Offer, available)), refused)
     from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import catalogue
 
@@ -154,58 +164,90 @@ def signature_fault(problem: Problem, template: Template) -> str | None:
     return f"callers could not call it any more: {found[0]}" if found else None
 
 
-def models_talking(
-    problem: Problem,
-    templates: Templates,
-    strategy: str,
-    prompts: Mapping[Role, str],
-    conversation: Conversation,
-    catalogue: Callable[[], Catalogue],
-    expert: tuple[Planner, Author] | None = None,
-    lessons: str = "",
-    of_problem: Callable[[Problem], Catalogue] | None = None,
-    plain_first: bool = False,
-) -> Talking:
-    """The roles that models play, `expert` in those that they do not; None: kernels are concrete. `lessons`
-    of earlier runs are for whoever plans. `of_problem`: the moves on another kernel in the original's place;
-    `plain_first`: such a one is asked for before anything else."""
-    from tunesmith.agents import plain
-    from tunesmith.agents import roles as agents
-    from tunesmith.agents.single import SinglePlanner, SingleWriter
-    from tunesmith.agents.tester import ModelTester
+@dataclass(frozen=True)
+class RoleFactory:
+    """Makes whoever plays the roles: models those that they are named for, the expert the others."""
 
-    own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
-    names = {role: model.name for role, model in conversation.models.items()}
-    if silent := [role for role in STRATEGIES[strategy].roles if role in names and role not in prompts]:
-        hint = "restore the run's folder from a copy, or start a new run"
-        raise BadInput(f"the run has lost what its {silent[0]} is told", hint=hint)
-    moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
-    if strategy == "single":
-        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature, lessons=lessons)
-        return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
-    analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
-    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
-    writer, planner = None, expert[0] if expert is not None else None
-    is_plain = "author" in names and planner is not None and of_problem is not None
-    kernels = plain.PlainKernels(problem, templates, of_problem) if is_plain and of_problem else None
-    if "author" in names:
-        about = (expert is None, None if expert is None else moves)
-        told = (*own, prompts["author"], names["author"], signature, *about)
-        writer = plain.PlainAuthor(*told, kernels=kernels) if kernels else agents.ModelAuthor(*told)
-    if planner is None:
-        planner = agents.RewritePlanner(*own, prompts["planner"], analyst, lessons=lessons)
-    elif "planner" in names:
-        plans = (*own, prompts["planner"], analyst, planner, writer is not None)
-        if kernels is not None:
-            planner = plain.PlainPlanner(*plans, lessons=lessons, kernels=kernels)
+    problem: Problem
+    templates: Templates
+    conversation: Conversation
+    prompts: Mapping[Role, str]
+    catalogue_of: Callable[[Problem], Catalogue]  # the moves on a kernel
+    strategy: str = "template"
+    expert: tuple[Planner, Author] | None = None  # None: kernels are concrete
+    lessons: str = ""  # of earlier runs, for whoever plans
+    rewrites_plainly: bool = False  # whether the expert goes on from another kernel in the original's place
+    plain_first: bool = False  # such a one is asked for before anything else
+
+    def talking(self) -> Talking:
+        """The players of all roles."""
+        from tunesmith.agents import plain, single, tester
+
+        asked = [role for role in STRATEGIES[self.strategy].roles if role in self._names]
+        if silent := [role for role in asked if role not in self.prompts]:
+            hint = "restore the run's folder from a copy, or start a new run"
+            raise BadInput(f"the run has lost what its {silent[0]} is told", hint=hint)
+        problem, templates, talk = self.problem, self.templates, self.conversation
+        moves: Author = Silent("kernels are written by a model") if self.expert is None else self.expert[1]
+        if self.strategy == "single":
+            alone = single.SingleWriter(*self._told(SINGLE), *self._signs(SINGLE), lessons=self.lessons)
+            return Talking(problem, templates, single.SinglePlanner(problem), moves, alone, None, talk)
+        planner, writer = self._planner(), self._writer(moves) if "author" in self._names else None
+        cases = tester.ModelTester(problem, self.prompts["tester"]) if "tester" in self._names else None
+        judged = writer.plain_fault if isinstance(writer, plain.PlainAuthor) else None
+        return Talking(problem, templates, planner, moves, writer, cases, talk, judged)
+
+    @property
+    def _names(self) -> Mapping[Role, str]:
+        """Of the models, by the roles they play."""
+        return {role: model.name for role, model in self.conversation.models.items()}
+
+    @cached_property
+    def _kernels(self) -> PlainKernels | None:
+        """What the author rewrites plainly, where the expert can go on from that."""
+        if "author" not in self._names or self.expert is None or not self.rewrites_plainly:
+            return None
+        from tunesmith.agents.plain import PlainKernels
+
+        return PlainKernels(self.problem, self.templates, self.catalogue_of)
+
+    def _told(self, role: Role) -> tuple[Problem, Templates, Callable[[], Catalogue], str]:
+        return self.problem, self.templates, partial(self.catalogue_of, self.problem), self.prompts[role]
+
+    def _signs(self, role: Role) -> tuple[str, Callable[[Template], str | None]]:
+        return self._names[role], partial(signature_fault, self.problem)
+
+    def _writer(self, moves: Author) -> ModelWriter:
+        from tunesmith.agents import plain, roles
+
+        told = (*self._told("author"), *self._signs("author"))
+        if self._kernels is not None:
+            return plain.PlainAuthor(*told, expert=moves, kernels=self._kernels)
+        is_concrete = self.expert is None
+        return roles.ModelAuthor(*told, is_concrete, None if is_concrete else moves)
+
+    def _planner(self) -> Planner:
+        from tunesmith.agents import plain, roles
+
+        is_analysed, is_model = "analyst" in self._names, "planner" in self._names
+        analyst = roles.ModelAnalyst(self.problem, self.prompts["analyst"]) if is_analysed else None
+        planner: Planner
+        if self.expert is None:
+            planner = roles.RewritePlanner(*self._told("planner"), analyst, lessons=self.lessons)
+        elif not is_model:
+            planner = self.expert[0]
         else:
-            planner = agents.ModelPlanner(*plans, lessons=lessons)
-    if analyst is not None:  # whoever plans: an author and the report read it, too
-        planner = agents.Analysed(analyst, planner)
-    if plain_first and kernels is not None:
-        planner = plain.PlainFirst(planner, by_moves="planner" not in names)
-    judged = writer.plain_fault if isinstance(writer, plain.PlainAuthor) else None
-    return Talking(problem, templates, planner, moves, writer, tester, conversation, judged)
+            told = (*self._told("planner"), analyst, self.expert[0], "author" in self._names)
+            planner = (
+                plain.PlainPlanner(*told, lessons=self.lessons, kernels=self._kernels)
+                if self._kernels is not None
+                else roles.ModelPlanner(*told, lessons=self.lessons)
+            )
+        if analyst is not None:  # whoever plans: an author and the report read it, too
+            planner = roles.Analysed(analyst, planner)
+        if self.plain_first and self._kernels is not None:
+            planner = plain.PlainFirst(planner, by_moves=not is_model)
+        return planner
 
 
 MAILBOX = "mailbox"  # of a run, where no other is named
@@ -266,24 +308,24 @@ def prompts_for(
 ) -> dict[Role, str]:
     """The words for each role that a model plays: the user's own where there is such a file, else ours. What
     lies beside these and is not read is noted."""
-    own, names = Path(folder), _prompt_names(strategy)
-    if folder and not own.is_dir():
+    place, names = Path(folder), _prompt_names(strategy)
+    if folder and not place.is_dir():
         hint = f"it may hold {', '.join(f'{name}.md' for name in names.values())}"
         raise BadInput(f"--prompts names a folder, there is no folder {folder!r}", hint=hint)
     if folder:
         known = sorted({f"{name}.md" for s in STRATEGIES for name in _prompt_names(s).values()})
-        there = sorted(file.name for file in own.glob("*.md"))
+        there = sorted(file.name for file in place.glob("*.md"))
         if not set(there) & set(known):
             got = f"; it has {', '.join(there)}" if there else ""
             fault = f"--prompts names a folder with one of {', '.join(known)} or more{got}"
-            raise BadInput(fault, where=str(own), hint="name the files so, or leave --prompts out")
+            raise BadInput(fault, where=str(place), hint="name the files so, or leave --prompts out")
         if unread := [name for name in there if name not in known]:
             note(f"--prompts: nobody reads {', '.join(unread)}; what is read is {', '.join(known)}")
     found: dict[Role, str] = {}
     for role in played(spec, strategy):
         from tunesmith.agents.prompting import own_prompt
 
-        file = own / f"{names[role]}.md"
+        file = place / f"{names[role]}.md"
         try:
             found[role] = file.read_text("utf-8") if folder and file.exists() else own_prompt(names[role])
         except (OSError, UnicodeDecodeError) as error:
@@ -327,12 +369,12 @@ def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hoste
     """The models behind a network among those named, each once, ready to be asked."""
     from tunesmith.models import HOSTED, parse_models
 
-    own = [one for one in dict.fromkeys(parse_models(spec).values()) if one.kind in HOSTED]
-    if not own:
+    hosted_ones = [one for one in dict.fromkeys(parse_models(spec).values()) if one.kind in HOSTED]
+    if not hosted_ones:
         fault = f"only models behind a network can be tried, got {spec!r}"
         raise BadInput(fault, hint="e.g. --model openai:NAME@http://localhost:8000/v1")
     cast = Casting(spec, {}, Path(), seconds=seconds, progress=tell)
-    return [_hosted(one, cast) for one in own]
+    return [_hosted(one, cast) for one in hosted_ones]
 
 
 def talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
@@ -341,8 +383,8 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Casting)
         return talk
     from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 
-    own = cast.library
-    return replace(talk, planner=LibraryFirst(own, talk.planner), author=LibraryAuthor(own, talk.author))
+    entry = cast.library
+    return replace(talk, planner=LibraryFirst(entry, talk.planner), author=LibraryAuthor(entry, talk.author))
 
 
 def _talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
@@ -361,10 +403,18 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
             failed = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
             return Catalogue((failed,), beyond=(failed,))
 
-    expert = (planner, author) if cast.strategy == "template" else None
-    own = (problem, templates, cast.strategy, cast.prompts, conversation, partial(of_problem, problem))
-    plain = of_problem if is_for_expert(problem) else None
-    return models_talking(*own, expert, cast.lessons, plain, state.settings.plain)
+    return RoleFactory(
+        problem,
+        templates,
+        conversation,
+        cast.prompts,
+        of_problem,
+        cast.strategy,
+        expert=(planner, author) if cast.strategy == "template" else None,
+        lessons=cast.lessons,
+        rewrites_plainly=is_for_expert(problem),
+        plain_first=state.settings.plain,
+    ).talking()
 
 
 def record(folder: Path, state: State) -> None:

@@ -1,0 +1,437 @@
+"""The stages of a run, in their order: the first with an answer says what is done next.
+
+Each answer follows from the state. A stage that needs what the lab lacks is passed over; when no other has an
+answer either, the run is blocked. So without the device a run is planned and written, its builds are surveyed
+and rehearsed on the host, and what is to be timed waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from tunesmith.errors import BadInput
+from tunesmith.run import devices, events
+from tunesmith.run.actions import Action, Ask, Blocked, Collect, Experiment, Stage, World, Write
+from tunesmith.run.baked import baked_services
+from tunesmith.run.budget import (
+    asked_to_finish,
+    exhausted_budget,
+    exhausted_share,
+    is_finishing,
+    noun,
+    pace,
+)
+from tunesmith.run.candidates import Checks, Faulty, Passed, examine
+from tunesmith.run.delivery import builds_known, delivery
+from tunesmith.run.outcome import Effort, Purpose, Trial
+from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at
+from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
+from tunesmith.run.rounds import to_check
+from tunesmith.run.scores import OneSearch, prune, scores
+from tunesmith.run.serving import baked_probes, next_calls
+from tunesmith.run.state import Candidate, State
+from tunesmith.run.talking import STOPPED, has_unsearched, is_by_program, may_mend_draft
+from tunesmith.space.params import Config
+
+SENTINEL_EVERY = 16  # trials between two looks at the original
+CHOICE = 4  # built ones to choose from, as long as more are being built
+
+# -- whoever watches, devices, models -------------------------------------------------------------------
+
+
+def _take_instruction(state: State, world: World) -> Action | None:
+    """Each becomes an event; what follows from it is decided by the state."""
+    waiting = world.inbox.waiting() if world.inbox is not None else ()
+    if not (waiting or state.instructed):
+        return None
+    from tunesmith.run.instructions import is_stopping, not_taken, taken_up  # which few runs need
+
+    for given in not_taken(waiting, state, world.inbox):
+        event = taken_up(given, state, world.search_of(state) if state.searching else None)
+        if event is not None:
+            return Write(event)
+    if not is_stopping(state):
+        return None
+    return Collect() if state.in_flight else Blocked(STOPPED)
+
+
+def _look_after_devices(state: State, world: World) -> Action | None:
+    """Of several: who is gone, has joined or is better left out, and who is to time the original."""
+    if not state.devices:
+        return None
+    event = world.lab.changed() or devices.next_event(world.problem, state)
+    return None if event is None else Write(event)
+
+
+def _talk(state: State, world: World) -> Action | None:
+    event = world.talk.next_event(state)
+    return None if event is None else Write(event)
+
+
+# -- the original, and what is given --------------------------------------------------------------------
+
+
+def _time_original(state: State, _world: World) -> Action | None:
+    return Experiment(lambda lab: lab.baseline()) if state.baseline is None else None
+
+
+def _add_cases(state: State, world: World) -> Action | None:
+    if world.talk.tester is None or state.extended is not None:
+        return None
+    found = world.talk.cases(state)
+    if not isinstance(found, events.Extended):
+        return Write(found)
+    wanted = found
+    return Experiment(lambda lab: lab.extend(wanted))
+
+
+def _admit_given(state: State, world: World) -> Action | None:
+    """Nobody drafted it, so there is no author to send it back to, and no gate."""
+    if world.templates.given is None or state.admitted is not None:
+        return None
+    return Write(world.templates.admitted(Candidate("", world.templates.given.digest)))
+
+
+def _admit_beside(state: State, world: World) -> Action | None:
+    known = {candidate.id for candidate in state.candidates}
+    for name, digest in world.templates.beside.items():
+        if name not in known:
+            return Write(world.templates.admitted(Candidate(name, digest)))
+    return None
+
+
+# -- deciding -------------------------------------------------------------------------------------------
+
+
+def _collect_rest(state: State, _world: World) -> Action | None:
+    """Only a search goes on beside what is measured."""
+    return Collect() if state.in_flight and not state.searching else None
+
+
+def _is_between_rounds(state: State, world: World) -> bool:
+    """Whether a further template may be written: what is known of the best so far tells which."""
+    if state.under_way is not None or world.templates.given is not None or has_unsearched(state):
+        return False
+    return world.talk.used_up(state) is None
+
+
+def _check_best(state: State, world: World) -> Action | None:
+    """Whether it is right where it is looked at for long."""
+    if not _is_between_rounds(state, world) or (unchecked := to_check(world.problem, state)) is None:
+        return None
+    config, workloads = unchecked
+    return _ask(state, world, [config], "long", "finalist", [workloads])
+
+
+def _diagnose_best(state: State, world: World) -> Action | None:
+    if not _is_between_rounds(state, world) or (wanted := to_look_at(world.problem, state)) is None:
+        return None
+    return _profile(wanted)
+
+
+def _decide(state: State, world: World) -> Action | None:
+    """Before anything is measured there is no second round."""
+    if state.under_way is not None:
+        return None
+    if state.device.absent and (world.templates.given is not None or state.decided or state.dialogue):
+        return None
+    return Write(world.talk.decided(state))
+
+
+# -- the gate -------------------------------------------------------------------------------------------
+
+
+def _with_remedy(error: BadInput) -> str:
+    """Of several faults each has its remedy beside it already."""
+    return f"{error} ({error.hint})" if error.hint and "\n" not in error.message else str(error)
+
+
+def _check_draft(state: State, world: World) -> Action | None:
+    """The gate, until a draft is let in or turned away."""
+    if state.under_way is None or state.under_way.decision != "refactor":
+        return None
+    draft = state.draft
+    assert draft is not None, "what is written is written without a device"
+    if (asked := asked_to_finish(state)) is not None:
+        return Write(events.Rejected(draft.id, f"it was not looked at any further: {asked}"))
+    for other in takewhile(lambda c: c.id != draft.id, state.candidates):
+        if other.drafted and other.drafted.template == draft.template:
+            why = f"it is the same text as {noun(state.settings)} {other.id}"
+            return Write(events.Rejected(draft.id, why, same_as=other.id))
+    is_foreign = bool(draft.drafted and draft.drafted.author)
+    may_mend = may_mend_draft(state, state.settings, draft)
+    try:
+        template = world.templates.of(draft)
+        # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
+        if is_foreign and (fault := world.talk.draft_fault(state, draft, template)) is not None:
+            raise BadInput(fault)
+        configs = world.templates.configs(draft)
+        step = examine(template.space.params, template.default, configs, state.gated(draft.id), may_mend)
+        if isinstance(step, Passed):
+            return Write(world.templates.admitted(draft, step.rules))
+    except BadInput as error:
+        step = Faulty(_with_remedy(error), ())
+    if isinstance(step, Checks):
+        # What is made on a plain kernel has its faults: it is checked as a winner is.
+        return _ask(state, world, step.configs, "long" if state.is_plain(draft) else "short", "gate")
+    is_heard = world.heeds_words or not is_by_program(state, draft) or bool(step.without)
+    again = may_mend and is_heard
+    return Write(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
+
+
+# -- searching ------------------------------------------------------------------------------------------
+
+
+def _search(state: State, world: World) -> Action | None:
+    """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
+    if not state.searching:
+        return None
+    search = world.search_of(state)
+    if search.template.is_concrete:
+        return _search_one(state, world, search)
+    cut = exhausted_share(state)
+    reason = exhausted_budget(state) or cut or search.nothing_to_gain()
+    if reason is None:
+        if (action := _next_of_search(state, world, search)) is not None:
+            return action
+        reason = None if state.in_flight else search.nothing_left()
+    if state.in_flight:
+        return Collect()
+    assert reason is not None
+    return Write(events.Searched(search.candidate.id, reason, reason == cut))
+
+
+def _next_of_search(state: State, world: World, search: OneSearch) -> Action | None:
+    batch, enough = pace(search.known, max(1, len(state.devices)), state.settings.width)
+    is_hungry = len(state.in_flight) <= enough
+    if (action := _ask_hinted(state, world)) is not None:
+        return action
+    if is_hungry and (action := _change_prior(state, world, search)) is not None:
+        return action
+    asked = state.asked
+    after = asked.last("sentinel") + 1
+    if not state.devices and len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
+        return _ask(state, world, [None], "short", "sentinel")
+    if is_hungry and (action := _ask_batch(state, world, search, max(CHOICE, batch), batch)) is not None:
+        return action
+    if (action := _ask_builds(state, world, search)) is not None:
+        return action
+    if is_hungry and state.building:
+        return Experiment(lambda lab: lab.built())
+    return _ask_batch(state, world, search, 1, batch) if is_hungry else None
+
+
+def _search_one(state: State, world: World, search: OneSearch) -> Action:
+    """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
+    if state.in_flight:
+        return Collect()
+    if not search.tried():
+        return _ask(state, world, [search.template.default], "short", "search")
+    if search.sentinel_missing() and state.devices:
+        return Write(devices.sentinel(world.problem, state))
+    if search.sentinel_missing():
+        return _ask(state, world, [None], "short", "sentinel")
+    return Write(events.Searched(search.candidate.id, "it has no parameters: there is nothing to search"))
+
+
+def _ask_hinted(state: State, world: World) -> Action | None:
+    if not state.instructed:
+        return None
+    from tunesmith.run.instructions import hints
+
+    wanted = hints(state)
+    return _ask(state, world, wanted, "short", "search") if wanted else None
+
+
+def _change_prior(state: State, world: World, search: OneSearch) -> Action | None:
+    """Profile a kernel, or change the prior, where that is due. Nothing is profiled while anything is
+    measured: what is under way is waited for."""
+    if world.lab.lacks.get("profile"):
+        return None
+    template = search.template
+    answers = Answers(dict(template.answers), template.space.params, search.configs)
+    step = next_step(world.problem, state, answers, search.tried())
+    if step is None:
+        return None
+    if not isinstance(step, ToProfile):
+        return Write(step)
+    return Collect() if state.in_flight else _profile(step)
+
+
+def _ask_batch(state: State, world: World, search: OneSearch, least: int, most: int) -> Action | None:
+    """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
+    everything. Before that, what need not be measured is left out."""
+    if not state.settings.ahead:
+        return _propose(state, world, search, None, most, "short")
+    if state.settings.prune and (len(state.pool) >= least or state.pruning):
+        # One verdict a step, so that each follows from the state alone.
+        verdict = next(prune(state, lambda: scores(world.problem, state)), None)
+        if verdict is not None:
+            return Write(verdict)
+    if len(state.pool) < least:
+        return None
+    pool = tuple(found.config for found in state.pool if found.config is not None)
+    return _propose(state, world, search, pool, most, "short")
+
+
+def _ask_builds(state: State, world: World, search: OneSearch) -> Action | None:
+    """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
+    ahead, possible = state.settings.ahead, search.may_build()
+    missing = min(possible, ahead - search.ahead())
+    if missing <= 0 or missing < min(possible, ahead // 2):
+        return None
+    return _propose(state, world, search, None, missing, "build")
+
+
+def _propose(
+    state: State,
+    world: World,
+    search: OneSearch,
+    pool: tuple[Config, ...] | None,
+    count: int,
+    effort: Effort,
+) -> Action | None:
+    proposal = world.searcher.ask(search.view(pool), count)
+    if not proposal.configs:
+        return None
+    gain = None if pool else proposal.gain
+    return _ask(state, world, proposal.configs, effort, "search", gain=gain, followed=proposal.followed)
+
+
+# -- finishing ------------------------------------------------------------------------------------------
+
+
+def _race(state: State, world: World) -> Action | None:
+    entered = heat(world.problem, state) if is_finishing(state) else None
+    if not entered:
+        return None
+    return _ask(state, world, [c for c, _ in entered], "long", "finalist", [names for _, names in entered])
+
+
+def _verify(state: State, world: World) -> Action | None:
+    trials = [
+        Trial(state.next_trial, config, workloads, "long", "finalist", _digest(state, config))
+        for config, workloads in unverified(world.problem, state)
+    ]
+    if not trials:
+        return None
+    configs = tuple(trial.config for trial in trials if trial.config is not None)
+    note = f"verifying {configs[0].label} in a fresh process"
+    return Experiment(lambda lab: lab.verify(trials[0], trials[1:]), configs, note)
+
+
+def _serve(state: State, world: World) -> Action | None:
+    """Experiment what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
+    problem, template_of = world.problem, world.templates.lookup(state)
+    choice = verified_choice(problem, state)
+    services = baked_services(problem, state, template_of, choice)
+    parts = (problem, template_of, state.device, choice, builds_known(state), state.compiler)
+    made = delivery(*parts, services)
+    if untried := [s for s in services if not s.shown and not baked_probes(problem, state, made, s)]:
+        services = tuple(s for s in services if s not in untried)  # there is no other size to try
+        made = delivery(*parts, services)
+    general = None
+    if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
+        general = template_of(choice.general).render(problem, choice.general)
+    calls = next_calls(problem, state, choice, made, general, services)
+    return Experiment(lambda lab: lab.serve(made, calls)) if calls else None
+
+
+def _profile_winner(state: State, world: World) -> Action | None:
+    """What is delivered beside the original: what bounds it now, and how far from its floor it is."""
+    if not any(p.config is None for p in state.profiled):
+        return None
+    done = {(p.config, p.workload) for p in state.profiled}
+    for pick in verified_choice(world.problem, state).picks:
+        if pick.config is None or (pick.config, pick.workload) in done:
+            continue
+        timed = timing_of(state, pick.config, pick.workload)
+        if timed is not None and timed.timing is not None:
+            return _profile(ToProfile(pick.config, pick.workload, timed.timing.seconds))
+    return None
+
+
+def _stop(state: State, _world: World) -> Action | None:
+    return Write(events.Stopped(state.decided[-1].reason))
+
+
+# -- without the device ---------------------------------------------------------------------------------
+
+
+def _without_device(name: str) -> Callable[[State, World], Action | None]:
+    def next_of(state: State, world: World) -> Action | None:
+        if not state.device.absent:
+            return None
+        from tunesmith.run.surveying import STAGES_WITHOUT_DEVICE  # which few runs need
+
+        return STAGES_WITHOUT_DEVICE[name](state, world)
+
+    return next_of
+
+
+STAGES = (
+    Stage("instructions", _take_instruction),
+    Stage("devices", _look_after_devices, ("time",)),
+    Stage("dialogue", _talk),
+    Stage("baseline", _time_original, ("time",)),
+    Stage("survey of the original", _without_device("survey of the original"), ("build",)),
+    Stage("rehearsal of the original", _without_device("rehearsal of the original"), ("rehearse",)),
+    Stage("cases", _add_cases, ("time",)),
+    Stage("given", _admit_given),
+    Stage("given beside", _admit_beside, ("time",)),
+    Stage("collect", _collect_rest, ("time",)),
+    Stage("check", _check_best, ("time",)),
+    Stage("diagnose", _diagnose_best, ("profile",)),
+    Stage("decide", _decide),
+    Stage("rehearsal", _without_device("rehearsal"), ("rehearse",)),
+    Stage("gate", _check_draft, ("time",)),
+    Stage("search", _search, ("time",)),
+    Stage("survey", _without_device("survey"), ("build",)),
+    Stage("race", _race, ("time",)),
+    Stage("verify", _verify, ("time",)),
+    Stage("serve", _serve, ("serve",)),
+    Stage("profile", _profile_winner, ("profile",)),
+    Stage("stop", _stop, ("time",)),
+)
+
+
+def next_action(state: State, world: World) -> Action:
+    lacks, missing = world.lab.lacks, ""
+    for stage in STAGES:
+        if lacking := [lacks[power] for power in stage.needs if lacks.get(power)]:
+            missing = missing or lacking[0]
+        elif (action := stage.next(state, world)) is not None:
+            return action
+    return Blocked(missing)
+
+
+# -- small parts ----------------------------------------------------------------------------------------
+
+
+def _ask(
+    state: State,
+    world: World,
+    configs: Sequence[Config | None],
+    effort: Effort,
+    purpose: Purpose,
+    workloads: Sequence[tuple[str, ...]] | None = None,
+    gain: float | None = None,
+    followed: frozenset[Config] = frozenset(),
+) -> Ask:
+    """At the workloads given for each, or at all."""
+    where = workloads or [tuple(w.name for w in world.problem.workloads)] * len(configs)
+    trials: list[Trial] = []
+    for number, (config, names) in enumerate(zip(configs, where, strict=True), state.next_trial):
+        digest = _digest(state, config) if config else ""
+        trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
+    return Ask(tuple(trials), gain)
+
+
+def _profile(wanted: ToProfile) -> Experiment:
+    configs = () if wanted.config is None else (wanted.config,)
+    return Experiment(lambda lab: lab.profile(wanted.config, wanted.workload, wanted.seconds), configs)
+
+
+def _digest(state: State, config: Config) -> str:
+    return state.candidate(config.candidate).template
