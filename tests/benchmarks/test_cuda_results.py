@@ -253,10 +253,10 @@ def made_up(speedup: float = 9.0, search: float = 8.0, behind: float = 1.0) -> d
     kernel |= {"winner": {"BLOCK": 128}, "winner_us": 2.0}
     results = {
         "kind": 30,
-        "what": "writes to null",
+        "what": "writes a | b",
         "expected": ["crashed"],
         "got": "crashed",
-        "detail": "a | b",
+        "detail": "an illegal address",
     }
     verdict = {"hostile": 51, "all_right": True, "winner": [3, 3], "winner_right": True, "strays": []}
     return {
