@@ -190,16 +190,19 @@ def page(told: dict[str, Any]) -> str:
     halves = [row[half] for row in rows if "fault" not in row for half in ("ours", "theirs")]
     by = sorted({half["by"] for half in halves if half.get("by")})
     counts = Counter(verdict(row).strip("*") for row in rows)
+    clean = [row["name"] for row in rows if verdict(row) == "both clean"]
     head = ["kernel", "planted in line", "verdict", "the cpu device's watch", "compute-sanitizer"]
     return "\n".join(
         [
-            "# Sanitizers beside each other",
+            "# Two sanitizers compared",
             "",
             *source(told),
             f"- {'; '.join(by) or 'nothing looked'}",
             f"- {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}",
             "",
-            *table(head, [cells(row) for row in rows], left=5),
+            f"Both clean: {', '.join(clean) or 'none'}.",
+            "",
+            *table(head, [cells(row) for row in rows if row["name"] not in clean], left=5),
         ]
     )
 

@@ -58,8 +58,8 @@ def test_the_page_has_the_comparison_and_its_limits(results: dict[str, Any]) -> 
     text = "\n".join(render.strategies({"agents": results}))
     assert "| softmax | template | 1 |" in text
     says(text, "every run with", "rounds", "evaluations")
-    says(text, "The figures are about 1 problem", "softmax")
-    says(text, "Each arm has 1 repeat")
+    says(text, "The figures are about 2 problems", "softmax")
+    says(text, "Each arm ran once")
     assert "](benchmarks/strategies-speed-ups.svg)" in text
     assert "report.md" not in text
 
