@@ -83,7 +83,8 @@ def page(folder: Path, out: Path, seeds: int) -> str:
     lines = [
         "# Warm starts",
         "",
-        f"Gain in optimum ÷ best so far after so many evaluations, from a run of {COLD_EVALS} evaluations of the",
+        "Gain in optimum ÷ best so far after so many evaluations, from a run of "
+        f"{COLD_EVALS} evaluations of the",
         "same kernel on another GPU, over a search from nothing with the same seed. ±: half the 95 %",
         "interval.",
         "",
