@@ -24,7 +24,7 @@ from mcp_types import ListRootsResult, Root
 PAGE = Path(__file__).parents[1] / "docs" / "mcp.md"
 BEGIN, END = "<!-- transcript -->", "<!-- end of the transcript -->"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "opencl" / "transpose"
-MOST_LINES = 9  # of an answer
+MOST_LINES = 6  # of an answer
 
 
 class Transcript:
@@ -65,7 +65,6 @@ async def drive(root: Path) -> Transcript:
         said.lines += ["(the agent fills in problem/problem.toml and problem/reference.py)", ""]
         await call("check", problem="/etc")
         await call("check", problem="problem")
-        await call("explain", problem="problem")
         job = await call("tune", problem="problem", evals=60, rounds=2, seed=1)
         while job["state"] == "running":
             found = await client.call_tool("wait", {"handle": job["handle"], "seconds": 600})
