@@ -60,6 +60,8 @@ def published_times(examples: Told | None, name: str) -> dict[str, float]:
     return {r["name"]: r["published_us"] for r in rows if r["published_us"]}
 
 
+WORKLOADS = "Each workload: original → tuned in µs, speed-up (95 % interval), of a copy."
+
 # -- examples -------------------------------------------------------------------------------------------
 
 
@@ -68,23 +70,25 @@ def examples(all_: Mapping[str, Told | None]) -> list[str]:
     if told is None:
         return ["Not measured.", ""]
     copies = (all_["copy_rate"] or {}).get("copies", {})
-    lines = [*_overview(told), *_baselines(told["examples"]), ""]
-    for name, found in told["examples"].items():
-        lines += [f"### {name}", "", *_example(found, copies)]
+    lines = [*_overview(told), *_baselines(told["examples"]), "", WORKLOADS, "", *_workloads(told, copies)]
     lines += md.source_without_software(told)
     if all_["copy_rate"] is not None:
         lines += ["The copies:", "", *md.source_without_software(all_["copy_rate"])]
     return lines
 
 
-def _example(found: Told, copies: Told) -> list[str]:
-    head = ["workload", "baseline", "tuned", "speed-up", "95 % interval", "of a copy", "configuration"]
+def _workloads(told: Told, copies: Told) -> list[str]:
     rows = []
-    for r in found["workloads"]:
-        interval = f"{r['interval'][0]:.2f} to {r['interval'][1]:.2f}" if r["config"] else ""
-        cells = [r["name"], md.us(r["baseline_us"]), md.us(r["tuned_us"]), md.times(r["speedup"]), interval]
-        rows.append([*cells, md.percent(evidence.share_of_copy(r, copies)), md.config(r["config"])])
-    return md.table(head, rows)
+    for name, found in told["examples"].items():
+        rows.append([name, "; ".join(_workload(r, copies) for r in found["workloads"])])
+    return md.table(["example", "workloads"], rows, left=2)
+
+
+def _workload(r: Told, copies: Told) -> str:
+    words = f"{r['name']} {md.us(r['baseline_us'])} → {md.us(r['tuned_us'])}, {md.times(r['speedup'])}"
+    words += f" ({r['interval'][0]:.2f} to {r['interval'][1]:.2f})" if r["config"] else " (the original)"
+    share = md.percent(evidence.share_of_copy(r, copies))
+    return f"{words}, {share}" if share else words
 
 
 def _overview(told: Told) -> list[str]:

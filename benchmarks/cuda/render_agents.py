@@ -23,21 +23,6 @@ TEMPLATES = (
     "its default, and of its search. *Expert, same budget* and *expert*: the built-in expert with the "
     "model's budget and with its own, above."
 )
-REPORTED_HOW = (
-    "What two publications report of kernels of these names. Baselines, GPUs, sizes and timing differ, so "
-    "their columns do not compare with ours. *Astra*: arXiv 2509.07506, H100, o4-mini, five rounds of "
-    "rewriting by several agents, and one agent alone. *Two-stage*: arXiv 2601.12698, Titan RTX, DeepSeek "
-    "V3.2, searched templates, and its agents without the search."
-)
-# kernel there -> Astra, its single agent, the two-stage tuner, its agents alone
-REPORTED: dict[str, tuple[float, float, float, float]] = {
-    "merge_attn_states_lse": (1.26, 0.73, 2.03, 1.95),
-    "fused_add_rmsnorm": (1.25, 1.18, 1.09, 1.06),
-    "silu_and_mul": (1.46, 1.48, 3.55, 2.89),
-}
-# ours -> the one whose place it has there
-SAME = {"silu_and_mul_vector": "silu_and_mul"}
-
 Told = Mapping[str, Any]
 
 
@@ -65,7 +50,7 @@ def agents(all_: Mapping[str, Told | None]) -> list[str]:
     lines = [TEMPLATES, "", *md.table(head, rows, left=3)]
     if ratios:
         lines += [_against_expert(ratios), ""]
-    return [*lines, *_reported(told), *_made_by(told), *md.source_without_software(told)]
+    return [*lines, *_made_by(told), *md.source_without_software(told)]
 
 
 def _against_expert(ratios: Sequence[float]) -> str:
@@ -106,21 +91,6 @@ def _runs(told: Told) -> Iterator[tuple[str, str, Sequence[str], Told]]:
             yield kernel, f"repeat {repeat}", told["written"][f"{kernel}/{arm}-{repeat}"], run["facts"]
     for one in told["runs"]:
         yield one["kernel"], "alone", one["written"], one["facts"]
-
-
-def _reported(told: Told) -> list[str]:
-    means: dict[str, dict[str, float]] = {}
-    for cell in told["comparison"]["cells"]:
-        means.setdefault(cell["problem"], {})[cell["arm"]] = cell["mean"]
-    head = ["kernel", "Astra", "its single agent", "two-stage", "its agents alone"]
-    head += [f"here: {arm}" for arm in told["comparison"]["plan"]["arms"]]
-    rows = []
-    for kernel, own in means.items():
-        there = SAME.get(kernel, kernel)
-        cells = [kernel if there == kernel else f"{there} (here {kernel})"]
-        cells += [md.times(value) for value in REPORTED.get(there, (None,) * 4)]
-        rows.append([*cells, *(md.times(own.get(arm)) for arm in told["comparison"]["plan"]["arms"])])
-    return [REPORTED_HOW, "", *md.table(head, rows)]
 
 
 def _made_by(told: Told) -> list[str]:
