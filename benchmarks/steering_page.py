@@ -13,6 +13,7 @@ from benchmarks.cuda import markdown as md
 from tunesmith.run.outcome import Interval
 
 Row = Mapping[str, Any]
+HEAD = ["example", "seeds", "without", "with", "difference", "95 % interval", "steering"]
 NO_DIFFERENCE = ["+0.0", "+0.0 to +0.0"]
 
 
@@ -40,7 +41,6 @@ def verdict(low: float, high: float) -> str:
 
 
 def _table(rows: Sequence[Row], search: str) -> list[str]:
-    head = ["example", "seeds", "without", "with", "difference", "95 % interval", "steering"]
     lines, everything = [], []
     for example in sorted({row["example"] for row in rows if row["search"] == search}):
         both = pairs(rows, search, example)
@@ -49,7 +49,15 @@ def _table(rows: Sequence[Row], search: str) -> list[str]:
         if line[4:6] != NO_DIFFERENCE:
             lines.append(line)
     lines.append(_line("all", everything))
-    return md.table(head, lines, left=1)
+    return md.table(HEAD, lines, left=1)
+
+
+def _totals(rows: Sequence[Row], searches: Sequence[str]) -> list[str]:
+    lines = []
+    for search in searches:
+        examples = sorted({row["example"] for row in rows if row["search"] == search})
+        lines.append(_line(search, [pair for example in examples for pair in pairs(rows, search, example)]))
+    return md.table(["search", *HEAD[1:]], lines, left=1)
 
 
 def _line(name: str, both: Sequence[tuple[int, int]]) -> list[str]:
@@ -97,8 +105,9 @@ def page(rows: Sequence[Row], device: str, date: str, commands: Sequence[str]) -
         "negative is a gain. *Level*: the interval includes 0. Examples without any difference are left out.",
         "",
     ]
-    for search in searches:
-        lines += [f"## Search `{search}`", "", *_table(rows, search)]
+    lines += [f"Search `{searches[0]}`:", "", *_table(rows, searches[0])]
+    if len(searches) > 1:
+        lines += ["All examples together, other searches:", "", *_totals(rows, searches[1:])]
     lines += _nothing_to_save(rows)
     lines += ["## Focus", "", *_moves(rows)]
     if stopped:
