@@ -18,12 +18,12 @@ def floors(all_: Mapping[str, Told | None]) -> list[str]:
     told = all_.get("floors")
     if told is None:
         return ["Not measured.", ""]
-    head = ["example", "workload", "before", "away", "first finding", "after", "away", "first finding"]
+    head = ["example", "workload", "original away", "first finding", "tuned away", "first finding"]
     rows = []
     for name, found in told["examples"].items():
         for workload, views in found["workloads"].items():
             after = views["after"]
-            tuned = _view(after) if after is not None else ["the original stays", "", ""]
+            tuned = _view(after) if after is not None else ["the original stays", ""]
             rows.append([name, workload, *_view(views["before"]), *tuned])
     closest = [
         v["after"]["distance"]
@@ -41,7 +41,7 @@ def floors(all_: Mapping[str, Told | None]) -> list[str]:
 
 def _view(view: Told) -> list[str]:
     finding = view["findings"][0].replace("_", " ") if view["findings"] else "none"
-    return [f"{md.us(view['us'])} µs", md.times(view["distance"]), finding]
+    return [md.times(view["distance"]), finding]
 
 
 def faults(all_: Mapping[str, Told | None]) -> list[str]:
