@@ -24,7 +24,7 @@ from mcp_types import ListRootsResult, Root
 PAGE = Path(__file__).parents[1] / "docs" / "mcp.md"
 BEGIN, END = "<!-- transcript -->", "<!-- end of the transcript -->"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "opencl" / "transpose"
-MOST_LINES = 6  # of an answer
+MOST_LINES = 2  # of an answer
 
 
 class Transcript:
@@ -32,12 +32,12 @@ class Transcript:
         self.root = root
         self.lines: list[str] = []
 
-    def called(self, tool: str, arguments: dict[str, Any], text: str) -> None:
+    def called(self, tool: str, arguments: dict[str, Any], text: str, most: int = MOST_LINES) -> None:
         given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         given, text = (t.replace(f"{self.root}/", "").replace(str(self.root), ".") for t in (given, text))
         shown = text.splitlines()
-        left = len(shown) - MOST_LINES
-        shown = [*shown[:MOST_LINES], f"… {left} more lines"] if left > 1 else shown
+        left = len(shown) - most
+        shown = [*shown[:most], f"… {left} more lines"] if left > 1 else shown
         self.lines += [f"> {tool}({given})", *(line[:118].rstrip() for line in shown), ""]
 
 
@@ -69,7 +69,7 @@ async def drive(root: Path) -> Transcript:
         while job["state"] == "running":
             found = await client.call_tool("wait", {"handle": job["handle"], "seconds": 600})
             job = found.structured_content or {}
-        said.called("wait", {"handle": job["handle"], "seconds": 600}, found.content[0].text)
+        said.called("wait", {"handle": job["handle"], "seconds": 600}, found.content[0].text, most=9)
         await call("export", run=job["run"]["run"], to="opencl", out="exported")
     return said
 

@@ -340,7 +340,7 @@ def page(steps: Steps, found: Roundtrip) -> str:
         "## What it launches",
         "",
         "| kernel | of | launches | share | by floor | end to end at most |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "|---|---|---:|---:|---:|---:|",
     ]
     for one in (one for one in found.ranking if one["share"] >= SHOWN_SHARE):
         shown_name = (one["demangled"] or one["name"]).replace("(anonymous namespace)::", "")
@@ -357,7 +357,7 @@ def page(steps: Steps, found: Roundtrip) -> str:
         "",
         "| kernel | share | extracted | proof | verified, by weight | swapped | applied | end to end "
         "| expected |",
-        "| --- | ---: | --- | --- | ---: | --- | --- | ---: | ---: |",
+        "|---|---:|---|---|---:|---|---|---:|---:|",
     ]
     for kernel in found.kernels:
         share = "–" if kernel.share is None else f"{100 * kernel.share:.1f} %"

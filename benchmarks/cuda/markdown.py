@@ -8,10 +8,9 @@ from typing import Any
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """The first `left` columns are words, the others numbers."""
-    rule = ["---" if i < left else "---:" for i in range(len(head))]
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *(map(_cell, row) for row in rows))] + [
-        ""
-    ]
+    rule = "|" + "".join("---|" if i < left else "---:|" for i in range(len(head)))
+    first, *others = ["| " + " | ".join(cells) + " |" for cells in (head, *(map(_cell, row) for row in rows))]
+    return [first, rule, *others, ""]
 
 
 def _cell(text: str) -> str:
