@@ -12,11 +12,11 @@ from tunesmith.expert.passes import LOCAL_MOVES, MOVES, Move
 
 def table(moves: Sequence[Move[Any]]) -> str:
     """A row for each move: what it does and its parameters."""
-    rows = [("move", "what it does", "parameters"), ("---",) * 3]
+    lines = ["| move | what it does | parameters |", "|---|---|---|"]
     for move in moves:
         choices = "; ".join(f"`{name}`, {note}" for name, note in move.parameters) or "none"
-        rows.append((f"`{move.name}`", move.about.rstrip("."), choices))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        lines.append(f"| `{move.name}` | {move.about.rstrip('.')} | {choices} |")
+    return "\n".join(lines)
 
 
 def up_to_date(page: str) -> str:
