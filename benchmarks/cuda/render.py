@@ -248,6 +248,7 @@ def hostile(all_: Mapping[str, Told | None]) -> list[str]:
         groups[" or ".join(k["expected"]), found] += 1
     rows = [[*statuses, str(count)] for statuses, count in groups.items()]
     good = sum(k["right"] for k in kernels)
+    missed = "".join(f"; not: {k['what']}" for k in kernels if not k["right"])
     none_left = not verdict["strays"]
     return [
         "Each is described in `tests/fixtures/hostile_cuda/expected.json`.",
@@ -255,7 +256,8 @@ def hostile(all_: Mapping[str, Told | None]) -> list[str]:
         *md.table(["expected", "found", "kernels"], rows, left=2),
         md.claim(
             verdict["all_right"] and verdict["hostile"] >= HOSTILE,
-            f"{good} of {len(kernels)} kernels got the right status, {verdict['hostile']} of them hostile",
+            f"{good} of {len(kernels)} kernels got the right status, {verdict['hostile']} of them hostile"
+            + missed,
         ),
         md.claim(verdict["winner_right"], f"the right winner was delivered: KIND {verdict['winner'][0]}"),
         md.claim(none_left, "no process of the run was left" if none_left else f"left: {verdict['strays']}"),
@@ -306,7 +308,8 @@ FILES = (
 def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
     measured = [told for told in all_.values() if told is not None]
     device = measured[0]["machine"]["device"] if measured else "a device"
-    software = list(dict.fromkeys(map(md.software, measured)))
+    # Floors are read from pages that may come from another machine, which they name themselves.
+    software = dict.fromkeys(md.software(told) for name, told in all_.items() if told and name != "floors")
     lines = [
         f"# Results on one {device}",
         "",

@@ -325,6 +325,16 @@ def test_the_page_says_what_was_reached_and_what_was_not() -> None:
     says(short, "1.5 times")
 
 
+def test_a_hostile_kernel_with_the_wrong_status_is_named() -> None:
+    results = made_up()
+    results["hostile"]["kernels"][0] |= {"right": False, "got": "ok"}
+    results["hostile"]["verdict"]["all_right"] = False
+    page = render.page(results, {})
+    assert "| crashed | **ok** | 1 |" in page
+    (short,) = [line for line in claims(page, "**fell short**") if "right status" in line]
+    says(short, "0 of 1 kernels", "not: writes to null")
+
+
 def test_parts_that_were_not_measured_say_so() -> None:
     page = render.page(dict.fromkeys(made_up()), {})
     assert page.count("Not measured.") == len(render.SECTIONS)
