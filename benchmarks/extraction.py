@@ -223,7 +223,7 @@ def _counted_lines(text: str) -> list[str]:
 def each(found: Sequence[CountedKernel]) -> Iterator[str]:
     """A line for every kernel, with what it took."""
     yield "| project | file | kernel | at once | options | edits: code | edits: problem | cpu device |"
-    yield "| --- | --- | --- | --- | --- | ---: | ---: | --- |"
+    yield "|---|---|---|---|---|---:|---:|---|"
     for one in found:
         ran = (
             f"runs, {one.cases} cases{'' if one.watched else ', not watched'}"
@@ -237,7 +237,7 @@ def each(found: Sequence[CountedKernel]) -> Iterator[str]:
 
 def table(found: Sequence[CountedKernel]) -> Iterator[str]:
     yield "| project | kernels tried | stand alone at once: compile | not |"
-    yield "| --- | ---: | ---: | ---: |"
+    yield "|---|---:|---:|---:|"
     tried = Counter(one.project for one in found)
     alone = Counter(one.project for one in found if one.alone)
     for project, count in tried.items():

@@ -13,6 +13,8 @@ from benchmarks.cuda import markdown as md
 from tunesmith.run.outcome import Interval
 
 Row = Mapping[str, Any]
+HEAD = ["example", "seeds", "without", "with", "difference", "95 % interval", "steering"]
+NO_DIFFERENCE = ["+0.0", "+0.0 to +0.0"]
 
 
 def pairs(rows: Sequence[Row], search: str, example: str) -> list[tuple[int, int]]:
@@ -35,31 +37,38 @@ def mean_interval(values: Sequence[int]) -> Interval:
 def verdict(low: float, high: float) -> str:
     if high < 0:
         return "pays"
-    return "costs" if low > 0 else "no difference that can be told"
+    return "costs" if low > 0 else "level"
 
 
 def _table(rows: Sequence[Row], search: str) -> list[str]:
-    head = ["example", "seeds", "mean without", "with", "worst without", "with"]
-    head += ["difference", "95 % interval", ""]
     lines, everything = [], []
     for example in sorted({row["example"] for row in rows if row["search"] == search}):
         both = pairs(rows, search, example)
         everything += both
-        lines.append(_line(example, both))
+        line = _line(example, both)
+        if line[4:6] != NO_DIFFERENCE:
+            lines.append(line)
     lines.append(_line("all", everything))
-    return md.table(head, lines, left=1)
+    return md.table(HEAD, lines, left=1)
+
+
+def _totals(rows: Sequence[Row], searches: Sequence[str]) -> list[str]:
+    lines = []
+    for search in searches:
+        examples = sorted({row["example"] for row in rows if row["search"] == search})
+        lines.append(_line(search, [pair for example in examples for pair in pairs(rows, search, example)]))
+    return md.table(["search", *HEAD[1:]], lines, left=1)
 
 
 def _line(name: str, both: Sequence[tuple[int, int]]) -> list[str]:
     without, steered = [a for a, _ in both], [b for _, b in both]
     apart = mean_interval([b - a for a, b in both])
-    cells = [name, str(len(both)), f"{mean(without):.1f}", f"{mean(steered):.1f}"]
-    cells += [str(max(without)), str(max(steered)), f"{apart.value:+.1f}"]
+    cells = [name, str(len(both)), f"{mean(without):.1f}", f"{mean(steered):.1f}", f"{apart.value:+.1f}"]
     return [*cells, f"{apart.low:+.1f} to {apart.high:+.1f}", verdict(apart.low, apart.high)]
 
 
 def _moves(rows: Sequence[Row]) -> list[str]:
-    """What the original's diagnosis led to, for each example; it is the same for every seed."""
+    """The focus that the original's diagnosis gives, for each example; it is the same for every seed."""
     lines = []
     rows = [row for row in rows if "," not in row["search"]]  # as the templates have it
     for example in sorted({row["example"] for row in rows}):
@@ -68,9 +77,9 @@ def _moves(rows: Sequence[Row]) -> list[str]:
             continue
         first = steered[0]["moves"][0]
         undone = sum(any(m["focus"] != first["focus"] for m in row["moves"]) for row in steered)
-        focus = f"`{first['focus']}`" if first["focus"] else "no focus"
-        lines += [f"- **{example}**: {focus}. {first['reason']}. Moved later in {undone} of {len(steered)}."]
-    return lines
+        focus = f"`{first['focus']}`" if first["focus"] else "none"
+        lines.append([example, focus, f"{undone} of {len(steered)}"])
+    return md.table(["example", "focus from the diagnosis", "changed later"], lines, left=2)
 
 
 def _nothing_to_save(rows: Sequence[Row]) -> list[str]:
@@ -80,7 +89,7 @@ def _nothing_to_save(rows: Sequence[Row]) -> list[str]:
         if not row["steer"]:
             most[row["example"]] = max(most.get(row["example"], 0), row["evaluations"])
     names = [name for name, evaluations in sorted(most.items()) if evaluations == 1]
-    said = f"The template's default is as close already for {', '.join(names)}: there nothing can be saved."
+    said = f"The template's default is close enough already for {', '.join(names)}: nothing can be saved."
     return [said, ""] if names else []
 
 
@@ -90,17 +99,17 @@ def page(rows: Sequence[Row], device: str, date: str, commands: Sequence[str]) -
     lines = [
         "# Steering",
         "",
-        "How many evaluations a search needs until it has tried a configuration within 3 % of the best",
-        f"geometric mean, with steering by the diagnosis and without: the examples on one {device}, every",
-        "configuration of which was measured beforehand. Loop, searcher and seeds are the same; times are",
-        "looked up, and diagnoses are made without counters from builds, launches, ceilings and recorded",
-        "times. The difference is paired by seed; a negative one is a gain.",
+        "Evaluations until a search has tried a configuration within 3 % of the best geometric mean, with",
+        "[steering](../searching.md#steering) and without. Every configuration was measured beforehand on",
+        f"one {device}; times are looked up, and diagnoses use no counters. Differences are paired by seed;",
+        "negative is a gain. *Level*: the interval includes 0. Examples without any difference are left out.",
         "",
     ]
-    for search in searches:
-        lines += [f"## Search `{search}`", "", *_table(rows, search)]
+    lines += [f"Search `{searches[0]}`:", "", *_table(rows, searches[0])]
+    if len(searches) > 1:
+        lines += ["All examples together, other searches:", "", *_totals(rows, searches[1:])]
     lines += _nothing_to_save(rows)
-    lines += ["## What steered", "", *_moves(rows), ""]
+    lines += ["## Focus", "", *_moves(rows)]
     if stopped:
         said = ", ".join(f"{count} {'with' if steer else 'without'}" for steer, count in stopped.items())
         lines += [f"Searches that ended before they came so close, counted by their length: {said}.", ""]

@@ -10,27 +10,21 @@ from typing import Any
 from tunesmith.expert.passes import LOCAL_MOVES, MOVES, Move
 
 
-def table(moves: Sequence[Move[Any]], about_needs: str) -> str:
-    """A row for each move: what it does, its choices, what it needs, and what it is a remedy for."""
-    rows = [("move", "what it does", "parameters", about_needs, "answers"), ("---",) * 5]
+def table(moves: Sequence[Move[Any]]) -> str:
+    """A row for each move: what it does and its parameters."""
+    lines = ["| move | what it does | parameters |", "|---|---|---|"]
     for move in moves:
         choices = "; ".join(f"`{name}`, {note}" for name, note in move.parameters) or "none"
-        remedies = " ".join(f"`{remedy}`" for remedy in move.remedies)
-        rows.append((f"`{move.name}`", move.about.rstrip("."), choices, move.needs, remedies))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def paragraphs(moves: Sequence[Move[Any]]) -> str:
-    """Of those that have more to say."""
-    return "\n".join(f"- **`{move.name}`**: {move.more}" for move in moves if move.more)
+        lines.append(f"| `{move.name}` | {move.about.rstrip('.')} | {choices} |")
+    return "\n".join(lines)
 
 
 def up_to_date(page: str) -> str:
     """The page with every part between marks as the moves have it now."""
+    shown = {move.name for move in MOVES}
     parts = {
-        "moves": table(MOVES, "needs"),
-        "local moves": table(LOCAL_MOVES, "refused"),
-        "more of moves": paragraphs((*MOVES, *LOCAL_MOVES)),
+        "moves": table(MOVES),
+        "local moves": table([move for move in LOCAL_MOVES if move.name not in shown]),
     }
     for name, text in parts.items():
         begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"

@@ -263,16 +263,20 @@ def page(told: dict[str, Any]) -> str:
         "other elements with the same bits",
         "notes",
     ]
+    agreed = [row["cases"] - row["skipped"] for row in rows if verdict(row) == "agree"]
+    others = [cells(row) for row in rows if verdict(row) != "agree"]
     lines = [
-        "# The cpu device beside a GPU",
+        "# The cpu device and a GPU compared",
         "",
         *source(told),
-        *(f"- {cpu} beside {gpu}" for cpu, gpu in devices),
+        *(f"- {cpu} and {gpu}" for cpu, gpu in devices),
         f"- {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}",
         "",
-        "Inputs, guard zones and outputs were judged by the oracle in both directions, integers bit for bit.",
+        "The oracle judged inputs, guard zones and outputs in both directions, integers bit for bit.",
         "",
-        *table(head, [cells(row) for row in rows], left=6),
+        f"Agree: {len(agreed)} problems, {sum(agreed)} cases.",
+        "",
+        *(table(head, others, left=6) if others else []),
     ]
     return "\n".join(lines)
 

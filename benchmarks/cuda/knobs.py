@@ -186,11 +186,6 @@ def page(told: Told) -> list[str]:
     words = [
         f"- {ahead} of {len(told['knobs'])} are faster; {refused} of {tried} configurations refused ({share})"
     ]
-    details = [
-        f"- {name}, {kind}: {reason}"
-        for name, found in told["knobs"].items()
-        for kind, reason in found.get("why", {}).items()
-    ]
     return [
         "# The kernel's own knobs",
         "",
@@ -198,7 +193,6 @@ def page(told: Told) -> list[str]:
         "",
         *md.table(head, rows, left=4),
         *words,
-        *details,
         "",
         *md.source(told),
     ]

@@ -8,10 +8,9 @@ from typing import Any
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """The first `left` columns are words, the others numbers."""
-    rule = ["---" if i < left else "---:" for i in range(len(head))]
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *(map(_cell, row) for row in rows))] + [
-        ""
-    ]
+    rule = "|" + "".join("---|" if i < left else "---:|" for i in range(len(head)))
+    first, *others = ["| " + " | ".join(cells) + " |" for cells in (head, *(map(_cell, row) for row in rows))]
+    return [first, rule, *others, ""]
 
 
 def _cell(text: str) -> str:
@@ -25,20 +24,33 @@ def claim(holds: bool | None, words: str) -> str:
 
 
 def source(told: Mapping[str, Any]) -> list[str]:
-    """Where a table comes from: the commands, then date, device and compilers."""
+    """Where a table comes from: the commands, then date, device and software."""
+    return [
+        *commands(told),
+        f"{told['date']}, {device(told)}; {software(told)}.",
+        "",
+    ]
+
+
+def source_without_software(told: Mapping[str, Any]) -> list[str]:
+    """The same for a page that lists the software once."""
+    return [*commands(told), f"{told['date']}, {device(told)}.", ""]
+
+
+def commands(told: Mapping[str, Any]) -> list[str]:
+    return ["```sh", *told["commands"], "```", ""]
+
+
+def device(told: Mapping[str, Any]) -> str:
+    return f"{told['machine']['device']}, driver {told['machine']['driver']}"
+
+
+def software(told: Mapping[str, Any]) -> str:
     machine = told["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
     compilers = ", ".join(machine["compilers"])
-    return [
-        "```sh",
-        *told["commands"],
-        "```",
-        "",
-        f"{told['date']}, {machine['device']}, driver {machine['driver']}; {compilers}; "
-        f"Python {machine['python']}, {packages}"
-        + (f"; {machine['cores']} cores." if machine["cores"] else "."),
-        "",
-    ]
+    cores = f"; {machine['cores']} cores" if machine["cores"] else ""
+    return f"{compilers}; Python {machine['python']}, {packages}{cores}"
 
 
 def us(value: float | None) -> str:

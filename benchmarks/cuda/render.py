@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,22 +29,22 @@ from benchmarks.cuda.render_searches import seeds, tenth
 from benchmarks.cuda.throughput import compared
 from benchmarks.cuda.truth import WITHIN as TRUTH_WITHIN
 from tunesmith.run.outcome import geometric_mean
+from tunesmith.text import counted
 
 FLAGSHIP = "silu_and_mul"
 CONFIGURATIONS, SEARCH_S, RUN_S = 100, 10.0, 60.0
 MEAN, COPY_SHARE, FASTER, HOSTILE = 8.0, 0.95, 6.0, 40
 INTRODUCTION = """\
-Made by `benchmarks/cuda/render.py` from figures that the scripts beside it have written; each table comes
-with its commands, which write below `build`, a folder that is not kept. Runs with a language model are
-kept, in `tests/fixtures/comparisons/h200.tar.xz`.
+Made by `benchmarks/cuda/render.py`; each table comes with its commands. They write below `build`, which is
+not kept. Runs with a language model are kept in `tests/fixtures/comparisons/h200.tar.xz`.
 
-Times are microseconds per launch, cold (on data that no cache holds); speed-ups are those of the
-verification, in fresh processes. *Of a copy*: the time of a plain copy that moves the bytes the operator
-must move, over the kernel's; above 100 % where reading is a larger part of the work than in a copy.
-*Published*: the time of the kernel that an example is written after, measured beforehand on the same kind
-of device and given to the script in a file ({example: {workload: µs}}). *Against published*: where our
-baseline is slower than that kernel, the speed-up counts from the published time. *Wanted*, *reached*, *fell
-short*: against goals that were set before the work began.
+- Times are µs per launch, cold: no cache holds the data. Speed-ups are those of the verification, in fresh
+  processes.
+- *Of a copy*: the time of a plain copy of the same bytes over the kernel's; above 100 % where the kernel
+  reads a larger share than a copy does.
+- *Against published*: counted from the published kernel's time, measured beforehand on the same kind of
+  device, where our baseline is slower.
+- *Reached*, *fell short*: against goals set before the work began.
 """
 
 Told = Mapping[str, Any]
@@ -61,6 +62,8 @@ def published_times(examples: Told | None, name: str) -> dict[str, float]:
     return {r["name"]: r["published_us"] for r in rows if r["published_us"]}
 
 
+WORKLOADS = "Each workload: original → tuned in µs, speed-up (95 % interval), of a copy."
+
 # -- examples -------------------------------------------------------------------------------------------
 
 
@@ -69,42 +72,35 @@ def examples(all_: Mapping[str, Told | None]) -> list[str]:
     if told is None:
         return ["Not measured.", ""]
     copies = (all_["copy_rate"] or {}).get("copies", {})
-    lines = []
-    for name, found in told["examples"].items():
-        lines += [f"### {name}", "", *_example(found, copies)]
-    lines += ["### All of them", "", *_overview(told), *_baselines(told["examples"]), ""]
-    lines += md.source(told)
+    lines = [*_overview(told), *_baselines(told["examples"]), "", WORKLOADS, "", *_workloads(told, copies)]
+    lines += md.source_without_software(told)
     if all_["copy_rate"] is not None:
-        lines += ["The copies:", "", *md.source(all_["copy_rate"])]
+        lines += ["The copies:", "", *md.source_without_software(all_["copy_rate"])]
     return lines
 
 
-def _example(found: Told, copies: Told) -> list[str]:
-    head = ["workload", "published", "baseline", "ratio", "tuned", "speed-up", "95 % interval"]
-    head += ["against published", "of a copy", "configuration"]
+def _workloads(told: Told, copies: Told) -> list[str]:
     rows = []
-    for r in found["workloads"]:
-        ratio = f"{r['baseline_ratio']:.3f}" if r["baseline_ratio"] else ""
-        interval = (
-            f"{r['interval'][0]:.2f} to {r['interval'][1]:.2f}" if r["config"] else "the original stays"
-        )
-        cells = [r["name"], md.us(r["published_us"]), md.us(r["baseline_us"]), ratio, md.us(r["tuned_us"])]
-        cells += [md.times(r["speedup"]), interval, md.times(r["honest_speedup"])]
-        rows.append([*cells, md.percent(evidence.share_of_copy(r, copies)), md.config(r["config"])])
-    return md.table(head, rows)
+    for name, found in told["examples"].items():
+        rows.append([name, "; ".join(_workload(r, copies) for r in found["workloads"])])
+    return md.table(["example", "workloads"], rows, left=2)
+
+
+def _workload(r: Told, copies: Told) -> str:
+    words = f"{r['name']} {md.us(r['baseline_us'])} → {md.us(r['tuned_us'])}, {md.times(r['speedup'])}"
+    words += f" ({r['interval'][0]:.2f} to {r['interval'][1]:.2f})" if r["config"] else " (the original)"
+    share = md.percent(evidence.share_of_copy(r, copies))
+    return f"{words}, {share}" if share else words
 
 
 def _overview(told: Told) -> list[str]:
-    head = ["example", "geometric mean", "against published", "tried", "found", "wall", "start", "original"]
-    head += ["search", "finalists", "verification", "device busy"]
+    head = ["example", "geometric mean", "against published", "tried", "wall", "search", "device busy"]
     rows = []
     for name, f in told["examples"].items():
-        seconds = [f"{f['seconds'][part]:.1f} s" for part in ("start", "original", "search", "finalists")]
-        seconds.append(f"{f['seconds']['verification']:.1f} s")
-        states = ", ".join(f"{count} {status}" for status, count in f["statuses"].items())
         honest = honest_mean(f, published_times(told, name))
-        cells = [name, md.times(f["geometric_mean"]), md.times(honest), str(f["tried"]), states]
-        rows.append([*cells, f"{f['wall_s']:.1f} s", *seconds, md.percent(f["busy_share"])])
+        cells = [name, md.times(f["geometric_mean"]), md.times(honest), str(f["tried"])]
+        cells += [f"{f['wall_s']:.1f} s", f"{f['seconds']['search']:.1f} s", md.percent(f["busy_share"])]
+        rows.append(cells)
     return md.table(head, rows)
 
 
@@ -129,10 +125,8 @@ def _baselines(found: Mapping[str, Told]) -> list[str]:
 
 
 BUSY = (
-    "*Device busy* counts the kernels under test alone, over the wall time of evaluations: not what the "
-    "device does around them (poisoning, guards, comparisons, restoring), nor what the host does in between "
-    "(loading code, recording chains). What is far behind the best of its workload is launched a few times "
-    "only, which saves time and lowers the share."
+    "*Device busy*: time in the kernels under test over the wall time of evaluations. Checks, restoring "
+    "buffers and loading code do not count; slow configurations are launched a few times only."
 )
 
 
@@ -141,16 +135,15 @@ def throughput(all_: Mapping[str, Told | None]) -> list[str]:
     if told is None:
         return ["Not measured.", ""]
     copies = (all_["copy_rate"] or {}).get("copies", {})
-    head = ["seed", "configurations", "search", "whole run", "start", "original", "finalists"]
-    head += ["verification", "device busy", "geometric mean", "against published", "of a copy, largest size"]
+    head = ["seed", "configurations", "search", "whole run", "device busy", "geometric mean"]
+    head += ["against published", "of a copy, largest size"]
     rows, shares = [], []
     published = published_times(all_["examples"], FLAGSHIP)
     for r in told["runs"]:
         largest = max(r["workloads"], key=lambda w: w["bytes"])
         shares.append(evidence.share_of_copy(largest, copies))
-        s = {part: f"{seconds:.2f} s" for part, seconds in r["seconds"].items()}
-        cells = [str(r["seed"]), str(r["tried"]), s["search"], f"{r['wall_s']:.2f} s", s["start"]]
-        cells += [s["original"], s["finalists"], s["verification"], md.percent(r["busy_share"])]
+        cells = [str(r["seed"]), str(r["tried"]), f"{r['seconds']['search']:.2f} s"]
+        cells += [f"{r['wall_s']:.2f} s", md.percent(r["busy_share"])]
         means = [md.times(r["geometric_mean"]), md.times(honest_mean(r, published))]
         rows.append([*cells, *means, md.percent(shares[-1], 1)])
     runs = told["runs"]
@@ -177,7 +170,7 @@ def throughput(all_: Mapping[str, Told | None]) -> list[str]:
         "",
         BUSY,
         "",
-        *md.source(told),
+        *md.source_without_software(told),
     ]
 
 
@@ -185,10 +178,10 @@ def kernel_tuner(all_: Mapping[str, Told | None]) -> list[str]:
     other, own = all_["kernel_tuner_arm"], all_["throughput"]
     if other is None:
         return ["Not measured.", ""]
-    head = ["workload", "wall", "compile", "benchmark", "framework", "its winner", "its time"]
+    head = ["workload", "wall", "compile", "benchmark", "its winner", "its time"]
     rows = []
     for name, r in other["workloads"].items():
-        parts = [f"{r['seconds'][part]:.2f} s" for part in ("compile", "benchmark", "framework")]
+        parts = [f"{r['seconds'][part]:.2f} s" for part in ("compile", "benchmark")]
         winner = [md.config(r["winner"]), f"{md.us(r['winner_us'])} µs"]
         rows.append([name, f"{r['wall_s']:.2f} s", *parts, *winner])
     lines = md.table(head, rows)
@@ -197,17 +190,17 @@ def kernel_tuner(all_: Mapping[str, Told | None]) -> list[str]:
         ratio = against["ratio_same_phases"]
         ours, theirs = against["search_s_per_pair"], against["other_compile_and_benchmark_s_per_pair"]
         lines += [
-            f"One configuration at one size takes {1e3 * theirs:.1f} ms of Kernel Tuner's compiling and "
-            f"benchmarking, and {1e3 * ours:.2f} ms of our building, checking and timing. By wall it is "
-            f"{1e3 * against['other_wall_s_per_pair']:.1f} ms, and of our whole run, with start, full checks "
-            f"and verification, {1e3 * against['wall_s_per_pair']:.2f} ms. Its run has no oracle, ours has. "
-            "It times with whatever the cache holds, we time cold: its times and ours do not compare.",
+            f"One configuration at one size: Kernel Tuner compiles and benchmarks in {1e3 * theirs:.1f} ms, "
+            f"we build, check and time in {1e3 * ours:.2f} ms. By wall, whole runs: "
+            f"{1e3 * against['other_wall_s_per_pair']:.1f} ms and {1e3 * against['wall_s_per_pair']:.2f} ms. "
+            "Its run checks no results. It times with a warm cache, we time cold: the times of the two do "
+            "not compare.",
             "",
             md.claim(ratio >= FASTER, f"{ratio:.1f} times faster counting the same phases (≥ {FASTER:.0f})"),
             f"- whole run against its wall: {against['ratio_whole_run_against_wall']:.1f} times faster",
             "",
         ]
-    return [*lines, *md.source(other)]
+    return [*lines, *md.source_without_software(other)]
 
 
 def truth(all_: Mapping[str, Told | None]) -> list[str]:
@@ -218,28 +211,27 @@ def truth(all_: Mapping[str, Told | None]) -> list[str]:
     for problem, found in told["problems"].items():
         runs, others = found["runs"], found["others"]
         head = ["workload", "timed", "true best", "configuration", "its spread"]
-        head += [*(f"{name}: choice / general" for name in runs), *others]
+        head += [f"choice / general, worst of {counted(len(runs), 'run')}", *others]
         rows = []
         for name, w in found["workloads"].items():
             cells = [name, str(w["timed"]), f"{md.us(w['best']['us'])} µs", md.config(w["best"]["config"])]
             cells.append(f"{w['spread_percent']:.1f} %")
-            for r in runs.values():
-                choice, general = r["workloads"][name]["behind_percent"], r["general"]["workloads"][name]
-                cells.append(f"{md.behind(choice)} / {md.behind(general)}")
+            choice = max(r["workloads"][name]["behind_percent"] for r in runs.values())
+            general = max(r["general"]["workloads"][name] for r in runs.values())
+            cells.append(f"{md.behind(choice)} / {md.behind(general)}")
             cells += [md.behind(o["workloads"].get(name, {}).get("behind_percent")) for o in others.values()]
             rows.append(cells)
         lines += [f"{problem}, {found['passes']} × {found['rounds']} rounds:", "", *md.table(head, rows)]
-        for name, r in runs.items():
-            worst = max(w["behind_percent"] for w in r["workloads"].values())
-            general = r["general"]["behind_percent"]
-            words = f"{name}: choices at most {md.behind(worst)} behind, the general configuration "
-            words += f"{md.behind(general)} behind the best single one (≤ {TRUTH_WITHIN:.0f} %)"
-            lines.append(md.claim(max(worst, general) <= TRUTH_WITHIN, words))
+        worst = max(w["behind_percent"] for r in runs.values() for w in r["workloads"].values())
+        general = max(r["general"]["behind_percent"] for r in runs.values())
+        words = f"choices at most {md.behind(worst)} behind, the general configuration {md.behind(general)} "
+        words += f"behind the best single one (≤ {TRUTH_WITHIN:.0f} %)"
+        lines.append(md.claim(max(worst, general) <= TRUTH_WITHIN, words))
         for name, o in others.items():
             worst = max(w["behind_percent"] for w in o["workloads"].values())
             lines.append(f"- {name}: winners at most {md.behind(worst)} behind")
         lines.append("")
-    return [*lines, *md.source(told)]
+    return [*lines, *md.source_without_software(told)]
 
 
 # -- hostile kernels ------------------------------------------------------------------------------------
@@ -250,17 +242,22 @@ def hostile(all_: Mapping[str, Told | None]) -> list[str]:
     if told is None:
         return ["Not measured.", ""]
     verdict, kernels = told["verdict"], told["kernels"]
-    rows = []
+    groups: Counter[tuple[str, str]] = Counter()
     for k in kernels:
         found = k["got"] if k["right"] else f"**{k['got']}**"
-        rows.append([str(k["kind"]), k["what"], " or ".join(k["expected"]), found, k["detail"][:100]])
+        groups[" or ".join(k["expected"]), found] += 1
+    rows = [[*statuses, str(count)] for statuses, count in groups.items()]
     good = sum(k["right"] for k in kernels)
+    missed = "".join(f"; not: {k['what']}" for k in kernels if not k["right"])
     none_left = not verdict["strays"]
     return [
-        *md.table(["kind", "what it does", "expected", "found", "in its words"], rows, left=5),
+        "Each is described in `tests/fixtures/hostile_cuda/expected.json`.",
+        "",
+        *md.table(["expected", "found", "kernels"], rows, left=2),
         md.claim(
             verdict["all_right"] and verdict["hostile"] >= HOSTILE,
-            f"{good} of {len(kernels)} kernels got the right status, {verdict['hostile']} of them hostile",
+            f"{good} of {len(kernels)} kernels got the right status, {verdict['hostile']} of them hostile"
+            + missed,
         ),
         md.claim(verdict["winner_right"], f"the right winner was delivered: KIND {verdict['winner'][0]}"),
         md.claim(none_left, "no process of the run was left" if none_left else f"left: {verdict['strays']}"),
@@ -270,7 +267,7 @@ def hostile(all_: Mapping[str, Told | None]) -> list[str]:
         ),
         f"- the mixed run took {told['mixed']['wall_s']:.0f} s",
         "",
-        *md.source(told),
+        *md.source_without_software(told),
     ]
 
 
@@ -309,12 +306,15 @@ FILES = (
 
 
 def page(all_: Mapping[str, Told | None], notes: Mapping[str, str]) -> str:
-    any_ = next((told for told in all_.values() if told is not None), None)
-    device = any_["machine"]["device"] if any_ else "a device"
+    measured = [told for told in all_.values() if told is not None]
+    device = measured[0]["machine"]["device"] if measured else "a device"
+    # Floors are read from pages that may come from another machine, which they name themselves.
+    software = dict.fromkeys(md.software(told) for name, told in all_.items() if told and name != "floors")
     lines = [
         f"# Results on one {device}",
         "",
         *INTRODUCTION.splitlines(),
+        *(f"- Software: {versions}." for versions in software),
         "",
     ]
     for key, (title, make) in SECTIONS.items():

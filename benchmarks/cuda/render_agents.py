@@ -7,48 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.cuda import markdown as md
-from benchmarks.cuda.render_expert import at_floors
 from tunesmith.deliver.compared import ComparisonResult
-from tunesmith.deliver.comparison import comparison_sections, what_was_compared
+from tunesmith.deliver.comparison import comparison_sections
+from tunesmith.deliver.experiment_page import budget_text
 from tunesmith.problem.codec import decode
 
 PLOTS = "benchmarks/strategies-"  # before their names, seen from the page
-SHOWN = (
-    "Result",
-    "What this does and does not show",
-    "What it cost",
-    "Gain per round",
-    "Where the gain comes from",
-    "What the words mean",
-)
+SHOWN = ("Result",)
+LIMITS = 2  # how many of the comparison's limits the page repeats: what it was made on, and how often
 LEVEL = 1.02  # speed-ups no further apart are level: as much as two runs of one arm differ
 TEMPLATES = (
-    "A large language model through the mailbox as planner and as author; every reply comes from its "
-    "request file alone, and which model answers a mailbox is not recorded. It gets the plain kernel and, "
-    "as planner, the expert's moves by name. *Templates*: who wrote each in turn, the model as author, or a "
-    "program by the moves that the model chose. Each run against the original in the same run, the expert's "
-    "too. *The expert, alike*: its runs with the same budget as the model. *The expert*: with its own, as "
-    "under *The built-in expert* above. *At the floors*: as there. *Refactoring*, *search*: what the "
-    "winner's template gave as it was written, and what its search gave on top."
+    "A large language model through the mailbox plans and writes templates from the plain kernel; which "
+    "model answers a mailbox is not recorded. *Templates*: each was written by the model or by the built-in "
+    "expert from moves that the model chose. *Refactoring*, *search*: the gain of the winner's template at "
+    "its default, and of its search. *Expert, same budget* and *expert*: the built-in expert with the "
+    "model's budget and with its own, above."
 )
-REPORTED_HOW = (
-    "What two publications report of kernels of these names. Their baselines are the kernels that a serving "
-    "library had then, on their GPUs, at their sizes and with their way of timing; ours are kernels written "
-    "in the style of the published ones, at the sizes above, on data that no cache holds, against what they "
-    "take on this GPU. So their columns do not compare with ours: what is left to gain depends on how near "
-    "to the memory's rate the baseline is. *Astra*: arXiv 2509.07506, H100, o4-mini, five rounds of direct "
-    "rewriting by several agents, beside it one agent alone. *Two-stage*: arXiv 2601.12698, Titan RTX, "
-    "DeepSeek V3.2, templates that are searched, beside it its agents without the search."
-)
-# kernel there -> Astra, its single agent, the two-stage tuner, its agents alone
-REPORTED: dict[str, tuple[float, float, float, float]] = {
-    "merge_attn_states_lse": (1.26, 0.73, 2.03, 1.95),
-    "fused_add_rmsnorm": (1.25, 1.18, 1.09, 1.06),
-    "silu_and_mul": (1.46, 1.48, 3.55, 2.89),
-}
-# ours -> the one whose place it has there
-SAME = {"silu_and_mul_vector": "silu_and_mul"}
-
 Told = Mapping[str, Any]
 
 
@@ -58,26 +32,25 @@ def agents(all_: Mapping[str, Told | None]) -> list[str]:
         return ["Not measured.", ""]
     expert = (all_.get("expert") or {}).get("expert", {})
     alone = {**expert.get("others", {}), **expert.get("examples", {})}
-    head = ["kernel", "run", "templates", "speed-up", "least and most of a workload", "refactoring", "search"]
-    head += ["rounds", "repairs", "evaluations", "requests", "the expert, alike", "the expert"]
-    head.append("at the floors")
+    head = ["kernel", "run", "templates", "speed-up", "least to most", "refactoring", "search"]
+    head += ["evaluations", "requests", "expert, same budget", "expert"]
     rows, ratios = [], []
     for kernel, name, written, facts in _runs(told):
         own = alone.get(kernel, {})
         each = [gain["speedup"] for gain in facts["workloads"]]
         reach = f"{min(each):.2f} to {max(each):.2f}"
         cells = [kernel, name, ", ".join(written), md.times(facts["speedup"]), reach]
-        cells += [md.times(facts["refactoring"]), md.times(facts["search"]), str(len(facts["rounds"]))]
-        cells += [str(facts["repairs"]), str(facts["evaluations"]), str(facts["requests"])]
+        cells += [md.times(facts["refactoring"]), md.times(facts["search"])]
+        cells += [str(facts["evaluations"]), str(facts["requests"])]
         cells.append(", ".join(md.times(value) for value in told["expert"].get(kernel, ())))
-        cells += [md.times(own.get("geometric_mean")), md.times(at_floors(own.get("workloads", ())))]
+        cells.append(md.times(own.get("geometric_mean")))
         rows.append(cells)
         if own.get("geometric_mean"):
             ratios.append(facts["speedup"] / own["geometric_mean"])
     lines = [TEMPLATES, "", *md.table(head, rows, left=3)]
     if ratios:
         lines += [_against_expert(ratios), ""]
-    return [*lines, *_reported(told), *_made_by(told), *md.source(told)]
+    return [*lines, *_made_by(told), *md.source_without_software(told)]
 
 
 def _against_expert(ratios: Sequence[float]) -> str:
@@ -96,10 +69,16 @@ def strategies(all_: Mapping[str, Told | None]) -> list[str]:
         return ["Not measured.", ""]
     found = decode(json.dumps(told["comparison"]).encode(), ComparisonResult, "comparison")
     parts = comparison_sections(found, PLOTS)
-    lines = [*what_was_compared(found), ""]
+    lines = [
+        f"{len(found.plan.problems)} problems, {found.plan.repeats} runs of each arm at each, every run with "
+        f"{budget_text(found.plan.budget)}. [Arms and terms](compare.md).",
+        "",
+    ]
     for title in SHOWN:
-        lines += [f"### {title}", "", *parts[title], ""]
-    return [*lines, *md.source(told)]
+        lines += [*parts[title], ""]
+    lines += [*parts["What this does and does not show"][:LIMITS], ""]
+    rounds = f"[Gain per round]({PLOTS}gain-per-round.svg). Commands and date: as in the section above."
+    return [*lines, rounds, ""]
 
 
 def _runs(told: Told) -> Iterator[tuple[str, str, Sequence[str], Told]]:
@@ -112,21 +91,6 @@ def _runs(told: Told) -> Iterator[tuple[str, str, Sequence[str], Told]]:
             yield kernel, f"repeat {repeat}", told["written"][f"{kernel}/{arm}-{repeat}"], run["facts"]
     for one in told["runs"]:
         yield one["kernel"], "alone", one["written"], one["facts"]
-
-
-def _reported(told: Told) -> list[str]:
-    means: dict[str, dict[str, float]] = {}
-    for cell in told["comparison"]["cells"]:
-        means.setdefault(cell["problem"], {})[cell["arm"]] = cell["mean"]
-    head = ["kernel", "Astra", "its single agent", "two-stage", "its agents alone"]
-    head += [f"here: {arm}" for arm in told["comparison"]["plan"]["arms"]]
-    rows = []
-    for kernel, own in means.items():
-        there = SAME.get(kernel, kernel)
-        cells = [kernel if there == kernel else f"{there} (here {kernel})"]
-        cells += [md.times(value) for value in REPORTED.get(there, (None,) * 4)]
-        rows.append([*cells, *(md.times(own.get(arm)) for arm in told["comparison"]["plan"]["arms"])])
-    return [REPORTED_HOW, "", *md.table(head, rows)]
 
 
 def _made_by(told: Told) -> list[str]:

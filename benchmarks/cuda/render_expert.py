@@ -11,14 +11,13 @@ from tunesmith.run.outcome import geometric_mean
 
 HOW = (
     "From the plain kernels: no template, no model. *At the floors*: the speed-up if every workload took "
-    "just the time of its floor: the greater of what a launch takes and of what moving its bytes takes "
-    "(docs/profiling.md). *Of the hand-written*: this speed-up over that of the hand-written template above, "
-    "each against the original in its own run. *Of a copy*: at the workload that moves most. *Moves*: of the "
-    "last template that was kept."
+    "the time of its [floor](profiling.md). *Of the hand-written*: over the speed-up of the hand-written "
+    "template above, each in its own run. *Of a copy*: at the workload that moves most. *Moves*: of the last "
+    "template kept."
 )
 OTHERS = (
-    "Kernels of other families and styles (`tests/fixtures/zoo`), written to try the expert on, with a small "
-    "budget. 1.00× with no configuration means that the original stays."
+    "Kernels of other families and styles (`tests/fixtures/zoo`), with a small budget. 1.00×: the original "
+    "stays."
 )
 OTHERS_HOW = (
     "No template, no model. Each speed-up is the geometric mean over a kernel's workloads, verified on fresh "
@@ -53,7 +52,7 @@ def expert(all_: Mapping[str, Told | None]) -> list[str]:
         lines += [HOW, "", *_examples(found["examples"], hand, copies)]
     if "others" in found:
         lines += [OTHERS, "", *_others(found["others"])]
-    return [*lines, *md.source(told)]
+    return [*lines, *md.source_without_software(told)]
 
 
 def at_floors(rows: Iterable[Told]) -> float | None:
@@ -77,13 +76,11 @@ def _examples(found: Mapping[str, Told], hand: Told, copies: Told) -> list[str]:
         wanted, mean = TARGETS.get(name), f["geometric_mean"]
         floors, share = at_floors(f["workloads"]), copy_share(f["workloads"], copies)
         ratio = mean / hand[name]["geometric_mean"] if name in hand else None
-        cells = [name, md.times(mean), f"≥ {md.times(wanted)}" if wanted else "", md.times(floors)]
+        goal = f"≥ {md.times(wanted)}" if wanted else ""
+        goal += ", **fell short**" if wanted and mean < wanted else ""
+        cells = [name, md.times(mean), goal, md.times(floors)]
         cells += [md.percent(ratio, 1), md.percent(share), f"{f['seconds']:.0f} s", str(f["evaluations"])]
         rows.append([*cells, ", ".join(_moves(f))])
-        words = f"{name}: {md.times(mean)} (≥ {md.times(wanted)})"
-        if wanted and mean < wanted and floors:
-            words += f"; at the floors of all its workloads it would be {md.times(floors)}"
-        claims.append(md.claim(mean >= wanted if wanted else None, words))
     good = [f for f in found.values() if "failed" not in f]
     ratios = {
         n: f["geometric_mean"] / hand[n]["geometric_mean"]
@@ -105,18 +102,20 @@ def _examples(found: Mapping[str, Told], hand: Told, copies: Told) -> list[str]:
 
 
 def _workloads(found: Mapping[str, Told]) -> list[str]:
-    """What bounds every workload and how far from its floor it is, before and after."""
-    head = ["example", "workload", "floor", "original bound by", "tuned bound by", "original", "tuned"]
-    head += ["speed-up", "original from its floor", "tuned from its floor"]
+    """The speed-up of every workload and how far from its floor it is, before and after."""
     rows = []
     for name, f in found.items():
-        for row in f.get("workloads", ()):
-            cells = [name, row["name"], row["ceiling"] or "", row["bound"] or ""]
-            cells.append((row["tuned_bound"] or "") if row["config"] else "stays the original")
-            cells += [f"{md.us(row['baseline_us'])} µs", f"{md.us(row['tuned_us'])} µs"]
-            cells += [md.times(row[key]) for key in ("speedup", "distance", "tuned_distance")]
-            rows.append(cells)
-    return ["Each workload of these runs:", "", *md.table(head, rows, left=5)]
+        cells = [
+            f"{row['name']} {md.times(row['speedup'])} ({_distances(row)})" for row in f.get("workloads", ())
+        ]
+        rows.append([name, ", ".join(cells)])
+    head = ["example", "workload, speed-up (original → tuned, times the floor)"]
+    return [*md.table(head, rows, left=2)]
+
+
+def _distances(row: Told) -> str:
+    before, after = (md.times(row[key]) or "?" for key in ("distance", "tuned_distance"))
+    return f"{before} → {after}" if row["config"] else f"{before}, the original stays"
 
 
 def _moves(found: Told) -> list[str]:
@@ -139,18 +138,25 @@ def _others(found: Mapping[str, Told]) -> list[str]:
     ahead = sum(f["geometric_mean"] > 1.01 for f in good)
     failed = len(found) - len(good)
     words = [f"- {ahead} of {len(found)} are faster, {failed} failed, the others stay as they are"]
-    if good:
-        means = [f["geometric_mean"] for f in good]
-        floors = [floor for f in good if (floor := at_floors(f["workloads"])) is not None]
-        words.append(
-            f"- geometric mean {md.times(geometric_mean(means))}, least {md.times(min(means))}, most "
-            f"{md.times(max(means))}; at the floors {md.times(geometric_mean(floors) if floors else None)}; "
-            f"{sum(f['seconds'] for f in good):.0f} s of runs"
-        )
     return [*md.table(head, rows), *words, ""]
+
+
+def _summary(found: Mapping[str, Told]) -> list[str]:
+    good = [f for f in found.values() if "failed" not in f]
+    if not good:
+        return []
+    means = [f["geometric_mean"] for f in good]
+    floors = [floor for f in good if (floor := at_floors(f["workloads"])) is not None]
+    return [
+        f"- geometric mean {md.times(geometric_mean(means))}, least {md.times(min(means))}, most "
+        f"{md.times(max(means))}; at the floors {md.times(geometric_mean(floors) if floors else None)}; "
+        f"{sum(f['seconds'] for f in good):.0f} s of runs",
+        "",
+    ]
 
 
 def others_page(told: Told) -> list[str]:
     """The kernels that are no examples, as a page of its own."""
     found = told["expert"].get("others", {})
-    return ["# Kernels by the built-in expert alone", "", OTHERS_HOW, "", *_others(found), *md.source(told)]
+    lines = ["# Kernels by the built-in expert alone", "", OTHERS_HOW, "", *_others(found), *_summary(found)]
+    return [*lines, *md.source(told)]

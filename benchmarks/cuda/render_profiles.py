@@ -10,9 +10,7 @@ from benchmarks.cuda import markdown as md
 Told = Mapping[str, Any]
 NAMED_WITH, NAMED_WITHOUT, CASES = 9, 7, 500
 FLOORS = (
-    "The floor is the time in which the device moves the bytes that must move, by a copy of the same size "
-    "and mix, or an empty launch where that takes longer. *Away* is the measured time over it. What bounds a "
-    "kernel is the diagnosis of `tunesmith profile`."
+    "[Floors](profiling.md) and diagnoses by `tunesmith profile`. *Away*: the measured time over the floor."
 )
 
 
@@ -20,13 +18,12 @@ def floors(all_: Mapping[str, Told | None]) -> list[str]:
     told = all_.get("floors")
     if told is None:
         return ["Not measured.", ""]
-    head = ["example", "workload", "before", "away", "bound by", "first finding"]
-    head += ["after", "away", "bound by", "first finding"]
+    head = ["example", "workload", "original away", "first finding", "tuned away", "first finding"]
     rows = []
     for name, found in told["examples"].items():
         for workload, views in found["workloads"].items():
             after = views["after"]
-            tuned = _view(after) if after is not None else ["the original stays", "", "", ""]
+            tuned = _view(after) if after is not None else ["the original stays", ""]
             rows.append([name, workload, *_view(views["before"]), *tuned])
     closest = [
         v["after"]["distance"]
@@ -44,7 +41,7 @@ def floors(all_: Mapping[str, Told | None]) -> list[str]:
 
 def _view(view: Told) -> list[str]:
     finding = view["findings"][0].replace("_", " ") if view["findings"] else "none"
-    return [f"{md.us(view['us'])} µs", md.times(view["distance"]), view["bound"], finding]
+    return [md.times(view["distance"]), finding]
 
 
 def faults(all_: Mapping[str, Told | None]) -> list[str]:
@@ -75,7 +72,7 @@ def faults(all_: Mapping[str, Told | None]) -> list[str]:
         ),
         f"- {clean} of {len(healthy)} healthy kernels have no finding",
         "",
-        *md.source(told),
+        *md.source_without_software(told),
     ]
 
 
@@ -92,4 +89,4 @@ def occupancy(all_: Mapping[str, Told | None]) -> list[str]:
         f" cases, none different); {min(registers)} to {max(registers)} registers, blocks of any size, static"
     )
     words += " and dynamic shared memory"
-    return [md.claim(different == 0 and cases >= CASES, words), "", *md.source(told)]
+    return [md.claim(different == 0 and cases >= CASES, words), "", *md.source_without_software(told)]

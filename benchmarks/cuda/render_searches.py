@@ -31,14 +31,13 @@ def tenth(all_: Mapping[str, Told | None]) -> list[str]:
             cells += [f"{mean:.2f} %", f"{by_workload[worst]:.2f} %", worst]
             rows.append([*cells, f"{facts['wall_s']:.0f} s", f"{found['exhaustive']['wall_s']:.0f} s"])
     return [
-        "Behind the winners of the exhaustive search of the same template, both timed long and in "
-        "alternation. Below zero: ahead of them.",
+        "*Behind* the winners of the exhaustive search of the same template, timed in alternation.",
         "",
         *md.table(head, rows),
         _within("runs on the whole", whole, TENTH_WITHIN),
         _within("runs at each of their workloads", at_worst, TENTH_WITHIN),
         "",
-        *md.source(told),
+        *md.source_without_software(told),
     ]
 
 
@@ -60,7 +59,7 @@ def seeds(all_: Mapping[str, Told | None]) -> list[str]:
         _within("examples on the whole", whole, SEEDS_WITHIN),
         _within("examples at each of their workloads", at_worst, SEEDS_WITHIN),
         "",
-        *md.source(told),
+        *md.source_without_software(told),
     ]
 
 

@@ -178,11 +178,9 @@ def cut(words: str) -> str:
 
 def cells(row: apart.Row) -> list[str]:
     if "fault" in row:
-        return [row["name"], "", verdict(row), cut(row["fault"]), ""]
+        return [row["name"], "", verdict(row), cut(row["fault"])]
     line = str(FAULTS[row["name"]][2]) if row["name"] in FAULTS else ""
-    why = NOT_LOOKED_FOR.get(row["name"], "") if verdict(row).startswith("the watch") else ""
-    theirs = told_by(row["theirs"]) + (f" ({why})" if why else "")
-    return [row["name"], line, verdict(row), told_by(row["ours"]), theirs]
+    return [row["name"], line, verdict(row), told_by(row["ours"])]
 
 
 def page(told: dict[str, Any]) -> str:
@@ -190,16 +188,19 @@ def page(told: dict[str, Any]) -> str:
     halves = [row[half] for row in rows if "fault" not in row for half in ("ours", "theirs")]
     by = sorted({half["by"] for half in halves if half.get("by")})
     counts = Counter(verdict(row).strip("*") for row in rows)
-    head = ["kernel", "planted in line", "verdict", "the cpu device's watch", "compute-sanitizer"]
+    clean = [row["name"] for row in rows if verdict(row) == "both clean"]
+    head = ["kernel", "planted in line", "verdict", "the cpu device's watch"]
     return "\n".join(
         [
-            "# Sanitizers beside each other",
+            "# Two sanitizers compared",
             "",
             *source(told),
             f"- {'; '.join(by) or 'nothing looked'}",
             f"- {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}",
             "",
-            *table(head, [cells(row) for row in rows], left=5),
+            f"Both clean: {', '.join(clean) or 'none'}.",
+            "",
+            *table(head, [cells(row) for row in rows if row["name"] not in clean], left=4),
         ]
     )
 

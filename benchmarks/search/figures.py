@@ -59,7 +59,8 @@ def curves(found: dict[str, Recorded], out: Path, arm: str, evals: int = EVALS) 
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+    first, *others = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return [first, "|" + "---|" * len(head), *others]
 
 
 def short(value: float) -> str:

@@ -40,7 +40,7 @@ def ranks(source: Recorded, target: Recorded, asked: Trace) -> tuple[int, int, f
 def rows(folder: Path, out: Path, into: str = "") -> Iterator[str]:
     found, known = spaces(folder), traces(out, "default")
     yield "| from → to | of | best | first within 10 % | best of those followed |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
+    yield "|---|---:|---:|---:|---:|"
     for pair in pairs(found, into):
         source, target = found[pair.source], found[pair.target]
         runs = [asked for (space, _), asked in known.items() if space == pair.source]

@@ -42,7 +42,7 @@ def table(found: dict[str, Recorded], out: Path) -> Iterator[str]:
     if alone is None:
         raise SystemExit(f"{out} has no runs of `default` on every space: run compare.py first")
     yield "| asked | seeds | " + " | ".join(map(str, BUDGETS)) + " | " + " | ".join(map(str, BUDGETS)) + " |"
-    yield "| --- " + "| ---: " * (1 + 2 * len(BUDGETS)) + "|"
+    yield "|---|" + "---:|" * (1 + 2 * len(BUDGETS))
     for arm, label in LABELS.items():
         made = curves(found, out, arm)
         if made is not None and made.spaces == alone.spaces:

@@ -10,12 +10,13 @@ import datetime
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.search.compare import ARMS, CHOICES, commits, spaces
+from benchmarks.search.compare import ARMS, commits, spaces
 from benchmarks.search.figures import BUDGETS, Curves, curves, short, table
 from benchmarks.search.leave_one_out import LeftOut, leave_one_out
 from benchmarks.search.plot import plot
@@ -71,28 +72,15 @@ def ahead(made: dict[str, Curves]) -> list[str]:
     return table(["ahead of", *(str(b) for b in BUDGETS)], rows)
 
 
-def by_space(ours: Curves) -> list[str]:
-    rows = []
-    for place, name in enumerate(ours.spaces):
-        rows.append([name, *(short(float(ours.at(b)[place].mean())) for b in BUDGETS)])
-    return table(["Tunesmith on", *(str(b) for b in BUDGETS)], rows)
-
-
 def left_out(found: LeftOut) -> list[str]:
-    rows = [
-        ["leaving one kernel out", *(short(found.figures[b]) for b in BUDGETS)],
-        *([name, *(short(each[b]) for b in BUDGETS)] for name, each in found.all_settings.items()),
-    ]
-    chosen = ", ".join(f"{kernel}: {name}" for kernel, name in found.chosen.items())
+    def figures(each: Mapping[int, float]) -> str:
+        return " ".join(short(each[b]) for b in BUDGETS)
+
+    settings = "; ".join(f"{name} {figures(each)}" for name, each in found.all_settings.items())
     best = max(found.all_settings, key=lambda name: sum(found.all_settings[name].values()))
-    others = [name for name in CHOICES if name not in found.all_settings]
-    unrun = f" Not run at this commit: {', '.join(others)}." if others else ""
     return [
-        *table(["setting", *(str(b) for b in BUDGETS)], rows),
-        "",
-        f"{found.seeds} seeds, and the mean of the four budgets decides. What the other kernels choose for",
-        f"{chosen}.",
-        f"All of them together choose {best}.{unrun}",
+        f"Settings ({found.seeds} seeds): {settings}. Leaving one kernel out: {figures(found.figures)}.",
+        f"All kernels together choose {best}.",
     ]
 
 
@@ -149,9 +137,8 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "",
         "How close to the optimum a search comes after so many evaluations, on recorded spaces:",
         f"{', '.join(found)}.",
-        "The figure is optimum ÷ best so far. An evaluation is one new configuration queried; one that",
-        "failed counts, one that was asked for before does not. After ± stands half the 95 % interval of the",
-        "mean, over seeds.",
+        "The figure is optimum ÷ best so far; ± half the 95 % interval over seeds. An evaluation is one new",
+        "configuration, failed ones included.",
         "",
         "![curves](search.svg)",
         "",
@@ -163,34 +150,21 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "",
         *ahead(made),
         "",
-        *by_space(made["default"]),
-        "",
-        "Tunesmith is asked for one configuration at a time, as the others are. `tunesmith tune` asks",
-        "before the last one is measured, so that the device never waits, and the more are known the more",
-        f"at once: that is the line *{LABELS['default-in-a-run']}*. Kernel Tuner 1.5.0 gets a",
-        "fresh search-space object for every run, and its annealing is told of 4/3 of the evaluations,",
-        "because it stops at 3/4 of them. Optuna 5.0's TPE has categorical parameters; a suggestion that is",
-        "not feasible or known already is replaced by the nearest that is feasible and new, and a failed",
-        "one is told as the slowest so far. There are other ways to restrict it, and up to .816 .895 .948",
-        ".987 have been reported for it on these spaces. Most of what the targets lack is lost on the",
-        "convolution: its best configuration on the A100 has no neighbour within 17 %.",
+        "All searchers are asked for one configuration at a time. Kernel Tuner 1.5.0 gets a new",
+        "search-space object for every run, and 4/3 of the evaluations for annealing, which stops at 3/4.",
+        "Optuna 5.0's TPE has categorical parameters; an infeasible or known suggestion is replaced by the",
+        "nearest new one that is feasible, and a failure counts as the slowest so far. Up to .816 .895 .948",
+        ".987 have been reported for TPE on these spaces with other restrictions.",
         "",
         f"A batch of 8 at 200 known outcomes takes {took:.1f} ms of processor time for each configuration,",
         f"on {largest.name} ({len(largest.configs):,} configurations), hyperparameters included.",
         "",
-        "## Settings",
-        "",
-        *(left_out(chosen) if chosen else ["Not run yet."]),
-        "",
-        "## Warm starts",
-        "",
-        "What an earlier run on another GPU is worth is in [warm.md](warm.md).",
-        "",
+        *([*left_out(chosen), ""] if chosen else []),
         "## How it was made",
         "",
         f"{datetime.date.today().isoformat()}, {os.cpu_count()} cores, no GPU: the times are looked up.",
-        f"The runs of Tunesmith's default and its settings are all of commit {commit}.",
-        *(["Those of the other searchers were made at earlier ones."] if older else []),
+        f"Tunesmith's default and its settings: commit {commit}.",
+        *(["The other searchers: earlier commits."] if older else []),
         "",
         "```",
         *how(made, chosen),

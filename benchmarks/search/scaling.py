@@ -340,7 +340,7 @@ def rows(folder: Path, lines: list[dict[str, Any]]) -> Iterator[str]:
     names = ["devices", "builders", "efficiency", "least", "devices busy", "builders busy", "loop busy"]
     names += ["ms of it a trial", *map(str, BUDGETS)]
     yield "| " + " | ".join(names) + " |"
-    yield "| ---: " * len(names) + "|"
+    yield "|" + "---:|" * len(names)
     alone = {
         (x["space"], x["seed"], x["evals"], x["builders"]): x["ended"] for x in lines if x["devices"] == 1
     }

@@ -83,25 +83,20 @@ def page(folder: Path, out: Path, seeds: int) -> str:
     lines = [
         "# Warm starts",
         "",
-        "What an earlier run on another GPU is worth: optimum ÷ best so far after so many evaluations, from",
-        f"nothing (cold) and from a run of {COLD_EVALS} evaluations of the same kernel on the other GPU",
-        "(warm), by the same search. The three have the same seed; after ± stands half the 95 % interval",
-        "over seeds.",
+        "Gain in optimum ÷ best so far after so many evaluations, from a run of "
+        f"{COLD_EVALS} evaluations of the",
+        "same kernel on another GPU, over a search from nothing with the same seed. ±: half the 95 %",
+        "interval.",
         "",
-        f"The settings were chosen on the pairs among {', '.join(sorted(CHOSEN_ON))};",
-        "the other pairs had no part in it, but for a first look with one seed.",
-        "",
-        "## Pairs that had no part in the choice",
+        "## Pairs not used to choose the settings",
         "",
         *_table(found, others),
         "",
-        "## Pairs that the settings were chosen on",
-        "",
-        *_table(found, chosen),
-        "",
         "## All pairs",
         "",
-        *_summary({"all": made, "no part in the choice": others, "chosen on": chosen}),
+        f"*Used* to choose the settings: pairs among {', '.join(sorted(CHOSEN_ON))}.",
+        "",
+        *_summary({"all": made, "not used": others, "used": chosen}),
         "",
         f"- {'reached' if mean >= GAIN else 'fell short'}: the mean gain at 25 is {mean:+.3f}, "
         f"wanted are {GAIN:+.2f}",
@@ -117,29 +112,22 @@ def page(folder: Path, out: Path, seeds: int) -> str:
         "    --page docs/benchmarks/warm.md",
         "```",
         "",
-        "Forty seeds say little of one pair. With more of them those that lead to one space are printed by",
-        f"`--seeds 140 --into SPACE`; the earlier runs are of {EARLIER_SEEDS} seeds then too.",
+        "More seeds for the pairs that lead to one space: `--seeds 140 --into SPACE` (earlier runs: "
+        f"{EARLIER_SEEDS}).",
         "",
     ]
     return "\n".join(lines)
 
 
 def _table(found: dict[str, Recorded], made: Sequence[Warmed]) -> list[str]:
-    head = ["from → to"]
-    for budget in BUDGETS:
-        head += [f"cold at {budget}", "warm", "gain"]
-    rows = []
-    for each in made:
-        row = [_name(found, each.pair)]
-        for budget in BUDGETS:
-            cold, warm = (float(runs[:, budget - 1].mean()) for runs in (each.cold, each.warm))
-            row += [
-                short(cold),
-                short(warm),
-                f"{each.gain(budget):+.3f} ± {short(_interval([each], budget))}",
-            ]
-        rows.append(row)
-    return table(head, rows)
+    rows = [
+        [
+            _name(found, each.pair),
+            *(f"{each.gain(b):+.3f} ± {short(_interval([each], b))}" for b in BUDGETS),
+        ]
+        for each in made
+    ]
+    return table(["from → to", *(f"at {b}" for b in BUDGETS)], rows)
 
 
 def _summary(groups: dict[str, Sequence[Warmed]]) -> list[str]:

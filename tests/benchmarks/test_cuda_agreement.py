@@ -84,12 +84,15 @@ def test_agreement_is_all_or_nothing(changed: apart.Row, words: str) -> None:
 
 
 def test_the_page_says_device_date_command_and_every_row() -> None:
-    page = agreement.page({**ORIGIN, "problems": [ROW, {"name": "cuda/rmsnorm", "fault": "it | died"}]})
+    doubtful = {**ROW, "name": "zoo/argmax", "apart": 1}
+    failed = {"name": "cuda/rmsnorm", "fault": "it | died"}
+    page = agreement.page({**ORIGIN, "problems": [ROW, doubtful, failed]})
     assert "2026-11-18, a GPU" in page
-    assert "- a cpu beside a GPU" in page
-    assert "| hip/softmax | agree | 8 (1 not) | 8 of 8 | 90 of 100 |  |" in page
+    assert "- a cpu and a GPU" in page
+    assert "Agree: 1 problems, 8 cases.\n" in page
+    assert "| zoo/argmax | **differ** | 8 (1 not) | 8 of 8 | 90 of 100 |  |" in page
     assert "| cuda/rmsnorm | not compared |  |  |  | it \\| died |" in page
-    assert "- 1 agree, 1 not compared" in page
+    assert "- 1 agree, 1 differ, 1 not compared" in page
 
 
 def half(*lines: int | None, doubted: bool = False) -> dict[str, Any]:

@@ -105,16 +105,8 @@ class Move(Generic[AnyDraft]):
     @property
     def about(self) -> str:
         """What it does, in one sentence: the first paragraph of its docstring."""
-        return self._paragraphs[0]
-
-    @property
-    def more(self) -> str:
-        """What else is to be said of it: the rest of its docstring."""
-        return " ".join(self._paragraphs[1:])
-
-    @property
-    def _paragraphs(self) -> list[str]:
-        return [" ".join(part.split()) for part in (self.function.__doc__ or "").strip().split("\n\n")]
+        first = (self.function.__doc__ or "").strip().split("\n\n")[0]
+        return " ".join(first.split())
 
 
 def move(
