@@ -391,7 +391,7 @@ class TuneOptions(SearchOptions):
 
 def with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
     """Options as `api` takes them."""
-    from tunesmith.session.given import Budget
+    from tunesmith.run.config import Budget
 
     limits = ("evals", "time", "rounds", "tokens", "money", "device_seconds")
     others = {name: value for name, value in named.items() if name not in limits}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from tunesmith.errors import BadInput
+from tunesmith.run.config import Budget
 from tunesmith.run.report import Report
 from tunesmith.session.given import (
-    Budget,
     OtherSettings,
     PathName,
     ProblemLike,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.experiment import experiment_runs, experiment_sections
 from tests.comparisons import BUDGET, facts, plan, ran
 from tests.lab.labs import device_of
-from tunesmith.cli.console import comparison_table
+from tunesmith.cli.bench import comparison_table
 from tunesmith.deliver.compared import ComparisonResult, compare
 from tunesmith.deliver.comparing import RunFacts
 from tunesmith.deliver.comparison import comparison_json, comparison_markdown, comparison_plots
