@@ -16,7 +16,8 @@ from tunesmith.cli.app import app
 from tunesmith.errors import BadInput
 from tunesmith.models import reaching
 from tunesmith.run import trust
-from tunesmith.run.config import FILE, FolderNotTrusted, RunConfig, own_file, resolve
+from tunesmith.run.config import FolderNotTrusted, RunConfig, own_file, resolve
+from tunesmith.run.files import SETTINGS_FILE as FILE
 from tunesmith.run.store import FLEET, JOURNAL, PLAN
 from tunesmith.session.fleet.plan import FleetAuthor, FleetDevice, FleetPlan, refuse_strangers
 from tunesmith.session.given import settings

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunesmith.errors import BadInput
-from tunesmith.run.files import private_folder, read_plain
+from tunesmith.run.files import SETTINGS_FILE, private_folder, read_plain
 from tunesmith.run.protection import AUTO, MODES, REQUIRED
 from tunesmith.text import names_secret, redacted
 
-FILE = "tunesmith.toml"
 LARGEST_FILE = 1 << 20  # bytes of settings
 # What processes that we start may inherit, whoever they are for; backends name more.
 PASSED_ON = (
@@ -214,7 +213,7 @@ def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
 def _correct(name: str, is_flag: bool, how: str) -> str:
     if is_flag:
         return f"give --{name.replace('_', '-')} {how}, or leave it out"
-    return f"correct it in {FILE} or in TUNESMITH_{name.upper()}: {how}"
+    return f"correct it in {SETTINGS_FILE} or in TUNESMITH_{name.upper()}: {how}"
 
 
 def _with_folders(config: RunConfig, environment: Mapping[str, str]) -> RunConfig:
@@ -327,7 +326,7 @@ def own_file(environment: Mapping[str, str]) -> Path | None:
     base = environment.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = str(Path(environment.get("HOME", "")) / ".config")
-    return Path(base) / "tunesmith" / FILE if os.path.isabs(base) else None
+    return Path(base) / "tunesmith" / SETTINGS_FILE if os.path.isabs(base) else None
 
 
 def _user_settings(environment: Mapping[str, str]) -> dict[str, Setting]:
@@ -344,7 +343,7 @@ def _user_settings(environment: Mapping[str, str]) -> dict[str, Setting]:
 
 def _permitted(folder: Path, environment: Mapping[str, str]) -> Settings:
     """What the file in a folder may say: all of it where the user trusts the folder as it is."""
-    path, users = folder / FILE, own_file(environment)
+    path, users = folder / SETTINGS_FILE, own_file(environment)
     if users is not None and os.path.realpath(users) == os.path.realpath(path):
         return {}  # it has been read
     data = _content(path)
@@ -371,11 +370,11 @@ def beyond_permission(asked: Mapping[str, Any], folder: Path) -> list[str]:
 
 def folder_settings(folder: Path) -> tuple[Settings, dict[str, str]]:
     """What the file in a folder asks for, and the digests of all that trust in it rests on."""
-    data = _content(folder / FILE)
+    data = _content(folder / SETTINGS_FILE)
     if not data:
-        fault = f"there is no {FILE} in it, so it asks for nothing"
+        fault = f"there is no {SETTINGS_FILE} in it, so it asks for nothing"
         raise BadInput(fault, where=str(folder), hint="name the folder that has one")
-    asked = _from_file(folder / FILE, data)
+    asked = _from_file(folder / SETTINGS_FILE, data)
     return asked, named_files(folder, data, asked)
 
 
@@ -385,7 +384,7 @@ def named_files(folder: Path, data: bytes, asked: Mapping[str, Any]) -> dict[str
     names = [str(asked[name]) for name in _NAMES_FILES[:2] if asked.get(name)]
     names += [str(asked.get("backend", "")).partition(":")[2]]
     named = [name for name in names if name and "\0" not in name]
-    return digests_of(folder, {FILE: data}, named, bool(asked.get("workers")))
+    return digests_of(folder, {SETTINGS_FILE: data}, named, bool(asked.get("workers")))
 
 
 def _content(path: Path) -> bytes:

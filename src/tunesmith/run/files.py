@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tunesmith.errors import BadInput
 
+SETTINGS_FILE = "tunesmith.toml"
 AGAIN = "run the same command again"
 MOST_BYTES = 1 << 31  # of a file that is read whole
 ROOM = 1 << 20  # bytes that a compiler needs at least

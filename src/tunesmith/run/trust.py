@@ -13,8 +13,7 @@ from pathlib import Path
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.languages import is_source_name
-from tunesmith.run.config import FILE
-from tunesmith.run.files import explained, open_plain, read_plain, write_whole
+from tunesmith.run.files import SETTINGS_FILE, explained, open_plain, read_plain, write_whole
 from tunesmith.run.store import FLEET, JOURNAL, PLAN
 from tunesmith.text import redacted, sha256
 
@@ -130,9 +129,7 @@ def digests_of(
         left -= len(data)
         if number >= MAX_FILES or left < 0:
             fault = f"what trust would rest on is more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB"
-            hint = (
-                f"put {FILE} and what it names into a folder of its own, or its settings into your own file"
-            )
+            hint = f"put {SETTINGS_FILE} and what it names into a folder of its own, or its settings into your own file"
             raise BadInput(fault, where=str(folder), hint=hint)
         link = f"{os.readlink(file)}\0".encode() if file.is_symlink() else b""
         found[name] = sha256(link + data)
