@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from tests.cuda_here import needs_nvrtc
-from tests.expert.model.kernels import lifted, row_problem
+from tests.expert.model.kernels import row_problem
 from tests.expert.writing.building import build_all, variant
 from tests.samples import a_device
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.model.kernel import NotReadable
-from tunesmith.expert.model.lift import lift
-from tunesmith.expert.model.obstacles import with_change
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
@@ -24,11 +21,6 @@ def problem(statement: str) -> Problem:
     return row_problem(body, grid=("ceildiv(rows * d, 256)",))
 
 
-def test_it_is_a_value_of_which_nothing_else_is_known() -> None:
-    model = lifted(problem(EX2))
-    assert {access.array: access.kind for access in model.accesses} == {"x": "load", "out": "store"}
-
-
 @needs_nvrtc
 def test_the_template_builds() -> None:
     own = problem(EX2)
@@ -38,15 +30,3 @@ def test_the_template_builds() -> None:
     template = parse_template(made.text, path="template.cu", problem=own)
     (built,) = build_all([variant(template, own, template.default)])
     assert not isinstance(built, Exception), built
-
-
-def test_what_does_more_is_refused_in_words_about_assembly() -> None:
-    several = 'asm("{ mul.f32 %0, %2, %2; mul.f32 %1, %2, %2; }" : "=f"(y), "=f"(out[i]) : "f"(x[i]));'
-    for statement, reason in (
-        (several, "it contains assembly that is not one value computed from numbers in registers"),
-        ('asm volatile("mov.f32 %0, %%clock;" : "=f"(y));', "it contains assembly that reads %clock"),
-    ):
-        found = lift(problem(statement))
-        assert isinstance(found, NotReadable)
-        assert found.reason.endswith(reason)
-        assert "(to change: use the intrinsic for it" in with_change(found.reason)

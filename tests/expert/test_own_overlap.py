@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.expert.model.kernels import lifted, row_problem
+from tests.expert.model.kernels import row_problem
 from tests.samples import a_device
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.problem.problem import Problem
@@ -46,15 +46,6 @@ def test_elsewhere_they_may() -> None:
 
 def test_the_wait_has_a_condition_that_other_devices_can_read() -> None:
     assert "#if __CUDA_ARCH__ >= 900  // the launch ahead has ended\n" in template(pdl=True)
-
-
-def test_what_is_not_kept_is_said() -> None:
-    start = "line 8: that the launch behind may start is not kept: it starts when this one ends"
-    wait = "line 4: the wait is not kept: the launch does not say `pdl`"
-    assert start in lifted(problem(pdl=True)).notes
-    notes = lifted(problem(pdl=False)).notes
-    assert start in notes
-    assert [note for note in notes if note.startswith(wait)]
 
 
 def test_its_own_text_gets_no_restrict_either() -> None:

@@ -10,6 +10,7 @@
     // want: for (int i = 0; i < n; ++i) a[at + i * s] = 1;
 
 Of a case with a line `// each line` every line of its text is asked by itself; its answer stands behind it.
+One with a line `// long` is left to `make test-long`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).with_name("kernels")
 LANGUAGES = {".cu": "cuda", ".cl": "opencl", ".hip": "hip"}
-CASE, WITH, EACH, READ, WANT = "// case: ", "// with:", "// each line", "// read: ", "// want:"
+CASE, WITH, READ, WANT = "// case: ", "// with:", "// read: ", "// want:"
+EACH, LONG = "// each line", "// long"
+HEADER = (WITH, EACH, LONG)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Case:
     lines: tuple[str, ...]  # the text
     want: tuple[str, ...]
     by_line: bool = False
+    is_long: bool = False
 
     def __str__(self) -> str:
         return f"{self.file.relative_to(ROOT)}: {self.name}"
@@ -59,9 +63,9 @@ def read_cases(file: Path) -> Iterator[Case]:
     shared = options_in(head.splitlines())
     for block in blocks:
         name, *lines = block.split("\n")
-        count = next((n for n, line in enumerate(lines) if not line.startswith((WITH, EACH))), len(lines))
+        count = next((n for n, line in enumerate(lines) if not line.startswith(HEADER)), len(lines))
         options = "\n".join(filter(None, [shared, options_in(lines[:count])]))
-        body, by_line = lines[count:], EACH in lines[:count]
+        body, by_line, is_long = lines[count:], EACH in lines[:count], LONG in lines[:count]
         if by_line:
             pairs = [line.partition(f"  {WANT}") for line in body]
             text, want = (
@@ -74,7 +78,8 @@ def read_cases(file: Path) -> Iterator[Case]:
             want = [line.removeprefix(WANT)[1:] for line in body[end:] if line.startswith(WANT)]
         while text and not text[-1]:
             text.pop()
-        yield Case(file, reader or file.parent.name, name, options, tuple(text), tuple(want), by_line)
+        asked = (file, reader or file.parent.name, name, options, tuple(text))
+        yield Case(*asked, tuple(want), by_line, is_long)
 
 
 def options_in(lines: Sequence[str]) -> str:
@@ -87,7 +92,7 @@ def rewrite(case: Case, answer: Sequence[str]) -> None:
     for number, block in enumerate(blocks):
         name, *lines = block.split("\n")
         if name == case.name:
-            header = [line for line in lines if line.startswith((WITH, EACH))]
+            header = [line for line in lines if line.startswith(HEADER)]
             answers = iter(answer)
             if case.by_line:
                 body = [

@@ -11,12 +11,15 @@ import pytest
 
 from tests.golden.cases import Case, all_cases, rewrite
 from tests.golden.csource_readers import CSOURCE
-from tests.golden.expert_readers import EXPERT
+from tests.golden.drafting_readers import DRAFTING
+from tests.golden.model_readers import MODEL
+from tests.golden.moves_readers import MOVE_READERS
+from tests.golden.writing_readers import WRITING
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.expert.writing import Unwritable
 
-READERS = CSOURCE | EXPERT
+READERS = CSOURCE | DRAFTING | MODEL | MOVE_READERS | WRITING
 CASES = all_cases()
 
 
@@ -27,7 +30,8 @@ def answer(case: Case) -> tuple[str, ...]:
         try:
             lines = [line.rstrip() for part in reader(text, **told) for line in part.split("\n")]
         except (BadInput, Unreadable, Unwritable, ValueError) as error:
-            lines = [f"refused: {error}"]
+            hint = getattr(error, "hint", None)
+            lines = [f"refused: {error}", *([f"hint: {hint}"] if hint else [])]
         found += [" | ".join(lines)] if case.by_line else lines
     return tuple(found)
 
@@ -37,7 +41,9 @@ def test_cases_have_names_of_their_own() -> None:
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.long] if case.is_long else []) for case in CASES], ids=str
+)
 def test_answer(case: Case) -> None:
     found = answer(case)
     if os.environ.get("UPDATE_WANT"):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.random_kernels.program import Operand, Program
 from tests.expert.writing.building import DEVICE, build_all, configurations, read, variant
-from tests.expert.writing.emulator import needs_emulator
 from tests.expert.writing.models import choice
-from tests.expert.writing.test_emulated import compare, of_the_zoo
 from tests.running import FIXTURES
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.author import read as reading
@@ -44,16 +41,6 @@ def test_no_launch_passes_it_and_each_value_is_a_build_of_its_own() -> None:
     assert "#define HEAD_DIM_CONST 96" in made.source
     assert not made.allows({"heads": 8, "head_dim": 64})
     assert "#define HEAD_DIM_CONST 128" in written.text  # of the first workload, for whoever reads it
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    ("head_dim", "values"),
-    [(96, {"LANES": 16, "TASKS": 4, "VEC": 2}), (64, {"LANES": 4, "TASKS": 4, "VEC": 8, "KEEP": 2})],
-)
-@pytest.mark.few(1)
-def test_results_stay_the_same(head_dim: int, values: dict[str, int], emulated: Path) -> None:
-    compare(of_the_zoo("head_norm"), KEPT, {"heads": 7, "head_dim": head_dim}, emulated, **values)
 
 
 @needs_nvrtc
