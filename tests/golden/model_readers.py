@@ -9,6 +9,9 @@ from tests.csource.reading import expression_of, statements_of
 from tests.golden.csource_readers import on_one_line
 from tests.golden.made_problems import made_problem
 from tests.running import FIXTURES
+from tunesmith.backends.as_compiled import as_compiled
+from tunesmith.backends.cuda.devices import absent_device as nvidia
+from tunesmith.backends.hip.devices import absent_device as amd
 from tunesmith.csource import nodes as c
 from tunesmith.csource.nodes import Language
 from tunesmith.csource.parse import read_expression, read_source_tree
@@ -44,9 +47,10 @@ Told = object
 
 
 def problem_of(text: str, told: dict[str, Any]) -> Problem:
-    """That of the case, or of a folder that is named."""
-    folder = told.pop("folder", "")
-    return load_problem(FIXTURES / folder).definition if folder else made_problem(text, **told)
+    """That of the case, or of a folder that is named; as it is compiled for a device, where one is named."""
+    folder, device = told.pop("folder", ""), told.pop("compiled_for", "")
+    problem = load_problem(FIXTURES / folder).definition if folder else made_problem(text, **told)
+    return as_compiled(problem, (amd if device.startswith("gfx") else nvidia)(device)) if device else problem
 
 
 # -- whole readings

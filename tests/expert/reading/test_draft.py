@@ -52,19 +52,7 @@ def draft(text: str, language: Language = "cuda", entry: str | None = None) -> t
     return tomllib.loads(made.files["problem.toml"]), made
 
 
-def arguments(problem: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {argument["name"]: argument for argument in problem["argument"]}
-
-
 class TestProblem:
-    def test_how_to_say_that_floats_are_tame_stands_beside_each_float_that_is_read(self) -> None:
-        made = draft(SAXPY)[1].files["problem.toml"]
-        tables = {table.splitlines()[1]: table for table in made.split("[[argument]]")[1:]}
-        offered = {name for name, table in tables.items() if '\n# values = "normal"' in table}
-        assert offered == {'name = "x"', 'name = "y"'}
-        uncommented = tomllib.loads(made.replace("# values", "values"))
-        assert arguments(uncommented)["x"]["values"] == "normal"
-
     def test_every_fill_has_a_comment(self) -> None:
         for text, language in ((VECTOR_ADD, "opencl"), (SILU, "cuda"), (SAXPY, "cuda")):
             _, made = draft(text, language)  # type: ignore[arg-type]

@@ -110,3 +110,9 @@ def test_text_that_is_off_stays_off_however_deep_and_takes_no_longer() -> None:
     found = blank_source(text, "opencl")
     assert found.plain.split() == ["shown", "after"]
     assert time.process_time() - began < 10.0
+
+
+def test_a_long_chain_of_helpers_ends_in_doubt() -> None:
+    helpers = "\n".join(f"__device__ void f{i}(float* q) {{ f{i + 1}(q); }}" for i in range(2000))
+    (pointer,) = kernel(f"{helpers}\n__global__ void k(float* p) {{ f0(p); }}").parameters
+    assert (pointer.read, pointer.written) == (None, None)
