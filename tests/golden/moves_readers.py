@@ -118,6 +118,7 @@ def read_local_moves(text: str, moves: str = "", **told: Any) -> Iterator[str]:
 def changed_lines(old: str, whole: str, template: Template) -> Iterator[str]:
     """What a template has behind its heading and its defaults that the text does not have."""
     defaults = tuple(f"#{word} {p.name}" for p in template.space.params for word in ("ifndef", "define"))
+    defaults += ("#endif",)
     known = {
         *old.splitlines(),
         "//",

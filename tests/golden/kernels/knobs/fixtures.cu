@@ -7,7 +7,6 @@
 // want: launch argmin_pairs: (rows) blocks of (KNOB_NT)
 // want: answers block_size: KNOB_NT != 256
 // want: answers less_shared: KNOB_NT < 256
-// want: changed: #endif
 // want: changed:     enum { NT = KNOB_NT };
 // want: note: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 16: 'enum { NT = 256 }' is not understood; as tiles: 'enum { NT = 256 }' is not understood. Its own text is kept, with local moves only
 
@@ -17,7 +16,6 @@
 // want: KNOB_THREADS = 128 of 32, 64, 128, 256
 // want: launch bitonic_rows<512>: (rows) blocks of (KNOB_THREADS)
 // want: answers block_size: KNOB_THREADS != 128
-// want: changed: #endif
 // want: changed: template <int LENGTH, int THREADS = KNOB_THREADS>
 // want: note: kernel.cu is beyond the expert: line 14: shared memory is used as 'row[2 * gap * (pair / gap) + pair % gap]', not as a value for every element; as tiles: line 11: a loop with barriers turns differently for different threads. Its own text is kept, with local moves only
 // want: note: knobs: LENGTH (line 2) stays as it is: blocks along x are counted by LENGTH, and the grid, 'rows', does not show how it follows
@@ -31,8 +29,6 @@
 // want: answers block_size: KNOB_BLOCK != 128
 // want: answers more_blocks: KNOB_ITEMS < 4
 // want: answers rows_per_block: KNOB_ITEMS > 4
-// want: changed: #endif
-// want: changed: #endif
 // want: changed: #define BLOCK KNOB_BLOCK
 // want: changed: #undef ITEMS
 // want: changed: #define ITEMS KNOB_ITEMS
@@ -46,7 +42,6 @@
 // want: launch dot_parts: (512) blocks of (KNOB_BLOCK)
 // want: launch dot_total: (1) blocks of (KNOB_BLOCK)
 // want: answers block_size: KNOB_BLOCK != 256
-// want: changed: #endif
 // want: changed: constexpr unsigned int BLOCK = (KNOB_BLOCK + 0u);
 // want: note: kernel.cu keeps its own text, with its own choices open
 // want: note: knobs: GRID_X of the launch stays as it is: it is an extent of parts of the problem
@@ -62,9 +57,6 @@
 // want: answers more_blocks: KNOB_PER_THREAD < 16
 // want: answers unroll: KNOB_UNROLL > 1
 // want: answers rows_per_block: KNOB_PER_THREAD > 16
-// want: changed: #endif
-// want: changed: #endif
-// want: changed: #endif
 // want: changed: #define THREADS KNOB_THREADS
 // want: changed: #define PER_THREAD KNOB_PER_THREAD
 // want: changed: #pragma unroll KNOB_UNROLL
@@ -80,8 +72,6 @@
 // want: answers block_size: KNOB_TILE != 64
 // want: answers less_shared: KNOB_TILE < 64
 // want: answers unroll: KNOB_UNROLL > 1
-// want: changed: #endif
-// want: changed: #endif
 // want: changed: constexpr int TILE = KNOB_TILE;  // bodies, and threads
 // want: changed: #pragma unroll KNOB_UNROLL
 // want: note: kernel.cu keeps its own text, with its own choices open
@@ -94,8 +84,6 @@
 // want: launch row_moments<{KNOB_BLOCK_THREADS}, {KNOB_ITEMS}>: (rows) blocks of (KNOB_BLOCK_THREADS)
 // want: answers block_size: KNOB_BLOCK_THREADS != 256
 // want: answers items_in_flight: KNOB_ITEMS > 1
-// want: changed: #endif
-// want: changed: #endif
 // want: note: kernel.cu is beyond the expert: the structure BlockSum is not understood: its field `Storage &storage_;` is not understood (line 3). Its own text is kept, with local moves only
 
 // case: folder knobs/scan_rows
@@ -105,7 +93,6 @@
 // want: launch scans::scan_rows: (rows) blocks of (KNOB_BLOCK)
 // want: answers block_size: KNOB_BLOCK != 256
 // want: answers less_shared: KNOB_BLOCK < 256
-// want: changed: #endif
 // want: changed:     static constexpr int BLOCK = KNOB_BLOCK;  // threads
 // want: note: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 28: __syncthreads inside a loop over elements; as tiles: line 13: not every thread of a block comes to the barrier. Its own text is kept, with local moves only
 
@@ -126,11 +113,6 @@
 // want: answers rows_per_block: KNOB_BM > 32 or KNOB_BN > 32
 // want: answers less_shared: KNOB_BM < 32 or KNOB_BN < 32 or KNOB_BK < 8
 // want: answers items_in_flight: KNOB_BK > 8 or KNOB_TM > 2 or KNOB_TN > 2
-// want: changed: #endif
-// want: changed: #endif
-// want: changed: #endif
-// want: changed: #endif
-// want: changed: #endif
 // want: note: kernel.cu is beyond the expert: line 16: shared memory is used as 'As[i % 8][i / 8]', not as a value for every element; as tiles: the threads of a block do not come to every element of a box once. Its own text is kept, with local moves only
 
 // case: folder knobs/stencil_tile
@@ -157,8 +139,6 @@
 // want: prefer a_warp_or_more: KNOB_TILE_DIM * KNOB_BLOCK_ROWS >= 32
 // want: answers block_size: KNOB_TILE_DIM != 32 or KNOB_BLOCK_ROWS != 8
 // want: answers less_shared: KNOB_TILE_DIM < 32
-// want: changed: #endif
-// want: changed: #endif
 // want: changed: #define TILE_DIM KNOB_TILE_DIM
 // want: changed: #define BLOCK_ROWS KNOB_BLOCK_ROWS
 // want: note: kernel.cu keeps its own text, with its own choices open
