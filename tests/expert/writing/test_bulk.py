@@ -11,11 +11,11 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
 from tests.expert.writing.building import read, variant
-from tests.expert.writing.comparing import planned
+from tests.expert.writing.comparing import SMALL_MAP, planned
 from tests.expert.writing.emulator import needs_emulator, run
 from tests.expert.writing.models import choice
 from tests.expert.writing.test_beside import split_parts
-from tests.expert.writing.test_ring import MAP, MOVES, ROWS, STAGES, made
+from tests.expert.writing.test_ring import MOVES, ROWS, STAGES, made
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
@@ -35,7 +35,7 @@ BULK = choice("BULK", 0, 1)
 
 def test_loops_side_by_side_have_none() -> None:
     kernel, problem = split_parts()
-    schedule = MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
+    schedule = SMALL_MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
     text = write(TemplateDraft(kernel, schedule), problem)
     joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
     assert "await_run" in text
