@@ -167,13 +167,13 @@ def read_promised(text: str, **told: Any) -> Iterator[str]:
 
 def read_decided(text: str, fixed: dict[str, int], arrays: Sequence[str], **_: Told) -> Iterator[str]:
     done, names = with_decided(as_function(text), fixed, frozenset(arrays))
-    yield on_one_line(done.body) + (f" // by {', '.join(names)}" if names else "")
+    yield on_one_line(done.body) + (f" // by {', '.join(sorted(names))}" if names else "")
 
 
 def read_single_turns(text: str, fixed: dict[str, int], **_: Told) -> Iterator[str]:
     done, names = without_single_turns(as_function(text), fixed)
     body = tidy(done.body, c.Source("cuda", (), ()), ())
-    yield on_one_line(body) + (f" // by {', '.join(names)}" if names else "")
+    yield on_one_line(body) + (f" // by {', '.join(sorted(names))}" if names else "")
 
 
 def read_scratch(text: str, **_: Told) -> Iterator[str]:

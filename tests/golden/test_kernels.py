@@ -32,7 +32,7 @@ def answer(case: Case) -> tuple[str, ...]:
         except (BadInput, Unreadable, Unwritable, ValueError) as error:
             hint = getattr(error, "hint", None)
             lines = [f"refused: {error}", *([f"hint: {hint}"] if hint else [])]
-        found += [" | ".join(lines)] if case.by_line else lines
+        found += [" | ".join(lines).strip()] if case.by_line else lines
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 // Knobs of whole kernels beyond reading: found, and followed into the launch.
 
 // case: folder knobs/argmin_pairs
+// long
 // with: folder = "knobs/argmin_pairs"
 // see there
 // want: KNOB_NT = 256 of 64, 128, 256, 512, 1024
@@ -21,6 +22,7 @@
 // want: note: knobs: LENGTH (line 2) stays as it is: blocks along x are counted by LENGTH, and the grid, 'rows', does not show how it follows
 
 // case: folder knobs/conv_halo
+// long
 // with: folder = "knobs/conv_halo"
 // see there
 // want: KNOB_BLOCK = 128 of 32, 64, 96, 128, 192, 256, 512
@@ -47,6 +49,7 @@
 // want: note: knobs: GRID_X of the launch stays as it is: it is an extent of parts of the problem
 
 // case: folder knobs/histogram_private
+// long
 // with: folder = "knobs/histogram_private"
 // see there
 // want: KNOB_THREADS = 128 of 32, 64, 96, 128, 192, 256, 512
@@ -64,6 +67,7 @@
 // want: note: knobs: BINS (line 2) stays as it is: by its name (bins) it is part of what is computed
 
 // case: folder knobs/nbody_tile
+// long
 // with: folder = "knobs/nbody_tile"
 // see there
 // want: KNOB_TILE = 64 of 32, 64, 96, 128, 256
@@ -77,6 +81,7 @@
 // want: note: kernel.cu keeps its own text, with its own choices open
 
 // case: folder knobs/row_moments
+// long
 // with: folder = "knobs/row_moments"
 // see there
 // want: KNOB_BLOCK_THREADS = 256 of 64, 128, 256, 512, 1024
@@ -87,6 +92,7 @@
 // want: note: kernel.cu is beyond the expert: the structure BlockSum is not understood: its field `Storage &storage_;` is not understood (line 3). Its own text is kept, with local moves only
 
 // case: folder knobs/scan_rows
+// long
 // with: folder = "knobs/scan_rows"
 // see there
 // want: KNOB_BLOCK = 256 of 64, 128, 256, 512, 1024
@@ -116,6 +122,7 @@
 // want: note: kernel.cu is beyond the expert: line 16: shared memory is used as 'As[i % 8][i / 8]', not as a value for every element; as tiles: the threads of a block do not come to every element of a box once. Its own text is kept, with local moves only
 
 // case: folder knobs/stencil_tile
+// long
 // with: folder = "knobs/stencil_tile"
 // see there
 // want: KNOB_TX = 16 of 4, 8, 16, 32, 64

@@ -421,6 +421,7 @@ __global__ void work(float *out, const float *x, int n)
 // want: note: kernel.cu keeps its own text, with its own choices open
 
 // case: another cap gives the same
+// long
 // with: launch = { grid = ["1"], block = ["min(n, 1024)"] }
 __global__ void work(float *out, const float *x, int n)
 {

@@ -61,6 +61,7 @@
 // want:   out, x do not overlap: the contract's word (no alias)
 
 // case: folder bad_cuda/tail_wave
+// long
 // with: folder = "bad_cuda/tail_wave"
 // see there
 // want: block: block<rows | each 0..cols / 4 maxlargest; each 0..cols / 4
@@ -279,6 +280,7 @@
 // want:   in, taps, out do not overlap: the contract's word (no alias)
 
 // case: folder zoo/matmul_tile
+// long
 // with: folder = "zoo/matmul_tile"
 // see there
 // want: grid: row<m | each 0..n
@@ -332,6 +334,7 @@
 // want: not read: the operator runs 2 kernels, one after the other
 
 // case: folder zoo/heat_tile
+// long
 // with: folder = "zoo/heat_tile"
 // see there
 // want: grid: y<height | each 0..width
