@@ -41,6 +41,8 @@ def made_problem(
     found = parse_problem(
         "\n".join(written(table)), path="problem.toml", read=lambda name: headers.get(name, text)
     )
+    if headers:
+        found = replace(found, kernel=replace(found.kernel, headers=tuple(headers.items())))
     if compilers is None:
         return found
     states = tuple(Predefined(tuple(macros.items()), name) for name, macros in compilers.items())

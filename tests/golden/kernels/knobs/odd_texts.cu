@@ -551,7 +551,7 @@ __global__ void work(float *out, const float *x, int n)
     if (i < n)
         out[i] = part[BLOCK - 1 - threadIdx.x];
 }
-// want: declined: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 10: 'out[i]' is stored: 'part' is read at a place that only the data tell; as tiles: line 7: a place of 'part' lies beyond its end. Its own text is kept, with local moves only, and none applies (knobs: no number of the text or the launch is one that was chosen)
+// want: declined: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 9: a branch depends on the thread and on a size at once; as tiles: an index depends on the thread other than by its element. Its own text is kept, with local moves only, and none applies (knobs: BLOCK (line 1) stays as it is: it is defined in sizes.cuh, whose text is not changed)
 
 // case: a header keeps its text (2)
 // with: headers = { "sizes.cuh" = '''
@@ -569,7 +569,7 @@ __global__ void work(float *out, const float *x, int n)
     if (i < n)
         out[i] = part[BLOCK - 1 - threadIdx.x];
 }
-// want: declined: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 10: 'out[i]' is stored: 'part' is read at a place that only the data tell; as tiles: line 7: a place of 'part' lies beyond its end. Its own text is kept, with local moves only, and none applies (knobs: no number of the text or the launch is one that was chosen)
+// want: declined: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 9: a branch depends on the thread and on a size at once; as tiles: an index depends on the thread other than by its element. Its own text is kept, with local moves only, and none applies (knobs: BLOCK (line 2) stays as it is: it is defined in sizes.cuh, whose text is not changed)
 
 // case: a header keeps its text (3)
 // with: headers = { "sizes.cuh" = '''
@@ -588,7 +588,12 @@ __global__ void work(float *out, const float *x, int n)
     if (i < n)
         out[i] = part[BLOCK - 1 - threadIdx.x];
 }
-// want: declined: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 10: 'out[i]' is stored: 'part' is read at a place that only the data tell; as tiles: line 7: a place of 'part' lies beyond its end. Its own text is kept, with local moves only, and none applies (knobs: no number of the text or the launch is one that was chosen)
+// want: KNOB_BLOCK = 128 of 32, 64, 96, 128, 192, 256, 512
+// want: launch work: (ceildiv(n, KNOB_BLOCK)) blocks of (KNOB_BLOCK)
+// want: answers block_size: KNOB_BLOCK != 128
+// want: answers less_shared: KNOB_BLOCK < 128
+// want: changed: #define BLOCK KNOB_BLOCK
+// want: note: kernel.cu is beyond the expert: threads cooperate other than by totals over a row's elements: line 9: a branch depends on the thread and on a size at once; as tiles: an index depends on the thread other than by its element. Its own text is kept, with local moves only
 
 // case: what is computed is left alone
 #define BLOCK 128

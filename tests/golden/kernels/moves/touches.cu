@@ -419,3 +419,52 @@ extern "C" __global__ void it(__half *out, const __half *x, int rows, int d)
 }
 // want: -- lanes unroll
 // want: unroll is refused: every inner loop has a pragma of its own, or is short and unrolled whole anyway
+
+// case: compiler settings are tried one at a time
+// with: moves = ["lanes tasks bounds registers flags"]
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+extern "C" __global__ void it(__half *out, const __half *x, int rows, int d)
+{
+    const int row = blockIdx.x;
+    for (int i = threadIdx.x; i < d; i += blockDim.x) {
+        const float v = __half2float(x[row * d + i]);
+        out[row * d + i] = __float2half(v / (1.0f + expf(-v)));
+    }
+}
+// want: -- lanes tasks bounds registers flags
+// want: lanes: LANES = 256 of 32, 64, 128, 192, 256, 384, 512, 768, 1024; threads to a task
+// want: tasks: TASKS = 1 of 1, 2, 4, 8, 16; tasks to a block
+// want: bounds: BOUNDS = 1 of 1, 2, 4; blocks that must fit on a multiprocessor at once; HIP: waves on a SIMD
+// want: registers: REGS = 255 of 32, 64, 128, 255; registers of a thread, at most
+// want: flags: LEVEL = 5 of 0, 5, 10; how hard ptxas saves registers
+// want: requires block_fits: LANES * TASKS <= device.max_threads
+// want: prefers enough_threads: LANES * TASKS >= min(64, device.max_threads)
+// want: prefers short_rows: TASKS == 1 or LANES * TASKS <= 512
+// want: prefers no_idle_lanes: LANES < 2 * d
+// want: prefers bounds_fit: BOUNDS == 1 or BOUNDS * LANES * TASKS <= (device.threads_per_sm if device.threads_per_sm else 2048)
+// want: prefers one_setting: (BOUNDS != 1) + (REGS != 255) + (LEVEL != 5) <= 1
+// want: answers block_size: LANES != 256
+// want: answers warp_per_row: LANES <= 32
+// want: answers shuffle_reduction: LANES <= 256
+// want: answers rows_per_block: TASKS > 1
+// want: answers more_blocks: TASKS == 1
+// want: answers launch_bounds: BOUNDS > 1
+// want: answers register_cap: REGS < 255
+// want: answers compiler_flags: LEVEL != 5
+
+// case: flags cap registers already
+// with: moves = ["registers"]
+// with: kernel = { flags = ["-maxrregcount=64"] }
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+extern "C" __global__ void it(__half *out, const __half *x, int rows, int d)
+{
+    const int row = blockIdx.x;
+    for (int i = threadIdx.x; i < d; i += blockDim.x) {
+        const float v = __half2float(x[row * d + i]);
+        out[row * d + i] = __float2half(v / (1.0f + expf(-v)));
+    }
+}
+// want: -- registers
+// want: registers is refused: the problem's own flags cap registers already
