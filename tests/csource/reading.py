@@ -22,13 +22,9 @@ def source_of(text: str, language: Language = "cuda") -> Source:
     return source
 
 
-def function_of(text: str, language: Language = "cuda") -> Function:
-    return source_of(text, language).functions[-1]
-
-
 def statements_of(body: str, language: Language = "cuda", before: str = "") -> tuple[Stmt, ...]:
     head = "void f()" if language == "opencl" else "__device__ void f()"
-    return function_of(f"{before}\n{head}\n{{\n{body}\n}}\n", language).body
+    return source_of(f"{before}\n{head}\n{{\n{body}\n}}\n", language).functions[-1].body
 
 
 def expression_of(text: str, language: Language = "cuda", before: str = "") -> Expr:

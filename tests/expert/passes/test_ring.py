@@ -1,8 +1,12 @@
-"""Copies ahead of their turn: where they apply, and what refuses them."""
+"""Copies ahead of their turn, and along which index a team takes several tasks at once."""
 
 from __future__ import annotations
 
+import pytest
+
+from tests.expert.model.kernels import lifted, problem_in
 from tests.expert.passes.kernels import (
+    GPU,
     SUM,
     applied,
     body,
@@ -10,8 +14,9 @@ from tests.expert.passes.kernels import (
     kernel,
     problem,
 )
-from tunesmith.expert.model.kernel import Let
-from tunesmith.expert.passes import REMEDIES
+from tunesmith.expert.model.kernel import Let, ParameterChoice, TemplateDraft
+from tunesmith.expert.passes import REMEDIES, Context
+from tunesmith.expert.passes.access import planned
 from tunesmith.expert.writing import write
 from tunesmith.problem.template import Remedy
 
@@ -38,3 +43,17 @@ def _order(stop: str) -> bool:
 def test_the_next_loop_is_under_way_before_totals_that_it_does_not_wait_for() -> None:
     assert _order("d")
     assert not _order("count")
+
+
+BLOCKED = ParameterChoice("BLOCKED", (1, 2), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("stencil2d", "y"), ("causal_conv1d", "b"), ("bias_relu_2d", "row")]
+)
+def test_it_is_the_index_that_loads_do_not_move_with(name: str, index: str) -> None:
+    problem = problem_in(f"tests/fixtures/zoo/{name}")
+    plan = planned(TemplateDraft(lifted(problem)), Context(problem, GPU), blocking=BLOCKED)
+    assert not isinstance(plan, str)
+    assert plan.blocking.task is not None
+    assert plan.blocking.task.name == index
