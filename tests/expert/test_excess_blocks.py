@@ -21,8 +21,7 @@ from tunesmith.space.expr import parse
 H200 = absent_device("H200")
 SHIPPED = sorted(path.parent for root in (EXAMPLES, FIXTURES) for path in root.glob("**/problem.toml"))
 
-FLAT = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
-ONE_AXIS = f"{FLAT} if (i < rows * d) out[i] = x[i] * 2.0f;"
+ONE_AXIS = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < rows * d) out[i] = x[i] * 2.0f;"
 
 
 @pytest.mark.parametrize("folder", SHIPPED, ids=[folder.name for folder in SHIPPED])

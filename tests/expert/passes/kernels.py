@@ -52,7 +52,6 @@ def problem(
     block: str = "256",
     sizes: str = "rows = 1024, d = 4096",
     contract: str = "rows = { min = 1, max = 65536 }\nd = { min = 1, max = 65536 }",
-    flags: str = "[]",
     source: str = "__global__ void it() {}",
     language: str = "cuda",
 ) -> Problem:
@@ -61,7 +60,7 @@ def problem(
     return made_problem(
         source, "moves", signature=signature, argument=arrays, language=language,
         launch={"grid": [grid], "block": [block]}, contract=tomllib.loads(contract),
-        workloads=tomllib.loads(f"one = {{ {sizes} }}"), kernel=tomllib.loads(f"flags = {flags}"),
+        workloads=tomllib.loads(f"one = {{ {sizes} }}"),
     )  # fmt: skip
 
 

@@ -52,39 +52,37 @@ def draft(text: str, language: Language = "cuda", entry: str | None = None) -> t
     return tomllib.loads(made.files["problem.toml"]), made
 
 
-class TestProblem:
-    def test_every_fill_has_a_comment(self) -> None:
-        for text, language in ((VECTOR_ADD, "opencl"), (SILU, "cuda"), (SAXPY, "cuda")):
-            _, made = draft(text, language)  # type: ignore[arg-type]
-            lines = made.files["problem.toml"].splitlines()
-            unexplained = [line for line in lines if "FILL" in line and not re.search(r"FILL.*# \w", line)]
-            assert unexplained == [lines[0]]
-
-    def test_filled_in_it_is_a_problem(self) -> None:
-        _, made = draft(VECTOR_ADD, "opencl")
-        text = made.files["problem.toml"]
-        with pytest.raises(BadInput, match=f"{made.fills} places still say FILL"):
-            parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
-        for old, new in (
-            ('max = "FILL"', "max = 1000"),
-            ('n = "FILL"', "n = 100"),
-        ):
-            assert old in text
-            text = text.replace(old, new)
-        with pytest.raises(BadInput, match=r"^reference.py:11: 1 place still says FILL: raise NotImpl"):
-            parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
-        files = {"kernel.cu": VECTOR_ADD, "reference.py": "def add(*, a, b): return a + b"}
-        problem = parse_problem(text, path="problem.toml", read=files.__getitem__)
-        assert [argument.role for argument in problem.arguments] == ["input", "input", "output", "scalar"]
+def test_every_fill_has_a_comment() -> None:
+    for text, language in ((VECTOR_ADD, "opencl"), (SILU, "cuda"), (SAXPY, "cuda")):
+        _, made = draft(text, language)  # type: ignore[arg-type]
+        lines = made.files["problem.toml"].splitlines()
+        unexplained = [line for line in lines if "FILL" in line and not re.search(r"FILL.*# \w", line)]
+        assert unexplained == [lines[0]]
 
 
-class TestReference:
-    def test_the_skeleton_says_what_is_missing(self) -> None:
-        _, made = draft(SAXPY)
-        namespace: dict[str, Any] = {}
-        exec(made.files["reference.py"], namespace)
-        with pytest.raises(NotImplementedError, match=r"FILL: compute y of saxpy .* reference\.py"):
-            namespace["saxpy"](x=1, y=2, alpha=3.0, n=4)
+def test_filled_in_it_is_a_problem() -> None:
+    _, made = draft(VECTOR_ADD, "opencl")
+    text = made.files["problem.toml"]
+    with pytest.raises(BadInput, match=f"{made.fills} places still say FILL"):
+        parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
+    for old, new in (
+        ('max = "FILL"', "max = 1000"),
+        ('n = "FILL"', "n = 100"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(BadInput, match=r"^reference.py:11: 1 place still says FILL: raise NotImpl"):
+        parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
+    files = {"kernel.cu": VECTOR_ADD, "reference.py": "def add(*, a, b): return a + b"}
+    problem = parse_problem(text, path="problem.toml", read=files.__getitem__)
+    assert [argument.role for argument in problem.arguments] == ["input", "input", "output", "scalar"]
+
+
+def test_the_skeleton_says_what_is_missing() -> None:
+    namespace: dict[str, Any] = {}
+    exec(draft(SAXPY)[1].files["reference.py"], namespace)
+    with pytest.raises(NotImplementedError, match=r"FILL: compute y of saxpy .* reference\.py"):
+        namespace["saxpy"](x=1, y=2, alpha=3.0, n=4)
 
 
 WORD = st.sampled_from(

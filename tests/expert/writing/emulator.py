@@ -21,6 +21,7 @@ from tunesmith.lab.builders import unit_of
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan
+from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import Variant
 
 Array = NDArray[Any]
@@ -73,3 +74,11 @@ def _built(unit: Unit, folder: Path) -> bytes:
     if not library.exists():
         library.write_bytes(building.build(unit, device()).data)
     return library.read_bytes()
+
+
+def c_type(name: str) -> str:
+    kind = element_type(name)
+    if kind.kind == "float":
+        return {4: "float", 8: "double"}[kind.bytes]
+    word = {1: "char", 2: "short", 4: "int", 8: "long long"}[kind.bytes]
+    return f"unsigned {word}" if kind.kind == "uint" else word

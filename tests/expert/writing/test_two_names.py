@@ -36,9 +36,3 @@ def test_what_is_stored_by_one_name_is_read_by_the_other(case: str, emulated: Pa
         return lifted(problem), problem
 
     compare(model, SMALL_ROWS, {"rows": 3, "d": 256}, emulated, LANES=32, VEC=4, KEEP=2)
-
-
-def test_a_store_by_another_name_is_a_dependence() -> None:
-    problem = _problem(_EACH + "out[r + i] = x[r + i] + (y[r + d - 1 - i] = 1.0f);")
-    with pytest.raises(AssertionError, match="depend on each other"):
-        lifted(problem)
