@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal
 
 from tunesmith.csource import walk
-from tunesmith.csource.binding import BoundKernel, bind
-from tunesmith.csource.inline import inline
-from tunesmith.csource.nodes import Evaluate, Expr, Function, Return, Source, Stmt
+from tunesmith.csource.nodes import Expr, Function, Return, Source, Stmt, Unreadable
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.csource.printing import print_statements
 
 Language = Literal["cuda", "hip", "opencl"]
 
 
+@cache
 def source_of(text: str, language: Language = "cuda") -> Source:
     source = read_source_tree(text, language)
-    assert source.unread == ()
+    if source.unread:
+        raise Unreadable("; ".join(source.unread))
     return source
-
-
-def function_of(text: str, language: Language = "cuda") -> Function:
-    return source_of(text, language).functions[-1]
 
 
 def statements_of(body: str, language: Language = "cuda", before: str = "") -> tuple[Stmt, ...]:
     head = "void f()" if language == "opencl" else "__device__ void f()"
-    return function_of(f"{before}\n{head}\n{{\n{body}\n}}\n", language).body
+    return source_of(f"{before}\n{head}\n{{\n{body}\n}}\n", language).functions[-1].body
 
 
 def expression_of(text: str, language: Language = "cuda", before: str = "") -> Expr:
@@ -37,13 +33,6 @@ def expression_of(text: str, language: Language = "cuda", before: str = "") -> E
     assert isinstance(stmts[0], Return)
     assert stmts[0].value is not None
     return stmts[0].value
-
-
-def effect_of(text: str, language: Language = "cuda", before: str = "") -> Expr:
-    stmts = statements_of(text, language, before)
-    assert len(stmts) == 1
-    assert isinstance(stmts[0], Evaluate)
-    return stmts[0].expr
 
 
 def helpers_needed(function: Function, source: Source) -> tuple[Function, ...]:
@@ -75,13 +64,3 @@ def _words_in_text(nodes: Iterable[object]) -> set[str]:
     for node in nodes:
         found |= getattr(node, "names", frozenset())
     return found
-
-
-def inlined_text(before: str, body: str, parameters: str) -> str:
-    """The kernel's statements with every call put in place."""
-    source = source_of(f"{before}\n__global__ void k({parameters})\n{{\n{body}\n}}\n")
-    bound = bind(source, "k")
-    assert isinstance(bound, BoundKernel), bound
-    found = inline(bound.function, source)
-    assert found.notes == ()
-    return print_statements(found.function.body)

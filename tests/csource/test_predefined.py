@@ -28,26 +28,6 @@ def test_the_state_decides_and_not_a_table() -> None:
     assert words("__CUDA_ARCH__", Predefined((("__CUDA_ARCH__", "750"),), "nvcc")) == ["750"]
 
 
-def test_every_condition_on_the_compiler_is_told_with_its_line_and_value() -> None:
-    said = preprocess(TEXT, "cuda", predefined=Predefined((("__CUDA_ARCH__", "800"),), "nvcc")).decided
-    assert said == (
-        "line 2: #if __CUDA_ARCH__ >= 900 does not hold: __CUDA_ARCH__ is 800",
-        "line 4: #if __CUDA_ARCH__ >= 800 holds: __CUDA_ARCH__ is 800",
-        "line 7: #ifdef __CUDACC_RTC__ does not hold: __CUDACC_RTC__ is not defined",
-    )
-
-
-def test_conditions_on_own_macros_are_told_where_the_compiler_is_in_them() -> None:
-    text = "#define NEW (__CUDA_ARCH__ > 800)\n#define OLD 3\n#if NEW\n#endif\n#if OLD\n#endif\n"
-    assert preprocess(text, "cuda").decided == ("line 3: #if NEW holds: __CUDA_ARCH__ is 900",)
-
-
-def test_what_the_user_defines_is_the_users() -> None:
-    found = preprocess(TEXT, "cuda", [("__CUDA_ARCH__", "700"), ("__CUDACC_RTC__", "1")])
-    assert found.decided == ()
-    assert [str(t) for t in found.tokens] == ["rtc"]
-
-
 def test_macros_that_are_no_numbers_are_only_defined() -> None:
     state = sorted_out((("__forceinline__", "__inline__ x"), ("M_PI", "3.14"), ("F(a)", "a")), "nvcc")
     assert state == Predefined((("M_PI", "3.14"),), "nvcc", ("__forceinline__", "F"))

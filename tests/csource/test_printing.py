@@ -2,69 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from tests.csource.reading import expression_of, function_of, statements_of
 from tunesmith.csource.nodes import (
     Binary,
     Call,
     Cast,
     Declare,
-    Evaluate,
     Expr,
-    For,
-    If,
     Index,
-    Jump,
     Name,
     Number,
-    Return,
     TooDeep,
     Type,
     Unary,
 )
-from tunesmith.csource.printing import print_expr, print_function, print_statements, print_type
+from tunesmith.csource.printing import print_expr, print_statements, print_type
 
 _A, _B, _C = Name("a"), Name("b"), Name("c")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a + b * c",
-        "(a + b) * c",
-        "a - (b - c)",
-        "a - b - c",
-        "a / (b / c) % d",
-        "-(-a)",
-        "-(-3)",
-        "!(a < b)",
-        "a ? b : c ? d : e",
-        "(a ? b : c) ? d : e",
-        "f((a, b), c)",
-        "a = b = c",
-        "(a = b) + c",
-        "(float)a[i]",
-        "((float *)a)[i]",
-        "(T)(-a)",
-        "(float)-a",
-        "(unsigned int)a >> 3",
-        "&a[i]",
-        "(&a)[i]",
-        "a++ + ++b",
-        "a->x.y",
-        "(a & 31) == 0",
-        "(a << 2) + b",
-        "(a && b) || c",
-        "f<float, 4>(a)",
-        "float2{a, b}",
-        "sizeof(float4)",
-        "0xffffffffu",
-        "std::max(a, b)",
-    ],
-)
-def test_an_expression_keeps_the_parentheses_it_needs_and_no_others(text: str):
-    template = "template <typename T, int N> __device__ T f(T x);"
-
-    assert print_expr(expression_of(f"({text})", before=template)) == text
 
 
 @pytest.mark.parametrize(
@@ -126,45 +79,6 @@ def test_a_declaration_carries_its_storage(declare: Declare, text: str):
     assert print_statements([declare]) == f"{text};\n"
 
 
-def test_statements_are_indented_and_braced_only_where_needed():
-    body = (
-        If(_A, (If(_B, (Return(),)),), (Jump("break"),)),
-        For(
-            (Declare(Type("int"), "i", Number("0", 0)), Declare(Type("int"), "j", _A)),
-            Binary("<", Name("i"), _B),
-            (Unary("++", Name("i")), Unary("--", Name("j"), postfix=True)),
-            (Evaluate(Call("f")), Evaluate(Call("g"))),
-            unroll=4,
-        ),
-        If(_A, (Evaluate(_B),), (If(_B, (Evaluate(_C),), (Return(_A),)),)),
-    )
-
-    assert print_statements(body, 1) == (
-        "    if (a) {\n"
-        "        if (b)\n"
-        "            return;\n"
-        "    } else\n"
-        "        break;\n"
-        "#pragma unroll 4\n"
-        "    for (int i = 0, j = a; i < b; ++i, j--) {\n"
-        "        f();\n"
-        "        g();\n"
-        "    }\n"
-        "    if (a)\n"
-        "        b;\n"
-        "    else if (b)\n"
-        "        c;\n"
-        "    else\n"
-        "        return a;\n"
-    )
-
-
-def test_a_function_is_printed_whole():
-    text = "__global__ void k(const float *__restrict__ x, int n)\n{\n    x[n] = 0;\n}\n"
-
-    assert print_function(function_of(text)) == text
-
-
 def test_nesting_without_end_is_refused():
     expr: Expr = _A
     for _ in range(300):
@@ -172,9 +86,3 @@ def test_nesting_without_end_is_refused():
 
     with pytest.raises(TooDeep):
         print_expr(expr)
-
-
-def test_text_that_is_not_understood_is_printed_as_it_was():
-    (stmt,) = statements_of('asm volatile("mov.u32 %0, %1;" : "=r"(a) : "r"(b));')
-
-    assert print_statements((stmt,), 1) == '    asm volatile("mov.u32 %0, %1;" : "=r"(a) : "r"(b));\n'

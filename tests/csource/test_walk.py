@@ -16,7 +16,6 @@ from tunesmith.csource.walk import (
     map_statements,
     map_types,
     names_in,
-    root,
     statements_in,
     stored_in,
 )
@@ -46,24 +45,6 @@ def test_what_a_part_uses_declares_writes_and_calls():
     assert [call.function for call in calls_in(body)] == ["f", "g"]
     assert len(list(statements_in(body))) == 11
     assert len(list(expressions_in(body))) > 30
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("v", ("v", False)),
-        ("v.x", ("v", False)),
-        ("p[i]", ("p", True)),
-        ("p[i].x", ("p", True)),
-        ("p->x", ("p", True)),
-        ("((half2 *)&v)[j]", ("v", False)),
-        ("((uint4 *)(p + 3))[j]", ("p", True)),
-        ("((uint4 *)&p[3])[j]", ("p", True)),
-        ("f(x)", (None, False)),
-    ],
-)
-def test_the_variable_an_lvalue_belongs_to(text: str, found: tuple[str | None, bool]):
-    assert root(expression_of(text)) == found
 
 
 def test_expressions_are_rebuilt_from_the_leaves_up():

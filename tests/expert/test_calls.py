@@ -11,8 +11,8 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.expert.passes.kernels import CPU
 from tests.expert.writing.building import build_all, configurations, legal_sizes, variant
+from tests.expert.writing.comparing import alike, planned
 from tests.expert.writing.emulator import needs_emulator
-from tests.expert.writing.test_emulated import alike, planned
 from tests.running import FIXTURES
 from tests.samples import a_device
 from tunesmith.backends.cuda.devices import absent_device
@@ -152,63 +152,10 @@ def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_sa
 # -- sizes at which a launch is made
 
 
-def sometimes(problem: Problem, when: str) -> Problem:
-    first, second = problem.launches
-    return replace(problem, launches=(first, replace(second, when=parse(when))))
-
-
-def test_a_launch_is_asked_only_where_it_is_made() -> None:
-    problem = sometimes(problem_of(TWO_PASS), "d >= 1024")
-    template = template_of(problem, "lanes", "vector")
-    assert template.launches[0].when is None
-    assert template.launches[1].when is not None
-    assert template.launches[1].when.text == "d >= 1024"
-    rules = {c.name: c.expr for c in template.space.constraints if c.kind == "require"}
-    values = {**template.default.as_dict(), "rows": 8, "d": 1021, "VEC_2": 4}
-    assert rules["whole_vectors_2"].holds(values)
-    assert not rules["whole_vectors_2"].holds({**values, "d": 1025})
-    assert not rules["whole_vectors_1"].holds({**values, "VEC_1": 4})
-
-
-def test_a_launch_that_no_workload_makes_keeps_its_text() -> None:
-    problem = sometimes(problem_of(TWO_PASS), "d > 16000")
-    found = written(problem, "lanes")
-    assert "no workload makes this launch" in " ".join(found.notes)
-    assert template_of(problem, "lanes").launches[1].entry == "codes_of_rows"
-
-
 # -- kernels that keep their text beside those that are written
 
 
 UNREAD = ("        const float q = rintf", "        if (clock() == 7) return;\n        const float q = rintf")
-
-
-def test_a_kernel_beyond_reading_does_not_stop_the_others() -> None:
-    problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    found = written(problem, "lanes", "vector", "restrict", "bounds", "registers")
-    assert "codes_of_rows is beyond the expert" in found.notes[0]
-    template = parse_template(found.text, path="template.cu", problem=problem)
-    assert [launch.entry for launch in template.launches] == ["absmax_of_rows", "codes_of_rows"]
-    names = {param.name for param in template.space.params}
-    assert {"LANES_1", "VEC_1", "RESTRICT_2", "BOUNDS_2", "REGS"} <= names
-    assert "VEC_2" not in names
-    assert UNREAD[1].splitlines()[0] in found.text
-
-
-def test_beside_kernels_that_keep_their_text_no_original_is_left_that_nobody_launches() -> None:
-    alone = "__device__ __forceinline__ float scaled(float most) { return most / 127.0f; }\n\n"
-    problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    problem = with_text(problem, "larger(most[0], 1e-10f) / 127.0f", "scaled(larger(most[0], 1e-10f))")
-    problem = with_text(
-        problem, 'extern "C" __global__ void absmax', f'{alone}extern "C" __global__ void absmax'
-    )
-    problem = with_text(problem, "#define THREADS", "#include <cuda_fp16.h>\n#define THREADS")
-    text = written(problem, "lanes", "vector").text
-    assert text.count("__global__") == 2
-    assert text.count("absmax_of_rows(") == 1
-    assert text.count("float scaled(") == 1  # of the new kernel: the original alone had used it
-    assert text.count("float larger(") == 1  # which the kernel that is kept uses as well
-    assert text.count("#include <cuda_fp16.h>") == 1
 
 
 def test_a_kernel_may_be_called_like_a_function_of_a_library() -> None:
@@ -216,27 +163,6 @@ def test_a_kernel_may_be_called_like_a_function_of_a_library() -> None:
     problem = replace(problem, launches=tuple(replace(one, entry="norm") for one in problem.launches))
     template = template_of(problem, "lanes", "vector")
     assert [launch.entry for launch in template.launches] == ["norm_1", "norm_2"]
-
-
-def test_memory_of_the_file_is_not_copied_beside_kernels_that_may_write_it() -> None:
-    problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    memory = "__device__ float floor_of_scale = 1e-10f;\n__device__ __forceinline__ float larger"
-    problem = with_text(problem, "__device__ __forceinline__ float larger", memory)
-    problem = with_text(problem, "larger(most[0], 1e-10f)", "larger(most[0], floor_of_scale)")
-    found = written(problem, "lanes", "registers")
-    assert "floor_of_scale" in " ".join(found.notes)
-    assert "LANES_1" not in found.text
-
-
-def test_where_no_kernel_is_read_all_have_local_moves() -> None:
-    problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    problem = with_text(problem, "    float found = 0.0f;", "    float found = clock() == 7 ? 1.0f : 0.0f;")
-    found = written(problem)
-    assert "beyond the expert: absmax_of_rows: " in found.notes[0]
-    template = parse_template(found.text, path="template.cu", problem=problem)
-    names = {param.name for param in template.space.params}
-    assert {"RESTRICT_1", "RESTRICT_2", "BOUNDS_1", "BOUNDS_2", "REGS", "LEVEL"} <= names
-    assert any(name.startswith("KNOB_") for name in names)
 
 
 def test_an_array_passed_twice_is_beyond() -> None:
@@ -277,21 +203,6 @@ def test_a_kernel_that_may_overlap_waits_before_all_else() -> None:
         made = template.render(problem, config, {"rows": 4, "d": 64})
         plan = planned(problem, made, {"rows": 4, "d": 64})
         assert [launch.pdl for launch in plan.launches] == launches
-
-
-def test_what_a_launch_ahead_reads_and_this_one_writes_is_not_written_too_soon() -> None:
-    problem = problem_of(TWO_PASS)
-    back = with_text(
-        problem,
-        "codes_of_rows(signed char *codes, const float *x",
-        "codes_of_rows(signed char *codes, float *x",
-    )
-    back = with_text(
-        back, "        const float q =", "        x[(long long)row * d + i] = 0.0f;\n        const float q ="
-    )
-    found = written(back, "lanes", "overlap")
-    assert "overlap" in found.moves
-    assert "float *x, const float *scale" in kernel_text(found.text, "codes_of_rows").replace("\n", " ")
 
 
 def test_launches_do_not_overlap_where_the_one_ahead_is_not_always_made() -> None:
@@ -418,46 +329,6 @@ def test_what_a_launch_fills_is_taken_up_as_a_value(before: str, after: str, emu
     template, sizes = without_a_launch(problem), {"n": 1003}
     for config in some(template, problem, sizes, 1):
         alike(problem, template.render(problem, config, sizes), sizes, emulated)
-
-
-ADDS, SETS = "        out[i] += a[i] + weight * b[i];", "        out[i] = value;"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "reason"),
-    [
-        (ADDS, "if (a[i] > 0.0f) out[i] += a[i];", "does more with it than take up each element once"),
-        (ADDS, "if (a[i] > 0.0f) out[i] = a[i];", "not proved that add_weighted stores every element"),
-        (ADDS, "{ out[i] += b[i]; out[i] += a[i]; }", "takes up its elements more than once"),
-        (ADDS, "{ const float was = out[i]; out[i] += was * a[i]; }", "takes up its elements more than once"),
-        (ADDS, "out[n - 1 - i] += a[i];", "does more with it than take up each element once"),
-        (ADDS, "out[i] += out[0] * a[i];", "add_weighted, which is given it next, is not read"),
-        (ADDS, "atomicAdd(&out[i], a[i]);", "adds to it in any order (atomics)"),
-        (
-            f"if (i < n)\n{ADDS}",
-            f"if (i < n - 1)\n{ADDS}",
-            "does more with it than take up each element once",
-        ),
-        (SETS, "out[i] = value * i;", "no launch only fills"),
-        (SETS, "{ out[i] = value; out[0] = 1.0f; }", "no launch only fills"),
-        (SETS, "out[i] += value;", "no launch only fills"),
-        (SETS, "out[n - 1 - i] = value;", "no launch only fills"),
-    ],
-)
-@pytest.mark.few(4)
-def test_a_launch_that_fills_stays_where_its_values_may_be_seen(before: str, after: str, reason: str) -> None:
-    found = written(with_text(problem_of(FILLED), before, after), "lanes", "fills")
-    assert reason in dict(found.refused)["fills"]
-    assert "fill_with" in found.text
-
-
-def test_atomics_must_find_what_was_filled() -> None:
-    assert "atomics" in dict(written(problem_of(BINS), "lanes", "fills").refused)["fills"]
-
-
-def test_a_launch_that_fills_stays_where_the_next_is_made_at_other_sizes() -> None:
-    problem = sometimes(problem_of(FILLED), "n > 5000")
-    assert "at the same sizes" in dict(written(problem, "lanes", "fills").refused)["fills"]
 
 
 def test_a_launch_that_fills_stays_where_its_array_has_another_name() -> None:

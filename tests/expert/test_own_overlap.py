@@ -1,10 +1,12 @@
-"""A kernel whose own launch overlaps: what a launch ahead may still write is not read before the wait."""
+"""Kernels whose own launch overlaps, or that have assembly of their own: what is written of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.expert.model.kernels import lifted, row_problem
+from tests.cuda_here import needs_nvrtc
+from tests.expert.model.kernels import row_problem
+from tests.expert.writing.building import build_all, read, variant
 from tests.samples import a_device
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.problem.problem import Problem
@@ -48,15 +50,6 @@ def test_the_wait_has_a_condition_that_other_devices_can_read() -> None:
     assert "#if __CUDA_ARCH__ >= 900  // the launch ahead has ended\n" in template(pdl=True)
 
 
-def test_what_is_not_kept_is_said() -> None:
-    start = "line 8: that the launch behind may start is not kept: it starts when this one ends"
-    wait = "line 4: the wait is not kept: the launch does not say `pdl`"
-    assert start in lifted(problem(pdl=True)).notes
-    notes = lifted(problem(pdl=False)).notes
-    assert start in notes
-    assert [note for note in notes if note.startswith(wait)]
-
-
 def test_its_own_text_gets_no_restrict_either() -> None:
     task, more = Refactoring(("block", "bounds", "restrict")), "\nout[0] = __nvvm_unknown(x);"
     kept, freely = (
@@ -66,3 +59,16 @@ def test_its_own_text_gets_no_restrict_either() -> None:
     assert isinstance(freely, Written)
     assert "(pdl)" in dict(kept.refused)["restrict"]
     assert "restrict" in freely.moves
+
+
+@needs_nvrtc
+def test_assembly_that_only_computes_becomes_a_helper_that_builds() -> None:
+    statement = 'float y; asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x[i]));'
+    body = f"int i = blockIdx.x * 256 + threadIdx.x;\nif (i < rows * d) {{ {statement} out[i] = y; }}"
+    given = row_problem(body, grid=("ceildiv(rows * d, 256)",))
+    made = ExpertAuthor().write(Refactoring(("lanes", "items")), given, a_device(capability=90))
+    assert isinstance(made, Written)
+    assert "ex2_approx_ftz_f32(" in made.text
+    template = read(made.text, given)
+    (built,) = build_all([variant(template, given, template.default)])
+    assert not isinstance(built, Exception), built

@@ -129,7 +129,8 @@ def digests_of(
         left -= len(data)
         if number >= MAX_FILES or left < 0:
             fault = f"what trust would rest on is more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB"
-            hint = f"put {SETTINGS_FILE} and what it names into a folder of its own, or its settings into your own file"
+            hint = f"put {SETTINGS_FILE} and what it names into a folder of its own, "
+            hint += "or its settings into your own file"
             raise BadInput(fault, where=str(folder), hint=hint)
         link = f"{os.readlink(file)}\0".encode() if file.is_symlink() else b""
         found[name] = sha256(link + data)

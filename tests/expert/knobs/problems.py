@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from tests.expert.passes.kernels import CPU
+from tests.golden.made_problems import made_problem
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Declined, Refactoring, Written
@@ -41,38 +41,6 @@ def opened(problem: Problem) -> tuple[Written, Template]:
     return written, parse_template(written.text, path="template.cu", problem=problem)
 
 
-def made(kernel: str, grid: str, block: str, more: str = "", entry: str = "work", extra: str = "") -> Problem:
+def made(kernel: str, grid: str, block: str) -> Problem:
     """A problem of a kernel `work(float *out, const float *x, int n)`."""
-    text = f"""
-name = "work"
-[kernel]
-source = "kernel.cu"
-entry = "{entry}"
-{extra}
-[[argument]]
-name = "out"
-type = "float32*"
-shape = ["n"]
-role = "output"
-[[argument]]
-name = "x"
-type = "float32*"
-shape = ["n"]
-role = "input"
-[[argument]]
-name = "n"
-type = "int32"
-value = "n"
-[launch]
-grid = {grid}
-block = {block}
-{more}
-[contract]
-n = {{ min = 1, max = 1000000 }}
-[workloads]
-one = {{ n = 65536 }}
-[accuracy]
-rtol = 1e-3
-atol = 1e-3
-"""
-    return parse_problem(text, path="problem.toml", read=lambda name: kernel)
+    return made_problem(kernel, "work", launch={"grid": [grid], "block": [block]})

@@ -2,123 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.expert.knobs.problems import CUDA, H200, NAMES, opened, problem_of
-from tests.expert.writing.emulator import needs_emulator, run
+from tests.expert.knobs.problems import CUDA, H200, opened, problem_of
+from tests.expert.writing.comparing import alike
+from tests.expert.writing.emulator import needs_emulator
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
-from tunesmith.backends.messages import Draw
 from tunesmith.expert.author import ExpertAuthor, read
 from tunesmith.lab.builders import unit_of
-from tunesmith.lab.references import draw_inputs
-from tunesmith.problem.plan import Plan, plan_launch
-from tunesmith.problem.problem import element_type
-from tunesmith.problem.template import Variant, configs_of, original
+from tunesmith.problem.template import configs_of, original
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
-
-# What each is opened by, and how its launch follows: grid, block, shared memory.
-EXPECTED = {
-    "argmin_pairs": ({"KNOB_NT": 256}, ["rows"], ["KNOB_NT"], None),
-    "bitonic_rows": ({"KNOB_THREADS": 128}, ["rows"], ["KNOB_THREADS"], None),
-    "cl_matmul_tile": (
-        {"KNOB_TILE": 8},
-        ["ceildiv(n, KNOB_TILE)", "ceildiv(m, KNOB_TILE)"],
-        ["KNOB_TILE", "KNOB_TILE"],
-        None,
-    ),
-    "cl_scan_chunks": ({"KNOB_CHUNK": 64}, ["rows"], ["KNOB_CHUNK"], None),
-    "conv_halo": (
-        {"KNOB_BLOCK": 128, "KNOB_ITEMS": 4},
-        ["ceildiv(n, KNOB_BLOCK * KNOB_ITEMS)"],
-        ["KNOB_BLOCK"],
-        "(KNOB_BLOCK * KNOB_ITEMS + 2 * 8) * 4",
-    ),
-    "dot_two_steps": ({"KNOB_BLOCK": 256}, ["512"], ["KNOB_BLOCK"], None),
-    "hip_transpose": (
-        {"KNOB_kTile": 32, "KNOB_kRows": 8},
-        ["ceildiv(width, KNOB_kTile)", "ceildiv(height, KNOB_kTile)"],
-        ["KNOB_kTile", "KNOB_kRows"],
-        None,
-    ),
-    "histogram_private": (
-        {"KNOB_THREADS": 128, "KNOB_PER_THREAD": 16, "KNOB_UNROLL": 4},
-        ["ceildiv(n, KNOB_THREADS * KNOB_PER_THREAD)"],
-        ["KNOB_THREADS"],
-        None,
-    ),
-    "nbody_tile": ({"KNOB_TILE": 64, "KNOB_UNROLL": 4}, ["ceildiv(n, KNOB_TILE)"], ["KNOB_TILE"], None),
-    "row_moments": (
-        {"KNOB_BLOCK_THREADS": 256, "KNOB_ITEMS": 1},
-        ["rows"],
-        ["KNOB_BLOCK_THREADS"],
-        None,
-    ),
-    "scan_rows": ({"KNOB_BLOCK": 256}, ["rows"], ["KNOB_BLOCK"], None),
-    "sgemm_blocked": (
-        {"KNOB_BM": 32, "KNOB_BN": 32, "KNOB_BK": 8, "KNOB_TM": 2, "KNOB_TN": 2},
-        ["ceildiv(n, KNOB_BN)", "ceildiv(m, KNOB_BM)"],
-        ["KNOB_BM // KNOB_TM * (KNOB_BN // KNOB_TN)"],
-        None,
-    ),
-    "stencil_tile": (
-        {"KNOB_TX": 16, "KNOB_TY": 16},
-        ["(nx + (KNOB_TX - 1)) // KNOB_TX", "(ny + (KNOB_TY - 1)) // KNOB_TY"],
-        ["KNOB_TX", "KNOB_TY"],
-        None,
-    ),
-    "transpose_padded": (
-        {"KNOB_TILE_DIM": 32, "KNOB_BLOCK_ROWS": 8},
-        ["ceildiv(width, KNOB_TILE_DIM)", "ceildiv(height, KNOB_TILE_DIM)"],
-        ["KNOB_TILE_DIM", "KNOB_BLOCK_ROWS"],
-        None,
-    ),
-}
-
-
-READ = (
-    "cl_matmul_tile",
-    "conv_halo",
-    "hip_transpose",
-    "nbody_tile",
-    "stencil_tile",
-    "transpose_padded",
-)  # as tiles
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(4)
-def test_knobs_are_found_and_followed_into_the_launch(name: str) -> None:
-    problem = problem_of(name)
-    assert isinstance(read(problem), str) == (name not in READ)
-    _, template = opened(problem)
-    launch = template.launches[0]
-    found = (
-        template.default.as_dict(),
-        [e.text for e in launch.grid],
-        [e.text for e in launch.block],
-        launch.shared.text if launch.shared is not None else None,
-    )
-    assert found == EXPECTED[name]
-
-
-def test_both_launches_follow_a_constant_that_they_share() -> None:
-    _, template = opened(problem_of("dot_two_steps"))
-    assert [launch.entry for launch in template.launches] == ["dot_parts", "dot_total"]
-    assert [launch.block[0].text for launch in template.launches] == ["KNOB_BLOCK", "KNOB_BLOCK"]
-
-
-def test_entries_take_template_arguments_from_parameters() -> None:
-    _, template = opened(problem_of("sgemm_blocked"))
-    names = ", ".join(f"{{KNOB_{name}}}" for name in ("BM", "BN", "BK", "TM", "TN"))
-    assert template.launches[0].entry == f"sgemm_blocked<{names}>"
 
 
 def test_what_the_code_asserts_is_required() -> None:
@@ -225,33 +124,6 @@ SMALL = {
 }
 
 
-def emulate(
-    name: str, variants: list[Variant], sizes: dict[str, int], folder: Path
-) -> list[dict[str, bytes]]:
-    problem = problem_of(name)
-    plans = []
-    for variant in variants:
-        plan = plan_launch(problem, variant, sizes, H200, None)
-        assert isinstance(plan, Plan), plan
-        plans.append(plan)
-    inputs = draw_inputs(plans[0], Draw("normal", 7, problem.inputs))
-    inputs |= {"counts": np.zeros(256, np.uint32)} if name == "histogram_private" else {}
-    found = []
-    for number, (variant, plan) in enumerate(zip(variants, plans, strict=True)):
-        child = os.fork()  # a kernel that waits in vain ends its process
-        if child == 0:
-            try:
-                np.savez(folder / f"{name}-{number}.npz", **run(variant, plan, inputs, folder))
-                os._exit(0)
-            except BaseException as error:
-                print(error)
-                os._exit(1)
-        assert os.waitpid(child, 0)[1] == 0, variant.config
-        with np.load(folder / f"{name}-{number}.npz") as told:
-            found.append({key: told[key].tobytes() for key in told})
-    return found
-
-
 @needs_emulator
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.few(1)
@@ -262,11 +134,5 @@ def test_other_configurations_give_what_the_original_gives(name: str, emulated: 
     legal = configs_of(problem, template, H200)
     chosen = [Config.of({**template.default.as_dict(), **values}) for values in configs]
     assert all(config in legal for config in chosen)
-    variants = [original(problem, sizes), *(template.render(problem, config, sizes) for config in chosen)]
-    want, *others = emulate(name, variants, sizes, emulated)
-    for got in others:
-        for argument in problem.arguments:
-            if argument.is_written:
-                kind = element_type(argument.type).numpy
-                expected, given = (np.frombuffer(one[argument.name], kind) for one in (want, got))
-                np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-4)
+    for config in chosen:
+        alike(problem, template.render(problem, config, sizes), sizes, emulated)

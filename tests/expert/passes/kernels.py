@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 
+from tests.golden.made_problems import arguments_of, made_problem
 from tests.samples import HOPPER
 from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
 from tunesmith.csource.parse import read_source_tree
@@ -12,7 +14,6 @@ from tunesmith.expert.passes import MOVES, Context, Move
 from tunesmith.expert.writing.rules import structural_rules
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Shape
 from tunesmith.problem.usual import usual_rules
 from tunesmith.space.expr import parse
@@ -41,12 +42,6 @@ def each(
 
 
 SUM = Total("sum", Type("float"), "+", Number("0.0f", 0.0))
-ARGUMENT = """
-[[argument]]
-name = "{name}"
-type = "{type}"
-{more}
-"""
 
 
 def problem(
@@ -57,44 +52,16 @@ def problem(
     block: str = "256",
     sizes: str = "rows = 1024, d = 4096",
     contract: str = "rows = { min = 1, max = 65536 }\nd = { min = 1, max = 65536 }",
-    flags: str = "[]",
     source: str = "__global__ void it() {}",
     language: str = "cuda",
 ) -> Problem:
     """`signature`: "out: float16*[rows, d]; x: float16*[rows, d]; d: int32 = d", the output first."""
-    arguments, first = "", True
-    for part in signature.split("; "):
-        name, _, rest = part.partition(": ")
-        if "[" in rest:
-            type_, _, shape = rest.partition("[")
-            listed = ", ".join(f'"{size.strip()}"' for size in shape.rstrip("]").split(","))
-            role = "output" if first else "input"
-            arguments += ARGUMENT.format(
-                name=name, type=type_, more=f'role = "{role}"\nshape = [{listed}]\nalign = {align}'
-            )
-            first = False
-        else:
-            type_, _, value = rest.partition(" = ")
-            arguments += ARGUMENT.format(name=name, type=type_, more=f'value = "{value}"')
-    text = f"""name = "it"
-[kernel]
-source = "kernel.{"cl" if language == "opencl" else "cu"}"
-entry = "it"
-language = "{language}"
-flags = {flags}
-{arguments}
-[launch]
-grid = ["{grid}"]
-block = ["{block}"]
-[contract]
-{contract}
-[workloads]
-one = {{ {sizes} }}
-[accuracy]
-rtol = 1e-3
-atol = 1e-3
-"""
-    return parse_problem(text, path="problem.toml", read=lambda name: source)
+    arrays = {one["name"]: {"align": align} for one in arguments_of(signature) if "shape" in one}
+    return made_problem(
+        source, "moves", signature=signature, argument=arrays, language=language,
+        launch={"grid": [grid], "block": [block]}, contract=tomllib.loads(contract),
+        workloads=tomllib.loads(f"one = {{ {sizes} }}"),
+    )  # fmt: skip
 
 
 def kernel(
@@ -144,8 +111,7 @@ def applied(
 
 def searched(draft: TemplateDraft, problem: Problem = PROBLEM) -> TemplateDraft:
     """With the preferences and answers that whoever reads the template adds by the usual rules."""
-    choices = draft.schedule.choices
-    facts = dict(draft.shape)
+    choices, facts = draft.schedule.choices, dict(draft.shape)
     on_cpu = facts.pop("kind", "gpu") == "cpu"
     prefer, answers = usual_rules(
         Shape(facts, {}, on_cpu),
@@ -154,12 +120,9 @@ def searched(draft: TemplateDraft, problem: Problem = PROBLEM) -> TemplateDraft:
         [parse(text) for _, text in structural_rules(draft, problem)],
         problem.size_names,
     )
-    named = [(str(remedy), e.text) for remedy, e in answers]
-    return replace(
-        draft,
-        prefer=(*draft.prefer, *((name, e.text) for name, e in prefer)),
-        answers=(*draft.answers, *named),
-    )
+    said = [(str(remedy), e.text) for remedy, e in answers]
+    named = [(name, e.text) for name, e in prefer]
+    return replace(draft, prefer=(*draft.prefer, *named), answers=(*draft.answers, *said))
 
 
 def refused(given: KernelModel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> str:

@@ -9,10 +9,8 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
 from tests.expert.writing.building import build_all, configurations, read, variant
-from tests.expert.writing.emulator import needs_emulator
 from tests.expert.writing.models import each, let, total
 from tests.expert.writing.test_builds import instructions
-from tests.expert.writing.test_emulated import compare
 from tests.running import FIXTURES
 from tunesmith.csource.nodes import Name, Ternary, Type
 from tunesmith.csource.parse import read_expression
@@ -101,47 +99,6 @@ def test_a_choice_does_not_convert() -> None:
 
 
 # -- what is written --------------------------------------------------------------------------------
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"BESIDE": 1},
-        {"BESIDE": 1, "LANES": 4, "TASKS": 4, "VEC": 4, "ITEMS": 2},
-        {"BESIDE": 1, "LANES": 32, "VEC": 8, "SPLIT": 1, "STORE": 1},
-        {"BESIDE": 0, "LANES": 32, "VEC": 2, "ITEMS": 2, "SPLIT": 1},
-        {"BESIDE": 1, "LANES": 96, "VEC": 2, "ITEMS": 4, "SPLIT": 1, "TASKS": 4},
-    ],
-)
-@pytest.mark.few(1)
-@pytest.mark.long
-def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
-    sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 24, "rot_dim": 16, "max_pos": 16}
-    compare(rotary, SCHEDULE, sizes, emulated, **values)
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    ("a", "b", "values"),
-    [
-        (37, 51, {"BESIDE": 1}),
-        (37, 3, {"BESIDE": 1, "LANES": 32, "ITEMS": 4, "SPLIT": 1}),
-        (96, 160, {"BESIDE": 1, "LANES": 4, "TASKS": 4, "VEC": 4, "ITEMS": 2}),
-        (96, 8, {"BESIDE": 1, "LANES": 32, "VEC": 2, "SPLIT": 1, "STORE": 1}),
-        (8, 200, {"BESIDE": 0, "LANES": 32, "VEC": 4, "SPLIT": 1, "ITEMS": 4}),
-    ],
-)
-@pytest.mark.few(1)
-@pytest.mark.long
-def test_loops_that_differ(a: int, b: int, values: dict[str, int], emulated: Path) -> None:
-    compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, emulated, **values)
-
-
-@needs_emulator
-def test_loops_that_differ_without_packs(emulated: Path) -> None:
-    plain = SCHEDULE.without("vector", "store_hint")
-    compare(split_parts, plain, {"rows": 4, "a": 70, "b": 45}, emulated, BESIDE=1, ITEMS=2, SPLIT=1, LANES=32)
 
 
 @needs_nvrtc

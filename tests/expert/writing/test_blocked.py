@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
 from tests.expert.writing.building import built, read, variant
-from tests.expert.writing.emulator import needs_emulator
-from tests.expert.writing.test_emulated import SMALL_MAP, SMALL_ROWS, compare
+from tests.expert.writing.comparing import SMALL_MAP
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
@@ -25,7 +23,6 @@ from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 BLOCKED = models.choice("BLOCKED", 1, 2, 4, 8)
-BLOCKED_ROWS = SMALL_ROWS.having(blocking=BLOCKED)
 BLOCKED_MAP = SMALL_MAP.having(blocking=BLOCKED)
 
 
@@ -35,44 +32,6 @@ def of_the_zoo(name: str) -> tuple[KernelModel, Problem]:
     kernel = lift(problem)
     assert isinstance(kernel, KernelModel)
     return kernel, problem
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"BLOCKED": 4, "LANES": 96, "VEC": 2, "ITEMS": 2},
-        {"BLOCKED": 2, "LANES": 16, "TASKS": 2, "VEC": 4, "KEEP": 8},
-        {"BLOCKED": 8, "LANES": 64, "TASKS": 2, "VEC": 8, "PERSIST": 1, "RECIPROCAL": 1},
-    ],
-)
-@pytest.mark.few(1)
-def test_rows_with_a_total(values: dict[str, int], emulated: Path) -> None:
-    """Seven rows: the last team lacks some of its tasks."""
-    compare(models.rmsnorm, BLOCKED_ROWS, {"tokens": 7, "d": 480}, emulated, **values)
-
-
-@needs_emulator
-@pytest.mark.long
-@pytest.mark.parametrize("keep", [0, 4])
-def test_rows_that_are_staged_in_shared_memory(keep: int, emulated: Path) -> None:
-    values = {"BLOCKED": 2, "LANES": 16, "TASKS": 2, "VEC": 8, "KEEP": keep}
-    compare(models.fused_add_rmsnorm, BLOCKED_ROWS, {"tokens": 5, "d": 480}, emulated, **values)
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    ("name", "sizes", "values"),
-    [
-        ("bias_relu_2d", {"rows": 7, "cols": 100}, {"BLOCKED": 4, "VEC": 4, "LANES": 16}),
-        ("stencil2d", {"height": 11, "width": 23}, {"BLOCKED": 4, "LANES": 16, "TASKS": 4}),
-        ("stencil5_rows", {"rows": 7, "cols": 72}, {"BLOCKED": 4, "LANES": 4, "VEC": 4, "ITEMS": 2}),
-        ("jacobi3d", {"nz": 3, "ny": 7, "nx": 40}, {"BLOCKED": 4, "LANES": 16, "VEC": 4, "SPLIT": 1}),
-    ],
-)
-@pytest.mark.few(1)
-def test_maps(name: str, sizes: dict[str, int], values: dict[str, int], emulated: Path) -> None:
-    compare(lambda: of_the_zoo(name), BLOCKED_MAP, sizes, emulated, **values)
 
 
 def instructions(name: str, schedule: Schedule, **values: int) -> Instructions:

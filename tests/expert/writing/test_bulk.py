@@ -10,12 +10,12 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
-from tests.expert.writing.building import DEVICE, read, variant
+from tests.expert.writing.building import read, variant
+from tests.expert.writing.comparing import SMALL_MAP, planned
 from tests.expert.writing.emulator import needs_emulator, run
 from tests.expert.writing.models import choice
 from tests.expert.writing.test_beside import split_parts
-from tests.expert.writing.test_emulated import compare, of_the_zoo, planned
-from tests.expert.writing.test_ring import FLAT, MAP, MOVES, ROWS, STAGES, made
+from tests.expert.writing.test_ring import MOVES, ROWS, STAGES, made
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
@@ -33,46 +33,9 @@ from tunesmith.space.params import Config
 BULK = choice("BULK", 0, 1)
 
 
-@needs_emulator
-@pytest.mark.parametrize(
-    ("d", "values"),
-    [
-        (1000, {"LANES": 32, "TASKS": 2, "VEC": 8, "STAGES": 3, "PERSIST": 1}),  # a warp for each row
-        (
-            1160,
-            {"LANES": 64, "TASKS": 2, "VEC": 8, "ITEMS": 2, "STAGES": 2},
-        ),  # two, and barriers of their own
-        (96, {"LANES": 64, "VEC": 8, "STAGES": 4}),  # less than one chunk: threads with no element come along
-    ],
-)
-@pytest.mark.few(1)
-def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
-    sizes = {"tokens": 7, "d": d}
-    assert "cp.async.bulk" in made(models.rmsnorm, ROWS.having(bulk=BULK), sizes, **values, BULK=1).source
-    compare(models.rmsnorm, ROWS.having(bulk=BULK), sizes, emulated, **values, BULK=1)
-
-
-@needs_emulator
-@pytest.mark.long
-@pytest.mark.parametrize("stages", [2, 3, 4])
-def test_staged_rows_groups_and_maps(stages: int, emulated: Path) -> None:
-    values = {"STAGES": stages, "BULK": 1, "VEC": 8}
-    rows, of_map = ROWS.having(bulk=BULK), MAP.having(bulk=BULK)
-    compare(models.fused_add_rmsnorm, rows, {"tokens": 5, "d": 1480}, emulated, **values, LANES=64)
-    compare(models.group_quant, rows, {"tokens": 3, "d": 768}, emulated, **values, LANES=32)
-    compare(models.silu_and_mul, of_map, {"tokens": 6, "d": 1320}, emulated, **values, LANES=32, TASKS=4)
-
-
-@needs_emulator
-def test_blocks_that_go_on_in_a_flat_range_with_a_ragged_end(emulated: Path) -> None:
-    sizes = {"tokens": DEVICE.limits.sms, "d": 32 * 4 * 3 + 3}
-    values = {"LANES": 32, "VEC": 4, "STAGES": 2, "PERSIST": 1, "BULK": 1}
-    compare(of_the_zoo("swiglu_interleaved"), FLAT.having(bulk=BULK), sizes, emulated, **values)
-
-
 def test_loops_side_by_side_have_none() -> None:
     kernel, problem = split_parts()
-    schedule = MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
+    schedule = SMALL_MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
     text = write(TemplateDraft(kernel, schedule), problem)
     joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
     assert "await_run" in text

@@ -8,6 +8,7 @@ import pytest
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU
 from tests.expert.writing.test_opencl import run_opencl
+from tests.golden.made_problems import made_problem
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
@@ -17,69 +18,24 @@ from tunesmith.expert.writing.write import declared
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import original
 from tunesmith.space.params import Config
 
 _SIZES = {"rows": 5, "cols": 71}
 
 
-def _problem(body: str, given: str = "uint8", made: str = "uint8", integers: str = "0, 255") -> Problem:
+def _problem(
+    body: str, given: str = "uint8", made: str = "uint8", integers: tuple[int, int] = (0, 255)
+) -> Problem:
     c_types = {"uint8": "uchar", "int16": "short", "int32": "int", "float32": "float"}
-    low, high = integers.split(",")
-    drawn = f"range = [{low}, {high}]" if given != "float32" else ""
-    text = f"""
-name = "pixels"
-[kernel]
-source = "kernel.cl"
-entry = "k"
-language = "opencl"
-[[argument]]
-name = "x"
-type = "{given}*"
-shape = ["3", "rows", "cols"]
-role = "input"
-{drawn}
-[[argument]]
-name = "out"
-type = "{made}*"
-shape = ["rows", "cols"]
-role = "output"
-[[argument]]
-name = "rows"
-type = "int32"
-value = "rows"
-[[argument]]
-name = "cols"
-type = "int32"
-value = "cols"
-[[argument]]
-name = "level"
-type = "int32"
-value = "90"
-[[argument]]
-name = "gain"
-type = "float32"
-value = 1.5
-[launch]
-grid = ["ceildiv(cols, 64)", "rows"]
-block = ["64"]
-[contract]
-rows = {{ min = 1, max = 4096 }}
-cols = {{ min = 1, max = 4096 }}
-[workloads]
-image = {{ rows = 270, cols = 481 }}
-[accuracy]
-rtol = 1e-3
-atol = 1e-3
-"""
+    drawn = {"range": list(integers)} if given != "float32" else {"range": None}
     head = (
         f"__kernel void k(__global const {c_types[given]} *x, __global {c_types[made]} *out,"
         " int rows, int cols, int level, float gain)"
     )
     start = "int i = get_global_id(0), row = get_global_id(1); if (i < cols) {\nint at = row * cols + i;\n"
-    kernel = f"{head} {{\n{start}{body}\n}} }}\n"
-    return parse_problem(text, path="problem.toml", read=lambda _: kernel)
+    types = {"x": {"type": f"{given}*", **drawn}, "out": {"type": f"{made}*"}}
+    return made_problem(f"{head} {{\n{start}{body}\n}} }}\n", "pixels", argument=types)
 
 
 def _written(problem: Problem) -> str:
@@ -96,10 +52,10 @@ FORMS = {
     "floats to bytes": _problem("out[at] = convert_uchar_sat_rte(x[at] * gain + 99.5f);", "float32"),
     "a float cut off": _problem("out[at] = (int)(x[at] * 9.0f);", "float32", "int32"),
     "signs and shifts": _problem(
-        "int v = x[at]; out[at] = (v << 2) - (v >> 3) ^ -v;", "int16", "int16", "-3000, 3000"
+        "int v = x[at]; out[at] = (v << 2) - (v >> 3) ^ -v;", "int16", "int16", (-3000, 3000)
     ),
     "the least of integers": _problem("out[at] = max(min((int)x[at], level), 12);"),
-    "a truth that is not": _problem("out[at] = !x[at] ? 1 : 2;", integers="0, 2"),
+    "a truth that is not": _problem("out[at] = !x[at] ? 1 : 2;", integers=(0, 2)),
     "a loop inside": _problem(
         "float most = -1000.0f; for (int c = 0; c < 3; ++c) most = max(most, x[c * rows * cols + at]);\n"
         "out[at] = most;", "float32", "float32"),

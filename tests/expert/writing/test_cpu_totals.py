@@ -10,6 +10,7 @@ import pytest
 
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, choice
+from tests.expert.writing.test_opencl import run_opencl
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
@@ -32,8 +33,6 @@ EVERY = CPU.without("fast", "reciprocal").having(
 
 def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) -> dict[str, Any]:
     """What the original writes (no values), or the template with these, on the CPU here."""
-    import pyopencl as cl
-
     problem = load_problem(ZOO / name / "problem.toml")[0]
     made = original(problem, sizes)
     if values is not None:
@@ -46,22 +45,7 @@ def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) ->
         made = template.render(problem, config, sizes)
     plan = plan_launch(problem, made, sizes, DEVICE, None)
     assert isinstance(plan, Plan), plan
-    (launch,) = plan.launches
-    inputs = draw_inputs(plan, Draw("normal", 3, problem.inputs))
-    context = cl.create_some_context(interactive=False)
-    queue = cl.CommandQueue(context)
-    scalars = {s.name: np.dtype(s.type).type(s.value) for s in plan.scalars}
-    hosts = {b.name: np.array(inputs.get(b.name, np.zeros(b.words, b.type))) for b in plan.buffers}
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    memory = {name: cl.Buffer(context, flags, hostbuf=host) for name, host in hosts.items()}
-    arguments = [scalars[name] if name in scalars else memory[name] for name in launch.args]
-    kernel_here = getattr(cl.Program(context, made.source).build(), launch.entry)
-    whole = tuple(g * b for g, b in zip(launch.grid, launch.block, strict=True))
-    kernel_here(queue, whole, launch.block, *arguments)
-    for buffer in plan.compared():
-        cl.enqueue_copy(queue, hosts[buffer.name], memory[buffer.name])
-    queue.finish()
-    return {buffer.name: hosts[buffer.name] for buffer in plan.compared()}
+    return run_opencl(made, plan, draw_inputs(plan, Draw("normal", 3, problem.inputs)))
 
 
 @needs_opencl

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
 from tests.expert.writing.building import read
-from tests.expert.writing.emulator import needs_emulator
 from tests.expert.writing.test_beside import SCHEDULE, rotary
 from tests.expert.writing.test_builds import instructions
-from tests.expert.writing.test_emulated import compare
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing import structural_rules, write
 from tunesmith.problem.template import Template
@@ -42,23 +38,6 @@ def test_what_a_form_cannot_divide_by_is_not_tried(divide: int, rot_dim: int, le
     rules = [c.expr for c in _template().space.constraints if c.name in ("shifts", "products")]
     assert len(rules) == 2
     assert all(rule.holds(given) for rule in rules) == legal
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    ("rot_dim", "values"),
-    [
-        (16, {"DIVIDE": 1, "BESIDE": 1, "VEC": 4, "LANES": 32, "SPLIT": 1}),
-        (16, {"DIVIDE": 1, "VEC": 1, "ITEMS": 2}),
-        (24, {"DIVIDE": 2, "BESIDE": 1, "VEC": 4, "LANES": 4, "TASKS": 4}),
-        (14, {"DIVIDE": 2, "LANES": 96, "ITEMS": 4}),
-        (32, {"DIVIDE": 2, "BESIDE": 1, "VEC": 8, "SPLIT": 1, "LANES": 32}),
-    ],
-)
-@pytest.mark.few(1)
-def test_results_stay_the_same(rot_dim: int, values: dict[str, int], emulated: Path) -> None:
-    sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 40, "rot_dim": rot_dim, "max_pos": 16}
-    compare(rotary, DIVIDING, sizes, emulated, **values)
 
 
 @needs_nvrtc

@@ -4,41 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.expert.writing.joining import KernelCode, defined_names, linked, renamed
+from tunesmith.expert.writing.joining import KernelCode, linked, renamed
 from tunesmith.expert.writing.naming import Unwritable
-from tunesmith.expert.writing.together import apart
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("#define CHUNK (LANES * 4)\n#define OVER(x, y) ((x) / (y))", ["CHUNK", "OVER"]),
-        ("__device__ __forceinline__ float twice(float x) { return 2 * x; }", ["twice"]),
-        ("template <typename W>\n__device__ W fetch(const W *from) { return *from; }", ["fetch"]),
-        ("template <>\n__device__ uint4 fetch<uint4>(const uint4 *from) { return *from; }", ["fetch"]),
-        (
-            "template <int N> struct word_of;\ntemplate <> struct word_of<4> { typedef int type; };",
-            ["word_of"] * 2,
-        ),
-        (
-            "typedef float8 vec;\ntypedef struct __attribute__((packed)) { vec v; } unaligned;",
-            ["vec", "unaligned"],
-        ),
-        ("struct __align__(16) Pair { float a, b; };", ["Pair"]),
-        ("static constexpr int kRows = 4;\n__constant__ float table[3] = {1, 2, 3};", ["kRows", "table"]),
-        ('extern "C" __global__ void __launch_bounds__(LANES * 2) scale(float *x) { x[0] = 1; }', ["scale"]),
-        ("using word = unsigned int;\nusing namespace cub;", ["word"]),
-        ("namespace own { __device__ int one() { return 1; } }", ["one"]),
-        ('extern "C" { __device__ int one() { return 1; } }', ["one"]),
-        (
-            "float sum_of(vec x)\n{\n#if VEC > 1\n    return x.lo + x.hi;\n#else\n    return x;\n#endif\n}",
-            ["sum_of"],
-        ),
-        ("__device__ float Pair::length() const { return a; }", []),
-    ],
-)
-def test_what_a_text_defines(text: str, names: list[str]) -> None:
-    assert list(defined_names(text)) == names
 
 
 def test_other_words_for_names_leave_members_and_strings_alone() -> None:
@@ -100,12 +67,3 @@ def test_a_kernel_s_own_name_is_changed_though_a_library_has_it_unless_its_code_
     assert second.pieces == (other,)
     with pytest.raises(Unwritable, match="norm"):
         linked(codes(("__global__ void norm(float *x) { x[0] = norm(1.0f, 2.0f); }",), (other,)), ())
-
-
-def test_pieces_are_parted_where_nothing_is_open() -> None:
-    text = "int a;\n\n#if X\nint b;\n\nint c;\n#endif\n\nvoid f()\n{\n    one();\n\n    two();\n}\n"
-    assert list(apart(text)) == [
-        "int a;",
-        "#if X\nint b;\n\nint c;\n#endif",
-        "void f()\n{\n    one();\n\n    two();\n}",
-    ]

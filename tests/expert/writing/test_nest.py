@@ -1,10 +1,11 @@
-"""Loop nests printed from axes."""
+"""Loop nests printed from axes; helpers declared above the types that call them."""
 
 from __future__ import annotations
 
 from tunesmith.csource.printing import print_statements
 from tunesmith.csource.snippets import code, expr
 from tunesmith.expert.writing.nest import LoopAxis, items, nest
+from tunesmith.expert.writing.write import announced
 
 
 def printed(axes: list[LoopAxis]) -> str:
@@ -35,3 +36,17 @@ def test_one_value_needs_no_loop() -> None:
     assert print_statements(axis.at_start(code("x[i] = 0;"))).split() == (
         ["{", "const", "long", "i", "=", "first;", "x[i]", "=", "0;", "}"]
     )
+
+
+TYPE = "struct Byte { uint8_t x; Byte(float v) : x(to_byte(v)) {} };"
+
+
+def test_a_helper_is_declared_above_the_type_that_calls_it() -> None:
+    helpers = ["inline uint8_t to_byte(float v) { return v; }", "float twice(float v) { return 2 * v; }"]
+    lines = announced(["#include <cstdint>", TYPE], helpers)
+    assert lines == ["#include <cstdint>", "inline uint8_t to_byte(float v);", TYPE]
+
+
+def test_what_nobody_calls_there_or_has_default_arguments_is_not() -> None:
+    assert announced([TYPE], ["uint8_t to_byte(float v, int how = 1) { return v; }"]) == [TYPE]
+    assert announced([TYPE], ["uint8_t to_bytes(float v) { return v; }"]) == [TYPE]

@@ -10,8 +10,8 @@ import pytest
 from tests.expert.passes.kernels import CPU as A_CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read
+from tests.expert.writing.comparing import of_the_zoo
 from tests.expert.writing.models import CPU, Model, choice
-from tests.expert.writing.test_emulated import of_the_zoo
 from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
@@ -88,7 +88,8 @@ def run_opencl(made: Variant, plan: Plan, inputs: dict[str, Any]) -> dict[str, A
             arguments.append(np.dtype(scalar.type).type(scalar.value))
             continue
         buffer = plan.buffer(name)
-        host = np.full(buffer.words, np.nan, np.float32) if name not in inputs else np.array(inputs[name])
+        empty = np.nan if buffer.type.startswith("float") else 0
+        host = np.array(inputs.get(name, np.full(buffer.words, empty, buffer.type)))
         memory[name] = (
             cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=host),
             host,

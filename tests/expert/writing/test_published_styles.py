@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import os
 import re
 from dataclasses import replace
 from functools import cache
@@ -15,8 +14,8 @@ import pytest
 
 from tests.expert.passes.kernels import GPU
 from tests.expert.writing.building import read
+from tests.expert.writing.comparing import SMALL_MAP, SMALL_ROWS, in_a_process_of_its_own, planned
 from tests.expert.writing.emulator import needs_emulator, run
-from tests.expert.writing.test_emulated import SMALL_MAP, SMALL_ROWS, planned
 from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
@@ -101,16 +100,7 @@ def test_what_is_written_gives_what_the_reference_gives(name: str, emulated: Pat
     )
     plan = planned(problem, made, sizes)
     inputs = draw_inputs(plan, Draw("normal", 7, problem.inputs))
-    child = os.fork()  # a kernel that waits in vain ends its process
-    if child == 0:
-        try:
-            np.savez(emulated / "found.npz", **run(made, plan, inputs, emulated))
-            os._exit(0)
-        except BaseException as error:
-            print(error)
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    found = np.load(emulated / "found.npz")
+    found = in_a_process_of_its_own(lambda: run(made, plan, inputs, emulated), emulated)
     shapes = {buffer.name: buffer for buffer in plan.buffers}
     plain = {
         key: array.view(element_type(shapes[key].type).numpy).astype(np.float64).reshape(shapes[key].shape)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
-from tests.expert.writing.building import DEVICE, read, variant
+from tests.expert.writing.building import read, variant
+from tests.expert.writing.comparing import SMALL_ROWS, planned
 from tests.expert.writing.emulator import needs_emulator, run
 from tests.expert.writing.models import Model, choice
-from tests.expert.writing.test_emulated import SMALL_MAP, SMALL_ROWS, compare, of_the_zoo, planned
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
@@ -30,8 +30,6 @@ from tunesmith.space.params import Config
 
 STAGES = choice("STAGES", 0, 2, 3, 4)
 ROWS = SMALL_ROWS.having(ring=STAGES)
-MAP = SMALL_MAP.having(ring=STAGES)
-FLAT = MAP.without("tasks", "split").having(persistent=choice("PERSIST", 0, 1))
 
 
 def made(model: Model, schedule: Schedule, sizes: dict[str, int], **values: int) -> Variant:
@@ -39,48 +37,6 @@ def made(model: Model, schedule: Schedule, sizes: dict[str, int], **values: int)
     template = read(write(TemplateDraft(kernel, schedule), problem), problem)
     known = {name: value for name, value in values.items() if name in template.default.as_dict()}
     return template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
-
-
-def same(model: Model, schedule: Schedule, sizes: dict[str, int], folder: Path, **values: int) -> None:
-    assert "cp.async" in made(model, schedule, sizes, **values).source
-    compare(model, schedule, sizes, folder, **values)
-
-
-@needs_emulator
-@pytest.mark.parametrize(
-    ("d", "values"),
-    [
-        (1000, {"LANES": 32, "TASKS": 2, "VEC": 2, "STAGES": 4, "BAKE": 1}),
-        (520, {"LANES": 4, "TASKS": 8, "VEC": 8, "ITEMS": 2, "STAGES": 3, "PERSIST": 1}),
-        (96, {"LANES": 64, "VEC": 4, "STAGES": 2}),  # less than one chunk
-    ],
-)
-@pytest.mark.few(1)
-def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
-    same(models.rmsnorm, ROWS, {"tokens": 7, "d": d}, emulated, **values)
-
-
-@needs_emulator
-@pytest.mark.parametrize("values", [{"LANES": 16, "TASKS": 4, "VEC": 8, "STAGES": 2}])
-@pytest.mark.long
-def test_beside_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Path) -> None:
-    same(models.fused_add_rmsnorm, ROWS, {"tokens": 5, "d": 480}, emulated, **values)
-
-
-@needs_emulator
-@pytest.mark.long
-@pytest.mark.parametrize("stages", [2, 3, 4])
-def test_groups_and_maps(stages: int, emulated: Path) -> None:
-    same(models.group_quant, ROWS, {"tokens": 3, "d": 384}, emulated, LANES=4, VEC=2, STAGES=stages)
-    same(models.silu_and_mul, MAP, {"tokens": 6, "d": 328}, emulated, LANES=4, VEC=8, STAGES=stages)
-
-
-@needs_emulator
-@pytest.mark.long
-def test_blocks_that_go_on_in_a_flat_range(emulated: Path) -> None:
-    sizes = {"tokens": DEVICE.limits.sms, "d": 4 * 4 * 2 * 5 + 3}  # five turns, and what is left of a vector
-    values = {"LANES": 4, "VEC": 4, "ITEMS": 2, "STAGES": 3, "PERSIST": 1}
-    same(of_the_zoo("swiglu_interleaved"), FLAT, sizes, emulated, **values)
 
 
 @needs_emulator
