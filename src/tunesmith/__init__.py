@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tunesmith.base import plugins
+from tunesmith.base import plugins as _plugins
 from tunesmith.errors import (
     BadInput,
     DeviceMissing,
@@ -58,11 +58,11 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     value: object
-    if name in __all__ and name not in plugins.TABLE["api"]:
+    if name in __all__ and name not in _plugins.TABLE["api"]:
         value = getattr(import_module("tunesmith.api"), name)
-    elif plugins.is_known("api", name):
+    elif _plugins.is_known("api", name):
         try:
-            value = plugins.load("api", name)
+            value = _plugins.load("api", name)
         except BadInput as error:  # as for any name that is not there
             raise AttributeError(f"{error}; {error.hint}") from error
     else:
