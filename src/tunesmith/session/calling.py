@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tunesmith.deliver.certificate import DISPATCH
 from tunesmith.deliver.original_ptx import builds_of
 from tunesmith.deliver.runtime.manifest import BadDispatch
 from tunesmith.deliver.runtime.manifest import read_dispatch as read_manifest
@@ -14,7 +15,7 @@ from tunesmith.deliver.runtime.operator import Delivered, Operator
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch, read_dispatch
 from tunesmith.run.store import CERTIFICATE
-from tunesmith.session.certified import DISPATCH, NotCertified, certified_file, read_certificate
+from tunesmith.session.certified import NotCertified, certified_file, read_certificate
 
 _FRAMEWORKS = ("torch", "cupy", "pyopencl", "numpy")
 

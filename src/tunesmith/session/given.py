@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
 from tunesmith.errors import BadInput
 from tunesmith.run.chain import ALONE
@@ -16,9 +16,9 @@ from tunesmith.session import certificates
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.run_result import Run, as_it_stands
 
-PathName = str | os.PathLike[str]
-ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
-RunLike = Run | PathName  # also a run's folder
+PathName: TypeAlias = str | os.PathLike[str]
+ProblemLike: TypeAlias = Problem | PathName  # also the path of problem.toml, or of its folder
+RunLike: TypeAlias = Run | PathName  # also a run's folder
 
 
 class OtherSettings(TypedDict, total=False):
