@@ -21,10 +21,11 @@ from pathlib import Path
 
 from benchmarks.alone import run_alone
 from tunesmith import backends
-from tunesmith.errors import TunesmithError
+from tunesmith.base.errors import TunesmithError
+from tunesmith.lab.judge.sanitize import SanitizerTools
 from tunesmith.lab.lab import LabSettings
-from tunesmith.lab.sanitizing import SanitizerTools
-from tunesmith.session import machine, standing_in
+from tunesmith.plugins.cpu_device import stand_in
+from tunesmith.session import place as machine
 from tunesmith.session.problems import load_problem
 
 ALONE = "--alone"  # by this word a worker knows that it is one
@@ -55,13 +56,13 @@ class WatchCount:
 def watch(place: Path, whole: bool, within: float) -> WatchCount:
     problem = load_problem(place).definition
     language = problem.kernel.language
-    if language not in [own.name for own in backends.kind(standing_in.CPU).languages]:
+    if language not in [own.name for own in backends.kind(stand_in.CPU).languages]:
         return WatchCount(place.name, unknown=OTHER)
     with machine.temporary_scratch() as scratch:
-        here = machine.look(machine.Workplace(standing_in.CPU, scratch))
-        device = standing_in.choose_device(language, here, None)
+        here = machine.look(machine.Workplace(stand_in.CPU, scratch))
+        device = stand_in.choose_device(language, here, None)
         lab = machine.make_lab(
-            problem, device, machine.Workplace(standing_in.CPU, scratch), settings=LabSettings(0, 1)
+            problem, device, machine.Workplace(stand_in.CPU, scratch), settings=LabSettings(0, 1)
         )
         tools = lab._sanitizing._tools
         if isinstance(tools, SanitizerTools):  # a count is not to depend on who else is busy
@@ -72,7 +73,7 @@ def watch(place: Path, whole: bool, within: float) -> WatchCount:
             found = lab.sanitize()
         except TunesmithError as error:
             words = " ".join(str(error).split())
-            unknown = standing_in.unknown_in(str(error))
+            unknown = stand_in.unknown_in(str(error))
             return WatchCount(place.name, unknown=unknown, failed="" if unknown else words)
         finally:
             lab.close()

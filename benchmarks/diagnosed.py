@@ -16,11 +16,11 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.port import NoCounting
-from tunesmith.lab.profiling import Profiler, ProfileSubject
+from tunesmith.lab.profile import Profiler, ProfileSubject
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import Bound, Ceilings, Diagnosis, Point
-from tunesmith.run.store import RunFolder
-from tunesmith.session import machine
+from tunesmith.run.folder import RunFolder
+from tunesmith.session import place
 from tunesmith.session.problems import state_and_templates
 
 
@@ -59,8 +59,8 @@ def diagnosed(run: Path) -> Iterator[DiagnosedAgain]:
         else {}
     )
     before = {p.workload: p.diagnosis for p in state.profiled if p.config is None and p.diagnosis}
-    with machine.temporary_scratch() as scratch:
-        builders = machine.make_builders(machine.Workplace(spec, scratch), state.device, 2, state.compiler)
+    with place.temporary_scratch() as scratch:
+        builders = place.make_builders(place.Workplace(spec, scratch), state.device, 2, state.compiler)
         try:
             for workload in problem.workloads:
                 old = before.get(workload.name)

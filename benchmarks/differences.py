@@ -26,13 +26,12 @@ from typing import Any
 import numpy as np
 
 import tunesmith
-from tunesmith.deliver.difference import WorkloadDifference, compared_workload
+from tunesmith.plugins.studies.difference import WorkloadDifference, compared_workload
 from tunesmith.run.figures import Figure
+from tunesmith.run.folder import JOURNAL
 from tunesmith.run.outcome import Timing, median
-from tunesmith.run.racing import CLAIM
+from tunesmith.run.race import CLAIM, settle
 from tunesmith.run.report import WorkloadReport
-from tunesmith.run.sittings import settle
-from tunesmith.run.store import JOURNAL
 
 Ratios = tuple[float, ...]
 SITTINGS = 3

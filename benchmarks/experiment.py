@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tunesmith.deliver import experiment_page as page
-from tunesmith.deliver.comparing import Allowance, ComparisonPlan, RunFacts, RunResult
-from tunesmith.deliver.experiment import TOKENS, ExperimentFigures, ExperimentRun, arm_label, figures
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import counted, markdown, one_line, ratio_text, table
+from tunesmith.plugins.studies import experiment as page
+from tunesmith.plugins.studies.experiment import TOKENS, ExperimentFigures, ExperimentRun, arm_label, figures
+from tunesmith.plugins.studies.plan import Allowance, ComparisonPlan, RunFacts, RunResult
+from tunesmith.plugins.studies.run import look
+from tunesmith.run.folder import PLAN
 from tunesmith.run.outcome import geometric_mean
-from tunesmith.run.store import PLAN
-from tunesmith.session.comparison import look
-from tunesmith.text import counted, markdown, one_line, ratio_text, table
 
 Looked = tuple[ComparisonPlan, tuple[RunResult, ...]]
 

@@ -35,8 +35,8 @@ from pathlib import Path
 from typing import Any
 
 import tunesmith
-from tunesmith.errors import TunesmithError
-from tunesmith.text import cut
+from tunesmith.base.errors import TunesmithError
+from tunesmith.base.text import cut
 
 MET, NEW, LATER, OWN = "met", "new", "later", "framework"
 _INFERENCE = "inference/csrc"

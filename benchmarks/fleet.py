@@ -26,14 +26,11 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.search.recorded import Recorded, read_all
-from tunesmith.deliver.fleet import FleetResult, VerifiedCell
-from tunesmith.problem.codec import encode
-from tunesmith.run.ports import SearchView, Tried
-from tunesmith.run.store import FLEET, RunFolder
-from tunesmith.search import searcher
-from tunesmith.session.fleet.cell import CellOutcome
-from tunesmith.session.fleet.head import CellRunner, FleetHead
-from tunesmith.session.fleet.plan import (
+from tunesmith.base.codec import encode
+from tunesmith.base.text import seed_of
+from tunesmith.plugins.fleet.cell import CellOutcome
+from tunesmith.plugins.fleet.head import CellRunner, FleetHead
+from tunesmith.plugins.fleet.plan import (
     HOUR,
     FleetAuthor,
     FleetCell,
@@ -45,9 +42,20 @@ from tunesmith.session.fleet.plan import (
     slots_of,
     stored_plan,
 )
-from tunesmith.session.fleet.record import FLEET_JOURNAL, CellBegan, CellStanding, FleetJournal, How, fold
-from tunesmith.space.params import Config
-from tunesmith.text import seed_of
+from tunesmith.plugins.fleet.record import (
+    FLEET_JOURNAL,
+    CellBegan,
+    CellStanding,
+    FleetJournal,
+    FleetResult,
+    How,
+    VerifiedCell,
+    fold,
+)
+from tunesmith.run.folder import FLEET, RunFolder
+from tunesmith.run.ports import SearchView, Tried
+from tunesmith.search import searcher
+from tunesmith.space.configset import Config
 
 BATCH = 4
 EACH = 0.4  # device-seconds of an evaluation beside its launches

@@ -32,7 +32,7 @@ from tunesmith.run.events import (
 from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, apply, fold
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 SIZES = (1000, 2000, 4000, 8000)
 WORKLOADS = ("small", "large")

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.passes import PARAMETERS
+from tunesmith.expert.moves import PARAMETERS
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
@@ -32,9 +32,9 @@ from tunesmith.problem.template import Template, configs_of
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.outcome import Effort, Result, Trial
 from tunesmith.run.ports import Declined, Refactoring
-from tunesmith.session import machine
+from tunesmith.session import place
 from tunesmith.session.problems import load_problem, load_template
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 ALARMS = (Status.WRONG, Status.UNSTABLE, Status.SUSPECT)
 FAILURES = (Status.CRASHED, Status.TIMED_OUT)
@@ -115,7 +115,7 @@ def drive(
     configs = configs_of(problem, template, device)
     names = tuple(w.name for w in problem.workloads)
     settings = LabSettings(chance.getrandbits(32), 2, salt=chance.getrandbits(53))
-    lab = machine.make_lab(problem, device, machine.Workplace(spec, scratch), settings=settings)
+    lab = place.make_lab(problem, device, place.Workplace(spec, scratch), settings=settings)
     started, done, number = time.monotonic(), 0, 0
     try:
         lab.admit(template)
@@ -141,8 +141,8 @@ def run(
     """A lab of each problem in turn, until there are enough evaluations of all together."""
     chance = random.Random(seed)
     until = time.monotonic() + seconds
-    with machine.temporary_scratch() as scratch:
-        device = machine.pick_device(machine.list_devices(machine.Workplace(spec, scratch)), wanted)
+    with place.temporary_scratch() as scratch:
+        device = place.pick_device(place.list_devices(place.Workplace(spec, scratch)), wanted)
         read = [(Tally(folder.name), *template_of(folder, device)) for folder in folders]
         tallies = [tally for tally, _, _ in read]
         while (left := evaluations - sum(t.total for t in tallies)) > 0 and time.monotonic() < until:

@@ -17,9 +17,9 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tunesmith.run.chain import FIRST
-from tunesmith.run.store import JOURNAL, PLAN
-from tunesmith.text import sha256
+from tunesmith.base.text import sha256
+from tunesmith.run.folder import JOURNAL, PLAN
+from tunesmith.run.journal import FIRST
 
 OBJECTS = "objects"
 LONG_TIME = re.compile(rb"(?<=[\[,:])(\d\.\d{5,}e-\d+|0\.0\d{5,})(?=[\],}])")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tunesmith.deliver.svg import INK, MUTED, PALETTE, RULE, Drawing, Linear, times
+from tunesmith.deliver.pages.plots import INK, MUTED, PALETTE, RULE, Drawing, Linear, times
 
 WIDTH, LEFT, RIGHT, TOP, ROW = 760.0, 130.0, 560.0, 72.0, 58.0
 

@@ -30,18 +30,18 @@ from tunesmith import backends
 from tunesmith.backends.cuda.compile import build, needs_host_headers
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
-from tunesmith.errors import TunesmithError
+from tunesmith.base.errors import TunesmithError
 from tunesmith.expert.author import ExpertAuthor, read
-from tunesmith.expert.model.accesses import bytes_at_once
-from tunesmith.expert.passes import MOVES, OWN_TEXT
-from tunesmith.expert.writing.write import declared
-from tunesmith.problem import languages
+from tunesmith.expert.moves import MOVES, OWN_TEXT
+from tunesmith.expert.read.accesses import bytes_at_once
+from tunesmith.expert.write.page import declared
+from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, builds_of, configs_of
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Declined, Refactoring, Written
-from tunesmith.session import machine
+from tunesmith.session import place as machine
 from tunesmith.session.problems import load_problem
 
 ALONE = "--alone"  # by this word a worker knows that it is one

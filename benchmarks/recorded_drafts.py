@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tunesmith.errors import TunesmithError
+from tunesmith.base.errors import TunesmithError
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, builds_of, users_texts
-from tunesmith.problem.vetting import vet, vet_flags
-from tunesmith.run.store import JOURNAL, RunFolder
+from tunesmith.problem.vet import vet, vet_flags
+from tunesmith.run.folder import JOURNAL, RunFolder
 from tunesmith.session import problems
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 PASSED, REFUSED = "passed", "turned away"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith.lab.profiling import Profiler, ProfileSubject
-from tunesmith.problem.codec import decode
+from tunesmith.base.codec import decode
+from tunesmith.lab.profile import Profiler, ProfileSubject
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
@@ -29,13 +29,13 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
-from tunesmith.run.journal_lines import decode_record
+from tunesmith.run.journal import decode_record
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall, Tried
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
 from tunesmith.session.problems import load_problem, load_template
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "cuda"
 Profiles = dict[tuple[Config | None, str], Profiled]

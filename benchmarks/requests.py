@@ -20,31 +20,36 @@ from dataclasses import replace
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.models.letters import letter
+from tunesmith.agents.mailbox import letter
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status, least_seconds
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import STRATEGIES as KINDS
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import PER_TOKEN, SINGLE, NoReply, Request, Role, tokens_of
 from tunesmith.run.events import (
+    PER_TOKEN,
+    SINGLE,
     Baseline,
     Decided,
     Event,
+    NoReply,
     Recorded,
+    Request,
     Requested,
+    Role,
     Searched,
     Settings,
     Started,
     Unanswered,
+    tokens_of,
 )
+from tunesmith.run.folder import JOURNAL, RunFolder
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.state import State, apply, fold
-from tunesmith.run.store import JOURNAL, RunFolder
-from tunesmith.run.talking import Conversation, Talking
+from tunesmith.run.talk import Conversation, Talking
+from tunesmith.session import roles as casting
 from tunesmith.session.problems import load_problem, state_and_templates
-from tunesmith.session.strategies import casting
 
 STRATEGIES = ("template", "rewrite", "single")
 ROUNDS, EVALS = 3, 120
@@ -181,7 +186,7 @@ def device_for(language: str, wanted: str) -> Device:
     found = backends.absent_device(spec, wanted if language == "cuda" else None)
     if found is not None:
         return found
-    from tunesmith.session import machine
+    from tunesmith.session import place as machine
 
     with machine.temporary_scratch() as scratch:
         return machine.pick_device(machine.list_devices(machine.Workplace(spec, scratch)), None)

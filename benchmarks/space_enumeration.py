@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tunesmith.space.configset import Param
 from tunesmith.space.expr import parse
-from tunesmith.space.params import Param
 from tunesmith.space.space import Constraint, Space
 
 PARAMS: dict[str, tuple[int, ...]] = {

@@ -39,7 +39,7 @@ from benchmarks.replayed import (
 from benchmarks.steering_page import page
 from tunesmith import backends
 from tunesmith.backends.port import NoCounting
-from tunesmith.lab.profiling import Profiler
+from tunesmith.lab.profile import Profiler
 from tunesmith.problem.template import configs_of
 from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
@@ -47,12 +47,12 @@ from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import RunLog
 from tunesmith.run.state import fold
-from tunesmith.run.talking import Talking
+from tunesmith.run.talk import Talking
 from tunesmith.search import searcher
-from tunesmith.session import machine
-from tunesmith.session.machine import temporary_scratch
+from tunesmith.session import place
+from tunesmith.session.place import temporary_scratch
+from tunesmith.session.roles import roles
 from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
-from tunesmith.session.strategies.casting import roles
 from tunesmith.space.expr import parse
 
 WITHIN = -math.log(1 - 0.03)
@@ -84,7 +84,7 @@ def recorded(folder: Path) -> tuple[Run, Profiles]:
 @contextmanager
 def profiling(run: Run) -> Iterator[Profiler]:
     with temporary_scratch() as scratch:
-        builders = machine.make_builders(machine.Workplace("cuda", scratch), run.device, 1, "nvrtc")
+        builders = place.make_builders(place.Workplace("cuda", scratch), run.device, 1, "nvrtc")
         try:
             reader = backends.instructions_reader("cuda")
             counting = NoCounting("a search does without")

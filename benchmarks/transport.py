@@ -34,9 +34,9 @@ from pathlib import Path
 import tunesmith
 from tunesmith.backends import messages as m
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.remote import RemoteWorkers, StartWorker
+from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
 from tunesmith.run.outcome import Interval, median_interval
-from tunesmith.session import machine
+from tunesmith.session import place
 
 SECONDS = 60.0
 REQUESTS = 300
@@ -67,7 +67,7 @@ def requests(backend: str, command: Sequence[str], scratch: Path) -> dict[str, l
     made: list[WorkerProcess] = []
     try:
         connect = seconds_of(remote.connect)
-        local = machine.Workplace(backend, scratch).spawn("device")
+        local = place.Workplace(backend, scratch).spawn("device")
         far = remote.worker(StartWorker(backend, "device", "auto"))
         made = [local, far]
         found: dict[str, list[float]] = {"connect ms": [connect * 1e3]}

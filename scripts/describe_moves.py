@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tunesmith.expert.passes import LOCAL_MOVES, MOVES, Move
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, Move
 
 
 def table(moves: Sequence[Move[Any]]) -> str:

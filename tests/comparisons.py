@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tunesmith.deliver.comparing import (
+from tunesmith.plugins.studies.plan import (
     Allowance,
     ComparisonPlan,
     OriginalTime,

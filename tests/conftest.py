@@ -21,7 +21,7 @@ from tests.compiled_once import made_once
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
-from tunesmith.session import workplace
+from tunesmith.session import place as workplace
 
 # One for all processes of a run, for what takes long to make; whoever made it removes it.
 _SHARED = "" if "TESTS_SHARED_FOLDER" in os.environ else tempfile.mkdtemp(prefix="tunesmith-tests-shared-")
@@ -108,7 +108,7 @@ _TESTS = itertools.count()
 @pytest.fixture(autouse=True)
 def own_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nobody waits for a quiet machine where no time is claimed.
-    monkeypatch.setattr("tunesmith.lab.measuring.PATIENCE", 0.0)
+    monkeypatch.setattr("tunesmith.lab.measure.PATIENCE", 0.0)
     for name in [n for n in os.environ if n.startswith("TUNESMITH_")]:
         monkeypatch.delenv(name)
     folder = _SCRATCH / f"test-{next(_TESTS)}"  # most tests never make it

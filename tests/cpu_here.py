@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tunesmith.backends.cpu.compilers import compilers
+from tunesmith.plugins.cpu_device.build import compilers
 
 needs_cpu = pytest.mark.skipif(
     sys.platform != "linux" or not compilers(), reason="there is no C++ compiler for the cpu device"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import unsynced
-from tunesmith.run import serving
+from tunesmith.run import delivery
 
 FEW = {"ON_GPU": 6, "ON_HOST": 3}  # sizes of a round
 # To stand at the head of a program that a test starts in a process of its own.
@@ -21,5 +21,5 @@ IN_A_PROCESS = (
 def called_at_few_sizes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, count in FEW.items():
-            patch.setattr(serving, name, count)
+            patch.setattr(delivery, name, count)
         yield

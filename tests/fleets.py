@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tunesmith.deliver.fleet import VerifiedCell
-from tunesmith.run.store import RunFolder
-from tunesmith.session.fleet.plan import (
+from tunesmith.plugins.fleet.plan import (
     FleetAuthor,
     FleetDevice,
     FleetPlan,
@@ -15,7 +13,8 @@ from tunesmith.session.fleet.plan import (
     load_plan,
     store_plan,
 )
-from tunesmith.session.fleet.record import CellEnded, CellStanding, How
+from tunesmith.plugins.fleet.record import CellEnded, CellStanding, How, VerifiedCell
+from tunesmith.run.folder import RunFolder
 
 
 def plan(

@@ -6,18 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tests.run.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
+from tests.core.run.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run
 from tests.samples import started
 from tests.talkers import Said, Scripted, file
 from tunesmith.problem.plan import Status
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Request
-from tunesmith.run.events import Recorded, Replied, Settings, Unanswered
+from tunesmith.run.events import Recorded, Replied, Request, Settings, Unanswered
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Catalogue
-from tunesmith.run.talking import Conversation, Talking
-from tunesmith.session.strategies.casting import RoleFactory
-from tunesmith.space.params import Config
+from tunesmith.run.talk import Conversation, Talking
+from tunesmith.session.roles import RoleFactory
+from tunesmith.space.configset import Config
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
 

@@ -23,13 +23,14 @@ from collections.abc import Mapping, Sequence
 import typer
 
 import tunesmith
-from tunesmith.errors import BadInput
-from tunesmith.lab import fork_server, worker
+from tunesmith.base.errors import BadInput
+from tunesmith.lab import process
+from tunesmith.lab.worker import main as worker
 
 # What few commands need and takes long: clients of models, the agents' server and the pages'.
 NOT_LOADED = (
-    *("tunesmith.__main__", "tunesmith.models.hosted", "tunesmith.models.streaming", "tunesmith.cli.mcp."),
-    "tunesmith.session.watching.server",
+    *("tunesmith.__main__", "tunesmith.agents.hosted", "tunesmith.agents.hosted", "tunesmith.plugins.mcp."),
+    "tunesmith.plugins.watch.server",
 )
 
 
@@ -58,7 +59,7 @@ class ForkedServer:
             os.chdir("/")
             os.environ.clear()
             os.environ.update(environment)
-            sys.argv[1:] = [fork_server.SERVE]
+            sys.argv[1:] = [process.SERVE]
             tempfile.tempdir = None  # of its own environment, not of what it was forked from
             worker.main()
         finally:
@@ -80,7 +81,7 @@ class ForkedServer:
         os.kill(self.pid, 9)
 
 
-class ServerOfWorkers(fork_server.ForkServer):
+class ServerOfWorkers(process.ForkServer):
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         # With a grammar of tree-sitter in the process PoCL crashes as it starts: then a fresh one serves.
         if at_start(environment) != OWN or any(name.startswith("tree_sitter_") for name in sys.modules):
@@ -99,7 +100,7 @@ def main() -> None:
                 importlib.import_module(module.name)
             except (ImportError, BadInput):
                 pass  # of an extra that is not here
-    fork_server.ForkServer = ServerOfWorkers  # type: ignore[misc]
+    process.ForkServer = ServerOfWorkers  # type: ignore[misc]
     exec(sys.argv.pop())
     from tunesmith.cli import app
 
@@ -109,7 +110,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)  # in all that is forked from it: short runs, few circles
-    fork_server.serve(app.main, idle=None)
+    process.serve(app.main, idle=None)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tunesmith.backends.opencl import pocl_environment
-from tunesmith.errors import TunesmithError
+from tunesmith.base.errors import TunesmithError
 from tunesmith.problem.device import Device
-from tunesmith.session import machine
+from tunesmith.session import place
 
 
 def show_unpacked_pocl() -> None:
@@ -41,7 +41,7 @@ def opencl_platforms() -> tuple[str, ...]:
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            found = machine.list_devices(machine.Workplace("opencl", Path(scratch)))
+            found = place.list_devices(place.Workplace("opencl", Path(scratch)))
         except TunesmithError:
             return ()
     return tuple(dict.fromkeys(map(platform_of, found)))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fewer_calls import IN_A_PROCESS
-from tunesmith.lab.fork_server import ForkServer
+from tunesmith.lab.process import ForkServer
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -28,7 +28,7 @@ from tunesmith.run.events import (
 from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
 from tunesmith.run.ports import Journal, Listener, RunLog
 from tunesmith.run.state import State, fold
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 LIMITS = Limits(
     max_threads=1024,

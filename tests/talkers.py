@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, Usage
-from tunesmith.run.events import Recorded, Unanswered
+from tunesmith.run.events import NoReply, Pending, Recorded, Reply, Request, Unanswered, Usage
 
 Said = str | Reply | NoReply | Pending
 

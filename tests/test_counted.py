@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.text import counted
+from tunesmith.base.text import counted
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.text import digest_of, seed_of
+from tunesmith.base.text import digest_of, seed_of
 
 parts = st.lists(st.binary(max_size=4), max_size=4)
 

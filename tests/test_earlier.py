@@ -22,17 +22,17 @@ from tests.samples import (
     outcome,
 )
 from tests.samples import KERNEL as SOURCE
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Admitted, Asked, Measured, Primed, Settings, Started
+from tunesmith.run.folder import RunFolder
 from tunesmith.run.library import ROWS
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.store import RunFolder
 from tunesmith.session.problems import PROBLEM_FILE
 from tunesmith.session.problems import TEMPLATE as TEMPLATE_NAME
-from tunesmith.session.retuning import USED, priors_of
-from tunesmith.space.params import Config
+from tunesmith.session.retune import USED, priors_of
+from tunesmith.space.configset import Config
 
 OWN = a_problem()
 SAME = a_template(OWN)

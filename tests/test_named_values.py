@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.text import named_values
+from tunesmith.base.text import named_values
 
 
 def test_pairs_and_tables_read_alike() -> None:

@@ -197,4 +197,4 @@ def test_a_file_that_is_not_there_is_noticed() -> None:
     assert is_there("run/loop.py", {"run"})
     assert not is_there("run/lop.py", {"run"})
     assert not is_there("tests/nothing/test_here.py", set())
-    assert is_there("tests/problem/test_hostile_*.py", set())
+    assert is_there("tests/core/problem/test_hostile_*.py", set())

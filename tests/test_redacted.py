@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.text import names_secret, redacted
+from tunesmith.base.text import names_secret, redacted
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.text import cut, escaped_json, plain
+from tunesmith.base.text import cut, escaped_json, plain
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 

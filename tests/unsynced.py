@@ -1,7 +1,7 @@
 """Nobody pulls the plug in a test: what was written survives processes that are killed, on the disk or not.
 
 Runs of tests write thousands of events, each with a wait for the disk. That the journal waits is a test's own
-subject (`tests/run/test_store.py`), which sees when `os.fsync` is called.
+subject (`tests/core/run/test_store.py`), which sees when `os.fsync` is called.
 """
 
 from __future__ import annotations

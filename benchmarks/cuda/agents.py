@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
-from tunesmith.deliver.compared import ComparisonResult
-from tunesmith.deliver.comparing import RunFacts
-from tunesmith.deliver.comparison import DATA, PLOTS, RUNS
-from tunesmith.errors import TunesmithError
-from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.errors import TunesmithError
+from tunesmith.plugins.studies.pages import DATA, PLOTS, RUNS
+from tunesmith.plugins.studies.plan import RunFacts
+from tunesmith.plugins.studies.result import ComparisonResult
+from tunesmith.plugins.studies.run import journal_facts
 from tunesmith.run.state import State
-from tunesmith.session.comparison import journal_facts
 
 
 def one_run(path: Path) -> dict[str, Any]:

@@ -27,21 +27,22 @@ from numpy.typing import NDArray
 from benchmarks.cuda import apart
 from benchmarks.cuda.markdown import source, table
 from tunesmith.backends.messages import Draw
-from tunesmith.errors import BadInput
-from tunesmith.lab import measuring
-from tunesmith.lab.builders import BuiltCode
+from tunesmith.base.errors import BadInput
+from tunesmith.lab import measure
+from tunesmith.lab.build import BuiltCode
+from tunesmith.lab.judge.cases import HostOracle, output_arrays
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.oracles import HostOracle, output_arrays
 from tunesmith.lab.references import References
 from tunesmith.lab.runner import CaseRun, Runner
 from tunesmith.lab.values import ExpectedValues
+from tunesmith.plugins.cpu_device import stand_in
 from tunesmith.problem.cases import Case, full_cases
+from tunesmith.problem.compare import Views, views_of
 from tunesmith.problem.device import Device
-from tunesmith.problem.freedom import Views, views_of
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
-from tunesmith.session import machine, standing_in
+from tunesmith.session import place
 from tunesmith.session.problems import load_problem
 
 SEED = 1
@@ -72,7 +73,7 @@ class Side:
     name: str
     device: Device
     compiler: str
-    original: measuring.Original
+    original: measure.Original
     runner: RememberingRunner
     oracle: HostOracle
 
@@ -107,10 +108,10 @@ class Tally:
 def side(
     name: str, problem: Problem, device: Device, spec: str, compiler: str, scratch: Path, until: ExitStack
 ) -> Side:
-    builders = machine.make_builders(machine.Workplace(spec, scratch), device, 1, compiler)
-    plans = measuring.LaunchPlans(problem, device)
-    own = measuring.Original(problem, builders, plans)
-    spawn = machine.Workplace(spec, scratch).spawn
+    builders = place.make_builders(place.Workplace(spec, scratch), device, 1, compiler)
+    plans = measure.LaunchPlans(problem, device)
+    own = measure.Original(problem, builders, plans)
+    spawn = place.Workplace(spec, scratch).spawn
     references = References(problem, [spawn("reference")])
     runner = RememberingRunner(spawn("device"), device)
     for closes in (builders, references, runner):
@@ -121,22 +122,22 @@ def side(
 
 def sides(problem: Problem, backend: str, scratch: Path, until: ExitStack) -> tuple[Side, Side]:
     """The cpu device with the limits of the other, and the other."""
-    here = machine.look(machine.Workplace(standing_in.CPU, scratch))
-    if backend == standing_in.CPU:
-        gpu, compiler = standing_in.choose_device(problem.kernel.language, here, None), ""
+    here = place.look(place.Workplace(stand_in.CPU, scratch))
+    if backend == stand_in.CPU:
+        gpu, compiler = stand_in.choose_device(problem.kernel.language, here, None), ""
     else:
-        gpu = machine.choose_device(machine.look(machine.Workplace(backend, scratch)), None)
+        gpu = place.choose_device(place.look(place.Workplace(backend, scratch)), None)
         if gpu.absent:
             raise BadInput(f"there is no device of {backend} here", hint="see: tunesmith doctor")
-        compiler = machine.choose_compiler(
-            problem, None, gpu, machine.Workplace(backend, scratch), lambda _words: None
+        compiler = place.choose_compiler(
+            problem, None, gpu, place.Workplace(backend, scratch), lambda _words: None
         )
-    host = gpu if gpu.untimed else standing_in.device_like(gpu, here)
+    host = gpu if gpu.untimed else stand_in.device_like(gpu, here)
     if host is None:
         raise BadInput(f"the cpu device cannot stand in for {gpu.name}: {here.trouble}")
     taken = compiler.partition(" ")[0]
     return (
-        side("cpu", problem, host, standing_in.CPU, "", scratch, until),
+        side("cpu", problem, host, stand_in.CPU, "", scratch, until),
         side("GPU", problem, gpu, backend, taken, scratch, until),
     )
 
@@ -194,7 +195,7 @@ def look(folder: Path, backend: str) -> apart.Row:
     """One problem, in this process."""
     problem = load_problem(folder)[0]
     tally = Tally()
-    with machine.temporary_scratch() as scratch, ExitStack() as until:
+    with place.temporary_scratch() as scratch, ExitStack() as until:
         host, gpu = sides(problem, backend, scratch, until)
         cases = list(dict.fromkeys(full_cases(problem, original(problem), host.device, SEED)))
         for number, case in enumerate(cases):

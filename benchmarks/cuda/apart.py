@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
-from tunesmith.errors import TunesmithError
+from tunesmith.base.errors import TunesmithError
 
 LANGUAGES = {".cu": "cuda", ".hip": "hip"}
 EXAMPLES = evidence.ROOT / "examples"

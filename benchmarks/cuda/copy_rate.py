@@ -28,7 +28,7 @@ from tunesmith.problem.plan import necessary_traffic
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.outcome import median
-from tunesmith.session import machine
+from tunesmith.session import place
 from tunesmith.session.problems import load_problem, load_template
 
 LARGE = 64 << 20  # bytes moved from which on the driver's own copy is asked too
@@ -141,8 +141,8 @@ def by_kernel(sizes: list[int]) -> dict[int, dict[str, Any]]:
     """Elements -> the fastest kernel's configuration and seconds."""
     with tempfile.TemporaryDirectory() as name, Track("cuda") as track:
         problem, template = written(Path(name), sizes)
-        compiler = machine.choose_compiler(
-            problem, template, track.device, machine.Workplace("cuda", track.scratch), lambda _text: None
+        compiler = place.choose_compiler(
+            problem, template, track.device, place.Workplace("cuda", track.scratch), lambda _text: None
         )
         configs = list(template.space.configs([w.as_dict() for w in problem.workloads], {}))
         variants = [template.render(problem, config) for config in configs]
@@ -197,8 +197,8 @@ def main() -> int:
     arguments = options.parse_args()
     wanted = bytes_of_examples()
     kernels = by_kernel(list(wanted))
-    with machine.temporary_scratch() as scratch:
-        device = machine.choose_device(machine.look(machine.Workplace("cuda", scratch)), None)
+    with place.temporary_scratch() as scratch:
+        device = place.choose_device(place.look(place.Workplace("cuda", scratch)), None)
     large = list(dict.fromkeys(elements(moved) for moved in wanted if moved >= LARGE))
     copies = by_driver(large, device)
     rows: dict[str, Any] = {}

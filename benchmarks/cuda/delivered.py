@@ -30,9 +30,9 @@ from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
 from tunesmith.problem.domain import Domain
 from tunesmith.problem.problem import Argument, Problem
+from tunesmith.run.folder import RunFolder
 from tunesmith.run.outcome import median_interval
-from tunesmith.run.store import RunFolder
-from tunesmith.session import calling, problems
+from tunesmith.session import problems, result
 
 BELOW = 0.98
 COLD_BYTES = 160 << 20  # of all copies together
@@ -120,7 +120,7 @@ def sizes_of(domain: Domain, count: int, seed: int) -> list[dict[str, int]]:
 def figures(folder: Path, count: int, seed: int) -> dict[str, Any]:
     state, templates = problems.state_and_templates(RunFolder(folder))
     problem = templates.problem
-    dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
+    dispatch = result.dispatch_in(folder, result.delivered_files(folder))
     benched = tunesmith.bench(folder)
     return {
         "problem": problem.name,
@@ -142,8 +142,8 @@ def _benched(workload: Any) -> dict[str, Any]:
 
 
 def _at_random(folder: Path, problem: Problem, llc: int, count: int, seed: int) -> dict[str, Any]:
-    calls = calling.calls_of(folder.resolve(), "torch")
-    dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
+    calls = result.calls_of(folder.resolve(), "torch")
+    dispatch = result.dispatch_in(folder, result.delivered_files(folder))
     rows: list[dict[str, Any]] = []
     drawn = sizes_of(Domain(problem, ()), count, seed)
     for number, sizes in enumerate(drawn, 1):

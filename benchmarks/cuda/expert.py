@@ -27,9 +27,9 @@ from benchmarks.cuda import evidence
 from benchmarks.cuda.asking import Failed, ask
 from benchmarks.cuda.render_expert import others_page
 from benchmarks.cuda.tuning import new_run
-from tunesmith.errors import TunesmithError
+from tunesmith.base.errors import TunesmithError
 from tunesmith.problem.plan import necessary_traffic
-from tunesmith.run.store import CERTIFICATE
+from tunesmith.run.folder import CERTIFICATE
 from tunesmith.session.problems import load_problem
 
 Told = Mapping[str, Any]

@@ -24,13 +24,13 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
 )
+from tunesmith.run.folder import RunFolder
 from tunesmith.run.outcome import Outcome, Result
-from tunesmith.run.racing import Winners, verified_choice
+from tunesmith.run.race import Winners, verified_choice
 from tunesmith.run.scores import Yardstick, score
 from tunesmith.run.state import State, fold
-from tunesmith.run.store import RunFolder
 from tunesmith.session.problems import reload
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 PHASES = ("original", "search", "finalists", "verification")
 

@@ -27,7 +27,7 @@ from benchmarks.cuda import evidence
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, configs_of
-from tunesmith.session import machine
+from tunesmith.session import place
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.expr import Expr
 
@@ -132,8 +132,8 @@ def main() -> int:
     chosen = options.parse_args()
     problem, files = load_problem(EXAMPLE)
     template = load_template(EXAMPLE / "template.cu", problem, files)
-    with machine.temporary_scratch() as scratch:
-        device = machine.choose_device(machine.look(machine.Workplace("cuda", scratch)), None)
+    with place.temporary_scratch() as scratch:
+        device = place.choose_device(place.look(place.Workplace("cuda", scratch)), None)
     allowed = configurations(problem, template, device)
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:

@@ -27,10 +27,10 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
-from tunesmith.expert.model.kernel import NotReadable
-from tunesmith.expert.model.lift import lift
+from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.model import NotReadable
 from tunesmith.run.events import Admitted, Event, Measured, Rejected
-from tunesmith.run.store import RunFolder
+from tunesmith.run.folder import RunFolder
 from tunesmith.session.problems import load_problem
 
 PROBLEMS = evidence.ROOT / "tests" / "fixtures" / "knobs"

@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from tunesmith import backends
+from tunesmith.backends.cuda.cubin import unpack
 from tunesmith.backends.cuda.devices import checked, describe_all, driver
-from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device, Resources, occupancy
 

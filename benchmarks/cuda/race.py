@@ -11,7 +11,8 @@ from types import TracebackType
 import numpy as np
 
 from tunesmith.backends.messages import Draw, TimingPolicy
-from tunesmith.lab.builders import BuiltCode
+from tunesmith.base.text import seed_of
+from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, Runner
 from tunesmith.problem.device import Device
@@ -19,8 +20,7 @@ from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Variant
 from tunesmith.run.outcome import median
-from tunesmith.session import machine
-from tunesmith.text import seed_of
+from tunesmith.session import place as machine
 
 DEADLINE = 400.0
 

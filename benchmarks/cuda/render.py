@@ -28,8 +28,8 @@ from benchmarks.cuda.render_retune import retune
 from benchmarks.cuda.render_searches import seeds, tenth
 from benchmarks.cuda.throughput import compared
 from benchmarks.cuda.truth import WITHIN as TRUTH_WITHIN
+from tunesmith.base.text import counted
 from tunesmith.run.outcome import geometric_mean
-from tunesmith.text import counted
 
 FLAGSHIP = "silu_and_mul"
 CONFIGURATIONS, SEARCH_S, RUN_S = 100, 10.0, 60.0

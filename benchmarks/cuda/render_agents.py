@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.cuda import markdown as md
-from tunesmith.deliver.compared import ComparisonResult
-from tunesmith.deliver.comparison import comparison_sections
-from tunesmith.deliver.experiment_page import budget_text
-from tunesmith.problem.codec import decode
+from tunesmith.base.codec import decode
+from tunesmith.plugins.studies.experiment import budget_text
+from tunesmith.plugins.studies.pages import comparison_sections
+from tunesmith.plugins.studies.result import ComparisonResult
 
 PLOTS = "benchmarks/strategies-"  # before their names, seen from the page
 SHOWN = ("Result",)

@@ -26,7 +26,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, builds_of, configs_of
 from tunesmith.problem.template_file import parse_template
 from tunesmith.session.problems import load_problem
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 DEVICE = absent_device(None)
 

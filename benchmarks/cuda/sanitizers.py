@@ -2,7 +2,7 @@
 
     python -m benchmarks.cuda.sanitizers --out DIR [--zoo FOLDER] [--seconds S] [--within S] [--jobs N]
 
-The faults and the honest kernels of tests/backends/cpu/test_planted_faults.py, each as a problem of its own,
+The faults and the honest kernels of tests/plugins/cpu_device/test_planted_faults.py, each as a problem of its own,
 and the CUDA and HIP examples, through the code of `check --sanitize`: all tools of compute-sanitizer on the
 GPU, and the watch with the GPU's limits. Without a GPU that half is a sentence. Names after the options take
 some of them. DIR/sanitizers.json has the findings, DIR/sanitizers.md the table.
@@ -21,15 +21,14 @@ from typing import Any
 
 from benchmarks.cuda import apart
 from benchmarks.cuda.markdown import source, table
-from tests.backends.cpu.test_planted_faults import FAULTS, HONEST
-from tests.backends.cpu.watched_kernels import HEAD
+from tests.plugins.cpu_device.test_planted_faults import FAULTS, HONEST
+from tests.plugins.cpu_device.watched_kernels import HEAD
 from tunesmith.lab.lab import LabSettings
+from tunesmith.plugins.cpu_device.stand_in import HostWatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.run.protection import AUTO
-from tunesmith.run.sanitized import Sanitized
-from tunesmith.session import machine
-from tunesmith.session.host_watch import HostWatch
+from tunesmith.run.events import AUTO, Sanitized
+from tunesmith.session import place as machine
 from tunesmith.session.problems import load_problem
 
 MODULE = "benchmarks.cuda.sanitizers"

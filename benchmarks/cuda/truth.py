@@ -26,7 +26,7 @@ from tunesmith.backends.messages import TimingPolicy
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, Variant, original
 from tunesmith.run.outcome import geometric_mean, median
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 CLOSE = 1.15  # seen within this factor of the best: in the field
 LEAST, MOST = 12, 40

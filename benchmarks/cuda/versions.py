@@ -30,9 +30,9 @@ from benchmarks.cuda.delivered import Caller
 from benchmarks.cuda.expert import in_words
 from benchmarks.cuda.tuning import new_run
 from tunesmith.problem.plan import necessary_traffic
+from tunesmith.run.folder import CERTIFICATE, RunFolder
 from tunesmith.run.outcome import median_interval
-from tunesmith.run.store import CERTIFICATE, RunFolder
-from tunesmith.session import calling, problems
+from tunesmith.session import problems, result
 
 SLOWER = 0.99
 NOT_BEGUN = "not begun: call again"
@@ -57,7 +57,7 @@ def tuned(problem: Path, run: Path, src: Path | None, more: list[str], within: f
 
 def side_by_side(problem_folder: Path, other: Path, this: Path) -> dict[str, Any]:
     problem, _ = problems.load_problem(problem_folder)
-    runs = [calling.calls_of(run.resolve(), "torch") for run in (other, this)]
+    runs = [result.calls_of(run.resolve(), "torch") for run in (other, this)]
     rows = []
     for workload in problem.workloads:
         sizes = dict(workload.sizes)

@@ -25,7 +25,7 @@ from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness
 from tunesmith.search import models
 from tunesmith.search.default import Default
-from tunesmith.space import gaussian_process as gp
+from tunesmith.space import features as gp
 
 ROWS = 300
 BUDGETS = (25, 50, 100, 200)

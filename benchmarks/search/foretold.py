@@ -20,7 +20,7 @@ from benchmarks.search.compare import spaces, traces
 from benchmarks.search.our_arm import prior_of
 from benchmarks.search.recorded import Recorded
 from benchmarks.search.warm import Trace, pairs
-from tunesmith.search.earlier import Guide
+from tunesmith.search.models import Guide
 
 NEAR = 0.9
 

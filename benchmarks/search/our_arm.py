@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benchmarks.search.recorded import Recorded
 from tunesmith.run.ports import Prior, Searcher, SearchView, Tried
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 Paced = Callable[[int], tuple[int, int]]  # of what is known: as in `pace` of a run
 

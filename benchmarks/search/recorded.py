@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.space.configset import ComboTable, ConfigSet
-from tunesmith.space.params import Config, Param
+from tunesmith.space.configset import ComboTable, Config, ConfigSet, Param
 from tunesmith.space.space import Space
 
 

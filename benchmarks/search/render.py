@@ -23,7 +23,7 @@ from benchmarks.search.plot import plot
 from benchmarks.search.recorded import Recorded
 from tunesmith.run.ports import SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 TARGETS = {25: 0.88, 50: 0.93, 100: 0.97, 200: 0.99}
 LABELS = {

@@ -44,17 +44,17 @@ from benchmarks.fold import a_problem, events
 from benchmarks.search.compare import EVALS, here
 from benchmarks.search.figures import BUDGETS
 from benchmarks.search.recorded import Recorded, nearness, read_all
-from tunesmith.lab.measuring import OUT_OF_RACE
+from tunesmith.lab.measure import OUT_OF_RACE
 from tunesmith.run.budget import pace
 from tunesmith.run.events import Settings
+from tunesmith.run.folder import FileJournal
 from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.run.scores import BUILDS, scores
 from tunesmith.run.stages import CHOICE
 from tunesmith.run.state import State, apply
-from tunesmith.run.store import FileJournal
 from tunesmith.search.default import Default
-from tunesmith.session.machine import LEAST_AHEAD
-from tunesmith.space.params import Config
+from tunesmith.session.place import LEAST_AHEAD
+from tunesmith.space.configset import Config
 
 FILE = "scaling.jsonl"
 LAUNCHES = 33  # of a kernel at most: 32 are timed, one is verified

@@ -33,7 +33,7 @@ EVALS = 50
 COLD_EVALS = compare.EVALS
 EARLIER_SEEDS = 40
 SHORT = f"default-{EVALS}"  # runs from nothing with which nobody begins; compare.py would take them for whole
-# Between these the settings of search/earlier.py were chosen.
+# Between these the settings of search/models.py were chosen.
 CHOSEN_ON = frozenset(
     {
         "convolution-A100",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from tunesmith.base import plugins as _plugins
-from tunesmith.errors import (
+from tunesmith.base.errors import (
     BadInput,
     DeviceMissing,
     Interrupted,

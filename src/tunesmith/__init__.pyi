@@ -13,25 +13,25 @@ from tunesmith.api import retune as retune
 from tunesmith.api import tune as tune
 from tunesmith.api import verify as verify
 from tunesmith.api import write_template as write_template
-from tunesmith.errors import BadInput as BadInput
-from tunesmith.errors import DeviceMissing as DeviceMissing
-from tunesmith.errors import Interrupted as Interrupted
-from tunesmith.errors import KernelWrong as KernelWrong
-from tunesmith.errors import TunesmithError as TunesmithError
-from tunesmith.errors import WaitingForModel as WaitingForModel
+from tunesmith.base.errors import BadInput as BadInput
+from tunesmith.base.errors import DeviceMissing as DeviceMissing
+from tunesmith.base.errors import Interrupted as Interrupted
+from tunesmith.base.errors import KernelWrong as KernelWrong
+from tunesmith.base.errors import TunesmithError as TunesmithError
+from tunesmith.base.errors import WaitingForModel as WaitingForModel
+from tunesmith.plugins.repo.api import apply as apply
+from tunesmith.plugins.repo.api import capture as capture
+from tunesmith.plugins.repo.api import capture_program as capture_program
+from tunesmith.plugins.repo.api import extract as extract
+from tunesmith.plugins.repo.api import load_capture as load_capture
+from tunesmith.plugins.studies.api import bench as bench
+from tunesmith.plugins.studies.api import compare as compare
+from tunesmith.plugins.studies.api import diff as diff
+from tunesmith.plugins.studies.api import resume_comparison as resume_comparison
 from tunesmith.run.report import Report as Report
-from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.repositories import apply as apply
-from tunesmith.session.repositories import capture as capture
-from tunesmith.session.repositories import capture_program as capture_program
-from tunesmith.session.repositories import extract as extract
-from tunesmith.session.repositories import load_capture as load_capture
-from tunesmith.session.run_result import Run as Run
-from tunesmith.session.studies import bench as bench
-from tunesmith.session.studies import compare as compare
-from tunesmith.session.studies import diff as diff
-from tunesmith.session.studies import resume_comparison as resume_comparison
+from tunesmith.session.progress import ProgressUpdate as ProgressUpdate
+from tunesmith.session.result import Run as Run
 
 Problem = LoadedProblem
 __version__: str

@@ -9,38 +9,143 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
-from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.base.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
 from tunesmith.run.config import Budget as Budget
+from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.events import Primed
+from tunesmith.run.folder import JOURNAL, RunFolder, newest_run
+from tunesmith.run.journal import ALONE
 from tunesmith.run.report import Report as Report
-from tunesmith.run.store import newest_run
-from tunesmith.session import certificates, runs
-from tunesmith.session.certificates import CertificateCheck
-from tunesmith.session.given import OtherSettings as OtherSettings
-from tunesmith.session.given import (
-    PathName,
-    ProblemLike,
-    RunLike,
-    loaded_run,
-    path_of,
-    problem_of,
-    run_folder_of,
-    settings,
-)
-from tunesmith.session.interrupts import interrupted_once
-from tunesmith.session.listening import ListenerLike, listener_of
-from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
+from tunesmith.session import certify, runs
+from tunesmith.session.certify import CertificateCheck
 from tunesmith.session.problems import LoadedProblem, load_template
-from tunesmith.session.run_result import Run
+from tunesmith.session.problems import LoadedProblem as ProblemDefinition
+from tunesmith.session.progress import ListenerLike, listener_of
+from tunesmith.session.progress import ProgressUpdate as ProgressUpdate
+from tunesmith.session.result import Run, as_it_stands
+from tunesmith.session.runs import interrupted_once
 
-if TYPE_CHECKING:  # a run does not load what only other commands need
+if TYPE_CHECKING:
     from tunesmith.profiles.facts import ProfilePage
-    from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
-    from tunesmith.session.exporting import Exported
-    from tunesmith.session.sources import ExplainedSource
+    from tunesmith.session.check import (
+        CheckedProblem,
+        ExplainedKernel,
+        ExplainedSource,
+        FoundDevices,
+        TemplateMade,
+    )
+    from tunesmith.session.result import Exported
+
+
+# -- What a call of the interface is given: settings, problems and runs, and what they may be named by.
+
+
+PathName: TypeAlias = str | os.PathLike[str]
+ProblemLike: TypeAlias = ProblemDefinition | PathName  # also the path of problem.toml, or of its folder
+RunLike: TypeAlias = Run | PathName  # also a run's folder
+
+
+class OtherSettings(TypedDict, total=False):
+    """Settings that a call may name too; None is as good as not named."""
+
+    backend: str | None  # its name (a recording: NAME:FILE); by default the language's own
+    search: str | None  # default, exhaustive, random, evolution or tpe
+    seed: int | None
+    cache: bool | None  # use timings of earlier runs
+    prune: bool | None  # leave out what its build condemns
+    steer: bool | None  # look first where the diagnosis points
+    counters: bool | None  # diagnose with hardware counters
+    prior: bool | None  # begin from what earlier runs found
+    strategy: str | None  # template, rewrite or single
+    linear: bool | None
+    moves: str | None  # the expert's, that models are told of: usual, all or none
+    plain: bool | None  # have a model rewrite the kernel plainly first, for the expert to read
+    wait: bool | None  # for replies to a mailbox
+    prompts: str | None
+    record: str | None
+    reply_seconds: float | None
+    effort: str | None  # of models behind a network: low, medium or high
+    library: bool | None  # keep winning templates in the library
+    library_dir: str | None
+    runs: str | None  # the folder that run folders are made in
+    cache_dir: str | None
+    ceilings: bool | None  # use those stored of the device even without the cache
+    builders: int | None
+    sandbox: str | None  # of workers: auto, required or off
+    workers: str | None  # a file that says how to reach those of other hosts
+    ray: str | None  # the address of a Ray cluster whose workers are used
+
+
+def settings(
+    *,
+    device: str | None = None,
+    budget: int | Budget | None = None,
+    model: str | None = None,
+    **others: Unpack[OtherSettings],
+) -> RunConfig:
+    """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
+    limits = budget if isinstance(budget, Budget) else Budget(evals=budget)
+    if isinstance(limits.evals, bool) or not isinstance(limits.evals, int | None):
+        fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
+        raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
+    options = {"time": limits.seconds, "money": limits.dollars, "device": device, "model": model}
+    options |= {name: getattr(limits, name) for name in ("evals", "rounds", "tokens", "device_seconds")}
+    found = resolve({**others, **options})
+    if not found.effort:
+        return found
+    from tunesmith.agents.models import with_effort
+
+    return replace(found, model=with_effort(found.model, found.effort))
+
+
+def problem_of(given: ProblemLike) -> ProblemDefinition:
+    if isinstance(given, ProblemDefinition):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return ProblemDefinition.load(given)
+    raise BadInput(
+        f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
+        hint="pass the path of problem.toml or of its folder",
+    )
+
+
+def path_of(given: PathName | None) -> Path | None:
+    return Path(given) if given is not None else None
+
+
+def run_folder_of(target: ProblemLike | Run) -> Path | None:
+    if isinstance(target, Run):
+        return target.folder
+    if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
+        return Path(target)
+    return None
+
+
+def report_of(given: RunLike | Report) -> tuple[Report, str]:
+    """Its report, and what it is called. A path is a run's folder or its report.json, which is read where
+    the journal is not beside it."""
+    if isinstance(given, Report):
+        return given, given.problem
+    if isinstance(given, Run):
+        return given.result, str(given.folder)
+    path = Path(given)
+    found = certify.read_report(path) if path.is_file() else None
+    folder = path if found is None else path.parent
+    if found is not None and not (folder / JOURNAL).is_file():
+        return replace(found, unproven=found.unproven or ALONE), str(path)
+    return as_it_stands(RunFolder.open(folder, resolve({}).wait)).result, str(path)
+
+
+def loaded_run(given: RunLike | None) -> Run:
+    """As it stands, finished or not, by default the newest here."""
+    if isinstance(given, Run):
+        return given
+    config = resolve({})
+    return as_it_stands(RunFolder.open(path_of(given) or newest_run(Path(config.runs)), config.wait))
+
 
 Problem = LoadedProblem
 
@@ -66,8 +171,8 @@ def tune(
     configurations. `out` is the run's folder; `prior_runs` are folders of earlier ones, or T4 files. Ctrl-C
     raises `Interrupted`, and `resume` goes on.
     """
-    from tunesmith.session import library, retuning
-    from tunesmith.session.strategies import wishes
+    from tunesmith.session import library, roles
+    from tunesmith.session import retune as retuning
 
     if prior_runs and others.get("prior") is False:
         fault = (
@@ -81,7 +186,7 @@ def tune(
         for line in retuning.offers(definition, os.fspath(problem), config, listening.say):
             listening.say(line)
     given = load_template(Path(template), definition, files) if template is not None else None
-    wishes.check(config, given is not None, bool(earlier), from_library)
+    roles.check(config, given is not None, bool(earlier), from_library)
     stored = library.to_begin_from(definition, given, config, listening.say) if from_library else ()
     measured = retuning.measured_files(earlier)
 
@@ -114,7 +219,7 @@ def retune(
     `target` is a run, a template file (with its `problem`) or a name in the library; `workloads` a TOML file
     whose tables take the place of the problem's.
     """
-    from tunesmith.session import retuning
+    from tunesmith.session import retune as retuning
 
     config = settings(device=device, budget=budget, model="", **others)
     named = os.fspath(target.folder if isinstance(target, Run) else target)
@@ -135,7 +240,7 @@ def check(
 ) -> CheckedProblem:
     """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not.
     `sanitize`: also watch it for faults that results need not show."""
-    from tunesmith.session import authoring
+    from tunesmith.session import check as authoring
 
     config = settings(device=device, **others)
     with interrupted_once():
@@ -147,7 +252,7 @@ def explain(
     problem: ProblemLike, *, device: str | None = None, backend: str | None = None
 ) -> ExplainedKernel:
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
-    from tunesmith.session import authoring
+    from tunesmith.session import check as authoring
 
     return authoring.explain(problem_of(problem).definition, settings(device=device, backend=backend))
 
@@ -164,7 +269,7 @@ def explain_file(
 
     `defines` are macros that the build gives the source. Sizes are made up; nothing is built or run.
     """
-    from tunesmith.session import sources
+    from tunesmith.session import check as sources
 
     given = sources.given_defines([f"{name}={value}" for name, value in (defines or {}).items()])
     config = settings(device=device, backend=backend)
@@ -182,7 +287,7 @@ def write_template(
     template: PathName | None = None,
 ) -> TemplateMade:
     """The expert's, with all moves that apply or those named; `to` another language, also of one given."""
-    from tunesmith.session import authoring
+    from tunesmith.session import check as authoring
 
     definition, config = problem_of(problem).definition, settings(device=device, backend=backend)
     if to is not None:
@@ -209,7 +314,7 @@ def profile(
     `target` is a problem, with or without a template, or a run; `config` sets parameters of the template, or
     of that of the run's winner, the rest have their defaults. `out` is the folder for the plot.
     """
-    from tunesmith.session import profiling
+    from tunesmith.session import profile as profiling
 
     values = " ".join(f"{k}={v}" for k, v in config.items()) if isinstance(config, Mapping) else config
     resolved = settings(device=device, backend=backend)
@@ -241,7 +346,7 @@ def profile(
 
 def devices(backend: str | None = None) -> FoundDevices:
     """The devices that kernels can run on."""
-    from tunesmith.session import authoring
+    from tunesmith.session import check as authoring
 
     return authoring.devices(backend)
 
@@ -299,7 +404,7 @@ def verify(
     """Whether what a run's certificate claims holds: by its files, or judged again on this machine."""
     path = certificate.folder if isinstance(certificate, Run) else Path(certificate)
     with interrupted_once():
-        return certificates.verify(
+        return certify.verify(
             path,
             settings(device=device),
             listener_of(listener),
@@ -312,7 +417,7 @@ def export(
 ) -> Exported:
     """What a run delivered, by default the newest, as `tunesmith export` writes it. Several runs of one
     problem, each on another kind of device, become one artefact."""
-    from tunesmith.session import exporting
+    from tunesmith.session import result
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    return exporting.export([loaded_run(one) for one in several], to, path_of(out))
+    return result.export([loaded_run(one) for one in several], to, path_of(out))

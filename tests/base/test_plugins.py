@@ -16,12 +16,11 @@ import tunesmith
 from tests.running import FIXTURES, tunesmith_afresh
 from tests.toy_plugin.installed import install_toy
 from tunesmith.base import plugins
+from tunesmith.base.errors import BadInput
 from tunesmith.cli.app import app
 from tunesmith.deliver import names_for, target_named
-from tunesmith.errors import BadInput
 from tunesmith.run.config import RunConfig
-from tunesmith.session.library import opened
-from tunesmith.session.library_store import SqliteLibrary
+from tunesmith.session.library import SqliteLibrary, opened
 
 EVERY = [(group, name) for group, entries in plugins.TABLE.items() for name in entries]
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import capture_cost
 from benchmarks.capture_cost import KINDS, LaunchCost
-from tests.capture.played import needs_compiler, with_played_gpu
+from tests.plugins.repo.capture.played import needs_compiler, with_played_gpu
 
 
 def test_ratios_are_of_pairs() -> None:

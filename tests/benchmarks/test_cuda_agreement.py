@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.cuda import agreement, apart, hip_examples, sanitizers
-from tests.backends.cpu.test_planted_faults import FAULTS
+from tests.plugins.cpu_device.test_planted_faults import FAULTS
 from tunesmith.session.problems import load_problem
 
 ROW: apart.Row = {

@@ -13,7 +13,7 @@ from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Admitted, Measured, Rejected
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 FACTS: dict[str, Any] = {
     "commands": ["python -m benchmarks.cuda.knobs"],

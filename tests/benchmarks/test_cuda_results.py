@@ -28,7 +28,7 @@ from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Plan, necessary_traffic, plan_launch
 from tunesmith.problem.template import configs_of
 from tunesmith.run.events import Admitted, Asked, Decided, Measured, Recorded, Stopped
-from tunesmith.run.growing import Grown
+from tunesmith.run.state import Grown
 from tunesmith.session.problems import load_problem, load_template
 
 H200 = samples.a_device(shared=232448, sms=132, llc=50 << 20, memory=140 << 30, max_allocation=140 << 30)

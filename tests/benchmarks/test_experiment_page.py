@@ -10,7 +10,7 @@ import pytest
 from benchmarks.experiment import comparisons, main
 from tests.end_to_end.replaying import unpacked
 from tests.wording import says
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 
 PAGES = Path(__file__).parents[2] / "docs" / "benchmarks"
 

@@ -14,7 +14,7 @@ from benchmarks import extraction
 from benchmarks.extraction import KERNELS, LATER, MET, NEW, OWN, CountedKernel, edited_lines, table, wanted
 from tests.cuda_here import needs_nvrtc
 
-OURS = Path(__file__).parents[1] / "session" / "extract" / "repository"
+OURS = Path(__file__).parents[1] / "plugins" / "repo" / "extract" / "repository"
 
 
 def test_no_kernel_is_counted_twice() -> None:

@@ -21,8 +21,8 @@ from benchmarks.fleet import (
     run,
     whole_hours,
 )
-from tunesmith.session.fleet.plan import FleetPlan, cells_of
-from tunesmith.session.fleet.record import FleetJournal, fold
+from tunesmith.plugins.fleet.plan import FleetPlan, cells_of
+from tunesmith.plugins.fleet.record import FleetJournal, fold
 
 GPUS = {"A": 2, "B": 1}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from benchmarks.kept import small_journal
-from tunesmith.run.chain import FIRST, fault_of
+from tunesmith.run.journal import FIRST, chain_fault
 
 LONG = 2.5745575283058534e-6
 
@@ -24,7 +24,7 @@ def test_times_are_cut_and_the_chain_holds() -> None:
     read = [json.loads(line) for line in lines]
     assert read[0]["event"] == {"samples": [2.5746e-6, 2.0564e-5], "seed": 1}
     assert read[1]["event"] == {"code": "a" * 64}
-    assert fault_of(lines, [line["before"] for line in read]) is None
+    assert chain_fault(lines, [line["before"] for line in read]) is None
 
 
 def test_the_operating_system_is_taken_out() -> None:

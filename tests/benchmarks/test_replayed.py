@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks.replayed import MemoryJournal, NoTexts, Reached, RecordedLab, Run, Silence
-from tests.run.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
-from tests.run.test_steered_loop import ANSWERED, diagnosed
+from tests.core.run.test_loop import CONFIGS, ORIGINAL, PROBLEM, cost
+from tests.core.run.test_steered_loop import ANSWERED, diagnosed
 from tests.samples import DEVICE, baseline, built, log_of, outcome, started, state_of
-from tunesmith.lab.profiling import Looked, ProfileSubject
+from tunesmith.lab.profile import Looked, ProfileSubject
 from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
 from tunesmith.run.actions import World
@@ -20,10 +20,10 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.scores import scores
-from tunesmith.run.talking import Talking
+from tunesmith.run.talk import Talking
 from tunesmith.search import searcher
-from tunesmith.session.strategies.casting import roles
-from tunesmith.space.params import Config
+from tunesmith.session.roles import roles
+from tunesmith.space.configset import Config
 
 WITHIN = -math.log(0.97)
 

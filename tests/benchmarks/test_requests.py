@@ -44,7 +44,7 @@ def test_what_consecutive_requests_of_a_role_share(tmp_path: Path) -> None:
 
 
 def test_a_heading_inside_a_fence_begins_no_part() -> None:
-    from tunesmith.run.dialogue import Message, Request
+    from tunesmith.run.events import Message, Request
 
     text = "## The kernel (a.cu)\n\n```\n## not one\n```\n\n## Round 2\n\nfive"
     found = requests.parts_of(

@@ -21,7 +21,7 @@ from benchmarks.search.warm import Pair, warm_traces
 from benchmarks.search.warm import main as warm_main
 from tunesmith.run.ports import Proposal, SearchView
 from tunesmith.search.simple import Random
-from tunesmith.space.params import Param
+from tunesmith.space.configset import Param
 from tunesmith.space.space import Space
 
 

@@ -13,7 +13,7 @@ from tests.browser.opened import Opened
 from tests.end_to_end import tiny
 from tests.frameworks import need
 from tests.running import tunesmith
-from tunesmith.run.store import RunFolder
+from tunesmith.run.folder import RunFolder
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 

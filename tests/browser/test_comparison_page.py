@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 
 from tests.browser.opened import NARROW, WIDE, Opened, too_wide, violations
-from tests.deliver.test_page import HOSTILE
+from tests.core.deliver.test_page import HOSTILE
 from tests.end_to_end.replaying import unpacked
 from tests.frameworks import need
-from tunesmith.session.loopback import listen
-from tunesmith.session.watching.found_runs import RunsBelow
-from tunesmith.session.watching.guard import Door
+from tunesmith.plugins.watch.following import RunsBelow
+from tunesmith.plugins.watch.guard import Door, listen
 
 pytestmark = pytest.mark.browser
 
 uvicorn = need("uvicorn")
-server = need("tunesmith.session.watching.server")
+server = need("tunesmith.plugins.watch.server")
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.browser.opened import NARROW, WIDE, Opened, too_wide, violations
-from tests.deliver.reports import REPORT, every
-from tests.deliver.test_page import HOSTILE
-from tunesmith.deliver.difference import differences
-from tunesmith.deliver.difference_page import difference_page
+from tests.core.deliver.reports import REPORT, every
+from tests.core.deliver.test_page import HOSTILE
+from tunesmith.plugins.studies.difference import difference_page, differences
 
 pytestmark = pytest.mark.browser
 

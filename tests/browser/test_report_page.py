@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.browser.opened import NARROW, WIDE, Opened, open_all, too_wide, violations
-from tests.deliver.reports import FULL, ROUND, every, texts
-from tests.deliver.test_page import HOSTILE
-from tunesmith.deliver.page import report_page
+from tests.core.deliver.reports import FULL, ROUND, every, texts
+from tests.core.deliver.test_page import HOSTILE
+from tunesmith.deliver.pages.page import report_page
 from tunesmith.profiles.facts import RoofFacts
 from tunesmith.run.report import Failure
 from tunesmith.run.rounds import Best, History

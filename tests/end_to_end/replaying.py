@@ -15,13 +15,11 @@ from typing import Any
 from tests.running import FIXTURES, tunesmith
 from tests.samples import log_of
 from tests.talkers import Scripted
-from tunesmith.problem.codec import encode_tagged
+from tunesmith.base.codec import encode_tagged
 from tunesmith.problem.template import Template
 from tunesmith.run.actions import World
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
-from tunesmith.run.chain import UNCHAINED
-from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import (
     Baseline,
     Enlisted,
@@ -35,21 +33,23 @@ from tunesmith.run.events import (
     Recorded,
     Replied,
     Requested,
+    RunInstruction,
     Served,
     Started,
     Surveyed,
     Verified,
 )
+from tunesmith.run.folder import RunFolder
+from tunesmith.run.journal import UNCHAINED
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall
 from tunesmith.run.state import State, apply
-from tunesmith.run.store import RunFolder
-from tunesmith.run.talking import Talking
+from tunesmith.run.talk import Talking
 from tunesmith.search import searcher
+from tunesmith.session import roles as casting
 from tunesmith.session.problems import PROMPT, templates_of
-from tunesmith.session.strategies import casting
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 SINCE_TOLD = ("sent", "received", "round_tokens", "searches", "stopped")  # facts of later comparisons
 DIGITS = 9  # of numbers that another machine computes from the same measurements

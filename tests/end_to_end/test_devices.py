@@ -15,7 +15,7 @@ import pytest
 
 from tests.end_to_end.killing import simulated
 from tests.end_to_end.replaying import course, events_of, replayed
-from tests.lab import hosts_elsewhere
+from tests.plugins.hosts import hosts_elsewhere
 from tests.running import Ended, facts, start, tunesmith, tunesmith_afresh, wait_for_events
 
 HEAR_NONSENSE = """

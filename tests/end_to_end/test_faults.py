@@ -26,7 +26,7 @@ from tests.running import (
 )
 from tests.wording import says
 from tunesmith import api
-from tunesmith.errors import DeviceMissing
+from tunesmith.base.errors import DeviceMissing
 from tunesmith.lab.lab import LocalLab
 from tunesmith.run.outcome import Outcome
 
@@ -122,7 +122,7 @@ def test_two_writers_of_one_run(tmp_path: Path, problem: Path) -> None:
         [
             sys.executable,
             "-c",
-            "import sys; from pathlib import Path; from tunesmith.run.store import RunFolder\n"
+            "import sys; from pathlib import Path; from tunesmith.run.folder import RunFolder\n"
             "RunFolder(Path('run')).lock(); print('held', flush=True); sys.stdin.read()",
         ],
         cwd=tmp_path,

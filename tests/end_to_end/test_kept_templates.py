@@ -9,7 +9,7 @@ import pytest
 from tests.end_to_end import kept
 from tests.running import Ended, tunesmith
 from tunesmith.api import load_run
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 
 pytestmark = pytest.mark.long
 GIVEN = ("--template", "problem/template.fake", "--no-cache", "--no-library")

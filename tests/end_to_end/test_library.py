@@ -17,7 +17,7 @@ from tests.wording import says
 from tunesmith.run.config import RunConfig
 from tunesmith.session.library import opened
 from tunesmith.session.problems import load_problem
-from tunesmith.session.retuning import offers
+from tunesmith.session.retune import offers
 
 pytestmark = pytest.mark.long
 

@@ -21,8 +21,8 @@ from tests.end_to_end.replaying import events_of, replayed
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES, Ended, tunesmith
 from tests.talkers import plan
-from tunesmith.models import EXPERT, parse_models
-from tunesmith.models.letters import read_about
+from tunesmith.agents.mailbox import read_about
+from tunesmith.agents.models import EXPERT, parse_models
 from tunesmith.run.events import Settings
 
 RECORDINGS = sorted(file.parent for file in (FIXTURES / "conversations").glob("*/about.json"))

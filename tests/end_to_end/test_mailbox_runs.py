@@ -12,12 +12,12 @@ import pytest
 
 from tests.end_to_end import tiny, written
 from tests.end_to_end.killing import kill_and_resume
-from tests.fuzz.journals import written_lines
+from tests.hostile.fuzz.journals import written_lines
 from tests.running import Begun, Ended, facts, journal, start, tunesmith, wait_for_events
 from tests.talkers import file, plan
 from tests.wording import says
-from tunesmith.run.dialogue import InstructionKind
-from tunesmith.run.inbox import FolderInbox
+from tunesmith.run.events import InstructionKind
+from tunesmith.run.folder import FolderInbox
 
 COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run", "--no-wait")
 MODEL = ("--model", "planner=mailbox:box,author=mailbox:box")

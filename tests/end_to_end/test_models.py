@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.core.agents.models.frames import openai_words
+from tests.core.agents.models.openai_server import Answer, Server, serving
 from tests.end_to_end import tiny, written
-from tests.models.frames import openai_words
-from tests.models.openai_server import Answer, Server, serving
 from tests.opencl_here import needs_opencl
 from tests.running import Ended, journal, start, tunesmith, write_own_settings
 from tests.talkers import file, plan

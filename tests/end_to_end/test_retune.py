@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end import kept, tiny
 from tests.end_to_end.asking import quickly
 from tests.running import EXAMPLES, Ended, facts, journal, tunesmith
-from tunesmith.session.retuning import name_of
+from tunesmith.session.retune import name_of
 
 pytestmark = pytest.mark.long
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.core.agents.models.openai_server import Answer, Server, serving
 from tests.end_to_end import tiny, written
 from tests.end_to_end.asking import quickly, refused
 from tests.kernel_runs import change, stop
-from tests.models.openai_server import Answer, Server, serving
 from tests.running import Ended, facts, journal, tunesmith
 from tests.talkers import file
 from tests.wording import says

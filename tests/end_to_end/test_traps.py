@@ -24,11 +24,11 @@ from tests.end_to_end import tiny
 from tests.fleets import planned
 from tests.opencl_here import has_opencl
 from tests.running import environment, tunesmith
+from tunesmith.base.text import sha256
 from tunesmith.cli.app import app
-from tunesmith.run.protection import NEEDED
-from tunesmith.session import machine
-from tunesmith.session.workplace import Workplace
-from tunesmith.text import sha256
+from tunesmith.run.events import NEEDED
+from tunesmith.session import place
+from tunesmith.session.place import Workplace
 
 KEY = "sk-trap-0123456789abcdef0123"
 SECONDS = 100
@@ -294,7 +294,7 @@ def test_every_command_is_called() -> None:
 
 
 def _sandboxed(scratch: Path) -> bool:
-    return not machine.protection(Workplace("fake", scratch)).missing(NEEDED)
+    return not place.protection(Workplace("fake", scratch)).missing(NEEDED)
 
 
 @pytest.mark.timeout(300)  # the first makes the folder

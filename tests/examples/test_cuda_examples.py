@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.samples import a_device
-from tunesmith.expert.reading.source import missing_entry, signature_faults
+from tunesmith.expert.drafts.signature import missing_entry, signature_faults
 from tunesmith.problem.cases import smoke_cases
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.problem_file import parse_problem

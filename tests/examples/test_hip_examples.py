@@ -12,7 +12,7 @@ from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.reading.source import missing_entry, signature_faults
+from tunesmith.expert.drafts.signature import missing_entry, signature_faults
 from tunesmith.problem.template import original
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written

@@ -1,4 +1,4 @@
-"""What `tunesmith.csource` makes of pieces of C, as text: the readers of cases."""
+"""What `tunesmith.source` makes of pieces of C, as text: the readers of cases."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 
-from tests.csource.reading import expression_of, source_of, statements_of
-from tunesmith.csource import nodes as c
-from tunesmith.csource.arguments import Handed, is_plain_place
-from tunesmith.csource.binding import bind
-from tunesmith.csource.bit_copies import with_bit_copies
-from tunesmith.csource.changes import Changes
-from tunesmith.csource.effects import (
+from tests.core.source.reading import expression_of, source_of, statements_of
+from tunesmith.source import tree as c
+from tunesmith.source.effects import (
     Effects,
     Program,
     effects_of,
@@ -21,21 +17,17 @@ from tunesmith.csource.effects import (
     joined,
     of_assembly,
 )
-from tunesmith.csource.fold import fold, fold_statements, int_value
-from tunesmith.csource.inline import inline
-from tunesmith.csource.layout import wrapped
-from tunesmith.csource.lex import layout, lex
-from tunesmith.csource.nodes import Language
-from tunesmith.csource.outlined import with_helpers
-from tunesmith.csource.parse import read_expression, read_source_tree
-from tunesmith.csource.predefined import Predefined
-from tunesmith.csource.preprocess import preprocess
-from tunesmith.csource.printing import print_expr, print_function, print_statements, print_type
-from tunesmith.csource.resolve import folded, resolved
-from tunesmith.csource.spoken import in_words_of, words_of
-from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import declared_types, integer, type_of
-from tunesmith.csource.walk import root, statements_in
+from tunesmith.source.fold import fold, fold_statements, int_value
+from tunesmith.source.inline import in_words_of, inline, with_bit_copies, with_helpers, words_of
+from tunesmith.source.lex import layout, lex, wrapped
+from tunesmith.source.preprocess import Predefined, folded, preprocess, resolved
+from tunesmith.source.printing import print_expr, print_function, print_statements, print_type
+from tunesmith.source.reader.parse import read_expression, read_source_tree
+from tunesmith.source.reader.templates import bind
+from tunesmith.source.substitution import Changes, Handed, is_plain_place, substitute
+from tunesmith.source.tree import Language
+from tunesmith.source.types import declared_types, integer, type_of
+from tunesmith.source.walk import root, statements_in
 
 Reader = Callable[..., Iterable[str]]
 Told = object  # what a reader is told and does not ask for

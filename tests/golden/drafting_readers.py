@@ -8,16 +8,14 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from tests.golden.made_problems import in_toml
-from tunesmith.csource.nodes import Language
-from tunesmith.csource.syntax import syntax_tree
-from tunesmith.expert.reading.arguments import looks_like_a_size
-from tunesmith.expert.reading.bare_text import not_said
-from tunesmith.expert.reading.draft import bare_kernels, draft_problem
-from tunesmith.expert.reading.explained import explain_text
-from tunesmith.expert.reading.headers import elements_of
-from tunesmith.expert.reading.launches import read_launches, translate
-from tunesmith.expert.reading.source import missing_entry, read_source, signature_faults
+from tunesmith.expert.drafts.bare import not_said
+from tunesmith.expert.drafts.draft import bare_kernels, draft_problem, explain_text
+from tunesmith.expert.drafts.headers import elements_of
+from tunesmith.expert.drafts.launches import looks_like_a_size, read_launches, translate
+from tunesmith.expert.drafts.signature import missing_entry, read_source, signature_faults
 from tunesmith.problem.problem import Accuracy, Argument, Contract, Kernel, Launch, Problem
+from tunesmith.source.reader.grammar import syntax_tree
+from tunesmith.source.tree import Language
 from tunesmith.space.expr import parse
 
 Reader = Callable[..., Iterable[str]]

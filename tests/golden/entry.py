@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from tunesmith.base import plugins
+from tunesmith.base.codec import decode, encode, encode_tagged
+from tunesmith.base.errors import BadInput, WaitingForModel
+from tunesmith.base.text import sha256
 from tunesmith.cli.app import app
-from tunesmith.errors import BadInput, WaitingForModel
 from tunesmith.expert.author import ExpertAuthor, read_call, reading_of_call
-from tunesmith.expert.passes import MOVES, OWN_TEXT
-from tunesmith.problem import languages
-from tunesmith.problem.codec import decode, encode, encode_tagged
+from tunesmith.expert.moves import MOVES, OWN_TEXT
+from tunesmith.plugins.fleet.plan import read_plan
+from tunesmith.plugins.hosts.hosts import read_hosts
+from tunesmith.problem import device
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import read_dispatch
 from tunesmith.problem.plan import Status
@@ -17,9 +20,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.run.actions import World
-from tunesmith.run.chain import FIRST as FIRST_DIGEST
 from tunesmith.run.config import RunConfig, resolve
-from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, RunInstruction
 from tunesmith.run.events import (
     EVENT_TYPES,
     Attached,
@@ -31,12 +32,17 @@ from tunesmith.run.events import (
     Instructed,
     LeftOut,
     Measured,
+    NoReply,
+    Pending,
     Primed,
     Profiled,
     Protected,
     Recorded,
     Rehearsed,
     Replied,
+    Reply,
+    Request,
+    RunInstruction,
     Served,
     ServedSize,
     Settings,
@@ -45,21 +51,18 @@ from tunesmith.run.events import (
     Unanswered,
     Verified,
 )
-from tunesmith.run.inbox import FolderInbox
-from tunesmith.run.journal_lines import decode_record, encode_record
+from tunesmith.run.folder import FolderInbox, RunFolder
+from tunesmith.run.journal import FIRST as FIRST_DIGEST
+from tunesmith.run.journal import decode_record, encode_record
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Declined, Delivery, Power, Refactoring, RunLog, SizedCall, Written
 from tunesmith.run.state import State, apply, fold
-from tunesmith.run.store import RunFolder
 from tunesmith.search import searcher
-from tunesmith.session.fleet.plan import read_plan
-from tunesmith.session.hosts import read_hosts
 from tunesmith.session.problems import change_workloads, load_problem, load_template, templates_of
 from tunesmith.session.problems import keep as keep_texts
-from tunesmith.session.strategies.casting import of_run as casting_of_run
-from tunesmith.session.strategies.casting import prompts_for, talking
-from tunesmith.space.params import Config
-from tunesmith.text import sha256
+from tunesmith.session.roles import of_run as casting_of_run
+from tunesmith.session.roles import prompts_for, talking
+from tunesmith.space.configset import Config
 
 EXPORTS = plugins.our_names("exports")

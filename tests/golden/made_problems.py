@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 from tests.golden.cases import ROOT
-from tunesmith.csource.predefined import Predefined
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
+from tunesmith.source.preprocess import Predefined
 
 TABLES = ("name", "kernel", "argument", "launch", "contract", "workloads", "accuracy")
 Table = dict[str, Any]

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tests import samples
+from tests.core.profiles.recorded import BAD, recorded
 from tests.golden import entry
 from tests.golden.replay import Silence
-from tests.profiles.recorded import BAD, recorded
 
 ROUNDS = 6  # samples of a time
 WRONG = 0.03  # of the values that are not the default

@@ -5,41 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from tests.csource.reading import expression_of, statements_of
+from tests.core.source.reading import expression_of, statements_of
 from tests.golden.csource_readers import on_one_line
 from tests.golden.made_problems import made_problem
 from tests.running import FIXTURES
-from tunesmith.backends.as_compiled import as_compiled
+from tunesmith.backends.binaries import as_compiled
 from tunesmith.backends.cuda.devices import absent_device as nvidia
 from tunesmith.backends.hip.devices import absent_device as amd
-from tunesmith.csource import nodes as c
-from tunesmith.csource.nodes import Language
-from tunesmith.csource.parse import read_expression, read_source_tree
-from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.author import read, reading_lines
-from tunesmith.expert.model.affine import (
+from tunesmith.expert.read.contract import SizeBounds, with_decided, with_promised
+from tunesmith.expert.read.integers import (
+    LaunchTerms,
     affine,
     conditions_for_multiple,
+    from_sizes,
+    launch_terms,
     same_value,
     simplified,
     stride,
+    to_sizes,
 )
-from tunesmith.expert.model.byte_pointers import in_elements
-from tunesmith.expert.model.chosen_pointers import with_branches_for_pointers
-from tunesmith.expert.model.congruences import with_promised
-from tunesmith.expert.model.fixed_arguments import with_decided
-from tunesmith.expert.model.kernel import Each, KernelModel, Let, NotReadable, Once, Repeat, Step, When
-from tunesmith.expert.model.lift import lift
-from tunesmith.expert.model.local_pointers import with_arrays_for_pointers
-from tunesmith.expert.model.passed_tests import turned_once
-from tunesmith.expert.model.scratch import with_scratch_in_loops
-from tunesmith.expert.model.single_turns import without_single_turns
-from tunesmith.expert.model.size_bounds import SizeBounds
-from tunesmith.expert.model.tidy import tidy
-from tunesmith.expert.model.translate import LaunchTerms, from_sizes, launch_terms, to_sizes
-from tunesmith.expert.model.words import explain_lines, fact_lines
+from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.model import Each, KernelModel, Let, NotReadable, Once, Repeat, Step, When
+from tunesmith.expert.read.rules.launched_loops import turned_once
+from tunesmith.expert.read.rules.loops import with_scratch_in_loops, without_single_turns
+from tunesmith.expert.read.rules.pointers import (
+    in_elements,
+    with_arrays_for_pointers,
+    with_branches_for_pointers,
+)
+from tunesmith.expert.read.rules.tidy import tidy
+from tunesmith.expert.read.words import explain_lines, fact_lines
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.session.problems import load_problem
+from tunesmith.source import tree as c
+from tunesmith.source.printing import print_expr, print_statements
+from tunesmith.source.reader.parse import read_expression, read_source_tree
+from tunesmith.source.tree import Language
 from tunesmith.space.expr import parse
 
 Reader = Callable[..., Iterable[str]]

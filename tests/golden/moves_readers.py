@@ -6,23 +6,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.expert.passes.kernels import CPU, GPU, searched
+from tests.core.expert.moves.kernels import CPU, GPU, searched
 from tests.golden.model_readers import problem_of
 from tests.samples import HOPPER
 from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.csource.nodes import Language
-from tunesmith.csource.parse import read_source_tree
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
-from tunesmith.expert.model.lift import lift
-from tunesmith.expert.passes import LOCAL_MOVES, MOVES, Context
-from tunesmith.expert.passes.convert import recognised, run
-from tunesmith.expert.passes.local_draft import find_site, start, template_text
-from tunesmith.expert.writing.rules import structural_rules
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES
+from tunesmith.expert.moves.convert import recognised, run
+from tunesmith.expert.moves.move import Context
+from tunesmith.expert.moves.text_edits import find_site, start, template_text
+from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.model import KernelModel, TemplateDraft
+from tunesmith.expert.write.rules import structural_rules
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Declined, Refactoring
+from tunesmith.source.reader.parse import read_source_tree
+from tunesmith.source.tree import Language
 from tunesmith.space.expr import parse
 
 Reader = Callable[..., Iterable[str]]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.agents import shown as prompts
 from tests.benchmarks import shown as benchmarks
-from tests.deliver.shown import comparisons, deliveries, exports, reports
+from tests.core.agents import shown as prompts
+from tests.core.deliver.shown import comparisons, deliveries, exports, reports
 from tests.golden.archive import first_difference, read_archive, write_archive
 
 GROUPS = {

@@ -15,9 +15,9 @@ from tests.golden.drafting_readers import DRAFTING
 from tests.golden.model_readers import MODEL
 from tests.golden.moves_readers import MOVE_READERS
 from tests.golden.writing_readers import WRITING
-from tunesmith.csource.nodes import Unreadable
-from tunesmith.errors import BadInput
-from tunesmith.expert.writing import Unwritable
+from tunesmith.base.errors import BadInput
+from tunesmith.expert.write import Unwritable
+from tunesmith.source.tree import Unreadable
 
 READERS = CSOURCE | DRAFTING | MODEL | MOVE_READERS | WRITING
 CASES = all_cases()

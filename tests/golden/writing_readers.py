@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from tests.csource.reading import source_of
-from tests.expert.writing.models import each, rmsnorm, statements
+from tests.core.expert.write.models import each, rmsnorm, statements
+from tests.core.source.reading import source_of
 from tests.golden.csource_readers import on_one_line
 from tests.golden.model_readers import problem_of
 from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.csource import nodes as c
-from tunesmith.csource.printing import print_expr
-from tunesmith.csource.snippets import code
-from tunesmith.expert.excess_blocks import excess_block_notes
-from tunesmith.expert.writing.joining import defined_names
-from tunesmith.expert.writing.packs import converted, pack_accesses
-from tunesmith.expert.writing.plain_names import with_plain_names
-from tunesmith.expert.writing.sizes import Sizes
-from tunesmith.expert.writing.source_names import SourceNames
-from tunesmith.expert.writing.together import apart
+from tunesmith.expert.author import excess_block_notes
+from tunesmith.expert.write.given import Sizes
+from tunesmith.expert.write.names import SourceNames, with_plain_names
+from tunesmith.expert.write.packs import converted, pack_accesses
+from tunesmith.expert.write.several import apart, defined_names
+from tunesmith.source import tree as c
+from tunesmith.source.printing import print_expr
+from tunesmith.source.snippets import code
 
 Reader = Callable[..., Iterable[str]]
 Told = object

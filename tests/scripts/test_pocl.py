@@ -16,7 +16,7 @@ import pytest
 import tunesmith
 from tests.scripts.played_machine import SCRIPTS, SH, Machine
 from tunesmith.backends.opencl import pocl_environment
-from tunesmith.session import machine
+from tunesmith.session import place as machine
 
 NO_DOWNLOAD = 3  # pocl.sh's exit status where nothing could be downloaded
 
@@ -145,7 +145,7 @@ class TestEnvironment:
         monkeypatch.setattr(sys, "prefix", str(prefix))
         started: list[dict[str, str]] = []
         monkeypatch.setattr(
-            "tunesmith.session.workplace.WorkerProcess", lambda _command, env, *_: started.append(env)
+            "tunesmith.session.place.WorkerProcess", lambda _command, env, *_: started.append(env)
         )
         machine.Workplace(backend, prefix).spawn("test")
         assert (started[0].get("OCL_ICD_VENDORS") == f"{prefix}/pocl/vendors") is told
@@ -197,7 +197,7 @@ def test_a_kernel_runs_on_the_pocl_of_this_distribution(tmp_path: Path) -> None:
     devices = json.loads(ran("tunesmith", "devices", "--backend", "opencl", "--json"))
     assert [device["platform"] for device in devices] == ["Portable Computing Language"]
     ran("tunesmith", "check", str(SCRIPTS.parent / "examples" / "opencl" / "transpose" / "problem.toml"))
-    suite = ("tests/conformance/test_backends.py", "-k", "TestOpenCL", "-q", "-p", "no:cacheprovider")
+    suite = ("tests/suites/test_backends.py", "-k", "TestOpenCL", "-q", "-p", "no:cacheprovider")
     passed = re.search(r"(\d+) passed", ran("pytest", *suite, folder=SCRIPTS.parent))
     assert passed
     assert int(passed[1]) > 15

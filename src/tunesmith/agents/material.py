@@ -1,29 +1,38 @@
-"""What roles are told of what was measured and tried before: times, the diagnosis, templates or kernels, and
-rounds."""
+"""What roles are told of the task: the kernel, the problem with its floors, the device, how a source is
+built, what is tested, the moves.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
-from tunesmith.agents import task
 from tunesmith.agents.prompting import PromptPart, fenced, shortened
-from tunesmith.problem.device import Resources
+from tunesmith.base.text import counted
+from tunesmith.problem import device as languages
+from tunesmith.problem.cases import full_cases
+from tunesmith.problem.device import LARGEST_CLUSTER, Device, Resources
 from tunesmith.problem.plan import necessary_traffic
-from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.problem.template import original
+from tunesmith.problem.vetting.device_words import CUDA, HIP
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.budget import budget_uses, evals_left, is_concrete, next_share, noun, rounds_begun
 from tunesmith.run.candidates import Templates
+from tunesmith.run.events import Profiled
 from tunesmith.run.figures import best_so_far, candidate_speedups
-from tunesmith.run.plain import moves_on
-from tunesmith.run.ports import Catalogue
+from tunesmith.run.outcome import Outcome
+from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.prior import best_config, diagnoses, in_view
-from tunesmith.run.racing import sound_scores
+from tunesmith.run.race import sound_scores
 from tunesmith.run.rounds import (
     RoundReport,
     leader,
+    moves_on,
     ratio,
     refusals,
     refused_words,
@@ -31,9 +40,428 @@ from tunesmith.run.rounds import (
     score_at,
 )
 from tunesmith.run.scores import Yardstick
-from tunesmith.run.state import Candidate, State
-from tunesmith.space.params import Config
-from tunesmith.text import counted
+from tunesmith.run.state import Candidate, Grown, State
+from tunesmith.space.configset import Config
+from tunesmith.space.expr import Undefined
+
+OWN_COMPILER = "the driver's own"
+LISTED = 24  # sizes that are tested anyway
+BEATEN = 0.97  # of a floor: what is faster shows that it is none
+MEASURED = "as measured here, right to about 10 %"
+DATA_SHEET = "memory bandwidth by the data sheet, of which copies reach 80 to 90 %"
+
+
+def kernel_parts(problem: Problem) -> list[PromptPart]:
+    """The source, which is never cut, and the user's own headers."""
+    kernel = problem.kernel
+    return [
+        PromptPart(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
+        *(
+            PromptPart(f"Its header {name}", fenced(text), 2, "left out: no room")
+            for name, text in kernel.headers
+        ),
+    ]
+
+
+# -- the problem --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeastTime:
+    """What no kernel should take less than at a workload, and how that is known."""
+
+    seconds: float
+    why: str
+
+
+def least_times(problem: Problem, state: State) -> dict[str, LeastTime]:
+    """One for each workload, by the best that is known: what was measured of the device, else its data sheet;
+    where a kernel that is right was faster, that kernel."""
+    measured = {p.workload: p.diagnosis for p in state.profiled if p.diagnosis and p.diagnosis.floor}
+    rate, found = memory_rate(state.device), {}
+    for w in problem.workloads:
+        moved, known = necessary_traffic(problem, w.as_dict()), measured.get(w.name)
+        least = None
+        if known is not None and known.floor is not None:
+            least = LeastTime(known.floor, f"{known.ceiling} {MEASURED}")
+        elif rate and moved:
+            least = LeastTime(moved / rate, DATA_SHEET)
+        fastest = _fastest(state, w.name)
+        if least is not None and fastest is not None and fastest < BEATEN * least.seconds:
+            above = f"a kernel that is right takes no more; {least.why} would be {_micro(least.seconds)}"
+            least = LeastTime(fastest, above)
+        if least is not None:
+            found[w.name] = least
+    return found
+
+
+def floors_first(problem: Problem, state: State) -> dict[str, LeastTime]:
+    """As they were known before anything was written: by the first look at the original, or the data sheet.
+    What is told so stays the same in a run."""
+    looked: dict[str, Profiled] = {}
+    for one in state.profiled:
+        if one.config is None and one.diagnosis is not None and one.diagnosis.floor:
+            looked.setdefault(one.workload, one)
+    return least_times(problem, replace(state, profiled=tuple(looked.values()), outcomes=Grown()))
+
+
+def floors_since(problem: Problem, state: State) -> list[str]:
+    """Where there is another by now, and why: that is then the one floor of the workload."""
+    first = floors_first(problem, state)
+    return [
+        f"- {name}: its floor is now {_micro(one.seconds)}: {one.why}"
+        for name, one in least_times(problem, state).items()
+        if name in first and _micro(one.seconds) != _micro(first[name].seconds)
+    ]
+
+
+def times_least(least: LeastTime | None, seconds: float) -> str:
+    """How far a time is from its floor, for the end of a line."""
+    if least is None or not least.seconds:
+        return ""
+    share = seconds / least.seconds
+    return f", {f'{share:.0f}' if share >= 100 else f'{share:.3g}'} × its floor"
+
+
+def memory_rate(device: Device) -> float | None:
+    """Bytes in a second that the memory's pins can move. A CPU's bound is that of its innermost caches, which
+    says nothing of how near a kernel is to what it could be."""
+    return None if device.is_host else device.limits.pin_bandwidth
+
+
+def _fastest(state: State, workload: str) -> float | None:
+    timed = (o.result(workload) for o in (*state.outcomes, *_baseline(state)))
+    return min((r.timing.seconds for r in timed if r is not None and r.ok and r.timing), default=None)
+
+
+def _baseline(state: State) -> Iterable[Outcome]:
+    return () if state.baseline is None else (state.baseline.outcome,)
+
+
+def problem_part(problem: Problem, state: State) -> PromptPart:
+    kernel = problem.kernel
+    about = languages.named(kernel.language).about
+    arrays, scalars = (
+        [a for a in problem.arguments if (a.role == "scalar") is scalar] for scalar in (False, True)
+    )
+    lines = [
+        f"- language {', '.join(filter(None, [kernel.language, about]))}; entry `{kernel.entry}`",
+        *(_argument(a) for a in arrays),
+        *([f"- scalars: {'; '.join(map(_scalar, scalars))}"] if scalars else []),
+        *(_launch(one, problem) for one in problem.launches),
+        f"- sizes: {'; '.join(f'`{rule.name}` {rule.describe()}' for rule in problem.contract.sizes)}",
+        *(f"- callers promise: {c.expr.text}" for c in problem.contract.require),
+        *_workloads(problem, state),
+        *_accuracy(problem),
+    ]
+    return PromptPart("The problem", "\n".join(lines))
+
+
+def _argument(a: Argument) -> str:
+    parts = [
+        f"strides [{', '.join(e.text for e in a.strides)}]" if a.strides else "",
+        str(a.role),
+        f"aligned to {a.align} bytes" if a.align else "aligned to its elements" if a.is_array else "",
+        f"shares memory with {a.alias}" if a.alias else "",
+        f"values: {a.values}" if a.values else "",
+        f"values from {a.range[0]:g} to {a.range[1]:g}" if a.range else "",
+        f"filled with {a.init:g} before the call" if a.init is not None else "",
+        f"each element is {a.formula.text}, i its index" if a.formula is not None else "",
+        f"traffic {a.traffic.text} bytes" if a.traffic is not None else "",
+    ]
+    shape = f"* [{', '.join(e.text for e in a.shape)}]" if a.is_array else ""
+    return f"- argument `{a.name}`: {a.type}{shape}, {', '.join(filter(None, parts))}"
+
+
+def _scalar(a: Argument) -> str:
+    return f"`{a.name}` {a.type} = {getattr(a.value, 'text', a.value)}"
+
+
+def _launch(one: Launch, problem: Problem) -> str:
+    grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
+    more = f", shared {one.shared.text} bytes" if one.shared else ""
+    more += ", cooperative" if one.cooperative else ""
+    more += f", only where {one.when.text}" if one.when is not None else ""
+    passed, order = ", ".join(one.args), [a.name for a in problem.arguments]
+    passed = ", ".join(one.args[:2]) + ", ..." if list(one.args) == order and len(order) > 2 else passed
+    return f"- launched today: `{one.entry}`, grid ({grid}), block ({block}){more}; arguments ({passed})"
+
+
+def _workloads(problem: Problem, state: State) -> list[str]:
+    """Sizes in the order of their names, which are said once; so is what holds for all."""
+    least, device = floors_first(problem, state), state.device
+    caches = {w.cache for w in problem.workloads}
+    weighted = len({w.weight for w in problem.workloads}) > 1
+    about = "no cache has seen the data" if caches == {"cold"} else "caches may hold the data"
+    about = about if len(caches) == 1 else "cold: no cache has seen the data; warm: they may hold it"
+    lines = [f"- must be fast at these ({', '.join(problem.size_names)}); {about}:"]
+    for w in problem.workloads:
+        more = [
+            f"weight {w.weight:g}" if weighted else "",
+            w.cache if len(caches) > 1 else "",
+            f"{necessary_traffic(problem, w.as_dict())} bytes must move",
+            f"floor {_micro(least[w.name].seconds)}" if w.name in least else "",
+            _today(problem, device, w),
+        ]
+        values = ", ".join(str(value) for _, value in w.sizes)
+        lines.append(f"  - `{w.name}` ({values}): {', '.join(filter(None, more))}")
+    whys: dict[str, list[str]] = {}
+    for name, one in least.items():
+        whys.setdefault(one.why, []).append(name)
+    for why, names in whys.items():
+        where = "" if len(names) == len(problem.workloads) else f" at {', '.join(names)}"
+        lines.append(f"  - floor{where}: {why}")
+    return lines
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def _today(problem: Problem, device: Device, w: Workload) -> str:
+    """How many blocks and threads there are today, where that is known without a build."""
+    names, launches = {**w.as_dict(), **device.limits.names()}, []
+    for launch in problem.launches:
+        try:
+            blocks, threads = (prod(e.evaluate(names) for e in axis) for axis in (launch.grid, launch.block))
+        except Undefined:
+            return ""
+        launches.append(f"{blocks} blocks of {threads} threads")
+    return f"today {', then '.join(launches)}"
+
+
+def _accuracy(problem: Problem) -> list[str]:
+    accuracy = problem.accuracy
+    rules = [f"- {problem.own_rules}"] if problem.own_rules else []
+    if accuracy.reference is None:
+        tolerance = f"within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"
+        return [f"- results must match the original's, {tolerance}", *rules]
+    lines = [
+        f"- results are compared with a float64 reference: within rtol {accuracy.rtol:g}, atol "
+        f"{accuracy.atol:g}; the largest error at most twice the original's plus one unit in the last "
+        "place, their root mean square at most 1.25 times plus a quarter of a unit; NaN and infinity where "
+        "the reference has them",
+        *rules,
+    ]
+    if accuracy.deterministic:
+        lines.append("- two runs on the same inputs must agree bit for bit: no floating-point atomics")
+    return lines
+
+
+# -- the device, and how a source is built for it -----------------------------------------------------------
+
+
+def device_part(device: Device) -> PromptPart:
+    """Limits under the names that a template's expressions may use, with their units."""
+    own = device.limits
+    lines = [
+        f"{device.name} ({device.kind}, {device.platform})",
+        f"- device.sms = {own.sms} {'cores' if device.is_host else 'multiprocessors'}, "
+        f"device.warp = {own.warp}",
+        f"- a block: device.max_threads = {own.max_threads} threads {own.max_block}, "
+        f"device.shared = {own.shared} bytes of shared (local) memory; a grid: {own.max_grid} blocks at most",
+    ]
+    if own.threads_per_sm:
+        lines.append(
+            f"- a multiprocessor: device.threads_per_sm = {own.threads_per_sm}, device.blocks_per_sm = "
+            f"{own.blocks_per_sm}, device.registers_per_sm = {own.registers_per_sm}, device.shared_per_sm = "
+            f"{own.shared_per_sm} bytes"
+            + (f"; device.capability = {own.capability}" if own.capability else "")
+        )
+        if own.capability:
+            lines.append(
+                "- static `__shared__` arrays have at most 49152 bytes; more, up to device.shared, as "
+                "`extern __shared__` with `shared` in [launch]"
+            )
+    if own.capability >= 90:
+        lines.append(f"- a cluster: {LARGEST_CLUSTER} blocks at most, which run at once")
+    if own.llc:
+        lines.append(f"- last-level cache: device.llc = {own.llc} bytes")
+    if device.is_host:
+        lines.append(
+            "- it is a CPU: one core runs a work-group, its work-items one after another in a loop that the "
+            "compiler may turn into SIMD; vector types (float8, vload8) are SIMD registers; a barrier splits "
+            "that loop; local memory is ordinary memory"
+        )
+    return PromptPart("The device", "\n".join(lines))
+
+
+OPENCL_RULES = (
+    "- no `##`, no assembler, no `#include`; only what the file defines, what OpenCL brings and the "
+    "compiler's built-ins is called, and no other function declared",
+    "- compilers made of clang, as PoCL's is, have `__builtin_prefetch(p)` (the pointer as it is, without a "
+    "cast), `__builtin_nontemporal_load(p)`, `__builtin_nontemporal_store(value, p)`, "
+    "`__builtin_shufflevector(a, b, ...)`, `__builtin_expect(c, 1)`, `__builtin_assume(c)`",
+    "- `__attribute__((...))`: `always_inline`, `noinline`, `aligned`, `packed`, `unused`, `const`, `pure`, "
+    "`overloadable`, `reqd_work_group_size`, `work_group_size_hint`, `opencl_unroll_hint`",
+)
+
+
+HIP_RULES = (
+    "- C++17 unless flags say otherwise",
+    f"- `#include`: the original's, and {', '.join(sorted(HIP.headers))}; no other",
+    "- no `asm`, no `__builtin_amdgcn_...`; `__builtin_nontemporal_load(p)` and `_store(value, p)`, shuffles "
+    "without a mask (`__shfl_down(x, 16, 32)`), `__launch_bounds__`, "
+    "`__attribute__((amdgpu_waves_per_eu(N)))`; a launch has no cluster and no `pdl`",
+)
+
+
+def build_part(problem: Problem, state: State) -> PromptPart:
+    """What the compiler really gets, and what a source may ask of it."""
+    kernel = problem.kernel
+    own: tuple[str, ...] = OPENCL_RULES
+    flags = "begin with `-cl-`"
+    if kernel.language == languages.HIP.name:
+        own, flags = HIP_RULES, _HIP_FLAGS
+    elif not languages.named(kernel.language).is_native:
+        own, flags = _cuda_rules(state), _CUDA_FLAGS
+    lines = [f"{_compiler(problem, state)}; flags in `[build]` {flags}", *own]
+    return PromptPart("How it is built", "\n".join(lines))
+
+
+def plain_build_part(problem: Problem, state: State) -> PromptPart:
+    """Of a kernel that has nothing but its launch, in plain C."""
+    return PromptPart("How it is built", f"{_compiler(problem, state)}; `#include`: the original's alone")
+
+
+def _compiler(problem: Problem, state: State) -> str:
+    kernel = problem.kernel
+    defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
+    given = " ".join(filter(None, [*kernel.flags, defined]))
+    return f"- compiler: {state.compiler or OWN_COMPILER}; the problem's flags: {given or 'none'}"
+
+
+_CUDA_FLAGS = (
+    "are written as for nvcc: `-maxrregcount=N`, `-use_fast_math`, `-ftz=true`, `-prec-div=false`, "
+    "`-prec-sqrt=false`, `-fmad=false`, `-extra-device-vectorization`, `-Xptxas -O2` or `-Xptxas -dlcm=ca`"
+)
+
+
+_HIP_FLAGS = (
+    "are those of HIP's clang: `-O2`, `-ffast-math`, `-ffp-contract=off`, `-fgpu-flush-denormals-to-zero`, "
+    "`-munsafe-fp-atomics`, `-fno-unroll-loops`, `-mcumode`, `-mwavefrontsize64`"
+)
+
+
+def _cuda_rules(state: State) -> tuple[str, ...]:
+    capability = state.device.limits.capability
+    allowed = ", ".join(sorted(CUDA.headers))
+    family = f", `-arch=sm_{capability}a` for instructions of this family alone" if capability >= 90 else ""
+    return (
+        f"- always `--std=c++17 --gpu-architecture=sm_{capability}` unless flags say otherwise{family}"
+        if capability
+        else "- C++17 unless flags say otherwise",
+        f"- `#include`: the original's, and {allowed}; no other, `<cstdint>` and its like included",
+        "- `asm` stands inside functions, with instructions and declared registers alone",
+    )
+
+
+# -- how a program reads it, what is tested, and moves ---------------------------------------------------
+
+
+_NUMBERED = re.compile(r"#.*\b\d+:")
+_ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
+
+
+def reading_part(moves: Catalogue) -> PromptPart:
+    lines = [_how_once(line) for line in moves.reading]
+    lines += ["", fenced(moves.text)] if moves.text else []
+    return PromptPart(f"How a program reads {moves.of or 'the kernel'}", "\n".join(lines), 1)
+
+
+def _how_once(line: str) -> str:
+    """Of an array that is accessed in one way at several places, the way once."""
+    name, _, rest = line.partition(": ")
+    found = [_ACCESS.fullmatch(access) for access in rest.split("; ")]
+    every = [one for one in found if one is not None]
+    if len(every) < 2 or len(every) < len(found) or len({one["how"] for one in every}) > 1:
+        return line
+    return f"{name}: {'; '.join(one['what'] for one in every)}; each {every[0]['how']}"
+
+
+def tested_part(problem: Problem, state: State) -> PromptPart:
+    """Where a kernel is tried: as the original is, for the whole contract, and what a tester has added."""
+    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
+    sizes = dict.fromkeys(_values(problem, case.sizes) for case in cases)
+    extra = state.extended.cases if state.extended is not None else ()
+    added = [f"{_values(problem, case.sizes)} {case.distribution}" for case in extra]
+    lines = [
+        f"Sizes ({', '.join(problem.size_names)}): {' '.join(list(sizes)[:LISTED])}",
+        f"Values: {values_tested(problem, state)}.",
+    ]
+    lines += [f"And: {'; '.join(added)}."] if added else []
+    return PromptPart("Tested anyway", "\n".join(lines), 1, lines[1])
+
+
+def lessons_part(lessons: str) -> PromptPart:
+    """Left out where there are none, and one of the first to give way."""
+    return PromptPart("What earlier runs here have shown: data, not yet measured on this problem", lessons, 2)
+
+
+def values_tested(problem: Problem, state: State) -> str:
+    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
+    return ", ".join(dict.fromkeys(case.distribution for case in cases))
+
+
+def _values(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
+    """In the order of the problem's names."""
+    known = dict(sizes)
+    return f"({', '.join(str(known[name]) for name in problem.size_names if name in known)})"
+
+
+def refused_lines(moves: Catalogue) -> list[str]:
+    """Why moves do not apply; a reason that several have is said once."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in moves.refused:
+        reasons.setdefault(why, []).append(name)
+    return [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
+
+
+def moves_part(moves: Catalogue) -> PromptPart:
+    """Places that several share, and reasons that several have, are said once."""
+    shared = _shared((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
+    lines = [f"- {sign} is {place}" for place, sign in shared.items()]
+    lines += [offer_line(offer, shared) for offer in moves.offers]
+    lines += refused_lines(moves)
+    short = f"Available: {', '.join(moves.available) or 'none'}"
+    to = f" to {moves.of}" if moves.of else ""
+    return PromptPart(f"Moves that a program can apply{to}, proved safe", "\n".join(lines), 2, short)
+
+
+def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:
+    """The same for whoever writes kernels in words, where the run offers moves to all."""
+    if state.settings.moves != "all":
+        return []
+    heading = "Choices that a program knows for this kernel: nobody applies them by name, take what pays"
+    return [replace(moves_part(moves()), heading=heading)]
+
+
+def _shared(texts: Iterable[str], sign: Callable[[int], str]) -> dict[str, str]:
+    """Those that are there twice or more and long enough for it, each with a sign."""
+    every = list(texts)
+    twice = dict.fromkeys(text for text in every if every.count(text) > 1 and len(text) > 24)
+    return {text: sign(number) for number, text in enumerate(twice, 1)}
+
+
+def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
+    """One move with its place, what it adds to a template, and the remedies it can be."""
+    place = (shared or {}).get(offer.place, offer.place)
+    added = offer.parameters
+    # Of several parameters each needs its remark; of one the move has said what it is, but not its numbers.
+    if len(added) == 1 and not _NUMBERED.search(added[0]):
+        added = (added[0].partition("#")[0].strip(),)
+    parts = [
+        f"{offer.about or 'see its name'}",
+        f"Where: {place}." if place else "",
+        f"Adds {'; '.join(added)}." if added else "",
+        f"A remedy of: {', '.join(offer.remedies)}." if offer.remedies else "",
+    ]
+    return f"- {offer.name}: {' '.join(filter(None, parts))}"
+
+
+# -- What roles are told of what was measured and tried before: times, the diagnosis, templates or
+# kernels, and rounds.
+
 
 NO_COUNTERS = "no hardware counters"  # how a note begins that is of use only where nothing else is known
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
@@ -47,10 +475,10 @@ def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -
     """What planners, authors and a conversation are told alike; an analyst without how the kernel is read.
     All of it stays the same in a run, so that caches of prompts hold it: what changes stands behind."""
     return [
-        *task.kernel_parts(problem),
-        task.problem_part(problem, state),
-        *([task.reading_part(moves)] if moves else []),
-        task.device_part(state.device),
+        *kernel_parts(problem),
+        problem_part(problem, state),
+        *([reading_part(moves)] if moves else []),
+        device_part(state.device),
     ]
 
 
@@ -64,7 +492,7 @@ def standing_parts(problem: Problem, state: State) -> list[PromptPart]:
 
 def times_part(problem: Problem, state: State) -> PromptPart:
     """What the original takes, and the best so far, with what each value of a parameter gave."""
-    lines = [*_original(problem, state), *task.floors_since(problem, state)]
+    lines = [*_original(problem, state), *floors_since(problem, state)]
     best = best_config(problem, state)
     if best is not None:
         gain = f"{candidate_speedups(problem, state)[best.candidate]:.2f}× the speed of the original"
@@ -86,11 +514,11 @@ def _original(problem: Problem, state: State) -> list[str]:
         if built is not None and built.occupancy is not None:
             lines.append(f"- so its blocks fill {built.occupancy} % of a multiprocessor's threads at most")
         return [f"- {NOTHING}", *lines] if lines else []
-    lines, least = [], task.least_times(problem, state)
+    lines, least = [], least_times(problem, state)
     for name, seconds in _seconds(state).items():
         moved = necessary_traffic(problem, problem.workload(name).as_dict())
         rate = f" ({_rate(moved / seconds / 1e9)} GB/s of what must move)" if seconds else ""
-        away = task.times_least(least.get(name), seconds)
+        away = times_least(least.get(name), seconds)
         lines.append(f"- {name}: the original takes {seconds * 1e6:.2f} µs{rate}{away}")
     lines += _resources("the original", state.baseline.outcome.resources)
     return lines + _clusters(state, None)
@@ -104,7 +532,7 @@ def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
     """The best at each workload by itself, which may be another configuration, and the one that is best in
     the mean."""
     tried, lines, timed = sound_scores(problem, state), [], _seconds(state)
-    least, best = task.least_times(problem, state), best_so_far(state)
+    least, best = least_times(problem, state), best_so_far(state)
     longer = best.at if best is not None and best.config == general else {}
     for place, workload in enumerate(problem.workloads):
         scored = [(found, t.config) for t in tried if (found := score_at(t, place)) is not None]
@@ -125,11 +553,11 @@ def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
     return lines
 
 
-def _takes(score: float, before: float | None, least: task.LeastTime | None) -> str:
+def _takes(score: float, before: float | None, least: LeastTime | None) -> str:
     if before is None:
         return ""
     seconds = before / ratio(score)
-    return f", about {seconds * 1e6:.2f} µs{task.times_least(least, seconds)}"
+    return f", about {seconds * 1e6:.2f} µs{times_least(least, seconds)}"
 
 
 def _seconds(state: State) -> dict[str, float]:

@@ -16,8 +16,8 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import inspect
 
-from tunesmith.problem import languages
-from tunesmith.run.dialogue import (
+from tunesmith.problem import device
+from tunesmith.run.events import (
     LONGEST,
     Exchange,
     Expects,
@@ -277,7 +277,7 @@ def own_prompt(name: str) -> str:
 def example_file(language: str, concrete: bool, plain: bool = False) -> str:
     """A small template, or a kernel without parameters, of the kernel's own language, as a reply."""
     kind = "plain" if plain else "kernel" if concrete else "template"
-    file = kind + languages.named(language).example
+    file = kind + device.named(language).example
     return f"```\n{_resource(f'examples/{file}')}```\n"
 
 

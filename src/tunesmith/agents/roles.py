@@ -1,36 +1,107 @@
 """Models in their roles: what each is told, and what its reply becomes. An analyst says what bounds the
 kernel, in words that cite numbers it was given; an author sends a draft; a planner, of templates or of
-concrete kernels, decides. (A tester: `tester`.) Whatever they say, the lab has the last word."""
+concrete kernels, decides. (A tester: `tester`.) Whatever they say, the lab has the last word.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import handing, material, prompting, task
+from tunesmith.agents import material, prompting
+from tunesmith.agents import material as task
 from tunesmith.agents.prompting import (
     REPAIRS,
     NoAnswer,
     PlanReply,
     PromptPart,
     Unusable,
+    fenced,
     of_role,
     read_json,
     settled,
     shortened,
 )
+from tunesmith.base.text import counted
+from tunesmith.problem.cases import ExtraCase, misfit
+from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.problem.vetting import foreign_fault
+from tunesmith.problem.vet import foreign_fault
 from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Exchange, Question, Reply
-from tunesmith.run.events import Decided
-from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Written
-from tunesmith.run.rounds import leader
+from tunesmith.run.events import Decided, Exchange, Extended, Question, Reply
+from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Refactoring, Written
+from tunesmith.run.rounds import leader, plain_problem, problem_of
 from tunesmith.run.state import Candidate, State
-from tunesmith.text import counted
+
+# -- The expert as a colleague: an author is handed the template that a program makes by moves, and
+# changes one thing in it.
+
+
+EXPERT = "expert"  # as the base of a plan
+
+
+def expert_words(moves: Catalogue, writes: bool) -> str:
+    """What planners are told; empty where nobody could do it."""
+    if not writes or not moves.available:
+        return ""
+    return (
+        f'With `"base": "{EXPERT}"` both work on one template: a program makes it by `moves`, the author is '
+        "handed its text and changes what `what` says."
+    )
+
+
+def handed(plan: PlanReply, moves: Catalogue, writes: bool) -> Decided | Unusable:
+    """Of a plan that has the program's template changed by the author."""
+    if not writes:
+        return Unusable(f"`base` is {EXPERT!r}, and nobody here writes by words: leave `base` out")
+    if unknown := [name for name in plan.moves if name not in moves.available]:
+        known = ", ".join(moves.available) or "none"
+        return Unusable(f"{unknown[0]!r} is no move that applies here; available are: {known}")
+    if not plan.moves or not plan.what.strip():
+        fault = f"with `base` {EXPERT!r} a plan has `moves`, for the program, and `what`, for the author"
+        return Unusable(f"{fault}: one of them is empty")
+    chosen = tuple(dict.fromkeys(plan.moves))
+    return Decided("refactor", plan.why, chosen, what=plan.what, expected=plan.expected_gain, handed=True)
+
+
+def handed_parts(
+    decision: Decided, expert: Author | None, problem: Problem, device: Device
+) -> list[PromptPart]:
+    """The template of the moves, as the author's base; where there is none, why."""
+    if not decision.handed:
+        return []
+    heading = "The template that a program made by these moves, which this goes on from"
+    if expert is None:
+        return [
+            PromptPart(heading, "There is none: nobody applies moves here. Go on from the kernel as it is.")
+        ]
+    made = expert.write(Refactoring(decision.moves), problem, device)
+    if isinstance(made, Declined):
+        return [PromptPart(heading, f"There is none: {made.reason}. Go on from the kernel as it is.")]
+    left_out = [f"{name} does not apply: {why}" for name, why in made.refused]
+    words = "It is right as far as a program can prove. Change what the plan says, and keep the rest."
+    return [PromptPart(heading, "\n".join([words, *left_out, "", fenced(made.text)]))]
+
+
+def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
+    """A plan, as its author is told of it."""
+    lines = [f"Why: {decision.reason}"]
+    if decision.what:
+        lines.append(f"What to change: {decision.what}")
+    if decision.handed:
+        lines.append(f"Made by a program already: {', '.join(decision.moves)}.")
+    elif decision.moves:
+        lines.append("With these choices; names, values and places are a program's proposal:")
+        lines += _offers(decision.moves, moves)
+    return lines
+
+
+def _offers(names: Sequence[str], moves: Catalogue) -> list[str]:
+    return [material.offer_line(moves.offer(name)) for name in names]
+
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them
@@ -165,8 +236,8 @@ class ModelAuthor:
         """The same in every round."""
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
-            task.build_part(self.problem, state),
-            task.tested_part(self.problem, state),
+            material.build_part(self.problem, state),
+            material.tested_part(self.problem, state),
         ]
 
     def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
@@ -174,7 +245,7 @@ class ModelAuthor:
         best = leader(self.problem, state)
         evals = None if self.concrete else share_of(state).evals
         plan = [
-            *handing.plan_lines(decision, self.catalogue()),
+            *plan_lines(decision, self.catalogue()),
             goes_on(base) if self.concrete else "",
             f"The best that is right so far is {noun(state.settings)} {best.id}."
             if best and best is not base
@@ -184,7 +255,7 @@ class ModelAuthor:
         return [
             *material.round_parts(self.problem, state),
             *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
-            *handing.handed_parts(decision, self.expert, self.problem, state.device),
+            *handed_parts(decision, self.expert, self.problem, state.device),
             *material.standing_parts(self.problem, state),
             analysis_part(decision.analysis),
             PromptPart("The plan", "\n".join(filter(None, plan))),
@@ -224,11 +295,11 @@ class PlanningModel:
         """`offered` stays the same in a run; `written` does not; `turn` stands at the end."""
 
         def first() -> Question:
-            values = task.values_tested(self.problem, state)
+            values = material.values_tested(self.problem, state)
             parts = [
                 *material.task_parts(self.problem, state, self.catalogue()),
                 PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1),
-                task.lessons_part(self.lessons),
+                material.lessons_part(self.lessons),
                 *offered(),
             ]
             now = [
@@ -279,7 +350,7 @@ class ModelPlanner(PlanningModel):
             state,
             read,
             example,
-            lambda: [task.moves_part(self.catalogue())],
+            lambda: [material.moves_part(self.catalogue())],
             lambda: [
                 *self._text(state, leader(self.problem, state), ", the best so far"),
                 material.candidates_part(self.problem, state),
@@ -300,7 +371,7 @@ class ModelPlanner(PlanningModel):
 
     def _colleague_words(self, state: State) -> str:
         """How author and program may work together."""
-        return handing.expert_words(self.catalogue(), self.writes)
+        return expert_words(self.catalogue(), self.writes)
 
     def _decision(self, plan: PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
@@ -311,8 +382,8 @@ class ModelPlanner(PlanningModel):
         return self._refactoring(plan, state)
 
     def _refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
-        if plan.base == handing.EXPERT:
-            return handing.handed(plan, self.catalogue(), self.writes)
+        if plan.base == EXPERT:
+            return handed(plan, self.catalogue(), self.writes)
         base = self._base(plan, state)
         if isinstance(base, Unusable):
             return base
@@ -386,7 +457,7 @@ class RewritePlanner(PlanningModel):
             every = [material.candidates_part(self.problem, state)] if state.candidates else []
             return [*self._text(state, base), *every]
 
-        ideas = task.ideas_parts(state, self.catalogue)
+        ideas = material.ideas_parts(state, self.catalogue)
         found = self._plan(state, read, lambda: prompting.REWRITE, lambda: ideas, written, goes_on(base))
         if not isinstance(found, NoAnswer):
             return found
@@ -401,3 +472,238 @@ def to_measure(state: State) -> Decided | None:
     """A kernel that the gate let in is measured before anything else is decided."""
     waiting = [c for c in state.candidates if c.status == "admitted"]
     return Decided("search", f"kernel {waiting[-1].id} is right", (), waiting[-1].id) if waiting else None
+
+
+# -- A model as tester: it adds cases inside the contract, and can neither remove nor loosen any.
+
+
+@dataclass(frozen=True)
+class ModelTester:
+    problem: Problem
+    prompt: str
+
+    def cases(self, state: State) -> Extended | Question:
+        """What is to be tried on the original; what cannot be a case is set aside with the reason."""
+        said = [e for e in state.dialogue if e.request.role == "tester"]
+        found = settled(
+            "tester",
+            said,
+            REPAIRS,
+            lambda reply: read_json(reply, prompting.Cases),
+            lambda: self._first(state),
+        )
+        if isinstance(found, Question):
+            return found
+        if isinstance(found, NoAnswer):
+            return Extended((), note=str(found))
+        cases, left_out = [], []
+        for case in found.cases:
+            ordered = {name: case.sizes[name] for name in self.problem.size_names if name in case.sizes}
+            sizes = tuple((ordered if len(ordered) == len(case.sizes) else case.sizes).items())
+            one = ExtraCase(sizes, case.values, case.why)
+            if (why := misfit(self.problem, one)) is None:
+                cases.append(one)
+            else:
+                left_out.append((one, why))
+        return Extended(tuple(cases), tuple(left_out))
+
+    def _first(self, state: State) -> Question:
+        parts = [
+            *material.kernel_parts(self.problem),
+            material.problem_part(self.problem, state),
+            material.device_part(state.device),
+            material.tested_part(self.problem, state),
+        ]
+        return of_role(
+            "tester", self.prompt, parts, "json", prompting.cases_example(self.problem.workloads[0].as_dict())
+        )
+
+
+# -- A kernel that is beyond the expert: a model is asked only to rewrite it plainly. What comes back
+# passes the gate as every draft does, and only if the expert reads it and can do more with it than with
+# the original; from then on moves are made on it.
+
+
+PLAIN = "plain"  # as the base of a plan, and the name of its words
+FEW = 3  # moves: with no more of them a plain kernel is worth a thought
+ASKED_FOR = "the kernel is rewritten plainly first, as --plain asks, so that the expert can read it"
+_SHOWN = 12  # obstacles that are told at a time
+
+
+@dataclass(frozen=True)
+class PlainKernels:
+    """What moves there are, on the original or on the plain kernel that has taken its place."""
+
+    problem: Problem
+    templates: Templates
+    of_problem: Callable[[Problem], Catalogue]
+
+    @property
+    def of_original(self) -> Catalogue:
+        return self.of_problem(self.problem)
+
+    def catalogue(self, state: State) -> Catalogue:
+        kernel = state.plain_kernel
+        if kernel is None:
+            return self.of_original
+        own = problem_of(self.problem, self.templates, kernel)
+        called = f"template {kernel.id}, the kernel written plainly"
+        return replace(self.of_problem(own), of=called, text=self.templates.text(kernel))
+
+    def words(self, state: State) -> str:
+        """What planners are told of it; empty where there is no use for it, or nobody to do it."""
+        moves = self.of_original
+        if state.plain_kernel is not None or state.settings.moves == "none":
+            return ""
+        if not moves.beyond and len(moves.offers) > FEW:
+            return ""
+        stops = "cannot read the kernel" if moves.beyond else f"has {len(moves.offers)} moves for the kernel"
+        return (
+            f"The program {stops} as it is; why stands with how it reads it and with the moves. With "
+            f'`"base": "{PLAIN}"` and no `moves` the author only rewrites it plainly; once that is right and '
+            "the program reads it, moves are made on it, and need no author."
+        )
+
+    def decision(self, plan: PlanReply, state: State) -> Decided | Unusable:
+        if plan.moves:
+            return Unusable(
+                f"with `base` {PLAIN!r} the kernel is only rewritten: `moves` come in a later round"
+            )
+        if (kernel := state.plain_kernel) is not None:
+            return Unusable(f"template {kernel.id} is the plain kernel already: name `moves` to make on it")
+        if state.settings.moves == "none":
+            return Unusable(f"`base` is {PLAIN!r}, and no moves are offered here that it could be for")
+        return Decided("refactor", plan.why, what=plan.what, expected=plan.expected_gain, plain=True)
+
+    def fault(self, template: Template) -> str | None:
+        """Why a plain rewrite would not help, in the expert's words."""
+        if (form := _form_fault(self.problem, template)) is not None:
+            return form
+        found, before = self.of_problem(plain_problem(self.problem, template)), self.of_original
+        if found.beyond:
+            lines = [f"- {line}" for line in found.beyond[:_SHOWN]]
+            return "\n".join(["the program still cannot read it:", *lines])
+        if not set(found.available) - set(before.available):
+            known = ", ".join(found.available) or "none"
+            fault = f"the program reads it, and has no move for it that it did not have before ({known})"
+            return "\n".join([f"{fault}:", *task.refused_lines(found)[:_SHOWN]])
+        return None
+
+
+def _form_fault(problem: Problem, template: Template) -> str | None:
+    """Nothing but a launch, with the kernels and the arguments of the original."""
+    more = {
+        "[defines]": template.defines,
+        "[require]": template.space.constraints,
+        "[workspace]": template.workspace,
+        "[build]": template.flags,
+    }
+    if there := [title for title, own in more.items() if own]:
+        return f"a plain kernel declares its launch and nothing else: leave out {', '.join(there)}"
+    wanted, got = ([(one.entry, one.args) for one in whose.launches] for whose in (problem, template))
+    if wanted != got:
+        shown = ", then ".join(f"{entry} ({', '.join(args)})" for entry, args in wanted)
+        return f"a plain kernel is called as the original is: {shown}"
+    return None
+
+
+@dataclass(frozen=True)
+class PlainingAuthor(ModelAuthor):
+    """Writes the kernel plainly."""
+
+    def _example(self) -> str:
+        return prompting.example_file(self.problem.kernel.language, concrete=True, plain=True)
+
+    def _stable(self, state: State) -> list[PromptPart]:
+        moves = self.catalogue()
+        stops = [f"- {line}" for line in moves.beyond] or task.refused_lines(moves)
+        return [
+            *task.kernel_parts(self.problem),
+            task.problem_part(self.problem, state),
+            PromptPart("What keeps the program from reading it, or from its moves", "\n".join(stops)),
+            task.device_part(state.device),
+            task.plain_build_part(self.problem, state),
+            task.tested_part(self.problem, state),
+        ]
+
+    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
+        plan = [f"Why: {decision.reason}", *([f"Mind: {decision.what}"] if decision.what else [])]
+        return [PromptPart("The plan", "\n".join(plan))]
+
+
+@dataclass(frozen=True)
+class OnPlain:
+    """An author by moves, for the plain kernel whatever it is asked about."""
+
+    author: Author
+    own: Problem
+
+    def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        del problem
+        return self.author.write(task, self.own, device)
+
+
+@dataclass(frozen=True)
+class PlainAuthor(ModelAuthor):
+    """A model that writes templates, and the kernel plainly where that is what was decided."""
+
+    kernels: PlainKernels = field(kw_only=True)
+
+    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
+        if decision.plain:
+            return self._plaining.write(state, decision)
+        kernel, expert = state.plain_kernel, self.expert
+        if kernel is not None and expert is not None:
+            expert = OnPlain(expert, problem_of(self.problem, self.templates, kernel))
+        now = replace(self, catalogue=lambda: self.kernels.catalogue(state), expert=expert)
+        return ModelAuthor.write(now, state, decision)
+
+    def plain_fault(self, template: Template) -> str | None:
+        return self._plaining.faults(template) or self.kernels.fault(template)
+
+    @property
+    def _plaining(self) -> PlainingAuthor:
+        return PlainingAuthor(
+            self.problem,
+            self.templates,
+            lambda: self.kernels.of_original,
+            prompting.own_prompt(PLAIN),
+            self.name,
+            self.signature,
+            concrete=True,
+        )
+
+
+@dataclass(frozen=True)
+class PlainPlanner(ModelPlanner):
+    """A planner who may have the kernel rewritten plainly."""
+
+    kernels: PlainKernels = field(kw_only=True)
+
+    def decide(self, state: State) -> Decided | Question:
+        now = replace(self, catalogue=lambda: self.kernels.catalogue(state))
+        return ModelPlanner.decide(now, state)
+
+    def _colleague_words(self, state: State) -> str:
+        return " ".join(filter(None, [super()._colleague_words(state), self.kernels.words(state)]))
+
+    def _refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
+        return self.kernels.decision(plan, state) if plan.base == PLAIN else super()._refactoring(plan, state)
+
+
+@dataclass(frozen=True)
+class PlainFirst:
+    """A plain rewrite before anything else; then as the other planner says, `by_moves` of the expert where no
+    model plans."""
+
+    then: Planner
+    by_moves: bool
+
+    def decide(self, state: State) -> Decided | Question:
+        is_waiting = any(c.status == "admitted" for c in state.candidates)
+        if not is_waiting and not any(decided.plain for decided in state.decided):
+            return Decided("refactor", ASKED_FOR, plain=True)
+        found = self.then.decide(state)
+        if isinstance(found, Question) or found.decision != "refactor":
+            return found
+        return replace(found, by_moves=True) if self.by_moves else found

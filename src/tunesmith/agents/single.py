@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.agents import material, prompting, task
+from tunesmith.agents import material, prompting
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, rounds_begun
-from tunesmith.run.dialogue import SINGLE, Exchange, Message, Question, Reply, tokens_of
-from tunesmith.run.events import Decided
+from tunesmith.run.events import SINGLE, Decided, Exchange, Message, Question, Reply, tokens_of
 from tunesmith.run.ports import Declined, Written
 from tunesmith.run.prior import in_view
 from tunesmith.run.rounds import leader, round_reports
@@ -98,8 +97,8 @@ class SingleWriter(ModelAuthor):
         """Everything a planner and an author would be told."""
         return [
             *self._stable(state),
-            task.lessons_part(self.lessons),
-            *task.ideas_parts(state, self.catalogue),
+            material.lessons_part(self.lessons),
+            *material.ideas_parts(state, self.catalogue),
             prompting.shape_part(self._example()),
             *material.standing_parts(self.problem, state),
             PromptPart("Your turn", _turn_words(state)),

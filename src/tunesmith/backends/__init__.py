@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from tunesmith import __version__
 from tunesmith.base import plugins
-from tunesmith.errors import BadInput
-from tunesmith.problem import languages
+from tunesmith.base.errors import BadInput
+from tunesmith.problem import device as languages
 
 if TYPE_CHECKING:
-    from tunesmith.backends.machine_code import ReadInstructions
-    from tunesmith.backends.port import Backend, BackendKind, Toolchain
+    from tunesmith.backends.port import Backend, BackendKind, ReadInstructions, Toolchain
     from tunesmith.problem.device import Device
 
 ABSENT = "absent"  # `fake:absent`: a simulated device as if it were elsewhere; builds work, nothing runs

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import get_args
 
 from tunesmith.problem.device import Clock, Device, Resources
+from tunesmith.problem.inputs import SlotPlace
 from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
-from tunesmith.problem.slots import SlotPlace
-from tunesmith.profiles.counters import Counters
+from tunesmith.profiles.facts import Counters
+from tunesmith.run.events import Protection
 from tunesmith.run.outcome import TimingPolicy as TimingPolicy
-from tunesmith.run.protection import Protection
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tunesmith.backends.messages import Counted, CountLaunches, Unit
-from tunesmith.problem.device import Clock, Device, Resources
-from tunesmith.problem.languages import SourceLanguage
-from tunesmith.problem.problem import Kernel
+from tunesmith.problem.device import Clock, Device, Resources, SourceLanguage
+from tunesmith.problem.problem import Kernel, element_type
+from tunesmith.profiles.facts import Instructions
 
-if TYPE_CHECKING:  # a worker, which every build and launch waits for, needs none of it
-    from tunesmith.backends.machine_code import ReadInstructions
-    from tunesmith.csource.predefined import Predefined
+if TYPE_CHECKING:
+    from tunesmith.run.events import SanitizerFinding
     from tunesmith.run.ports import OwnAuthor
-    from tunesmith.run.sanitized import SanitizerFinding
+    from tunesmith.source.preprocess import Predefined
 
 ListDevices = Callable[[], tuple[Device, ...]]
 
@@ -441,3 +440,68 @@ def system_package(package: str, apt: str = "") -> str:
         if shutil.which(tool):
             return f"{command} {apt if apt and tool == 'apt-get' else package}"
     return f"install {package} with your system's package manager"
+
+
+# -- A launch's arguments as a driver takes them: each the low bytes of one word, as many as the kernel
+# says.
+
+
+def check_arguments(call: LaunchCall, sizes: Sequence[int]) -> None:
+    """Drivers take the kernel's word for how many bytes there are, and read on."""
+    if len(sizes) != len(call.args):
+        raise LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
+    for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
+        own = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
+        if own != size:
+            what = arg.type if isinstance(arg, Scalar) else "an array"
+            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
+
+
+def argument_bits(arg: object, address: Callable[[Pointer], int], language: str) -> int:
+    """An argument's value as the low bytes of one word."""
+    if isinstance(arg, Pointer):
+        return address(arg)
+    if isinstance(arg, Scalar):
+        return int.from_bytes(element_type(arg.type).numpy.type(arg.value).tobytes(), "little")
+    raise LaunchFailed(f"{language} has no local-memory arguments: use the launch's `shared`")
+
+
+# -- How the machine code of a build is read: as counts.
+
+
+# Of a build and an entry: what it consists of; or why that is not known.
+ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
+
+
+# -- What a session may be able to do besides: who asks looks whether it can.
+
+
+@runtime_checkable
+class Scrambling(Protocol):
+    """A session with a kernel of its own that leaves nothing of what others have in local memory."""
+
+    def scramble(self, is_local: bool, is_patient: bool = False) -> None:
+        """Run it, on all parts of the device; or one that fills as much of other memory. On a busy one it
+        waits longer for parts that others have when it `is_patient`."""
+
+
+def scramble(session: Session) -> None:
+    """Nothing of what others have left in local memory is there any more, where the session can see to it."""
+    if isinstance(session, Scrambling):
+        session.scramble(is_local=True)
+
+
+@runtime_checkable
+class Overseeing(Protocol):
+    """A session where another kernel can read while a launch runs."""
+
+    def run_overseen(self, calls: Sequence[LaunchCall], pairs: Sequence[PointerPair]) -> int | None:
+        """The number of a pair, alike before, that was seen to be unlike meanwhile; None: of none."""
+
+
+@runtime_checkable
+class Shielding(Protocol):
+    """A session whose memory is pages of this process."""
+
+    def shielded(self, spans: Sequence[Pointer]) -> AbstractContextManager[None]:
+        """Whoever writes there meanwhile dies of it. Whole pages."""

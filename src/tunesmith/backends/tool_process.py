@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tunesmith.backends.messages import REPLY_TYPES, EndedTool, Failed, Request
-from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.base.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.base.text import plain
 from tunesmith.run.config import passed_on
-from tunesmith.text import plain
 
 MOST_OUTPUT = 16 << 20  # bytes
 POLL = 0.05

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from tunesmith.errors import BadInput, bug_text
+from tunesmith.base.errors import BadInput, bug_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,80 +36,80 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "resume": "tunesmith.cli.runs:resume Go on with runs that were interrupted, exactly where they were.",
         "report": "tunesmith.cli.runs:report "
         "Show the report of a run, finished, at work or stopped: what was verified, on one screen.",
-        "watch": "tunesmith.cli.watching:watch "
+        "watch": "tunesmith.plugins.watch.commands:watch "
         "Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint.",
         "verify": "tunesmith.cli.runs:verify "
         "Check what a run's certificate claims: by its files anywhere, or by measuring it again.",
-        "export": "tunesmith.cli.exports:export Write what a run delivered in the form that a program takes.",
-        "bench": "tunesmith.cli.bench:bench "
+        "export": "tunesmith.plugins.repo.commands:export Write what a run delivered in the form that a program takes.",
+        "bench": "tunesmith.plugins.studies.commands:bench "
         "Time original and tuned where they are called: eager, compiled, captured; the host's cost apart.",
-        "diff": "tunesmith.cli.bench:diff "
+        "diff": "tunesmith.plugins.studies.commands:diff "
         "Compare what runs of a problem deliver, workload by workload, each with the first; for CI.",
-        "compare": "tunesmith.cli.bench:compare "
+        "compare": "tunesmith.plugins.studies.commands:compare "
         "Compare strategies on the same problems with the same budget, repeatedly.",
-        "fleet": "tunesmith.cli.fleets:fleet "
+        "fleet": "tunesmith.plugins.fleet.commands:fleet "
         "Tune many problems on many devices under one budget of device hours; the same command goes on.",
         "profile": "tunesmith.cli.app:profile "
         "Show how far a kernel is from what its device can do, why, and what to do about it.",
-        "capture": "tunesmith.cli.capturing:capture "
+        "capture": "tunesmith.plugins.repo.commands:capture "
         "Run a program and see which kernels it launches, and what tuning them could give.",
-        "extract": "tunesmith.cli.applying:extract "
+        "extract": "tunesmith.plugins.repo.commands:extract "
         "Take a kernel out of a repository: a problem folder that stands alone.",
-        "apply": "tunesmith.cli.applying:apply "
+        "apply": "tunesmith.plugins.repo.commands:apply "
         "Patch the repository that a kernel was taken from; test and time it before and after.",
         "devices": "tunesmith.cli.app:devices List the devices that kernels can run on.",
         "doctor": "tunesmith.cli.app:doctor "
         "Say what is usable here, and the one command that enables what is not.",
-        "mcp": "tunesmith.cli.agents:mcp "
+        "mcp": "tunesmith.plugins.mcp.commands:mcp "
         "Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method.",
-        "skill": "tunesmith.cli.agents:skill "
+        "skill": "tunesmith.plugins.mcp.commands:skill "
         "Write the skill that teaches coding agents to tune by this command line.",
         "trust": "tunesmith.cli.runs:trust "
         "Let a folder's tunesmith.toml, or a run of others, say what only you may, until it changes.",
-        "worker": "tunesmith.cli.hosts:worker_app",
+        "worker": "tunesmith.plugins.hosts.commands:worker_app",
         "library": "tunesmith.cli.library:library_app",
     },
     "api": {  # functions of the package `tunesmith`
-        "apply": "tunesmith.session.repositories:apply",
-        "bench": "tunesmith.session.studies:bench",
-        "capture": "tunesmith.session.repositories:capture",
-        "capture_program": "tunesmith.session.repositories:capture_program",
-        "compare": "tunesmith.session.studies:compare",
-        "diff": "tunesmith.session.studies:diff",
-        "extract": "tunesmith.session.repositories:extract",
-        "load_capture": "tunesmith.session.repositories:load_capture",
-        "resume_comparison": "tunesmith.session.studies:resume_comparison",
+        "apply": "tunesmith.plugins.repo.api:apply",
+        "bench": "tunesmith.plugins.studies.api:bench",
+        "capture": "tunesmith.plugins.repo.api:capture",
+        "capture_program": "tunesmith.plugins.repo.api:capture_program",
+        "compare": "tunesmith.plugins.studies.api:compare",
+        "diff": "tunesmith.plugins.studies.api:diff",
+        "extract": "tunesmith.plugins.repo.api:extract",
+        "load_capture": "tunesmith.plugins.repo.api:load_capture",
+        "resume_comparison": "tunesmith.plugins.studies.api:resume_comparison",
     },
     "backends": {  # a `BackendKind` of `backends.port`
         "cuda": "tunesmith.backends.cuda:KIND",
         "hip": "tunesmith.backends.hip:KIND",
         "opencl": "tunesmith.backends.opencl:KIND",
-        "cpu": "tunesmith.backends.cpu:KIND",
+        "cpu": "tunesmith.plugins.cpu_device:KIND",
         "fake": "tunesmith.backends.fake:KIND",
         "replay": "tunesmith.backends.replay:KIND",
     },
     "exports": {  # a `Target` of `deliver.exports.artefact`, and its languages: reports name it and load none
-        "torch": "tunesmith.deliver.exports.for_torch:TARGET cuda",
-        "cpp": "tunesmith.deliver.exports.cuda_cpp:CPP cuda",
-        "cubin": "tunesmith.deliver.exports.cuda_cpp:CUBIN cuda",
-        "cupy": "tunesmith.deliver.exports.for_cupy:TARGET cuda",
-        "cuda.core": "tunesmith.deliver.exports.for_cuda_core:TARGET cuda",
-        "opencl": "tunesmith.deliver.exports.opencl:TARGET opencl",
-        "sglang": "tunesmith.deliver.exports.sglang:TARGET cuda",
-        "vllm": "tunesmith.deliver.exports.vllm:TARGET cuda",
-        "patch": "tunesmith.deliver.exports.patch:TARGET cuda opencl",
-        "kernel-tuner": "tunesmith.deliver.exports.kernel_tuner:TARGET cuda opencl",
+        "torch": "tunesmith.plugins.exports.python_package:TORCH cuda",
+        "cpp": "tunesmith.plugins.exports.cuda_cpp:CPP cuda",
+        "cubin": "tunesmith.plugins.exports.cuda_cpp:CUBIN cuda",
+        "cupy": "tunesmith.plugins.exports.python_package:CUPY cuda",
+        "cuda.core": "tunesmith.plugins.exports.python_package:CUDA_CORE cuda",
+        "opencl": "tunesmith.plugins.exports.opencl:TARGET opencl",
+        "sglang": "tunesmith.plugins.exports.sglang:TARGET cuda",
+        "vllm": "tunesmith.plugins.exports.vllm:TARGET cuda",
+        "patch": "tunesmith.plugins.exports.patch:TARGET cuda opencl",
+        "kernel-tuner": "tunesmith.plugins.exports.kernel_tuner:TARGET cuda opencl",
     },
     "places": {  # where workers run: connects to them, as long as a run needs them
-        "workers": "tunesmith.session.hosts:connected",
-        "ray": "tunesmith.session.ray_workers:connected",
+        "workers": "tunesmith.plugins.hosts.hosts:connected",
+        "ray": "tunesmith.plugins.hosts.ray:connected",
     },
     "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
-        "cpu": "tunesmith.session.host_watch:PROCESSOR",
+        "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR",
     },
     "libraries": {},  # opens a `Library` of `run.lessons`, by the scheme of its URL; in a folder it is a file
     "checks": {  # what `doctor` tries beside the core
-        "capture": "tunesmith.capture.examining:examine_capture",
+        "capture": "tunesmith.plugins.repo.capture.capture:examine_capture",
     },
 }
 

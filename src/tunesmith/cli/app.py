@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -17,6 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 
 import tunesmith
 from tunesmith.base import plugins
+from tunesmith.base.errors import BadInput, DeviceMissing
+from tunesmith.base.text import counted, plain
 from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
@@ -29,15 +31,14 @@ from tunesmith.cli.console import (
     SandboxMode,
     Seed,
 )
-from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.run.config import FolderNotTrusted, forget_current_folder
-from tunesmith.session.interrupts import end_when_asked
-from tunesmith.text import counted, plain
+from tunesmith.session.runs import end_when_asked
 
 if TYPE_CHECKING:
     from tunesmith.backends.port import DoctorFinding
-    from tunesmith.deliver.display import TableContent
+    from tunesmith.deliver.pages.terminal import TableContent
     from tunesmith.problem.device import Device
+    from tunesmith.session.check import ExplainedBareKernel, ExplainedSource
 
 
 class CommandTable(Mapping[str, Any]):
@@ -106,7 +107,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Draft a problem folder from a kernel source; "FILL" stands where only you know."""
-    from tunesmith.session import sources
+    from tunesmith.session import check as sources
 
     draft = sources.draft(kernel_file, output, entry, sources.given_defines(define or ()))
     there = shlex.quote(str(kernel_file.parent))
@@ -133,10 +134,9 @@ def explain(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Show what the expert reads in a kernel, what stands in the way, and which moves apply to it."""
-    from tunesmith.cli.explaining import refusals, source_lines
 
     if target.is_file() and target.suffix not in ("", ".toml"):
-        from tunesmith.session.sources import given_defines
+        from tunesmith.session.check import given_defines
 
         found = tunesmith.explain_file(
             target, entry=entry, defines=dict(given_defines(define or ())), **place
@@ -215,8 +215,7 @@ def template(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Write a template: the expert's of a kernel, or the one that won in a run; nothing is built or run."""
-    from tunesmith.cli.explaining import refusals
-    from tunesmith.run.store import JOURNAL
+    from tunesmith.run.folder import JOURNAL
 
     if (target / JOURNAL).is_file():
         own = {"moves": moves, "to": to, "template": template, **place}
@@ -259,7 +258,7 @@ def _kept(
     needless: list[str],
     as_json: bool,
 ) -> None:
-    from tunesmith.session.kept import write_kept
+    from tunesmith.session.check import write_kept
 
     if needless:
         fault = f"a run has its own templates and device: {' and '.join(needless)} goes with a problem"
@@ -304,7 +303,7 @@ def profile(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
-    from tunesmith.deliver.profile_page import page_lines
+    from tunesmith.deliver.pages.profile import page_lines
 
     with console.progress(as_json) as listener:
         page = tunesmith.profile(
@@ -369,14 +368,14 @@ def doctor(
 
 
 def _examined() -> list[DoctorFinding]:
-    from tunesmith.session.authoring import examine
+    from tunesmith.session.check import examine
 
     return examine()
 
 
 def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]:
-    from tunesmith.session.endpoints import try_out
-    from tunesmith.session.given import settings
+    from tunesmith.api import settings
+    from tunesmith.session.check import try_out
 
     config = settings(model=model, effort=effort)
     with console.progress(as_json) as listener:
@@ -429,3 +428,56 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+# -- What `tunesmith explain` says of a file that has no problem yet, and of moves that do not apply.
+
+
+def refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
+    """Moves that do not apply; many with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in refused:
+        by_reason.setdefault(why, []).append(name)
+    lines: list[str] = []
+    for why, names in by_reason.items():
+        if len(names) > 3:
+            lines.append(f"{', '.join(names)} do not apply: {why}")
+        else:
+            lines += [f"{name} does not apply: {why}" for name in names]
+    return lines
+
+
+def source_lines(source: ExplainedSource) -> Iterator[str]:
+    if len(source.kernels) > 1:
+        names = ", ".join(f"{kernel.entry} (line {kernel.line})" for kernel in source.kernels)
+        yield f"{source.file} defines {counted(len(source.kernels), 'kernel')}: {names}"
+        read = sum(kernel.read for kernel in source.kernels)
+        yield f"read: {read} of {len(source.kernels)}"
+    for kernel in source.kernels:
+        if len(source.kernels) > 1:
+            yield ""
+        yield from _kernel_lines(kernel, source)
+
+
+def _kernel_lines(kernel: ExplainedBareKernel, source: ExplainedSource) -> Iterator[str]:
+    verdict = "read as tasks and steps" if kernel.read else "beyond the expert"
+    yield f"{kernel.entry}, {source.language}, line {kernel.line}: {verdict}"
+    yield from (f"  {line}" for line in kernel.lines)
+    if kernel.obstacles:
+        yield f"{counted(len(kernel.obstacles), 'obstacle')}:"
+        yield from (f"  {obstacle}" for obstacle in kernel.obstacles)
+    if source.device and (kernel.moves or kernel.refused):
+        yield f"moves that would apply on {source.device}: {', '.join(kernel.moves) or 'none'}"
+        yield from (f"  {name}: {words}" for name, words in kernel.about)
+        yield from (f"  {line}" for line in refusals(kernel.refused))
+    elif source.device:
+        yield "moves cannot be told before that"
+    else:
+        yield f"moves cannot be told: {source.missing}"
+    if kernel.filled:
+        entry = kernel.entry.removesuffix("<FILL>")
+        command = f"tunesmith init {shlex.quote(source.file)} --entry {shlex.quote(entry)}"
+        yield f"{command} would fill in:"
+        yield from (f"  {line}" for line in kernel.filled)
+    yield "left to say:"
+    yield from (f"  {line}" for line in kernel.left)

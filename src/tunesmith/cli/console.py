@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict, TypeVar, 
 import typer
 
 from tunesmith.base import plugins
-from tunesmith.errors import BadInput, Interrupted, TunesmithError, bug_text
+from tunesmith.base.errors import BadInput, Interrupted, TunesmithError, bug_text
+from tunesmith.base.text import escaped_json, plain
 from tunesmith.run.config import debugging
-from tunesmith.text import escaped_json, plain
 
 if TYPE_CHECKING:
     from tunesmith.run.ports import Listener
-    from tunesmith.session.run_result import Run
+    from tunesmith.session.result import Run
 
     Ended = Run | TunesmithError
 
@@ -138,7 +138,7 @@ def print_error(message: str, hint: str | None) -> None:
 
 @contextmanager
 def progress(as_json: bool) -> Iterator[Listener]:
-    from tunesmith.deliver.display import Progress
+    from tunesmith.deliver.pages.terminal import Progress
 
     quiet = as_json or verbosity.quiet
     with Progress(sys.stderr, quiet=quiet, verbose=verbosity.verbose).live() as listener:
@@ -220,7 +220,7 @@ def print_note(text: str) -> None:
 
 
 def print_encoded(value: object) -> None:
-    from tunesmith.problem.codec import encode
+    from tunesmith.base.codec import encode
 
     print_json(encode(value))
 
@@ -234,7 +234,7 @@ def print_json(data: bytes) -> None:
 
 
 def print_table(head: str, rows: Iterable[Sequence[str]]) -> None:
-    from tunesmith.deliver.display import table_text
+    from tunesmith.deliver.pages.terminal import table_text
 
     write(table_text(sys.stdout, head, rows))
 
@@ -303,7 +303,7 @@ Effort = Annotated[
     str | None,
     typer.Option(
         help="How much hosted models are to think: low, medium or high.",
-        autocompletion=_names("tunesmith.models", "EFFORTS"),
+        autocompletion=_names("tunesmith.agents.models", "EFFORTS"),
     ),
 ]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
@@ -319,7 +319,7 @@ SandboxMode = Annotated[
     typer.Option(
         "--sandbox",
         help="Of workers: auto (as far as this machine can), required or off.",
-        autocompletion=_names("tunesmith.run.protection", "MODES"),
+        autocompletion=_names("tunesmith.run.events", "MODES"),
     ),
 ]
 

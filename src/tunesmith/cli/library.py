@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tunesmith.base.errors import BadInput, TunesmithError
+from tunesmith.base.text import counted, named_values
 from tunesmith.cli import console
 from tunesmith.cli.console import AsJson
-from tunesmith.errors import BadInput, TunesmithError
-from tunesmith.text import counted, named_values
 
 if TYPE_CHECKING:
     from tunesmith.run.config import RunConfig
-    from tunesmith.run.lessons import Library
-    from tunesmith.run.library import LibraryQuery, RunRecord
+    from tunesmith.run.library import Library, LibraryQuery, RunRecord
 
 SHOWN = 4  # workloads, on a line
 DIGEST = 12  # characters that are shown of one

@@ -10,6 +10,7 @@ import typer
 
 import tunesmith
 from tunesmith.base import plugins
+from tunesmith.base.errors import BadInput
 from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
@@ -22,7 +23,6 @@ from tunesmith.cli.console import (
     Wait,
     Workers,
 )
-from tunesmith.errors import BadInput
 
 VERDICTS = {"holds": 0, "does not hold": 7, "cannot tell": 8}  # exit codes of `verify`
 
@@ -94,7 +94,7 @@ def resume(
     """Go on with runs that were interrupted, exactly where they were."""
     own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox}
     own |= {"workers": workers, "ray": ray, "model": model}
-    from tunesmith.run.store import FLEET
+    from tunesmith.run.folder import FLEET
 
     if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
         if given := [f"--{name}" for name, value in own.items() if value is not None and name != "ray"]:

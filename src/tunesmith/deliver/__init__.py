@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tunesmith.base import plugins
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 
 if TYPE_CHECKING:
-    from tunesmith.deliver.exports.artefact import Target
+    from tunesmith.deliver.artefact import Target
 
 
 def names_for(language: str) -> list[str]:

@@ -10,11 +10,18 @@ from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.dispatch import DispatchEntry, read_dispatch
 from tunesmith.problem.problem import Problem
 from tunesmith.run.candidates import Templates
-from tunesmith.run.chain import ChainHead
-from tunesmith.run.events import CaseSeen, Verified, VerifiedBuild
-from tunesmith.run.racing import Pick, interval_seed, sittings_of, timing_of, verified_choice
+from tunesmith.run.events import (
+    NOT_IN_FORCE,
+    NOTE,
+    CaseSeen,
+    Sanitized,
+    SanitizerFinding,
+    Verified,
+    VerifiedBuild,
+)
+from tunesmith.run.journal import ChainHead
+from tunesmith.run.race import Pick, interval_seed, sittings_of, timing_of, verified_choice
 from tunesmith.run.report import judged_by
-from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding
 from tunesmith.run.state import State, protections
 
 CERTIFICATE_VERSION = 1

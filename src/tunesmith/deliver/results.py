@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tunesmith.deliver.page import report_page
-from tunesmith.deliver.page_texts import PageTexts, page_texts
-from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
+from tunesmith.deliver.pages.page import (
+    PLOTS,
+    PageTexts,
+    page_texts,
+    plot_files,
+    report_json,
+    report_markdown,
+    report_page,
+)
 from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.run.candidates import Templates
-from tunesmith.run.chain import is_broken
+from tunesmith.run.journal import is_broken
 from tunesmith.run.report import Report, build_report
 from tunesmith.run.state import State
 

@@ -11,19 +11,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tunesmith.csource import nodes as c
-from tunesmith.csource import walk
-from tunesmith.csource.lex import without_comments
 from tunesmith.expert.drafting import best_page, listed
-from tunesmith.expert.model.compilers import language_of
-from tunesmith.expert.model.entry_sizes import with_entry_sizes
-from tunesmith.expert.model.kernel import Each, KernelModel, Step, map_own_parts, map_steps
-from tunesmith.expert.passes import Context
-from tunesmith.problem import languages
+from tunesmith.expert.moves.move import Context
+from tunesmith.expert.read.contract import language_of, with_entry_sizes
+from tunesmith.expert.read.model import Each, KernelModel, Step, map_own_parts, map_steps
+from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template_source import find_block
+from tunesmith.problem.template import find_block
 from tunesmith.run.ports import Declined, Refactoring, Written
+from tunesmith.source import tree as c
+from tunesmith.source import walk
+from tunesmith.source.lex import without_comments
 
 Pair = tuple[str, str]
 DIALECTS = ("cuda", "hip", "opencl")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tunesmith.csource.nodes import Unreadable
-from tunesmith.errors import BadInput
-from tunesmith.expert.model.dependents import handed_to
-from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, TemplateDraft
-from tunesmith.expert.passes import MOVES, PARAMETERS, Context
-from tunesmith.expert.writing import Unwritable, write
-from tunesmith.expert.writing.write import unused
+from tunesmith.base.errors import BadInput
+from tunesmith.expert.moves import MOVES, PARAMETERS
+from tunesmith.expert.moves.move import Context
+from tunesmith.expert.read.model import KernelModel, ParameterChoice, TemplateDraft, handed_to
+from tunesmith.expert.write import Unwritable, write
+from tunesmith.expert.write.page import unused
+from tunesmith.problem.default_rules import usual_name
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.usual import usual_name
 from tunesmith.run.ports import Refactoring
+from tunesmith.source.tree import Unreadable
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
 Refusals = list[tuple[str, str]]

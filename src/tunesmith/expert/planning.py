@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from tunesmith.expert.passes import (
+from tunesmith.expert.moves import (
     AFTERWARDS,
     ORDER,
     PARAMETERS,
@@ -32,18 +32,16 @@ from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.budget import share_of
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Question
-from tunesmith.run.events import Decided, Declined
+from tunesmith.run.events import Decided, Declined, Question
 from tunesmith.run.explain import Explanation, explanations
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.outcome import Interval
-from tunesmith.run.plain import made_on, problem_of
 from tunesmith.run.ports import Author, Planner, Refactoring, Tried, Written
 from tunesmith.run.prior import diagnoses
-from tunesmith.run.racing import Pick, Winners, sound_scores
-from tunesmith.run.rounds import RoundOutcome, best_scores, leader, rounds, score_at
+from tunesmith.run.race import Pick, Winners, sound_scores
+from tunesmith.run.rounds import RoundOutcome, best_scores, leader, made_on, problem_of, rounds, score_at
 from tunesmith.run.state import Candidate, State
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 NEAR = 1.03  # times the floor, at every workload
 GAINED = math.log(1.01)  # what two rounds must bring to be worth a third

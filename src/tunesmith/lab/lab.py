@@ -6,25 +6,27 @@ import secrets
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from tunesmith.lab import measuring
-from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
-from tunesmith.lab.case_judge import CaseJudge
-from tunesmith.lab.look_judge import LookJudge
-from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
+from tunesmith.backends.port import PortableForm
+from tunesmith.base.text import seed_of
+from tunesmith.lab import measure
+from tunesmith.lab.build import Builders, BuildSurveyor, BuiltCode, unit_of
+from tunesmith.lab.judge.cases import CaseJudge, DeviceOracle, HostOracle
+from tunesmith.lab.judge.sanitize import Beside, SanitizerTools, Sanitizing, verdict_of
+from tunesmith.lab.measure import LaunchPlans, Original, Policies, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Runner
-from tunesmith.lab.sanitizing import Beside, SanitizerTools, Sanitizing, verdict_of
-from tunesmith.lab.serving import BinaryShelf, Serving
+from tunesmith.lab.validate_timing import LookJudge
 from tunesmith.problem.cases import Case, ExtraCase, full_cases, reach
 from tunesmith.problem.device import Device
+from tunesmith.problem.dispatch import delivered_variant
 from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
@@ -34,21 +36,122 @@ from tunesmith.run.events import (
     Extended,
     Profiled,
     ReplacedCase,
+    Sanitized,
     Served,
+    ServedSize,
+    StoredBinary,
     Surveyed,
     Verified,
     VerifiedBuild,
+    merged,
 )
 from tunesmith.run.outcome import NO_SIDES, Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import Delivery, Power, ResultCache, SizedCall
-from tunesmith.run.sanitized import Sanitized, merged
-from tunesmith.space.params import Config
-from tunesmith.text import seed_of
+from tunesmith.space.configset import Config
 
 if TYPE_CHECKING:
-    from tunesmith.lab.branch_search import BranchSearch
-    from tunesmith.lab.profiling import Onlooker
-    from tunesmith.lab.rehearsing import Rehearsal
+    from tunesmith.lab.judge.branch_search import BranchSearch
+    from tunesmith.lab.profile import Onlooker
+
+
+# -- What is delivered, in the lab: binaries stored as they were verified, and calls through the dispatch.
+
+
+ROUNDS, LOOKS = 11, 2  # of timed launches, and looks at their results
+
+
+class BinaryStore(Protocol):
+    """Bytes that a run keeps, by digest; on disk when `put` returns."""
+
+    def put(self, data: bytes) -> str: ...
+    def get(self, digest: str) -> bytes: ...
+
+
+@dataclass
+class BinaryShelf:
+    """Builds in the form in which they are delivered."""
+
+    form: PortableForm | None  # None: this backend delivers sources alone
+    store: BinaryStore | None
+
+    def keep(self, code: BuiltCode, variant: Variant, workloads: tuple[str, ...]) -> VerifiedBuild:
+        binary = None
+        if self.form is not None and self.store is not None:
+            symbols, data = self.form.unpack(code.binary)
+            binary = StoredBinary(self.form.name, self.store.put(data), tuple(symbols.items()))
+        return VerifiedBuild(workloads, variant.digest, code.code_digest, binary, code.resources)
+
+    def code_of(self, build: VerifiedBuild | None, variant: Variant, compiler: str) -> BuiltCode | None:
+        """The stored binary, to be loaded as it is; None where there is none."""
+        if build is None or build.binary is None or self.form is None or self.store is None:
+            return None
+        data = self.form.pack(dict(build.binary.symbols), self.store.get(build.binary.digest))
+        assert build.resources is not None, "stored with the binary"
+        return BuiltCode(unit_of(variant, compiler), data, build.code_digest, build.resources, 0.0)
+
+
+@dataclass
+class Serving:
+    _problem: Problem
+    _builders: Builders
+    _plans: LaunchPlans
+    _timer: TrialTimer
+    _shelf: BinaryShelf
+    _policies: Policies
+    _compiler: str
+    _progress: Callable[[str], None]
+
+    def serve(self, made: Delivery, calls: Sequence[SizedCall], seed: int) -> tuple[ServedSize, ...]:
+        found = []
+        for number, call in enumerate(calls, 1):
+            self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
+            found.append(self._call(made, call, seed))
+        return tuple(found)
+
+    def _call(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
+        """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
+        sizes = dict(call.sizes)
+        entry = made.dispatch.entry_for(sizes)
+        config = made.configs.get(entry.digest) if entry.config is not None else None
+        if config is None:
+            words = Result(call.name, Status.INFEASIBLE, detail="the original serves")
+            return ServedSize(call.sizes, entry.file, None, words)
+        variant = delivered_variant(made.dispatch, entry, made.files, sizes)
+        own = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
+        variant = replace(variant, arguments=(*own, *variant.arguments[len(own) :]), config=config)
+        variant = replace(
+            variant, made_from=made.made_from.get(entry.digest, ())
+        )  # vetted as it is delivered
+        stored = self._shelf.code_of(made.builds.get(entry.digest), variant, self._compiler)
+        code = stored if stored is not None else self._builders.start(variant).result()
+        workload = Workload(call.name, call.sizes, cache=call.cache)
+        if isinstance(code, Verdict):
+            result = Result(call.name, code.status, detail=code.detail)
+        else:
+            plan = self._plans.plan(variant, sizes, code)
+            if isinstance(plan, CannotRun):
+                result = Result(call.name, plan.status, detail=plan.reason)
+            else:
+                self._timer.expect(workload, self._estimate(sizes))
+                policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
+                is_claimed = any(w.name == call.name for w in self._problem.workloads)
+                ready = Ready(workload, code, plan)
+                result = self._timer.against_original(ready, policy, seed, waits=is_claimed)
+        return ServedSize(call.sizes, entry.file, config, result)
+
+    def _estimate(self, sizes: Mapping[str, int]) -> float:
+        """Seconds of the original, by the workload that is nearest in volume; generous, for deadlines."""
+        volume = prod(map(float, sizes.values()))
+        known = {
+            prod(map(float, w.as_dict().values())): seconds
+            for w in self._problem.workloads
+            if (seconds := self._timer.original_seconds(w.name)) is not None
+        }
+        if not known:
+            return 1.0
+        near = min(known, key=lambda other: abs(other - volume))
+        return known[near] * max(1.0, volume / near)
+
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
@@ -100,17 +203,17 @@ class LocalLab:
         if no_profiles or not onlooker:
             self.lacks["profile"] = no_profiles or "this lab was given no profiler"
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
-        self._policies = measuring.policies_of(device)
+        self._policies = measure.policies_of(device)
         parts = (lambda: spawn("build"), device, settings.builders)
         self._builders = builders or Builders(*parts, compiler=settings.compiler)
-        self._plans = measuring.LaunchPlans(problem, device)
+        self._plans = measure.LaunchPlans(problem, device)
         self._original = Original(problem, self._builders, self._plans)
         own_references = (problem, spawn, 1 if device.is_host else settings.builders)
         self._references = references = references or references_of(*own_references)
         self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers, beside)
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
-        looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
+        looks = LookJudge(problem, references, self._clean, measure.original_deadline)
         timed = (problem, device, self._runner, self._original, looks, self._seed, cache)
         self._timer = TrialTimer(*timed, settings.seconds)
         common = (problem, device, references, self._runner, self._original.plan)
@@ -164,7 +267,6 @@ class LocalLab:
 
     def rehearse(self, template: Template | None, config: Config | None, whole: bool = True) -> Rehearsal:
         """A verdict without a time, on the original or a configuration; KernelWrong where the original is."""
-        from tunesmith.lab.rehearsing import Rehearsal, rehearsed  # which few runs need
 
         if template is None or config is None:
             return Rehearsal(RIGHT, self.check())
@@ -316,7 +418,7 @@ class LocalLab:
             self._onlooker.prepare(self._builders, self._runner)
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
-        from tunesmith.lab.profiling import ProfileSubject  # which few runs need
+        from tunesmith.lab.profile import ProfileSubject  # which few runs need
 
         assert self._onlooker is not None, self.lacks["profile"]
         known = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
@@ -325,7 +427,7 @@ class LocalLab:
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
 
     def _branches(self) -> BranchSearch:
-        from tunesmith.lab.branch_search import BranchSearch  # which needs a reader of C
+        from tunesmith.lab.judge.branch_search import BranchSearch  # which needs a reader of C
 
         parts = (self._problem, self._device, self._builders, self._plans, self._runner)
         return BranchSearch(*parts, self._cases.established)
@@ -445,3 +547,70 @@ class LocalLab:
 
 def _digest(prepared: Sequence[ToBuild]) -> str:
     return prepared[0].variant.digest if prepared else ""
+
+
+# -- Without the device: a kernel judged without a time, tried on all cases and watched on some of them;
+# and a lab that only builds.
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    verdict: Verdict
+    cases: int = 0
+    watched: str = ""  # what looked for faults that results need not show
+
+
+def rehearsed(
+    builds: Sequence[ToBuild],
+    builders: Builders,
+    cases: CaseJudge,
+    sanitizing: Sanitizing,
+    seed: int,
+    whole: bool = True,
+) -> Rehearsal:
+    """Of one configuration: all its builds, up to the first that is not right. `whole`: on all cases, not
+    only on the few that a search begins with."""
+    tried, watched = 0, list[str]()
+    for item in builds:
+        code = builders.start(item.variant).result()
+        if isinstance(code, Verdict):
+            return Rehearsal(code)
+        for level in ("smoke", "full") if whole else ("smoke",):
+            verdict = cases.level(code, item.variant, level)
+            if not verdict.ok:
+                return Rehearsal(verdict)
+            tried += len(cases.of_level(level, item.variant))
+        look = sanitizing.look_at_gate(code, item.variant, seed)
+        if not (verdict := verdict_of(look)).ok:
+            return Rehearsal(verdict)
+        watched.append(look.by if look.tools else "")
+    return Rehearsal(RIGHT, tried, watched[0] if watched and all(watched) else "")
+
+
+class OfflineLab:
+    """A lab whose device is absent."""
+
+    def __init__(self, surveyor: BuildSurveyor, missing: str) -> None:
+        self.lacks: dict[Power, str] = {"time": missing, "serve": missing, "profile": missing}
+        self._surveyor = surveyor
+        self._templates: dict[str, Template] = {}
+
+    def admit(self, template: Template) -> None:
+        self._templates[template.digest] = template
+
+    def build(self, trial: Trial) -> None:
+        self._surveyor.submit(self._templates.get(trial.template), trial.config)
+
+    def built(self) -> Surveyed:
+        return self._surveyor.collect()
+
+    def drop_builds(self) -> None:
+        self._surveyor.drop()
+
+    def close(self) -> None:
+        self._surveyor.close()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise NotImplementedError(self.lacks["time"])
+
+    baseline = extend = submit = collect = changed = leave_out = verify = serve = profile = _refuse

@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
+from tunesmith.base.text import seed_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan
-from tunesmith.text import seed_of
 
 GUARD = 1 << 16  # bytes on either side
 PAGE = 4096

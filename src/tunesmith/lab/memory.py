@@ -1,5 +1,6 @@
 """The memory of a launch: guard zones and poison, so that stray writes and missing ones show, what lies in it
-before a run, arguments bound to it, and outputs read from it."""
+before a run, arguments bound to it, and outputs read from it.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import TimedLook
+from tunesmith.base.text import counted, cut
 from tunesmith.lab.layouts import CaseLayout, GuardedLayout
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import ErrorStats, rms, rms_limit
-from tunesmith.problem.draws import logical, packed
+from tunesmith.problem.inputs import logical, packed
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
-from tunesmith.text import counted, cut
 
 MOST_SENT = 1 << 31  # bytes that the looks of one request send, but for one look
 BLOB = 1 << 30  # bytes of a look that travel in one piece; what is larger takes several

@@ -1,5 +1,6 @@
 """Several devices of one kind, a lab for each: trials go to whoever is free, outcomes come as they are ready.
-One that is lost leaves what it was asked to the others."""
+One that is lost leaves what it was asked to the others.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from tunesmith.errors import DeviceMissing, TunesmithError
-from tunesmith.lab.builders import Builders, BuiltCode
+from tunesmith.base.errors import DeviceMissing, TunesmithError
+from tunesmith.base.text import first_line
+from tunesmith.lab.build import Builders, BuiltCode
 from tunesmith.lab.lab import LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
@@ -24,8 +26,7 @@ from tunesmith.problem.template import Template
 from tunesmith.run.events import Baseline, Enlisted, Extended, LeftOut, Profiled, Served, Surveyed, Verified
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall
-from tunesmith.space.params import Config
-from tunesmith.text import first_line
+from tunesmith.space.configset import Config
 
 if TYPE_CHECKING:
     from tunesmith.backends.messages import Unit

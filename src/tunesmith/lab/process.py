@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import json
 import os
 import select
+import shutil
+import signal
+import socket
+import struct
 import subprocess
+import sys
+import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple, NoReturn, Protocol
 
 from tunesmith.backends import messages as m
 from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
-from tunesmith.errors import TunesmithError
-from tunesmith.lab.fork_server import ChildProcess, start_command
-from tunesmith.lab.processor_waits import processor_ticks
-from tunesmith.problem.codec import (
+from tunesmith.base.codec import (
     Frame,
     Malformed,
     decode_tagged,
@@ -27,10 +33,329 @@ from tunesmith.problem.codec import (
     make_ready,
     read_frame,
 )
+from tunesmith.base.errors import TunesmithError
+from tunesmith.base.files import check_room, explained
+from tunesmith.base.text import cut, end_of_process, redacted
+from tunesmith.lab.disturbance import processor_ticks
 from tunesmith.run.config import secrets
-from tunesmith.run.files import check_room, explained
-from tunesmith.run.protection import Protection
-from tunesmith.text import cut, end_of_process, redacted
+from tunesmith.run.events import Protection
+
+# -- Starts workers by forking a process that has loaded what they need: milliseconds, not half a second.
+
+
+IDLE = 10.0  # seconds without a child after which a server ends
+START = 60.0  # seconds for a server to load what it needs, on a busy machine
+SERVE = "--fork-server"
+# Purposes of workers: what a tool starts, and who starts such a tool.
+PROFILED, SANITIZED, INTERPRETED, TOOLS = "profile", "sanitize", "interpret", "tools"
+WORKER = (sys.executable, "-P", "-m", "tunesmith.lab.worker.main")
+# Variables that act when a process starts, or when one of the libraries is loaded that a server has loaded.
+AT_START = ("LD_", "PYTHON", "OPENBLAS", "OMP_", "MKL_", "MALLOC_", "GLIBC_")
+_NUMBER = struct.Struct("<i")
+_NEWS = struct.Struct("<ci")  # of a child: STARTED and its process id, or ENDED and its exit status
+STARTED, ENDED = b"s", b"e"
+
+
+class ChildProcess(Protocol):
+    """What a worker's owner needs of it."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, negative where a signal ended it; subprocess.TimeoutExpired."""
+
+    def end(self) -> None:
+        """Kill it, and all that it started."""
+
+    def close(self) -> None:
+        """From now on its process id may be another's."""
+
+
+class LocalChild:
+    """A process of this machine, which leads a group."""
+
+    pid: int
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+Streams = tuple[int, int, int]
+
+
+class CommandProcess(LocalChild, subprocess.Popen[bytes]):
+    """A process of its own command."""
+
+    def close(self) -> None:
+        self.wait()
+
+
+class _WithFolder(LocalChild):
+    """A process, and a folder that goes when it does."""
+
+    def __init__(self, process: ChildProcess, folder: Path) -> None:
+        self.pid = process.pid
+        self._process, self._folder = process, folder
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        return self._process.wait(timeout)
+
+    def close(self) -> None:
+        self._process.close()
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        except RecursionError:  # folders in folders without end
+            subprocess.run(["rm", "-rf", "--", self._folder], env={"PATH": os.defpath}, check=False)
+
+
+def start_command(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
+) -> ChildProcess:
+    return CommandProcess(command, -1, None, *streams, env=environment, cwd=folder, start_new_session=True)
+
+
+def start_worker(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
+) -> ChildProcess:
+    """Forks what `worker_command` names; starts the command where no server can be had."""
+    key = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(AT_START)))
+    for _ in range(2 if sys.platform == "linux" else 0):  # one that is there may have ended, having been idle
+        with _servers_lock:
+            if key not in _servers:
+                _servers[key] = ForkServer([*WORKER, SERVE], environment)
+            server = _servers[key]
+        try:
+            return server.start(command[len(WORKER) :], environment, folder, streams)
+        except ChildProcessError:
+            break  # the command says why
+        except OSError:
+            with _servers_lock:
+                if _servers.get(key) is server:
+                    del _servers[key]
+            server.close()
+    return start_command(command, environment, folder, streams)
+
+
+def start_in_folder(environment: Callable[[Path], Mapping[str, str]]) -> Callable[..., ChildProcess]:
+    """Starts workers as `start_worker`, each in a new folder of the one it is given, with the environment of
+    that."""
+
+    def start(
+        command: Sequence[str], _: Mapping[str, str], folder: Path | None, streams: Streams
+    ) -> ChildProcess:
+        own = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
+        return _WithFolder(start_worker(command, environment(own), own, streams), own)
+
+    return start
+
+
+def worker_command(spec: str, purpose: str) -> list[str]:
+    """`purpose` shows in the process list where the command is started and not forked."""
+    return [*WORKER, spec, purpose]
+
+
+class ForkedProcess(LocalChild):
+    """A child of the server, which keeps its process id from being used again until `close`."""
+
+    def __init__(self, pid: int, status: socket.socket) -> None:
+        self.pid = pid
+        self._status = status
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(timeout=0)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            ready, _, _ = select.select([self._status], [], [], timeout)
+            if not ready:
+                raise subprocess.TimeoutExpired([], timeout or 0.0)
+            data = self._status.recv(_NEWS.size)
+            # A server that is gone has taken its children along.
+            self._code = _NEWS.unpack(data)[1] if len(data) == _NEWS.size else -signal.SIGKILL
+        return self._code
+
+    def close(self) -> None:
+        self._status.close()
+
+
+class ForkServer:
+    """A process whose command calls `serve`, seen from outside. It ends with us, however we end."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+
+    def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
+    ) -> ForkedProcess:
+        """A child with these as its standard streams. OSError where the server is gone or does not answer,
+        ChildProcessError where only the child has ended before it began."""
+        status, theirs = socket.socketpair()
+        request = json.dumps([list(arguments), dict(environment), os.path.abspath(folder or ".")]).encode()
+        try:
+            with theirs, self._lock:
+                socket.send_fds(self._requests, [_NUMBER.pack(len(request))], [*streams, theirs.fileno()])
+                self._requests.sendall(request)
+            ready, _, _ = select.select([status], [], [], START)
+            data = status.recv(_NEWS.size) if ready else b""
+            if len(data) != _NEWS.size:
+                raise OSError("the fork server does not answer")
+        except BaseException:  # also an interrupt: half a request may have been sent
+            self._requests.close()
+            status.close()
+            raise
+        news, number = _NEWS.unpack(data)
+        if news != STARTED:
+            status.close()
+            raise ChildProcessError(f"the child ended before it began: {number}")
+        return ForkedProcess(number, status)
+
+    def close(self) -> None:
+        self._requests.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it hangs; its workers die with it
+            self._process.kill()
+            self._process.wait()
+
+
+_servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
+_servers_lock = threading.Lock()
+atexit.register(lambda: list(map(ForkServer.close, _servers.values())))  # whoever ends leaves none behind
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_servers.clear)  # they are our parent's
+
+
+def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
+    """Forks a child for each request on standard input, which calls `run` with the arguments, environment,
+    folder and streams of the request; until the other end is closed, or `idle` seconds without a child."""
+    requests = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our owner's to handle
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    children: dict[int, socket.socket] = {}
+    ended: set[int] = set()
+    while True:
+        waiting = [requests.fileno(), woken, *(status.fileno() for status in children.values())]
+        ready, _, _ = select.select(waiting, [], [], None if children else idle)
+        if not ready:
+            os._exit(0)
+        if woken in ready:
+            os.read(woken, 1 << 12)
+        for pid, status in list(children.items()):
+            if pid not in ended and (code := _exit_code(pid)) is not None:
+                ended.add(pid)
+                with contextlib.suppress(OSError):  # its owner may be gone
+                    status.sendall(_NEWS.pack(ENDED, code))
+            if status.fileno() in ready:  # its owner has let it go
+                _end(pid)
+                children.pop(pid).close()
+                ended.discard(pid)
+        if requests.fileno() in ready:
+            request = _received(requests)
+            if request is None:
+                for pid in children:
+                    _end(pid)
+                os._exit(0)
+            pid = os.fork()
+            if pid == 0:
+                for other in (requests, *children.values()):
+                    other.close()
+                for descriptor in (null, woken, wake):
+                    os.close(descriptor)
+                _run(run, request)
+            for descriptor in request.streams:
+                os.close(descriptor)
+            children[pid] = request.status
+
+
+class ForkRequest(NamedTuple):
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
+    streams: list[int]
+    status: socket.socket
+
+
+def _received(requests: socket.socket) -> ForkRequest | None:
+    try:
+        size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, 4)
+        if len(size) < _NUMBER.size:
+            return None
+        words = requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL)
+        arguments, environment, folder = json.loads(words)
+    except (OSError, ValueError):
+        return None  # the other end died in the middle of a request
+    *streams, status = descriptors
+    return ForkRequest(arguments, environment, folder, streams, socket.socket(fileno=status))
+
+
+def _run(run: Callable[[], None], request: ForkRequest) -> NoReturn:
+    """The life of a child."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        for descriptor, stream in enumerate(request.streams):
+            os.dup2(stream, descriptor)
+            os.close(stream)
+        os.environ.clear()
+        os.environ.update(request.environment)
+        os.chdir(request.folder)
+        sys.argv[1:] = request.arguments
+        # Only now, so that whoever kills our process group kills all we shall start.
+        request.status.sendall(_NEWS.pack(STARTED, os.getpid()))
+        request.status.close()
+        run()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for output in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                output.flush()
+        os._exit(code)
+
+
+def _exit_code(pid: int) -> int | None:
+    """How it ended, as subprocess counts; it stays a zombie, so that its process id is not used again."""
+    info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if info is None:
+        return None
+    return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
 
 STDERR_BYTES = 1 << 16
 MOMENT = 0.1  # seconds

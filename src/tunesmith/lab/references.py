@@ -25,18 +25,23 @@ from tunesmith.backends.messages import (
     Refer,
     Reply,
 )
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import cut, seed_of
 from tunesmith.lab.memory import drop_oldest, gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
-from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
-from tunesmith.problem.formulas import NoElement, formula_values
-from tunesmith.problem.freedom import key_arrays
+from tunesmith.problem.compare import key_arrays
+from tunesmith.problem.inputs import (
+    NoElement,
+    draw_array,
+    draw_rows,
+    formula_values,
+    logical,
+    packed,
+    slot_items,
+)
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
-from tunesmith.problem.problem import Problem, PythonFunction, element_type
-from tunesmith.problem.recorded import RecordedCase
-from tunesmith.problem.slots import slot_items
-from tunesmith.text import seed_of
+from tunesmith.problem.problem import Problem, PythonFunction, RecordedCase, element_type
 
 Arrays = Mapping[str, NDArray[Any]]
 REFERENCE_SECONDS, REFERENCE_WORKERS = 120.0, 6
@@ -455,3 +460,49 @@ def _recorded_results(recorded: RecordedCase, plan: Plan) -> PythonFunction | No
     """None where what was recorded cannot be held against a result: of codes it does not tell how near they
     were to the next one. Candidates are then held to the original on these inputs."""
     return None if any(b.compare == "codes" for b in plan.compared()) else recorded.results
+
+
+# -- The user's own comparison of an output, called in a worker: what it is given, and what its answer
+# means.
+
+
+LONGEST_REASON = 500  # characters
+
+
+def answer(request: CompareOutputs, blobs: Sequence[bytes]) -> OutputCompared:
+    got = _arrays(request.got, blobs[: len(request.got)])
+    expected = _arrays(request.expected, blobs[len(request.got) :])
+    reason = ask(request.function, request.plan, request.draw, request.output, got, expected)
+    return OutputCompared(reason or "")
+
+
+def ask(
+    function: PythonFunction,
+    plan: Plan,
+    draw: Draw,
+    output: str,
+    got: Mapping[str, Array],
+    expected: Mapping[str, Array],
+) -> str | None:
+    """Why the output is wrong; None: it is right."""
+    buffer = plan.buffer(output)
+    offered = offered_numbers(plan)
+    for name, memory in draw_inputs(plan, draw).items():
+        offered[name] = as_offered(plan.buffer(name), logical(memory, plan.buffer(name)))
+    for other in plan.compared():
+        mine, theirs = (as_offered(other, a[other.name]) for a in (got, expected))
+        offered |= {f"got_{other.name}": mine, f"expected_{other.name}": theirs}
+    offered |= {"got": offered[f"got_{output}"], "expected": offered[f"expected_{output}"]}
+    offered |= {"rtol": buffer.rtol, "atol": buffer.atol}
+    found = call(function, offered)
+    if found is None or isinstance(found, bool | np.bool_):
+        return None if found is None or found else f"{function.path}: {function.function} says it is wrong"
+    if isinstance(found, str):
+        return f"{function.path}: {cut(found.strip(), LONGEST_REASON)}" if found.strip() else None
+    words = "True or None where the output is right, False or a text that says why where it is wrong"
+    raise fault(function, f"returned {type(found).__name__}: it must return {words}")
+
+
+def _arrays(specs: Sequence[ExpectedArray], blobs: Sequence[bytes]) -> dict[str, Array]:
+    pairs = zip(specs, blobs, strict=True)
+    return {spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape) for spec, blob in pairs}

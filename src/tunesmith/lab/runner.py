@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from tunesmith import backends
 from tunesmith.backends import messages as m
-from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.lab.builders import BuiltCode
+from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
+from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.device_lock import BUSY, TURN_WAIT
 from tunesmith.lab.memory import Verdict, blobs_of
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut

@@ -1,5 +1,6 @@
 """Whether values are right: what a case should give, and the verdict on what a kernel gave. The same where
-the host judges and where what a device gave has to be judged as a whole."""
+the host judges and where what a device gave has to be judged as a whole.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.lab.references import CONTESTED_ROWS, UserCodeFailed
 from tunesmith.problem.cases import COMPARABLE_ITEMS
 from tunesmith.problem.compare import (
     ErrorStats,
+    OutputView,
+    Views,
     error_stats,
     judge,
     judge_odd,
     judge_other_rows,
     output_errors,
+    views_of,
 )
-from tunesmith.problem.freedom import OutputView, Views, views_of
 from tunesmith.problem.plan import OutputErrors, Plan
 
 Array = NDArray[Any]

@@ -7,21 +7,129 @@ little memory beyond the arrays themselves (an output with padded strides is pac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problem.draws import MIXED
-from tunesmith.problem.odd_rules import GROSS, SLACK, broken_tie, clipped, excused_in_rows, slack_of
-from tunesmith.problem.plan import BufferPlan, OutputErrors
-from tunesmith.problem.problem import element_type
+from tunesmith.problem.inputs import MIXED
+from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan
+from tunesmith.problem.problem import ANY_ORDER, Argument, ElementType, Problem, element_type
+
+# -- What candidates are held to where inputs are odd: codes at exact ties, rows that amplify every
+# rounding.
+
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+SLACK = 64.0  # times the tolerance; an original that is further off is no measure
+UNLIKE_TIES = 6  # in a row; fewer may agree with a rule by chance
+GROSS = 0.25  # of the largest value of a row, where the original itself is not within the tolerance
+LUCK = 8.0  # times the worst error of the original where it counts
+NO_MEASURE = 1 / 64  # of it; an original further off is no measure of anything
+
+
+def clipped(values: Array, element: ElementType) -> Floats:
+    """To the values the type has; what is no number stays none."""
+    low = -element.largest if element.kind == "float" else float(element.bounds[0])
+    return np.clip(values.astype(np.float64, copy=False), low, element.largest)
+
+
+def slack_of(buffer: BufferPlan, original: Array, expected: Array) -> float:
+    """How many tolerances an element may be off the reference: twice what the original is, one at least."""
+    with np.errstate(all="ignore"):
+        exact = expected.astype(np.float64, copy=False)
+        least = 0.5 * element_type(buffer.type).ulp(exact)
+        allowed = np.maximum(buffer.atol + buffer.rtol * np.abs(exact), least)
+        ratio = np.abs(original.astype(np.float64, copy=False) - exact) / allowed
+        return 2 * float(ratio[ratio <= SLACK / 2].max(initial=0.5))
+
+
+def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array) -> str | None:
+    """Why codes are wrong at exact ties: the original has one rule at those of a row, these another result.
+
+    Rows in which it has none are computed less exactly, and ties are open; so they are where the file allows
+    codes to be half a step off.
+    """
+    if buffer.atol >= 0.5:
+        return None
+    element = element_type(buffer.type)
+    e = expected.astype(np.float64, copy=False).reshape(-1)
+    with np.errstate(all="ignore"):
+        inside = np.flatnonzero(e == clipped(e, element))
+        value = e[inside]
+        even = _nearest(value, element)
+        away = 2 * value - even  # the other side of a tie
+        tied = (np.abs(value - even) > 0) & (_nearest(away, element) == away)
+        tied &= _nearest((value + even) / 2, element) == even  # no code lies between
+        tied &= np.abs(value - even) == 0.5 * np.minimum(element.ulp(even), element.ulp(away))
+    places, even, away = inside[tied], even[tied], away[tied]
+    given = original.reshape(-1)[places].astype(np.float64)
+    upper, lower = np.maximum(even, away), np.minimum(even, away)
+    outer = np.where(np.abs(even) > np.abs(away), even, away)
+    rules = {"to even": even, "up": upper, "away from zero": outer, "down": lower}
+    rows = places // (buffer.shape[-1] if len(buffer.shape) > 1 else max(e.size, 1))
+    known = _rows_with_ties(rows, np.abs(e[places]))
+    follows = {name: ~np.isin(rows, rows[given != result]) & known for name, result in rules.items()}
+    rule = max(follows, key=lambda name: np.count_nonzero(follows[name]))
+    held = np.flatnonzero(follows[rule])
+    if 2 * len(held) <= np.count_nonzero(known):
+        return None
+    places, given = places[held], given[held]
+    found = got.reshape(-1)[places].astype(np.float64)
+    wrong = np.flatnonzero(found != given)
+    if not len(wrong):
+        return None
+    first = wrong[0]
+    index = ", ".join(map(str, np.unravel_index(places[first], buffer.shape)))
+    tie = f"{e[places[first]]:.9g}"
+    return (
+        f"{buffer.name}[{index}] is {found[first]:.9g}, expected {given[first]:.9g}: {tie} is an exact "
+        f"tie, and the original rounds these {rule}; {len(wrong)} of {len(places)} ties are wrong"
+    )
+
+
+def _rows_with_ties(rows: NDArray[np.int64], sizes: Floats) -> Bools:
+    """Of ties, which lie in a row with several unlike ones: its scale is exact. A single one may be an
+    accident, as half of the largest is, whose quotient a kernel may well round."""
+    pairs = np.unique(np.stack([rows.astype(np.float64), sizes]), axis=1)
+    some, counts = np.unique(pairs[0], return_counts=True)
+    return np.isin(rows, some[counts >= UNLIKE_TIES])
+
+
+def _nearest(values: Floats, element: ElementType) -> Floats:
+    if element.kind != "float":
+        return np.rint(values)
+    return values.astype(element.numpy).astype(np.float64)
+
+
+def excused_in_rows(buffer: BufferPlan, got: Array, expected: Array | None, original: Array) -> Bools:
+    """Elements of rows on which every rounding is amplified, such as a variance far from zero: where the
+    original itself is beyond the tolerance somewhere in a row, a candidate may be off by a quarter of the
+    row's largest value, and where the original is far off nobody is judged. In other rows, where it may have
+    been lucky, several times the error it has elsewhere. Without a reference nobody knows which rows those
+    are, so that the quarter holds for all.
+    """
+    row = buffer.shape[-1] if len(buffer.shape) > 1 else 1
+    g, o = (one.astype(np.float64).reshape(-1, max(row, 1)) for one in (got, original))
+    e = o if expected is None else expected.astype(np.float64, copy=False).reshape(o.shape)
+    with np.errstate(all="ignore"):
+        size = np.abs(np.where(np.isfinite(e), e, 0.0))
+        largest = size.max(axis=1, keepdims=True, initial=0.0)
+        error = np.where(np.isfinite(e), np.abs(o - e), 0.0)
+        unsteady = ~(error <= buffer.atol + buffer.rtol * size).all(axis=1, keepdims=True)
+        hopeless = ~(error <= NO_MEASURE * largest).all(axis=1, keepdims=True)
+        near = np.abs(g - e) <= GROSS * largest
+        elsewhere = LUCK * slack_of(buffer, o, e) * (buffer.atol + buffer.rtol * size)
+        lucky = near & (np.abs(g - e) <= elsewhere)
+    excused: Bools = near if expected is None else lucky | unsteady & (hopeless | near)
+    return excused.reshape(-1)
+
+
 Chunk = tuple[int, Array, Array]  # the first element's number, what was given there, what is expected
 
 CHUNK = 1 << 15
@@ -440,3 +548,212 @@ def _unit(buffer: BufferPlan) -> str:
 
 def _show(value: Array) -> str:
     return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"
+
+
+# -- Outputs whose order is open, or whose indices may point elsewhere: brought into one order, and
+# indices put for the keys they point to, so that what is left to compare is values.
+#
+# What is compared is always a rearrangement of what a kernel gave, whole: nothing that is missing, or there
+# twice, can be found right.
+
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OutputView:
+    """What is compared of an output; `buffer` is how: with a name for people, type, rule and tolerance."""
+
+    output: str
+    buffer: BufferPlan
+    array: Array
+
+
+Views = dict[str, OutputView]  # by the buffer's name
+
+
+def is_free(plan: Plan) -> bool:
+    return bool(judged_whole(plan))
+
+
+def judged_whole(plan: Plan) -> frozenset[str]:
+    """Outputs of which no part can be judged without the rest, nor without each other."""
+    compared = plan.compared()
+    own = {b.name for b in compared if b.order or b.keys or b.compare == "function"}
+    if any(b.compare == "function" for b in compared):  # it may ask for all of them
+        own |= {b.name for b in compared}
+    return frozenset(own | {b.order for b in compared if b.order not in ("", ANY_ORDER)})
+
+
+def key_arrays(plan: Plan) -> tuple[str, ...]:
+    """Inputs without which no index can be judged."""
+    return tuple(dict.fromkeys(b.keys for b in plan.compared() if b.keys))
+
+
+def views_of(
+    plan: Plan, outputs: Mapping[str, Array], inputs: Mapping[str, Array], rows: Array | None = None
+) -> Views:
+    """`outputs` may be a kernel's, or what is expected of it; `inputs` are those of `key_arrays`, whole;
+    `rows`: of the outputs these are there. What is not among the outputs has no view."""
+    found: list[OutputView] = []
+    compared = [b for b in plan.compared() if b.name in outputs]
+    for b in compared:
+        if b.order not in ("", ANY_ORDER):
+            continue  # it goes with another
+        mine = _parts(plan, b, outputs[b.name], inputs, rows)
+        followers = [other for other in compared if other.order == b.name]
+        theirs = [v for f in followers for v in _parts(plan, f, outputs[f.name], inputs, rows)]
+        if b.order == ANY_ORDER:
+            found += _sorted([*mine, *theirs], b.along, "sorted {}")
+        elif theirs:
+            together = f"{{}}, sorted with {' and '.join(f.name for f in followers)},"
+            found += [*mine, *_sorted(mine, b.along, together, theirs)]
+            found += _sorted(theirs, b.along, "sorted {}", mine)
+        else:
+            found += mine
+        found += [_repeats(o, outputs[o.name], inputs[o.keys], rows) for o in (b, *followers) if o.keys]
+    return {view.buffer.name: view for view in found}
+
+
+def _parts(
+    plan: Plan, b: BufferPlan, array: Array, inputs: Mapping[str, Array], rows: Array | None
+) -> list[OutputView]:
+    """The output itself; of indices the keys they point to, and those that point nowhere as they are."""
+    if not b.keys:
+        return [OutputView(b.name, b, array)]
+    keys = plan.buffer(b.keys)
+    index, inside, source = _pointed(b, array, inputs[b.keys], rows)
+    taken = np.take_along_axis(source, np.where(inside, index, 0), axis=1) if source.shape[1] else index
+    at = np.where(inside, taken, np.zeros((), dtype=taken.dtype)).reshape(array.shape)
+    outside = np.where(inside, 0, index).reshape(array.shape)
+    kind = keys.type if source.shape[1] else "int64"
+    return [
+        OutputView(b.name, _exact_buffer(b, f"{b.name} outside {keys.name}", "int64"), outside),
+        OutputView(b.name, _exact_buffer(b, f"{keys.name} at {b.name}", kind), at),
+    ]
+
+
+def _exact_buffer(b: BufferPlan, name: str, type_name: str) -> BufferPlan:
+    return replace(b, name=name, type=type_name, compare="exact", keys="", packed=1)
+
+
+def _pointed(
+    b: BufferPlan, array: Array, keys: Array, rows: Array | None
+) -> tuple[Integers, NDArray[np.bool_], Array]:
+    """By rows of the output: indices, whether there is a key at each, and the keys of the row."""
+    length = array.shape[-1] if array.shape else 1
+    index = _whole(array).reshape(-1, length) if array.size else np.zeros((0, length), dtype=np.int64)
+    if b.keys_by_row:
+        keys = keys[np.asarray(rows)] if rows is not None else keys
+        source = keys.reshape(math.prod(keys.shape[:-1]), keys.shape[-1])
+    else:
+        source = np.broadcast_to(keys.reshape(1, -1), (index.shape[0], keys.size))
+    return index, (index >= 0) & (index < source.shape[1]), source
+
+
+def _repeats(b: BufferPlan, array: Array, keys: Array, rows: Array | None) -> OutputView:
+    """How often each index has come before in its row, sorted: 0 throughout where none comes twice."""
+    index, inside, _ = _pointed(b, array, keys, rows)
+    length = index.shape[1]
+    order = np.argsort(np.where(inside, index, -1), axis=1, kind="stable")
+    listed = np.take_along_axis(np.where(inside, index, -1), order, axis=1)
+    place = np.broadcast_to(np.arange(length), listed.shape)
+    begins = np.ones(listed.shape, dtype=np.bool_)
+    begins[:, 1:] = listed[:, 1:] != listed[:, :-1]
+    first = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
+    before = np.sort(np.where(listed < 0, 0, place - first), axis=1).reshape(array.shape)
+    return OutputView(b.name, _exact_buffer(b, f"repeats of {b.name}", "int64"), before)
+
+
+def _sorted(
+    views: Sequence[OutputView], along: int, name: str, others: Sequence[OutputView] = ()
+) -> list[OutputView]:
+    """All in one order, which is that of the values together: exact ones decide before those that may be a
+    little off, whose order among near neighbours may be another."""
+    members = sorted([*views, *others], key=lambda v: (v.buffer.compare != "exact", v.buffer.name))
+    order = _order(members, along)
+    found = []
+    for view in views:
+        flat = view.array.reshape(*order.shape, math.prod(view.array.shape[along + 1 :]))
+        array = np.take_along_axis(flat, order[:, :, np.newaxis], axis=1).reshape(view.array.shape)
+        called = replace(view.buffer, name=name.format(view.buffer.name))
+        found.append(OutputView(view.output, called, array))
+    return found
+
+
+def _order(members: Sequence[OutputView], along: int) -> NDArray[np.intp]:
+    shape = members[0].array.shape
+    batch, length = math.prod(shape[:along]), shape[along]
+    columns: list[Array] = []
+    for view in members:
+        flat = _sortable(view).reshape(batch, length, math.prod(view.array.shape[along + 1 :]))
+        columns += [flat[:, :, number] for number in range(flat.shape[2])]
+    if not columns:
+        return np.broadcast_to(np.arange(length), (batch, length))
+    return np.lexsort(tuple(reversed(columns)), axis=-1)
+
+
+def _sortable(view: OutputView) -> Array:
+    """Numbers that NumPy sorts, alike for what was given and what is expected."""
+    element, array = element_type(view.buffer.type), view.array
+    if array.dtype.kind in "iub":
+        return array
+    if view.buffer.compare == "exact" and element.kind == "float":
+        array = array.astype(element.numpy)
+    values = array.astype(np.float64)
+    return np.rint(values) if view.buffer.compare == "exact" and element.kind != "float" else values
+
+
+def _whole(array: Array) -> Integers:
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    values = array.astype(np.float64)
+    fits = np.abs(values) < 2.0**62  # NaN does not
+    return np.where(fits, np.rint(np.where(fits, values, 0.0)), -1.0).astype(np.int64)
+
+
+# -- By what tolerance results were found right, in words for reports and certificates.
+
+
+LOOSE = 0.1  # a relative tolerance that says little, but for types of one byte
+ANYTHING = 1.0  # one that zeros meet
+EMPTY = "accepts anything"
+
+
+def verdict_words(problem: Problem, has_reference: bool) -> str:
+    """What it means that results were found right: by what, and by which rules."""
+    said = (_tolerances(problem, has_reference), problem.own_rules)
+    rules = "; ".join(words for words in said if words)
+    if has_reference:
+        return f"{'right' if EMPTY in rules else 'right by the float64 reference'}: {rules}"
+    seen = " and what was recorded of a program" if problem.recorded else ""
+    return f"matches the original{seen} (there is no reference): {rules}"
+
+
+def _tolerances(problem: Problem, compares_errors: bool) -> str:
+    """`rtol`, `atol` and `compare`, by outputs where they differ, and whose errors are the bound besides."""
+    outputs = [a for a in problem.arguments if a.is_written and not a.alias]
+    by_rule: dict[str, list[str]] = {}
+    for one in outputs:
+        if one.checker is None:  # else `own_rules` names it
+            by_rule.setdefault(_rule(problem, one, compares_errors), []).append(one.name)
+    named = len(by_rule) > 1 or len(outputs) > sum(map(len, by_rule.values()))
+    return ", ".join(f"{' and '.join(names)} {rule}" if named else rule for rule, names in by_rule.items())
+
+
+def _rule(problem: Problem, output: Argument, compares_errors: bool) -> str:
+    accuracy = problem.accuracy
+    rtol = accuracy.rtol if output.rtol is None else output.rtol
+    atol = accuracy.atol if output.atol is None else output.atol
+    words = f"rtol {rtol:g} and atol {atol:g}"
+    if output.compare == "exact" or (output.compare is None and output.element.kind != "float"):
+        return "exact"
+    if output.compare == "codes":
+        return f"codes, next to a tie within {words}" if atol < ANYTHING / 2 else f"codes within {words}"
+    if rtol >= ANYTHING:
+        words += f", which {EMPTY}"
+    elif atol >= ANYTHING:
+        words += f", which accepts anything up to {atol:g}"
+    elif rtol >= LOOSE and output.element.bytes > 1:
+        words += ", which is loose"
+    return f"close within {words}" + (", and twice the original's error" if compares_errors else "")

@@ -10,12 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.errors import BadInput
-from tunesmith.problem.codec import Malformed, decode
+from tunesmith.base.codec import Malformed, decode
+from tunesmith.base.errors import BadInput
 from tunesmith.problem.problem import Argument, Launch, Role, SizeRule, element_type
 from tunesmith.problem.template import PLACEHOLDER, Variant
-from tunesmith.space.expr import Expr, parse
-from tunesmith.space.real import RealExpr, parse_real
+from tunesmith.space.expr import Expr, RealExpr, parse, parse_real
 
 DISPATCH_VERSION = 2
 

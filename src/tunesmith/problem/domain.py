@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, permutations, product
 from math import gcd, prod
 
 import numpy as np
@@ -12,9 +13,8 @@ from numpy.typing import NDArray
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Contract, Problem, SizeRule
 from tunesmith.problem.template import Variant
-from tunesmith.space.expr import Expr, parse
-from tunesmith.space.grammar import LIMIT, Arithmetic, Compare, FunctionCall, Node, Num, Variable
-from tunesmith.space.vector import evaluate, holds
+from tunesmith.space.expr import LIMIT, Arithmetic, Compare, Expr, FunctionCall, Node, Num, Variable, parse
+from tunesmith.space.expr_arrays import evaluate, holds
 
 Sizes = tuple[tuple[str, int], ...]
 Ints = NDArray[np.int64]
@@ -300,3 +300,195 @@ def handed_arrays(variant: Variant) -> frozenset[tuple[str, int, bool]]:
     return frozenset(
         (entry, at, (entry, at) not in written) for entry, at, is_input in handed if is_input is not None
     )
+
+
+# -- Sizes at which the general configuration is timed: at its corners, where it was weak, and anywhere.
+
+
+LEAST_BYTES = 4096  # of all arrays: with less, a call is a launch and nothing else
+MOST_ENDS = 3  # sizes whose ends are combined
+ENOUGH, DRAWS = 2000, 12  # points to choose from, and how often they are drawn at most
+
+
+def probe_sizes(
+    domain: Domain,
+    seed: int,
+    count: int,
+    most_bytes: float,
+    inside: Sequence[Expr] = (),
+    known: Collection[Sizes] = (),
+    served: Sequence[Sizes] = (),
+    weak: Sequence[Sizes] = (),
+) -> tuple[Sizes, ...]:
+    """Fresh sizes where all conditions hold and the arrays take no more than that.
+
+    Up to half of them are the corners of what is `served`, up to a third lie nearest to the `weak` ones, the
+    rest is drawn at random.
+    """
+    region = _ProbedRegion(domain, most_bytes, inside)
+    points = region.points(seed)
+    if not len(points):
+        return ()
+    chosen: dict[Sizes, None] = {}
+
+    def choose(some: Ints, most: int) -> None:
+        fresh = (sizes for sizes in domain.named(some) if sizes not in known and sizes not in chosen)
+        chosen.update(dict.fromkeys(islice(dict.fromkeys(fresh), most)))
+
+    choose(_corners(region, points, _points(domain, served)), count // 2)
+    choose(_beside(points, _points(domain, weak)), count // 3)
+    choose(points, count - len(chosen))
+    return tuple(chosen)
+
+
+def _points(domain: Domain, some: Sequence[Sizes]) -> Ints:
+    rows = [[dict(sizes)[name] for name in domain.names] for sizes in some]
+    return np.array(rows, dtype=np.int64).reshape(-1, len(domain.names))
+
+
+@dataclass(frozen=True)
+class _ProbedRegion:
+    domain: Domain
+    most_bytes: float
+    inside: Sequence[Expr]
+
+    def points(self, seed: int) -> Ints:
+        rng = np.random.default_rng(seed)
+        found = np.empty((0, len(self.domain.names)), dtype=np.int64)
+        for _ in range(DRAWS):
+            found = np.concatenate([found, self.held(self.domain.sample(rng))])
+            if len(found) >= ENOUGH:
+                break
+        return found
+
+    def held(self, points: Ints) -> Ints:
+        nbytes = self.domain.bytes(points)
+        points = points[(nbytes >= LEAST_BYTES) & (nbytes <= self.most_bytes)]
+        for condition in self.inside:
+            points = points[holds(condition, self.domain.columns(points))]
+        return points
+
+
+def _corners(region: _ProbedRegion, points: Ints, served: Ints) -> Ints:
+    """Every size at one of its ends; for each two sizes where one is largest beside the other; the most and
+    the least bytes; the largest and the smallest of each size; places on the edges."""
+    domain = region.domain
+    known = np.concatenate([points, served])
+    corners, edges = _frame(known.min(axis=0), known.max(axis=0), between=points[0])
+    nbytes = domain.bytes(points)
+    scale = np.log(np.maximum(points, 1))
+    pairs = permutations(range(len(domain.names)), 2)
+    rows = [int((scale[:, one] - scale[:, other]).argmax()) for one, other in pairs]
+    rows += [int(nbytes.argmax()), int(nbytes.argmin())]
+    for column in points.T:
+        rows += [int(column.argmax()), int(column.argmin())]
+    held = [region.held(domain.allowed(some)) for some in (corners, edges)]
+    return np.concatenate([held[0], points[rows], held[1]])
+
+
+def _frame(low: Ints, high: Ints, between: Ints) -> tuple[Ints, Ints]:
+    """The corners of a box, and a place on each of its edges."""
+    free = min(MOST_ENDS, len(low))
+    corners, edges = [], []
+    for at_end in product((False, True), repeat=free):
+        corner = between.copy()
+        corner[:free] = np.where(at_end, high[:free], low[:free])
+        corners.append(corner)
+        for size in range(free):
+            edges.append(corner.copy())
+            edges[-1][size] = between[size]
+    return np.array(corners), np.array(edges)
+
+
+def _beside(points: Ints, weak: Ints) -> Ints:
+    """The points nearest to the weak ones by ratio: the nearest of each, then the next of each."""
+    scale, places = np.log(np.maximum(points, 1)), np.log(np.maximum(weak, 1))
+    order = np.empty((len(points), len(weak)), dtype=np.int64)
+    for number, place in enumerate(places):
+        order[:, number] = ((scale - place) ** 2).sum(axis=1).argsort(kind="stable")
+    near: Ints = points[order.ravel()]
+    return near
+
+
+# -- Sizes at which a winner is verified that nobody knew: spread over the contract, stratum by stratum.
+#
+# Of k points each size has one in each k-th of its range: a band that covers a k-th of it and more is met more
+# often than by independent draws, one twice as wide always.
+
+
+LOG_CASES = 8  # every size log-uniform
+LINEAR_CASES = 2  # in all or one for each size, uniform in it and the others log-uniform or near a workload's
+
+ROWS = 32  # of each size, where it is rows that are looked at
+
+
+def fresh_sizes(
+    domain: Domain, edges: Ints, rng: np.random.Generator, limit: float, used: Collection[Sizes]
+) -> list[Sizes]:
+    """Sizes not among `used`, as far as there are any, none with more than `limit` bytes."""
+    known = {frozenset(one) for one in used}
+    every, points = range(len(domain.names)), domain.sample(rng)
+    small = points[domain.bytes(points) <= limit]
+    if sum(frozenset(one) not in known for one in domain.named(small)) < LOG_CASES:
+        points = np.unique(np.concatenate([points, edges]), axis=0)
+    found = _picked(domain, rng.permutation(points), LOG_CASES, (limit, limit), every, known, rng)
+    for size, rule in enumerate(domain.problem.contract.sizes):
+        count = 1 if rule.one_of else -(-LINEAR_CASES // len(domain.names))
+        points = domain.sample(rng, uniform=size, near=0.5)
+        found += _picked(domain, points, count, (limit, limit / 2), [size], known, rng)
+    return list(dict.fromkeys(found))
+
+
+def sizes_with_rows(domain: Domain, rng: np.random.Generator, limit: float, count: int) -> list[Sizes]:
+    """Small cases with several rows of some length, most sizes near those of the workloads."""
+    points = domain.sample(rng, near=0.75)
+    points = points[domain.bytes(points) <= limit]
+    least = np.minimum(points.max(axis=0, initial=0), ROWS)
+    points = points[(points >= least).all(axis=1)]
+    return _picked(domain, points, count, (limit, count * limit), range(len(domain.names)), set(), rng)
+
+
+def _picked(
+    domain: Domain,
+    points: Ints,
+    count: int,
+    most_bytes: tuple[float, float],
+    sizes: Collection[int],
+    known: Collection[frozenset[tuple[str, int]]],
+    rng: np.random.Generator,
+) -> list[Sizes]:
+    """Of these points as many, one in each stratum of these sizes; `most_bytes`: of one, and of all."""
+    limit, room = most_bytes
+    taken = domain.bytes(points)
+    points, taken = points[taken <= limit], taken[taken <= limit]
+    named = list(domain.named(points))
+    # Where the domain is nearly used up: old sizes, new values.
+    is_used = np.array([frozenset(one) in known for one in named], dtype=np.bool_)
+    ranks = _ranks(points[:, list(sizes)])
+    chosen: list[int] = []
+    for target in _strata(rng, count, len(sizes)) if named else ():
+        away = np.abs(ranks - target).max(axis=1, initial=0.0) + 2.0 * is_used
+        # Where there is no room for all: the smallest.
+        away = np.where(taken <= room - taken[chosen].sum(), away, 4.0 + taken)
+        away[chosen] = np.inf
+        if np.isfinite(away.min()):
+            chosen.append(int(away.argmin()))
+    return [named[i] for i in chosen]
+
+
+def _ranks(points: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Of each size among its values as they were drawn, from 0 to 1; of equal ones the middle."""
+    columns = [np.sort(column) for column in points.T]
+    sides = [
+        [np.searchsorted(whole, column, side=side) for side in ("left", "right")]
+        for whole, column in zip(columns, points.T, strict=True)
+    ]
+    return np.stack([(low + high) / 2 / max(len(points), 1) for low, high in sides], axis=1)
+
+
+def _strata(
+    rng: np.random.Generator, count: int, sizes: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Points of a unit cube, one in each stratum of each axis."""
+    columns = [(rng.permutation(count) + rng.random(count)) / count for _ in range(sizes)]
+    return np.stack(columns, axis=1) if columns else np.empty((count, 0))

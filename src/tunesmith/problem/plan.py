@@ -1,5 +1,6 @@
 """A launch made concrete: sizes in, shapes, bytes and geometry out. Workers see plans, and no expression but
-that of an input which is made by one."""
+that of an input which is made by one.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from tunesmith.base.text import named_values
 from tunesmith.problem.device import (
     Device,
     Limits,
@@ -20,9 +22,7 @@ from tunesmith.problem.device import (
 )
 from tunesmith.problem.problem import Argument, Compare, Distribution, Launch, Problem, Role, element_type
 from tunesmith.problem.template import Variant
-from tunesmith.space.expr import Expr, Undefined
-from tunesmith.space.real import RealExpr
-from tunesmith.text import named_values
+from tunesmith.space.expr import Expr, RealExpr, Undefined
 
 
 class Status(StrEnum):

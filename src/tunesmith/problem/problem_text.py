@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import TypedDict
 
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.problem.problem import Compare, Distribution, Role
 
 Expression = str | int  # over the sizes, as in a problem file: "ceildiv(n, 256)"

@@ -3,39 +3,348 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from tunesmith.csource.lex import lex
-from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.preprocess import preprocess
-from tunesmith.csource.resolve import folded, resolved
-from tunesmith.errors import BadInput
-from tunesmith.problem import languages
+from tunesmith.base.errors import BadInput
+from tunesmith.problem import device
+from tunesmith.problem.default_rules import settled_shape, shape_tables
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.problem.template import Template, bind_launch, inserted, made_launches
-from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.template_source import (
+from tunesmith.problem.template import (
     WORD,
     DeclarationBlock,
     FindHeader,
     HeaderFile,
+    Template,
+    bind_launch,
     find_block,
+    inserted,
+    made_launches,
     used_words,
 )
-from tunesmith.problem.template_text import (
+from tunesmith.problem.template_file import (
     DeclaredParam,
     declaration,
     launch_lines,
+    parse_template,
     remarks,
     workspace_text,
 )
-from tunesmith.problem.unused import without_unused
-from tunesmith.problem.usual import settled_shape, shape_tables
+from tunesmith.source.lex import Token, closing_angle, first_word, lex
+from tunesmith.source.preprocess import folded, preprocess, resolved
+from tunesmith.source.tree import Unreadable
+from tunesmith.space.configset import Config
 from tunesmith.space.expr import Expr, Undefined, parse
-from tunesmith.space.params import Config
-from tunesmith.space.settled import settled
-from tunesmith.space.space import Constraint
+from tunesmith.space.space import Constraint, settled
+
+# -- What of a text nothing uses: macros, helper functions and their types, which are taken out.
+
+
+_TYPES = ("struct", "class", "union")
+_KERNELS = ("__global__", "__kernel", "kernel")
+_ATTRIBUTES = (
+    "__launch_bounds__", "__attribute__", "__align__", "alignas", "decltype", "__declspec", "noexcept",
+)  # fmt: skip
+_ASIDE = ("virtual", "operator", "friend", "using", "static_assert", "asm", "extern", "namespace", "~")
+_CONDITIONS = ("if", "ifdef", "ifndef")
+
+
+@dataclass
+class _NamedPart:
+    """A piece of the text that can go as a whole if its name is used nowhere; no name: it stays."""
+
+    name: str
+    start: int
+    end: int
+    words: set[str] = field(default_factory=set)
+    kernel: str = ""  # the name of a kernel, which others run
+
+
+def without_unused(text: str, used: Collection[str], since: int = 0) -> str:
+    """`used`: names that others ask for. What stands before `since` is left alone."""
+    tokens = lex(text)
+    if any("##" in token.text for token in tokens):
+        return text  # names are made of pieces, and any may be meant
+    parts = list(_PartReader(text, tokens).parts())
+    reached = set(used)
+    waiting = [part for part in parts if not part.name or part.start < since]
+    left = [part for part in parts if part.name and part.start >= since]
+    while waiting:
+        for part in waiting:
+            reached |= part.words
+        waiting = [part for part in left if part.name in reached]
+        left = [part for part in left if part.name not in reached]
+    return _tidy(_without(text, [(part.start, part.end) for part in left], since), since)
+
+
+def without_kernels(text: str, names: Collection[str]) -> str:
+    """Without these kernels, unless something else in the text names them, and what they alone used."""
+    tokens = lex(text)
+    if any("##" in token.text for token in tokens):
+        return text
+    parts = list(_PartReader(text, tokens, into_namespaces=True).parts())
+    gone = [part for part in parts if part.kernel in names and part.kernel]
+    named = {word for part in parts if part not in gone for word in part.words}
+    gone = [part for part in gone if part.kernel not in named]
+    if not gone:
+        return text
+    others = [part for part in parts if part not in gone]
+    left = _reached(others, others)
+    gone += [part for part in others if part not in left and part in _reached(gone, others)]
+    return _tidy(_without(text, [(part.start, part.end) for part in gone], 0), 0)
+
+
+def _reached(start: Sequence[_NamedPart], parts: Sequence[_NamedPart]) -> list[_NamedPart]:
+    """Of `parts` those that stay anyway, or that `start` uses, and what these use."""
+    waiting = [part for part in start if not part.name]
+    found, words = list(waiting), set[str]()
+    while waiting:
+        for part in waiting:
+            words |= part.words
+        waiting = [part for part in parts if part.name in words and part not in found]
+        found += waiting
+    return found
+
+
+class _PartReader:
+    def __init__(self, text: str, tokens: list[Token], *, into_namespaces: bool = False) -> None:
+        self._text, self._tokens, self._into_namespaces = text, tokens, into_namespaces
+        self._macros: list[_NamedPart] = []
+        told = [t for t in tokens if t.kind == "directive"]
+        self._guards = {
+            one.offset  # `#ifndef X` right above `#define X` asks for nobody else
+            for one, below in pairwise(told)
+            if first_word(one.text)[0] == "ifndef" and first_word(below.text)[0] == "define"
+            and WORD.findall(one.text)[1:2] == WORD.findall(below.text)[1:2]
+        }  # fmt: skip
+
+    def parts(self) -> Iterator[_NamedPart]:
+        found = self._level(0, len(self._tokens), "")
+        if found is None:  # brackets and conditions do not go together: only macros can be told apart
+            self._macros.clear()
+            everything = _NamedPart("", 0, 0)
+            self._add(everything, 0, len(self._tokens))
+            found = [everything]
+        yield from found
+        yield from self._macros
+
+    def _level(self, at: int, end: int, inside: str) -> list[_NamedPart] | None:
+        """The declarations of a file, or of the type that is named."""
+        found: list[_NamedPart] = []
+        rest = _NamedPart("", 0, 0)  # directives between declarations
+        while at < end:
+            if self._tokens[at].kind == "directive":
+                self._directive(rest, self._tokens[at])
+                at += 1
+                continue
+            stop = self._end(at, end)
+            if not self._balanced(at, stop):
+                return None
+            inner = self._declaration(at, stop, inside)
+            if inner is None:
+                return None
+            found += inner
+            at = stop
+        return [rest, *found]
+
+    def _end(self, at: int, end: int) -> int:
+        """Behind the declaration that begins here."""
+        words = [t for t in self._tokens[at : at + 2] if t.kind != "directive"]
+        block = words[0].text == "namespace" or (
+            words[0].text == "extern" and len(words) > 1 and words[1].kind == "string"
+            and self._tokens[min(at + 2, end - 1)].text == "{"
+        )  # fmt: skip
+        depth, brackets, is_call = 0, 0, False
+        for place in range(at, end):
+            token = self._tokens[place]
+            if token.kind == "directive":
+                continue
+            mark = token.text
+            brackets += (mark in "([") - (mark in ")]") if len(mark) == 1 else 0
+            if mark == "{":
+                depth += 1
+            elif mark == "}":
+                depth -= 1
+                if depth <= 0 and (block or is_call):
+                    follows = self._tokens[place + 1].text if place + 1 < end else ""
+                    return place + (2 if follows == ";" else 1)
+            elif depth == 0 and brackets == 0:
+                if mark in (";", ":") and (
+                    mark == ";" or self._tokens[place - 1].text in ("public", "private")
+                ):
+                    return place + 1
+                is_call = mark == ")" or (is_call and mark not in ("=", ","))
+        return end
+
+    def _balanced(self, at: int, end: int) -> bool:
+        depth = 0
+        for token in self._tokens[at:end]:
+            word = first_word(token.text)[0] if token.kind == "directive" else ""
+            depth += (word in _CONDITIONS) - (word == "endif")
+            if depth < 0 or (depth == 0 and word in ("else", "elif")):
+                return False
+        return depth == 0
+
+    def _declaration(self, at: int, end: int, inside: str) -> list[_NamedPart] | None:
+        first, last = self._tokens[at], self._tokens[end - 1]
+        part = _NamedPart("", first.offset, last.offset + len(last.text))
+        head = at
+        while head < end and self._tokens[head].text == "template":
+            closing = closing_angle(self._tokens, head + 1)
+            if closing is None or closing >= end:
+                break
+            head = closing + 1
+        body = next((p for p in range(head, end) if self._tokens[p].text in ("{", ";", "=")), end)
+        words = [t.text for t in self._tokens[head:body] if t.kind == "word"]
+        if self._into_namespaces and words[:1] == ["namespace"] and body < end - 1 and last.text == "}":
+            return self._level(body + 1, end - 1, inside)
+        if any(word in _KERNELS for word in words):
+            name, is_function = self._name(head, body)
+            part.kernel = name if is_function else ""
+        if any(word in _ASIDE or word in _KERNELS for word in words) or "~" in (
+            t.text for t in self._tokens[head:body]
+        ):
+            self._add(part, at, end)
+            return [part]
+        if words[:1] == ["typedef"] and not inside and all(t.text not in "({[" for t in self._tokens[at:end]):
+            part.name = words.pop()  # `typedef float8 vec;`
+            self._add(part, at, end)
+            return [part]
+        type_at = next((p for p in range(head, body) if self._tokens[p].text in _TYPES), None)
+        name, is_function = self._name(head, body)
+        if type_at is not None and not is_function and self._tokens[min(body, end - 1)].text in ("{", ";"):
+            if inside or self._tokens[end - 1].text != ";":
+                self._add(part, at, end)
+                return [part]
+            return self._type(part, at, type_at, body, end)
+        if is_function and name != inside and self._tokens[end - 1].text in ("}", ";"):
+            part.name = name
+        self._add(part, at, end)
+        return [part]
+
+    def _type(self, part: _NamedPart, at: int, type_at: int, body: int, end: int) -> list[_NamedPart] | None:
+        name, _ = self._name(type_at + 1, body)
+        is_typedef = self._tokens[at].text == "typedef"
+        closing = next((p for p in range(end - 1, body, -1) if self._tokens[p].text == "}"), body)
+        if closing < end - 2 or is_typedef:  # a variable of that type, or another name for it
+            self._add(part, at, end)
+            return [part]
+        part.name = name
+        self._add(part, at, body)
+        inner = self._level(body + 1, closing, name) if closing > body else []
+        if inner is None:
+            return None
+        for own in inner:
+            if not own.name:
+                part.words |= own.words
+        return [part, *(own for own in inner if own.name)]
+
+    def _name(self, at: int, end: int) -> tuple[str, bool]:
+        """The word that is declared, and whether as a function."""
+        name = ""
+        while at < end:
+            token = self._tokens[at]
+            if token.kind == "word" and token.text in _ATTRIBUTES:
+                at = self._behind_brackets(at + 1, end)
+                continue
+            if token.text == "(":
+                return name, bool(name)
+            if token.text == "<" and name:
+                closing = closing_angle(self._tokens, at)
+                at = closing if closing is not None and closing < end else at
+            elif token.kind == "word":
+                name = token.text
+            elif token.text == ":":
+                break
+            at += 1
+        return name, False
+
+    def _behind_brackets(self, at: int, end: int) -> int:
+        depth = 0
+        while at < end:
+            depth += (self._tokens[at].text == "(") - (self._tokens[at].text == ")")
+            at += 1
+            if depth == 0:
+                break
+        return at
+
+    def _add(self, part: _NamedPart, at: int, end: int) -> None:
+        for token in self._tokens[at:end]:
+            if token.kind == "directive":
+                self._directive(part, token)
+            elif token.kind == "word":
+                part.words.add(token.text)
+
+    def _directive(self, part: _NamedPart, token: Token) -> None:
+        word, rest = first_word(token.text)
+        words = [t.text for t in lex(rest) if t.kind == "word"]
+        if word not in ("define", "undef") or not words:
+            part.words.update(words if token.offset not in self._guards else ())
+            return
+        end = _line_end(self._text, token.offset)
+        # What compilers and headers ask for is used, though nobody can see it.
+        hidden = words[0].startswith("_") or (word == "define" and not rest[len(words[0]) :].strip())
+        before = "#include" in self._text[end:] and "#include" not in self._text[: token.offset]
+        own = "" if hidden or (before and word == "define") else words[0]
+        self._macros.append(_NamedPart(own, token.offset, end, set(words[1:] if word == "define" else ())))
+
+
+def _line_end(text: str, start: int) -> int:
+    """Of a directive, with the lines that go on."""
+    end = text.find("\n", start)
+    while end > 0 and text[start:end].rstrip(" \t\r").endswith("\\"):
+        end = text.find("\n", end + 1)
+    return len(text) if end < 0 else end
+
+
+def _without(text: str, gone: Sequence[tuple[int, int]], since: int) -> str:
+    """Whole lines go, and the comment right above them where nothing that stays stands right below."""
+    lines = text.split("\n")
+    drop: set[int] = set()
+    for start, end in gone:
+        first, last = text.count("\n", 0, start), text.count("\n", 0, end)
+        behind = text[end : (text + "\n").index("\n", end)].strip()
+        alone = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        if alone and (not behind or behind.startswith("//")):  # else something else is on its lines
+            drop.update(range(first, last + 1))
+    top = text.count("\n", 0, since)
+    for number in sorted(drop, reverse=True):
+        below, above = number + 1, number - 1
+        while below in drop:
+            below += 1
+        under = lines[below].strip() if below < len(lines) else ""
+        closes = not under or under.startswith(("}", "#e"))
+        if above in drop or not closes:
+            continue
+        comment = []
+        while above > top and lines[above].strip().startswith("//"):
+            comment.append(above)
+            above -= 1
+        if above > 0 or not lines[0].strip().startswith("//"):  # else it speaks of the whole file
+            drop.update(comment)
+    return "\n".join(line for number, line in enumerate(lines) if number not in drop)
+
+
+def _tidy(text: str, since: int) -> str:
+    """Without conditions around nothing, and with single blank lines."""
+    head, lines = text[:since], list[str]()
+    for line in text[since:].split("\n"):
+        word = line.strip().removeprefix("#").lstrip() if line.strip().startswith("#") else ""
+        if word.startswith(("endif", "else", "elif")):
+            while lines and not lines[-1].strip():
+                lines.pop()
+            above = lines[-1].strip() if lines else ""
+            if word.startswith("endif") and above.startswith("#else"):
+                lines.pop()
+                above = lines[-1].strip() if lines else ""
+            if word.startswith("endif") and above.startswith("#if"):
+                lines.pop()
+                continue
+        if not line.strip() and lines and (not lines[-1].strip() or lines[-1].rstrip().endswith("{")):
+            continue
+        lines.append(line)
+    return head + "\n".join(lines)
 
 
 def reduced(
@@ -78,7 +387,7 @@ def _text(template: Template, problem: Problem, winner: Config, fixed: Mapping[s
     body = before + "\n" * bool(before) + after
     code = resolved(body, known, early=others)
     _check(template, problem, body, code, known)
-    if languages.named(problem.kernel.language).is_c_family:
+    if device.named(problem.kernel.language).is_c_family:
         code = without_unused(folded(code, known), {*others, *WORD.findall("\n".join(head))})
     for name in given & known.keys():  # production sets it as well: its value is that of the original
         code = code.replace(f"#define {name} ", f"#undef {name}\n#define {name} ", 1)

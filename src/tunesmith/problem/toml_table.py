@@ -13,10 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin,
 import msgspec
 from msgspec import Meta, inspect
 
-from tunesmith.errors import BadInput
-from tunesmith.space.expr import LIMIT, Expr, parse
-from tunesmith.space.grammar import shorten, suggestion
-from tunesmith.space.real import RealExpr, parse_real
+from tunesmith.base.errors import BadInput
+from tunesmith.space.expr import LIMIT, Expr, RealExpr, parse, parse_real, shorten, suggestion
 
 Keys = tuple[str | int, ...]
 Token = tuple[str, int]  # the text, and the 1-based line it begins in

@@ -1,27 +1,200 @@
-"""The conditions of a kernel on its data, and a copy of its text that marks which sides of each were taken.
-
-Watched are comparisons, logical operators and branches whose outcome may depend on what an array holds. The
-copy is for checks alone: marks go to an array that kernels get as their first argument and hand on.
+"""Which values of a kernel come from its arrays: by assignments, calls, and branches taken on such values, on
+the syntax tree and whatever the order. Where that cannot be told, a value counts as data.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import GrammarText, grammar_text, known_names
-from tunesmith.csource.lex import Token, layout, obstacle, read_number
-from tunesmith.csource.nodes import Language, Unreadable
-from tunesmith.csource.preprocess import preprocess
-from tunesmith.csource.syntax import callee, syntax_nodes, syntax_tree, text_of
-from tunesmith.problem import data_flow as flow
-from tunesmith.problem.device_words import listed
-from tunesmith.text import cut
+from tunesmith.base.text import cut
+from tunesmith.problem.vetting.device_words import listed
+from tunesmith.source.lex import Token, layout, obstacle, read_number
+from tunesmith.source.preprocess import preprocess
+from tunesmith.source.reader.grammar import (
+    GrammarText,
+    callee,
+    declared_name,
+    grammar_text,
+    known_names,
+    syntax_nodes,
+    syntax_tree,
+    text_of,
+)
+from tunesmith.source.tree import Language, Unreadable
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_LOOPS = listed("for_statement while_statement do_statement for_range_loop")
+BRANCHES = _LOOPS | listed("if_statement switch_statement conditional_expression")
+_JUMPS = listed("break_statement continue_statement goto_statement")
+_DECLARES = listed("declaration parameter_declaration optional_parameter_declaration")
+_MEMORY = listed("pointer_declarator array_declarator reference_declarator")
+NEVER_RUN = listed("sizeof_expression alignof_expression decltype template_argument_list type_descriptor")
+_Change = tuple[str, "Node | None", int]  # the name, its new value, where
+
+
+@dataclass
+class FlowFunction:
+    name: str
+    node: Node
+    parameters: list[str] = field(default_factory=list)
+    bound: set[str] = field(default_factory=set)  # parameters that are references
+    memory: set[str] = field(default_factory=set)  # names behind which there may be data
+    data: set[str] = field(default_factory=set)  # names that may be data themselves
+    changes: list[_Change] = field(default_factory=list)
+    declared: list[tuple[str, int]] = field(default_factory=list)
+    branches: list[Node] = field(default_factory=list)
+    calls: list[Node] = field(default_factory=list)
+
+    def is_data(self, root: Node | None) -> bool:
+        """A bare address is none: it is read by an index, by `*` and `->`, and by a function that gets it."""
+        pending = [(root, False)] if root is not None else []
+        while pending:
+            node, is_read = pending.pop()
+            below = node.named_children
+            if node.type == "identifier" and text_of(node) in (self.memory if is_read else ()):
+                return True
+            if node.type == "identifier" and text_of(node) in self.data:
+                return True
+            if node.type == "subscript_expression":
+                pending += [(below[0], True), *((index, is_read) for index in below[1:])]
+            elif node.type == "pointer_expression" and text_of(node.child_by_field_name("operator")) == "&":
+                place = without_parentheses(below[-1])
+                is_element = place.type == "subscript_expression" and not is_read
+                pending += [(part, is_read) for part in (place.named_children[1:] if is_element else [place])]
+            elif node.type not in NEVER_RUN:
+                is_arrow = node.type == "field_expression" and any(text_of(n) == "->" for n in node.children)
+                is_call = node.type == "call_expression" and not (callee(node) or "").endswith("_cast")
+                reads = is_read or is_arrow or is_call or node.type == "pointer_expression"
+                pending += [(part, reads) for part in below]
+        return False
+
+
+def trace_data(root: Node) -> list[FlowFunction]:
+    """All functions of a text but methods, with what in them is data."""
+    shared = {name for node in root.named_children for name, is_memory in _declared(node) if is_memory}
+    nodes = [node for node in syntax_nodes(root) if node.type == "function_definition"]
+    functions = [_read_function(node, shared) for node in nodes if not _is_method(node)]
+    before = -1
+    while before != (now := sum(len(one.data) for one in functions)):
+        before = now
+        for one in functions:
+            _follow(one)
+            for call in one.calls:
+                _follow_call(one, call, [other for other in functions if other.name == callee(call)])
+    return functions
+
+
+def _is_method(node: Node) -> bool:
+    above = node.parent
+    while above is not None and above.type == "template_declaration":
+        above = above.parent
+    return above is not None and above.type == "field_declaration_list"
+
+
+def _declared(node: Node) -> Iterator[tuple[str, bool]]:
+    """Names, and whether there is memory behind them; constant tables hold no data."""
+    is_auto = text_of(node.child_by_field_name("type")) == "auto"
+    is_const = any(n.type == "type_qualifier" and text_of(n) == "const" for n in node.children)
+    for declarator in node.children_by_field_name("declarator") if node.type in _DECLARES else ():
+        kinds = {part.type for part in syntax_nodes(declarator)} & _MEMORY
+        is_table = is_const and kinds == {"array_declarator"} and node.type == "declaration"
+        yield text_of(declared_name(declarator)), bool(kinds or is_auto) and not is_table
+
+
+def _read_function(function: Node, shared: set[str]) -> FlowFunction:
+    head = next((n for n in syntax_nodes(function) if n.type == "function_declarator"), None)
+    own = FlowFunction(text_of(declared_name(head)), function, memory=set(shared))
+    for node in syntax_nodes(function):
+        at = node.start_byte
+        for name, is_memory in _declared(node):
+            own.memory |= {name} if is_memory else set()
+            if node.type != "declaration":
+                own.parameters.append(name)
+                is_bound = any(n.type == "reference_declarator" for n in node.children)
+                own.bound |= {name} if is_bound else set()
+            else:
+                own.declared.append((name, at))
+        if node.type == "init_declarator":
+            name = text_of(declared_name(node.child_by_field_name("declarator")))
+            own.changes.append((name, node.child_by_field_name("value"), at))
+        elif node.type == "assignment_expression":
+            target = node.child_by_field_name("left")
+            name = _changed_name(target)
+            if name not in own.memory or (target is not None and target.type == "identifier"):
+                own.changes.append((name, node.named_children[-1], at))
+        elif node.type == "update_expression":
+            own.changes.append((_changed_name(node), None, at))
+        elif node.type in BRANCHES or is_logical(node):
+            own.branches.append(node)
+        elif node.type == "call_expression":
+            own.calls.append(node)
+    own.data |= own.bound
+    return own
+
+
+def is_logical(node: Node) -> bool:
+    return node.type == "binary_expression" and text_of(node.child_by_field_name("operator")) in ("&&", "||")
+
+
+def condition_of(branch: Node) -> Node | None:
+    """What it is taken on; None: a declaration, or what no one asks."""
+    found = branch.child_by_field_name("left" if is_logical(branch) else "condition")
+    if found is not None and found.type == "condition_clause":
+        found = found.child_by_field_name("value")
+    return without_parentheses(found) if found is not None and found.type != "declaration" else None
+
+
+def without_parentheses(node: Node) -> Node:
+    while node.type == "parenthesized_expression" and len(node.named_children) == 1:
+        node = node.named_children[0]
+    return node
+
+
+def _changed_name(target: Node | None) -> str:
+    """The variable that an lvalue belongs to, or is reached through."""
+    names = (n for n in syntax_nodes(target) if n.type == "identifier") if target is not None else iter(())
+    return next((text_of(name) for name in names), "")
+
+
+def _follow(own: FlowFunction) -> None:
+    own.data |= {name for name, value, _ in own.changes if own.is_data(value)}
+    decided = [branch for branch in own.branches if own.is_data(condition_of(branch))]
+    for branch in decided:  # what is changed there and is there after it
+        inside = {name for name, at in own.declared if _holds(branch, at)}
+        own.data |= {name for name, _, at in own.changes if _holds(branch, at)} - inside
+    for loop in (branch for branch in own.branches if branch.type in _LOOPS):
+        left = (b for b in decided if b != loop and _holds(loop, b.start_byte))
+        if any(part.type in _JUMPS for branch in left for part in syntax_nodes(branch)):
+            own.data |= {name for name, _, at in own.changes if _holds(loop, at)}
+
+
+def _holds(node: Node, at: int) -> bool:
+    return node.start_byte <= at < node.end_byte
+
+
+def _follow_call(own: FlowFunction, call: Node, called: list[FlowFunction]) -> None:
+    """Data goes into its parameters, and out by what it is given the address of."""
+    arguments = call.child_by_field_name("arguments")
+    reads_data = own.is_data(call)
+    for at, value in enumerate(arguments.named_children if arguments is not None else ()):
+        for other in called if own.is_data(value) else ():
+            other.data |= set(other.parameters[at : at + 1])
+        is_bound = any(set(other.parameters[at : at + 1]) & other.bound for other in called)
+        if reads_data and (is_bound or value.type == "pointer_expression"):
+            own.data |= {_changed_name(value)}
+
+
+# -- The conditions of a kernel on its data, and a copy of its text that marks which sides of each were
+# taken.
+#
+# Watched are comparisons, logical operators and branches whose outcome may depend on what an array holds. The
+# copy is for checks alone: marks go to an array that kernels get as their first argument and hand on.
+
 
 MARKS = "tm_marks"  # the argument; two numbers for each condition: it was false, it was true
 _MARK = "tm_mark"
@@ -30,7 +203,7 @@ _RELATIONS = re.compile(
     r"is(?:nan|inf|finite|normal|equal|notequal|greater(?:equal)?|less(?:equal|greater)?|(?:un)?ordered)"
     r"|any|all|signbit|__h(?:eq|ne|lt|gt|le|ge)u?|__h(?:isnan|isinf)"
 )
-_UNASKED = flow.NEVER_RUN | listed("static_assert_declaration array_declarator")
+_UNASKED = NEVER_RUN | listed("static_assert_declaration array_declarator")
 _LINE = re.compile(r"[ \t]*#[ \t]*line[ \t]+(\d{1,9})")
 _USUAL = (0.0, 1.0, 2.0)  # numbers that inputs have anyway
 _HEAD = f" {_MARK}(%sint *m, int n, %s v) {{ "
@@ -87,7 +260,7 @@ def watch_conditions(
         bad = next(n for n in syntax_nodes(root) if n.type == "ERROR" or n.is_missing)
         return f"line {place.line(bad)} could not be read"
     marking = _ConditionMarker(place, text)
-    functions = flow.trace_data(root)
+    functions = trace_data(root)
     for function in functions:
         marking.mark_conditions(function)
     marking.hand_on(root, functions, "__global " if language == "opencl" else "")
@@ -127,7 +300,7 @@ class _ConditionMarker:
             before, behind = self._before.get(at, ""), self._behind.get(at, "")
             yield replace(token, text=f"{before}{token.text}{behind}") if before or behind else token
 
-    def mark_conditions(self, function: flow.FlowFunction) -> None:
+    def mark_conditions(self, function: FlowFunction) -> None:
         asked = {part.id for node in syntax_nodes(function.node) for part in _asked_by(node)}
         pending = [function.node]
         while pending:
@@ -147,7 +320,7 @@ class _ConditionMarker:
         text = cut(" ".join(self._place.written(node).split()), 80)
         self.conditions.append(DataCondition(line - at + says - 1, text, _numbers(node)))
 
-    def hand_on(self, root: Node, functions: Sequence[flow.FlowFunction], space: str) -> None:
+    def hand_on(self, root: Node, functions: Sequence[FlowFunction], space: str) -> None:
         """The marks to every function that needs them, from whoever calls it."""
         calls = [(function.name, callee(call)) for function in functions for call in function.calls]
         while new := {name for name, called in calls if called in self.functions} - self.functions:
@@ -167,18 +340,16 @@ class _ConditionMarker:
 
 def _is_condition(node: Node) -> bool:
     if node.type == "binary_expression":
-        return flow.is_logical(node) or text_of(node.child_by_field_name("operator")) in _COMPARISONS
+        return is_logical(node) or text_of(node.child_by_field_name("operator")) in _COMPARISONS
     return node.type == "call_expression" and _RELATIONS.fullmatch(callee(node) or "") is not None
 
 
 def _asked_by(node: Node) -> Iterator[Node]:
     """What is asked for its truth there and is no comparison: `if (found)`."""
-    asked = (
-        [flow.condition_of(node)] if node.type in flow.BRANCHES and node.type != "switch_statement" else []
-    )
-    if flow.is_logical(node):
+    asked = [condition_of(node)] if node.type in BRANCHES and node.type != "switch_statement" else []
+    if is_logical(node):
         asked = [node.child_by_field_name("left"), node.child_by_field_name("right")]
     elif node.type == "unary_expression" and text_of(node.child_by_field_name("operator")) == "!":
         asked = [node.child_by_field_name("argument")]
-    bare = [flow.without_parentheses(part) for part in asked if part is not None]
+    bare = [without_parentheses(part) for part in asked if part is not None]
     yield from (part for part in bare if not _is_condition(part) and part.type != "unary_expression")

@@ -15,7 +15,7 @@ from typing import Literal
 
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles import facts as f
-from tunesmith.profiles.counters import Counters
+from tunesmith.profiles.facts import Counters
 from tunesmith.profiles.roofline import Roofline, best_bandwidth
 
 WARP = 32

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from tunesmith.base.text import counted
 from tunesmith.problem.template import Remedy
-from tunesmith.profiles import code_rules, kernel_rules
 from tunesmith.profiles import costs as c
-from tunesmith.profiles.costs import ABOUT, RuleInput, costs_of, finding, percent
-from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind, Profile
+from tunesmith.profiles.costs import ABOUT, PassCosts, RuleInput, costs_of, finding, percent
+from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind, Mix, Profile
 from tunesmith.profiles.roofline import (
     OF_OPERATIONS,
     Ceiling,
@@ -25,7 +25,467 @@ from tunesmith.profiles.roofline import (
     roofline,
     unmeasured_operations,
 )
-from tunesmith.text import counted
+
+# -- Faults of what is computed: doubles, divisions, special functions, ways that split, one thread's
+# work.
+
+
+FULL_WARP = 24  # threads of 32 an instruction: below it a quarter of the lanes and more do nothing
+SATURATED = 0.8  # of a pipe's peak: NVIDIA's own tools call it the bottleneck from here on
+BARRIERS = 0.3  # share of stalls
+SERIAL_ALONE = 0.8  # of the time, where one thread walks through global memory and the others wait
+SERIAL_SHORT = 0.2  # where it walks through shared memory or registers
+
+
+def fp64(given: RuleInput) -> Finding | None:
+    costs, doubles = given.costs, given.profile.static.doubles
+    if costs is None or not costs.mix.fp64 or doubles:
+        return None
+    gain = costs.stake("fp64")
+    evidence = [f"{costs.mix.fp64} of {costs.mix.total} instructions are in double precision"]
+    if doubles is False:
+        evidence.append("no argument is")
+    confidence, pipe = given.busy_elsewhere(c.KNOWN if doubles is False else c.READ), given.counters.fp64
+    if pipe is not None:
+        evidence.append(f"the fp64 pipe is at {percent(pipe)} of its peak")
+        gain, confidence = max(gain, pipe), c.SEEN if doubles is False else c.READ
+    return finding(Kind.FP64, gain, confidence, c.source_of(pipe), evidence, least=STAKE / 2)
+
+
+def integer_division(given: RuleInput) -> Finding | None:
+    costs = given.costs
+    if costs is None or not costs.mix.division:
+        return None
+    share = min(1.0, c.PER_DIVISION * costs.mix.division / max(1, costs.mix.total))
+    evidence = [
+        f"{costs.mix.division} integer divisions by what is not a constant, about {percent(share)} of "
+        f"{costs.mix.total} instructions"
+    ]
+    gain, confidence, issue = costs.stake("division"), given.busy_elsewhere(c.READ), given.counters.issue
+    if issue is not None:
+        evidence.append(f"instructions are issued in {percent(issue)} of the cycles")
+        gain, confidence = max(gain, share) * min(1.0, issue / BUSY), c.KNOWN
+    return finding(Kind.INTEGER_DIVISION, gain, confidence, c.source_of(issue), evidence, least=STAKE)
+
+
+def special_functions(given: RuleInput) -> Finding | None:
+    costs, pipe = given.costs, given.counters.special
+    count = costs.mix.special + costs.mix.slow_conversion if costs is not None else 0
+    words = f"{count} special functions and conversions by the slow unit" if costs is not None else ""
+    if pipe is not None:
+        if pipe < BUSY:
+            return None
+        evidence = [f"their pipe is at {percent(pipe)} of its peak", *filter(None, [words])]
+        return finding(Kind.SPECIAL_FUNCTIONS, 1 - BUSY / pipe * 0.5, c.READ, "counters", evidence)
+    if costs is None or not count:
+        return None
+    return finding(Kind.SPECIAL_FUNCTIONS, costs.stake("special"), 0.5, "static", [words], least=STAKE)
+
+
+def divergence(given: RuleInput) -> Finding | None:
+    costs, code, threads = given.costs, given.code, given.counters.threads_per_instruction
+    lane = code.split_by_lane if code is not None else 0
+    data = code.split_by_data if code is not None else 0
+    read = [
+        f"{count} of {costs.mix.total if costs else 0} instructions run because threads of a warp go several "
+        f"ways by {cause}"
+        for count, cause in ((lane, "their number"), (data, "what they loaded"))
+        if count
+    ]
+    if threads is not None:
+        if threads >= FULL_WARP:
+            return None
+        evidence = [f"{threads:.1f} of 32 threads take part in the average instruction", *read]
+        issue = given.counters.issue
+        weight = 1.0 if issue is None else min(1.0, issue / BUSY)
+        gain = (1 - max(0.0, threads) / 32) * weight
+        return finding(Kind.DIVERGENCE, gain, c.SEEN, "counters", evidence)
+    if costs is None or not read or (gain := costs.stake("split")) < STAKE:
+        return None
+    confidence = given.busy_elsewhere(c.READ if lane >= data else c.GUESSED)
+    return finding(Kind.DIVERGENCE, gain, confidence, "static", read)
+
+
+def serial_thread(given: RuleInput) -> Finding | None:
+    code, counters = given.code, given.counters
+    if code is None or not code.one_thread_loop:
+        return None
+    evidence = [f"a loop of {code.one_thread_loop} instructions runs in one thread while the others wait"]
+    gain = SERIAL_ALONE if code.one_thread_global else SERIAL_SHORT
+    if code.one_thread_global:
+        evidence.append(f"with {code.one_thread_global} accesses to global memory")
+    waiting, threads = counters.stalled("barrier"), counters.threads_per_instruction
+    confidence = c.READ + 0.1
+    if waiting is not None and threads is not None:
+        at_barriers = f"{percent(waiting)} of waiting is at barriers"
+        evidence.append(f"{at_barriers}, {threads:.1f} of 32 threads take part")
+        idle = 1 - max(0.0, threads) / 32
+        if max(waiting, idle) < BARRIERS:
+            return None
+        gain, confidence = max(waiting, idle), c.SEEN
+    return finding(Kind.SERIAL_THREAD, gain, confidence, c.source_of(waiting), evidence)
+
+
+def barriers(given: RuleInput) -> Finding | None:
+    """A symptom: warps wait for each other."""
+    waiting = given.counters.stalled("barrier")
+    if waiting is None or waiting < BARRIERS:
+        return None
+    count = given.costs.mix.barrier if given.costs is not None else 0
+    evidence = [f"{percent(waiting)} of waiting is at barriers"] + ([f"{count} of them"] if count else [])
+    return finding(Kind.BARRIERS, waiting / 2, c.READ, "counters", evidence)
+
+
+def compute_by_counters(given: RuleInput) -> Finding | None:
+    """A symptom: a pipe, or the issue of instructions, is saturated."""
+    counters = given.counters
+    units = {
+        "the issue of instructions": counters.issue,
+        "the fma pipe": counters.fma,
+        "the alu pipe": counters.alu,
+        "the tensor pipe": counters.tensor,
+    }
+    known = {name: share for name, share in units.items() if share is not None}
+    if not known or max(known.values()) < SATURATED:
+        return None
+    name = max(known, key=lambda n: known[n])
+    evidence = [f"{name} is at {percent(known[name])} of its peak"]
+    return finding(Kind.COMPUTE, 0.3, c.READ, "counters", evidence)
+
+
+COMPUTE_RULES = (
+    fp64,
+    integer_division,
+    special_functions,
+    divergence,
+    serial_thread,
+    barriers,
+    compute_by_counters,
+)
+
+
+HALF_A_SECTOR = c.SECTOR / 2  # bytes used of each sector
+NARROW = 2  # bytes: below the 4 of a register, and a warp asks for half a cache line or less
+REMAINDER = 0.2  # of the bytes that the code has accesses for
+STAKE = 0.05  # below it a fault in the code is not worth telling
+CONFLICTS = 0.2  # share of shared memory's cycles
+LOCAL = 0.1  # share of L1's sectors
+EXTRA = 1.25  # times the bytes that must move: caches and partial lines account for less
+BUSY = 0.6  # of a peak: what is below it is not saturated
+WAITING = 0.4  # share of stalls
+
+
+def uncoalesced(given: RuleInput) -> Finding | None:
+    costs, counters = given.costs, given.counters
+    far = [a for a in (costs.accesses if costs else ()) if c.is_global(a) and c.sectors(a) > 2 * c.ideal(a)]
+    unknown = "a distance that only the run knows"
+    read = [
+        f"{a.direction}s of {a.width} bytes (×{a.count}), "
+        f"{unknown if a.stride is None else f'{a.stride} bytes'} from thread to thread"
+        for a in (far if given.strides_hold else ())
+    ]
+    seen = [
+        (words, asked, used)
+        for words, asked, used in (
+            ("loads", counters.load_sectors, counters.load_bytes_per_sector),
+            ("stores", counters.store_sectors, counters.store_bytes_per_sector),
+        )
+        if asked is not None and used is not None and asked >= 8 and 0 <= used < HALF_A_SECTOR
+    ]
+    if seen:
+        evidence = [f"{w}: {s:.1f} sectors a request, {u:.0f} of {c.SECTOR} bytes used" for w, s, u in seen]
+        gain = max(1 - used / c.SECTOR for _, _, used in seen)
+        return finding(Kind.UNCOALESCED, gain, c.SEEN, "counters", evidence + read)
+    if costs is None or not read or counters.load_sectors is not None:
+        return None
+    return finding(Kind.UNCOALESCED, costs.stake("uncoalesced"), c.KNOWN, "static", read, least=STAKE)
+
+
+def narrow_access(given: RuleInput) -> Finding | None:
+    costs, counters = given.costs, given.counters
+    if costs is None:
+        return None
+    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
+    narrow = [a for a in own if a.width <= NARROW]
+    count, every = sum(a.count for a in narrow), sum(a.count for a in own)
+    if not narrow or 2 * count < every:
+        return None
+    moved = sum(a.count * a.width for a in own)
+    if sum(a.count * a.width for a in narrow) < REMAINDER * moved:
+        return None  # a loop over what is left beside one with wide accesses
+    gain = costs.stake("narrow")
+    widest = "2 bytes or less" if any(a.width == NARROW for a in narrow) else "1 byte"
+    evidence = [f"{count} of {every} global accesses are of {widest} a thread"]
+    confidence = c.READ
+    if counters.dram is not None:
+        if counters.dram > BUSY + 0.2:
+            return None
+        evidence.append(f"device memory is at {percent(counters.dram)} of its peak")
+        gain, confidence = max(gain, 0.8 - counters.dram), c.KNOWN
+    return finding(Kind.NARROW_ACCESS, gain, confidence, c.source_of(counters.dram), evidence, least=STAKE)
+
+
+def bank_conflicts(given: RuleInput) -> Finding | None:
+    counters, costs = given.counters, given.costs
+    waves, lost = counters.shared_wavefronts, counters.shared_conflicts
+    bad = [a for a in (costs.accesses if costs else ()) if a.space == "shared" and c.bank_ways(a) > 1]
+    read = [
+        f"shared {a.direction}s of {a.width} bytes (×{a.count}), {a.stride} apart: {c.bank_ways(a)} in a bank"
+        for a in (bad if given.strides_hold else ())
+    ]
+    if waves is not None and lost is not None:
+        share = lost / waves if waves > 0 else 0.0
+        weight = 0.5 if counters.shared_pipe is None else min(1.0, counters.shared_pipe / BUSY)
+        if share < CONFLICTS or share * weight < STAKE / 2:
+            return None
+        evidence = [f"{percent(share)} of shared memory's cycles go to bank conflicts", *read]
+        if counters.shared_pipe is not None:
+            evidence.insert(1, f"it is at {percent(counters.shared_pipe)} of its peak")
+        gain = share * weight
+        return finding(Kind.BANK_CONFLICTS, gain, c.SEEN, "counters", evidence)
+    if costs is None or not read or (gain := costs.stake("conflicts")) < STAKE:
+        return None
+    return finding(Kind.BANK_CONFLICTS, gain, given.busy_elsewhere(c.KNOWN), "static", read)
+
+
+def spills(given: RuleInput) -> Finding | None:
+    """Registers that do not fit, or arrays that are indexed at run time: both go through local memory."""
+    costs, resources = given.costs, given.profile.static.resources
+    local = costs.mix.local if costs is not None else 0
+    spilled, share = resources.spills or 0, given.counters.local_sectors
+    if spilled <= 0 and local <= 0 and not share:
+        return None
+    is_array = resources.spills == 0 and bool(resources.private)
+    kind = Kind.LOCAL_ARRAYS if is_array else Kind.SPILLS
+    evidence = [f"{local} accesses to local memory in the code that runs most"] if costs is not None else []
+    if spilled > 0:
+        evidence.insert(0, f"{spilled} bytes spilled; a thread has {resources.registers} registers")
+    elif is_array:
+        evidence.insert(0, f"{resources.private} bytes of stack: an array that is indexed at run time")
+    elif resources.private:
+        evidence.insert(0, f"{resources.private} bytes of stack; the compiler did not say what is spilled")
+    stake = costs.stake("spills") if costs is not None else 0.3 if spilled > 0 else 0.0
+    if share is not None:
+        evidence.append(f"{percent(share)} of the sectors L1 serves are local memory")
+        gain, confidence = max(share, stake), c.SEEN
+    else:
+        gain, confidence = stake, c.KNOWN if local else c.GUESSED
+    if share is not None and share < LOCAL:
+        return None
+    return finding(kind, gain, confidence, c.source_of(share), evidence, least=STAKE)
+
+
+def extra_traffic(given: RuleInput) -> Finding | None:
+    counters, work = given.counters, given.profile.work
+    if counters.dram_read is None or counters.dram_written is None or work is None or work.bytes <= 0:
+        return None
+    moved = counters.dram_read + counters.dram_written
+    if moved <= EXTRA * work.bytes:
+        return None
+    evidence = [f"{moved / 1e6:.1f} MB moved, {work.bytes / 1e6:.1f} MB must be"]
+    weight = 1.0 if counters.dram is None else min(1.0, counters.dram / BUSY)
+    return finding(Kind.EXTRA_TRAFFIC, (1 - work.bytes / moved) * weight, c.KNOWN, "counters", evidence)
+
+
+def atomics(given: RuleInput) -> Finding | None:
+    accesses = given.code.accesses if given.code is not None else ()
+    same = [a for a in accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
+    if not same:
+        return None
+    count = sum(a.count for a in same)
+    evidence = [f"{count} atomics whose address is the same for all threads of a warp"]
+    return finding(Kind.ATOMICS, 0.4, c.GUESSED, "static", evidence)
+
+
+def latency(given: RuleInput) -> Finding | None:
+    """A symptom: loads are waited for and nothing is saturated."""
+    counters, costs = given.counters, given.costs
+    waiting = counters.stalled("memory")
+    flight = [f"a thread has {given.code.bytes_in_flight} bytes in flight"] if given.code is not None else []
+    if counters.dram is not None and waiting is not None:
+        busiest = max(counters.dram, counters.issue or 0.0, counters.l2 or 0.0, counters.l1 or 0.0)
+        if busiest > BUSY or waiting < WAITING:
+            return None
+        evidence = [f"{percent(waiting)} of waiting is for memory, and no unit is above {percent(busiest)}"]
+        if counters.eligible_warps is not None:
+            ready = f"{counters.eligible_warps:.2f} warps of a scheduler"
+            evidence.append(f"{ready} are ready in the average cycle")
+        return finding(Kind.LATENCY, 1 - busiest, c.READ, "counters", evidence + flight)
+    if costs is None or (gain := costs.stake("flight")) < STAKE:
+        return None
+    return finding(Kind.LATENCY, gain, 0.5, "static", flight)
+
+
+MEMORY_RULES = (spills, uncoalesced, narrow_access, bank_conflicts, extra_traffic, atomics, latency)
+
+
+# -- What machine code tells where nobody has counted: data that is read twice, barriers and shuffles that
+# are waited for, instructions that take their time; and by which unit a kernel without a fault is bound.
+#
+# A pass is one turn of the code that runs most. How many there are follows from the bytes that must move, and
+# so what share of the measured time each unit needs at least.
+
+
+BARRIER = 40  # cycles until the last warp of a block is there and all go on
+SHUFFLE = 25  # cycles until the result of a shuffle can be used, which the next one waits for
+WAITED = 0.08  # share of a block's time
+ISSUED = 0.35  # share of the time in which instructions are issued: less is hidden behind memory
+AGAIN = 0.8  # of what must be read for each byte written: a loop that reads as much needs no other's reading
+MUCH = 0.4  # of the time: a unit that needs less of it is not what bounds a kernel
+HALF = 0.5  # of what is read again, the caches serve
+
+
+def read_again(given: RuleInput) -> Finding | None:
+    """A loop that only reads stands ahead of one that reads all that it needs by itself."""
+    code, work = given.code, given.profile.work
+    if code is None or work is None or given.counters.dram_read is not None or not work.written:
+        return None
+    if not code.reading_loops or code.loaded_per_stored is None:
+        return None
+    needed = work.read / work.written
+    if needed <= 0 or code.loaded_per_stored < AGAIN * needed:
+        return None
+    loops = "a loop only reads" if code.reading_loops == 1 else f"{code.reading_loops} loops only read"
+    evidence = [
+        f"{loops} global memory ahead of one that loads {code.loaded_per_stored:.3g} bytes for each byte it "
+        f"stores; {needed:.3g} must be: what the first has read is read again"
+    ]
+    gain = HALF * work.read / (work.read + work.bytes)
+    return finding(Kind.EXTRA_TRAFFIC, gain, c.READ, "static", evidence)
+
+
+def waits(given: RuleInput) -> Finding | None:
+    """Barriers, and shuffles one after the other, as a share of the time that a block has."""
+    code, cycles = given.code, _block_cycles(given)
+    if code is None or cycles is None or given.counters.stalled("barrier") is not None:
+        return None
+    if not code.all.barrier:
+        return None
+    waited = BARRIER * code.all.barrier + SHUFFLE * code.all.shuffle
+    share = waited / cycles
+    if share < WAITED:
+        return None
+    evidence = [
+        f"{code.all.barrier} barriers and {code.all.shuffle} shuffles, {waited} cycles or more of the "
+        f"{cycles:.0f} that a block has"
+    ]
+    return finding(Kind.BARRIERS, min(0.5, share), c.READ, "static", evidence)
+
+
+def instructions(given: RuleInput) -> Finding | None:
+    """So many for each byte that their issue alone takes much of the time."""
+    shares = unit_shares(given)
+    if given.costs is None or shares is None or given.counters.issue is not None or shares.issue < ISSUED:
+        return None
+    mix = given.costs.mix
+    evidence = [
+        f"{mix.total} instructions for {per_thread(given.costs)} bytes of a thread take "
+        f"{percent(min(1.0, shares.issue))} of the time to issue",
+        *([f"among them {named}"] if (named := classes(mix)) else []),
+    ]
+    return finding(Kind.COMPUTE, min(0.5, shares.issue / 2), 0.5, "static", evidence)
+
+
+STATIC_RULES = (read_again, waits, instructions)
+
+
+# -- what takes how much of the time ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UnitShares:
+    """Of the measured time, by a rough model: what each unit needs at least."""
+
+    issue: float
+    special: float
+    shared: float
+    cache: float
+    memory: float
+    latency: float
+
+    @property
+    def named(self) -> dict[str, float]:
+        return {
+            "issuing instructions": self.issue,
+            "special functions": self.special,
+            "shared memory and L1": self.shared,
+            "L2": self.cache,
+            "device memory": self.memory,
+            "waiting for loads": self.latency,
+        }
+
+
+_BOUND = {
+    "issuing instructions": Bound.COMPUTE,
+    "special functions": Bound.COMPUTE,
+    "shared memory and L1": Bound.LATENCY,
+    "L2": Bound.BANDWIDTH,
+    "device memory": Bound.BANDWIDTH,
+    "waiting for loads": Bound.LATENCY,
+}
+
+
+def unit_shares(given: RuleInput) -> UnitShares | None:
+    costs, work, launch, seconds = given.costs, given.profile.work, given.launch, given.profile.seconds
+    if costs is None or work is None or launch is None or not seconds or launch.sms < 1:
+        return None
+    moved = per_thread(costs) * c.WARP
+    if moved <= 0 or work.bytes <= 0:
+        return None
+    passes = work.bytes / moved / launch.sms  # of warps, on each multiprocessor
+    whole = seconds * c.CLOCK
+    issue, special, shared, cache, memory, latency = (passes * cycles / whole for cycles in costs.units())
+    return UnitShares(issue, special, shared, cache, memory, latency)
+
+
+def by_elimination(given: RuleInput) -> tuple[Bound, str]:
+    """Of a kernel without a fault: the bound of the unit that needs most of the time, if that is much of it;
+    and all that was looked at."""
+    shares, code, launch = unit_shares(given), given.code, given.launch
+    if shares is None or code is None or launch is None:
+        return Bound.UNKNOWN, ""
+    first, *others = sorted(shares.named.items(), key=lambda pair: -pair[1])
+    told = ", ".join(f"{name} {percent(share)}" for name, share in others[:3])
+    looked = [
+        f"by the code {first[0]} needs most, {percent(min(1.0, first[1]))} of the time ({told})",
+        f"{code.bytes_in_flight} bytes in flight a thread",
+        *([f"room for {launch.occupancy} % of the threads"] if launch.occupancy is not None else []),
+        *([f"{launch.waves:.2f} waves of blocks"] if launch.waves is not None else []),
+        f"{code.all.barrier} barriers, {code.all.shuffle} shuffles, {code.loops} loops",
+    ]
+    return _BOUND[first[0]] if first[1] >= MUCH else Bound.UNKNOWN, "; ".join(looked)
+
+
+def per_thread(costs: PassCosts) -> int:
+    """Global bytes of a thread in a pass, without what is the same for all."""
+    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
+    return sum(a.width * a.count for a in own)
+
+
+def classes(mix: Mix) -> str:
+    """The classes of instructions that are many, in words."""
+    named = {
+        "in single precision": mix.fp32,
+        "in half precision": mix.fp16,
+        "integer products": mix.multiply,
+        "conversions": mix.conversion,
+        "special functions": mix.special,
+        "branches": mix.branch,
+        "shuffles": mix.shuffle,
+    }
+    many = [f"{count} {name}" for name, count in named.items() if count >= 0.05 * mix.total]
+    rest = mix.total - sum(named.values())
+    others = [f"{rest} others: moves, addresses, integers and accesses"] if many and rest > 0 else []
+    return ", ".join([*many, *others])
+
+
+def _block_cycles(given: RuleInput) -> float | None:
+    """How long a block is there: waves follow each other."""
+    launch, seconds = given.launch, given.profile.seconds
+    if launch is None or launch.waves is None or not seconds:
+        return None
+    return seconds * c.CLOCK / max(1.0, launch.waves)
+
 
 # Times the floor. The best kernels in docs/results.md take 0.96 to 1.1 of a copy's time above a megabyte.
 NEAR = 1.15
@@ -76,7 +536,7 @@ def diagnose(profile: Profile) -> Diagnosis:
     findings = _ranked(given, distance)
     away = _away(profile, floor, distance)
     if not findings:
-        bound, looked = code_rules.by_elimination(given)
+        bound, looked = by_elimination(given)
         # Who has counters has more to look at than what the code lets expect.
         told = bool(looked) and profile.counters is None
         notes = (*found.notes, f"looked at: {looked}") if told else found.notes
@@ -117,7 +577,7 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
     if counters.dram_read is None or counters.dram_written is None or profile.parts:
         return False
     moved = counters.dram_read + counters.dram_written
-    return counters.dram >= SATURATED_MEMORY and moved <= kernel_rules.EXTRA * work.bytes
+    return counters.dram >= SATURATED_MEMORY and moved <= EXTRA * work.bytes
 
 
 def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
@@ -362,7 +822,7 @@ def memory(given: RuleInput) -> Finding | None:
     return finding(Kind.MEMORY, share, LIKELY, "experiment", evidence)
 
 
-def compute(given: RuleInput) -> Finding | None:
+def compute_by_scaling(given: RuleInput) -> Finding | None:
     """A symptom: the cache makes no difference, and twice the blocks take twice as long."""
     share, ratio, launch = given.cached_share, _half(given), given.launch
     if share is None or ratio is None or launch is None or _counted(given):
@@ -399,8 +859,8 @@ def _sure(given: RuleInput) -> float:
 
 RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
     *(too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost),
-    *kernel_rules.MEMORY_RULES,
-    *kernel_rules.COMPUTE_RULES,
-    *code_rules.STATIC_RULES,
-    *(more_blocks, waiting, uneven_blocks, memory, compute),
+    *MEMORY_RULES,
+    *COMPUTE_RULES,
+    *STATIC_RULES,
+    *(more_blocks, waiting, uneven_blocks, memory, compute_by_scaling),
 )

@@ -14,11 +14,11 @@ from tunesmith.run.outcome import Rehearsed, Trial
 from tunesmith.run.ports import Inbox, Lab, Power, Searcher
 from tunesmith.run.scores import OneSearch
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.talking import Talking
-from tunesmith.space.params import Config
+from tunesmith.run.talk import Talking
+from tunesmith.space.configset import Config
 
 if TYPE_CHECKING:
-    from tunesmith.run.rehearsing import HostGate, NextRehearsal
+    from tunesmith.run.candidates import HostGate, NextRehearsal
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tunesmith.run.dialogue import PER_TOKEN, ROLES, SINGLE, Exchange, Role, Usage, tokens_of
-from tunesmith.run.events import Decided, Settings, Strategy
+from tunesmith.base.text import counted
+from tunesmith.run.events import (
+    PER_TOKEN,
+    ROLES,
+    SINGLE,
+    Decided,
+    Exchange,
+    Role,
+    Settings,
+    Strategy,
+    Usage,
+    tokens_of,
+)
 from tunesmith.run.state import Candidate, State
-from tunesmith.text import counted
 
 
 @dataclass(frozen=True)

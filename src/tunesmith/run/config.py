@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tunesmith.errors import BadInput
-from tunesmith.run.files import SETTINGS_FILE, private_folder, read_plain
-from tunesmith.run.protection import AUTO, MODES, REQUIRED
-from tunesmith.text import names_secret, redacted
+from tunesmith.base.errors import BadInput
+from tunesmith.base.files import SETTINGS_FILE, private_folder, read_plain
+from tunesmith.base.text import names_secret, redacted
+from tunesmith.run.events import AUTO, MODES, REQUIRED
 
 LARGEST_FILE = 1 << 20  # bytes of settings
 # What processes that we start may inherit, whoever they are for; backends name more.
@@ -409,7 +409,7 @@ def _from_file(path: Path, data: bytes) -> dict[str, Setting]:
 
 def _check_type(name: str, value: object, where: str | None) -> None:
     if name not in _TYPES:
-        from tunesmith.space.grammar import suggestion
+        from tunesmith.space.expr import suggestion
 
         known = f"unknown key {name!r}; known are {', '.join(_TYPES)}"
         raise BadInput(known, where=where, hint=suggestion(name, _TYPES))

@@ -9,7 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import PurePosixPath
 
-from tunesmith.problem.codec import encode
+import numpy as np
+
+from tunesmith.base.codec import encode
+from tunesmith.base.text import plain, seed_of
+from tunesmith.problem.cases import Case, reach
 from tunesmith.problem.device import Device, Resources, occupancy
 from tunesmith.problem.dispatch import (
     Dispatch,
@@ -20,26 +24,126 @@ from tunesmith.problem.dispatch import (
     dispatch_argument,
     dispatch_launch,
 )
-from tunesmith.problem.domain import always_holds
-from tunesmith.problem.problem import Contract, Launch, Problem
-from tunesmith.problem.template import (
-    PLACEHOLDER,
-    Variant,
-    bind_launch,
-    original,
-    plain_name,
-)
-from tunesmith.run.baked import BakedService
+from tunesmith.problem.domain import Domain, Sizes, always_holds, domain_of, probe_sizes
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Contract, Launch, Problem, Workload
+from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original, plain_name
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
-from tunesmith.run.ports import Delivery
-from tunesmith.run.racing import NOT_TIMED, Winners
+from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.run.race import (
+    NOT_TIMED,
+    TimedSize,
+    Winners,
+    boundary_over,
+    most_rounds,
+    probes_of,
+    ratio_of,
+    rounds_of,
+    timing_of,
+    worst,
+)
 from tunesmith.run.state import State
-from tunesmith.space.expr import Undefined, parse
-from tunesmith.space.grammar import Compare, ExprError, Logic, Node, Num, tidy, unparse
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
+from tunesmith.space.expr import Compare, ExprError, Logic, Node, Num, Undefined, parse, tidy, unparse
 from tunesmith.space.space import Constraint
-from tunesmith.text import plain
+
+# -- Builds with sizes in them: at which other sizes they serve, beside their workloads.
+#
+# A size reaches a build by the template's defines and entries alone, and each leaves a condition in the domain
+# of what was rendered: wherever that holds, the same text would be rendered. So what was verified over that
+# domain, and timed there against the original, may serve there.
+
+
+@dataclass(frozen=True)
+class BakedService:
+    """Where a build serves sizes that no workload has; `where` goes with the build's own conditions."""
+
+    config: Config
+    variant: Variant
+    where: tuple[str, ...]
+    rounds: tuple[tuple[TimedSize, ...], ...] = ()  # of sizes at which it was called
+    shown: str = ""  # what that rests on, in words; empty: nothing was timed yet
+
+
+def baked_services(
+    problem: Problem, state: State, template_of: TemplateOf, choice: Winners
+) -> tuple[BakedService, ...]:
+    """Of every build that wins somewhere, unless it was slower wherever it was called, or little is known."""
+    groups: dict[tuple[Config, str], tuple[Variant, list[Workload]]] = {}
+    for pick in choice.picks:
+        if pick.config is None or not template_of(pick.config).bakes_sizes(pick.config):
+            continue
+        workload = problem.workload(pick.workload)
+        variant = template_of(pick.config).render(problem, pick.config, workload.as_dict())
+        groups.setdefault((pick.config, variant.digest), (variant, []))[1].append(workload)
+    made = (_service(problem, state, config, *own) for (config, _), own in groups.items())
+    return tuple(service for service in made if service is not None)
+
+
+def _service(
+    problem: Problem, state: State, config: Config, variant: Variant, workloads: Sequence[Workload]
+) -> BakedService | None:
+    domain = domain_of(problem, variant, state.device)
+    tested = _tested(problem, state, config, domain)
+    if tested is None:
+        return None
+    service = BakedService(config, variant, tested, _rounds(problem, state, config, domain))
+    if not service.rounds:
+        return service
+    own = ((w.sizes, timing_of(state, config, w.name)) for w in workloads)
+    timed = [TimedSize(sizes, ratio_of(result)) for sizes, result in own if result is not None]
+    boundary = boundary_over(problem, state.device, service.rounds, timed)
+    if boundary is None:
+        return None
+    bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
+    where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
+    fixed = _fixed(problem, variant)
+    free = tuple(text for text in where if not parse(text).names <= fixed)
+    return replace(service, where=free, shown=boundary.in_words)
+
+
+def _fixed(problem: Problem, variant: Variant) -> frozenset[str]:
+    """Sizes that the build itself has one value of."""
+    named = (c.text.replace("(", "").replace(")", "").partition(" == ") for c in variant.domain)
+    return frozenset(name for name, _, value in named if name in problem.size_names and value.isdecimal())
+
+
+def _tested(problem: Problem, state: State, config: Config, domain: Domain) -> tuple[str, ...] | None:
+    """How far this very build was verified, as far as the contract promises more; None: nobody says."""
+    cases = [case for v in state.verified if v.outcome.trial.config == config for case in v.seen]
+    inside = _inside(domain, [case.sizes for case in cases])
+    right = [case for case in cases if case.status == Status.OK.value and case.sizes in inside]
+    seen = [Case(case.sizes, case.distribution, case.seed, "verify") for case in right]
+    if not seen:
+        return None
+    promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
+    furthest = reach(problem, seen)
+    return tuple(f"{tidy(t)} <= {most}" for t, most in furthest if parse(t).evaluate(promised) > most)
+
+
+def _rounds(
+    problem: Problem, state: State, config: Config, domain: Domain
+) -> tuple[tuple[TimedSize, ...], ...]:
+    """Calls that this build served, at sizes of no workload: cold or warm, at their worst."""
+    named = {w.name for w in problem.workloads}
+    found: list[tuple[TimedSize, ...]] = []
+    for served in state.served:
+        ratios: dict[Sizes, list[float | None]] = {}
+        inside = _inside(domain, [call.sizes for call in served.calls])
+        for call in served.calls:
+            if call.config == config and call.result.workload not in named and call.sizes in inside:
+                ratios.setdefault(call.sizes, []).append(ratio_of(call.result))
+        if ratios:
+            found.append(tuple(TimedSize(sizes, worst(each)) for sizes, each in ratios.items()))
+    return tuple(found)
+
+
+def _inside(domain: Domain, some: Sequence[Sizes]) -> frozenset[Sizes]:
+    rows = [[dict(sizes)[name] for name in domain.names] for sizes in some]
+    points = np.array(rows, dtype=np.int64).reshape(-1, len(domain.names))
+    return frozenset(domain.named(domain.allowed(points)))
+
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
 MOST_INSTANCES = 64  # of an original whose entry names sizes
@@ -378,3 +482,95 @@ def _entry(
         headers=headers,
         binary=binary,
     )
+
+
+# -- What is delivered, called through its own dispatch: at which sizes, and until when.
+
+
+ON_GPU, ON_HOST = 32, 10  # sizes of a round: on a host each takes longer
+BAKED_ON_GPU, BAKED_ON_HOST = 12, 5  # of each build that has sizes in it, which are fewer dimensions
+SLOWER_ONES, WEAKEST = 6, 3  # beside which others are tried
+MOST_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
+
+
+def next_calls(
+    problem: Problem,
+    state: State,
+    choice: Winners,
+    made: Delivery,
+    general: Variant | None,
+    services: Sequence[BakedService] = (),
+) -> tuple[SizedCall, ...]:
+    """Calls to be made; none when enough was seen.
+
+    The general configuration at sizes over its whole domain, then at fresh ones inside the boundary that
+    these gave, until a round has none that is slower: cold and, where a cache can hold the arrays, warm. And
+    with the dispatch that is delivered in the end, every workload that a winner serves. Builds with sizes in
+    them are tried in the same way, where nobody before them serves.
+    """
+    probes = _probes(problem, state, choice, general)
+    for service in services:
+        probes += baked_probes(problem, state, made, service)
+    if probes and not (choice.general is not None and rounds_of(state, choice.general)):
+        return tuple(probes)
+    is_confirmed = bool(state.served) and state.served[-1].dispatch == made.entries_digest
+    if is_confirmed and not probes:
+        return ()
+    picked = (problem.workload(pick.workload) for pick in choice.picks if pick.config is not None)
+    return (*(SizedCall(w.sizes, w.name, w.cache) for w in picked), *probes)
+
+
+def _probes(
+    problem: Problem, state: State, choice: Winners, general: Variant | None
+) -> tuple[SizedCall, ...]:
+    if choice.general is None or general is None:
+        return ()
+    rounds = [found for served in rounds_of(state, choice.general) if (found := probes_of(problem, served))]
+    count = ON_HOST if state.device.is_host else ON_GPU
+    domain, sizes = _fresh(problem, state, general, choice.where, rounds, count)
+    return tuple(call for one in sizes for call in _temperatures(domain, one, state.device))
+
+
+def baked_probes(
+    problem: Problem, state: State, made: Delivery, service: BakedService
+) -> tuple[SizedCall, ...]:
+    """Those of its sizes at which the dispatch comes to it."""
+    count = BAKED_ON_HOST if state.device.is_host else BAKED_ON_GPU
+    parts = (service.variant, service.where, service.rounds, count)
+    domain, sizes = _fresh(problem, state, *parts)
+    own = [one for one in sizes if made.dispatch.entry_for(dict(one)).digest == service.variant.digest]
+    return tuple(call for one in own for call in _temperatures(domain, one, state.device))
+
+
+def _fresh(
+    problem: Problem,
+    state: State,
+    variant: Variant,
+    where: Sequence[str],
+    rounds: Sequence[Sequence[TimedSize]],
+    count: int,
+) -> tuple[Domain, tuple[Sizes, ...]]:
+    """Sizes for the next round; none where enough was seen."""
+    device = state.device
+    domain = domain_of(problem, variant, device)
+    if len(rounds) >= most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
+        return domain, ()
+    most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MOST_BYTES)
+    inside = [parse(text) for text in where]
+    timed = [p for found in rounds for p in found]
+    known = {w.sizes for w in problem.workloads} | {p.sizes for p in timed}
+    good = [p for p in timed if p.is_good and all(c.holds(dict(p.sizes)) for c in inside)]
+    weak = [p for p in reversed(timed) if p.ratio is not None and not p.is_good][:SLOWER_ONES]
+    weak += sorted(good, key=lambda p: (p.ratio or 0.0, p.sizes))[:WEAKEST]
+    seed = seed_of(state.settings.seed, "served", len(rounds))
+    served = [p.sizes for p in good]
+    sizes = probe_sizes(domain, seed, count, most, inside, known, served, [p.sizes for p in weak])
+    return domain, sizes
+
+
+def _temperatures(domain: Domain, sizes: Sizes, device: Device) -> tuple[SizedCall, ...]:
+    """What the last-level cache of a GPU can hold, the kernel before may have left there."""
+    nbytes = domain.bytes(np.array([[value for _, value in sizes]], dtype=np.int64))[0]
+    if device.is_host or nbytes > device.limits.llc:
+        return (SizedCall(sizes),)
+    return SizedCall(sizes), SizedCall(sizes, cache="warm")

@@ -1,5 +1,6 @@
 """Several devices of one kind in a run: how far apart they are, which is to time the original, and which is
-better left out. All of it follows from what the journal has."""
+better left out. All of it follows from what the journal has.
+"""
 
 from __future__ import annotations
 

@@ -2,27 +2,379 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
+from tunesmith.base.text import counted, digest_of
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.dialogue import Instructed as Instructed
-from tunesmith.run.dialogue import Replied as Replied
-from tunesmith.run.dialogue import Requested as Requested
-from tunesmith.run.dialogue import Unanswered as Unanswered
 from tunesmith.run.outcome import NO_SIDES, DataSides, Outcome, Result, Trial
 from tunesmith.run.outcome import AskedOf as AskedOf
 from tunesmith.run.outcome import Enlisted as Enlisted
 from tunesmith.run.outcome import LeftOut as LeftOut
 from tunesmith.run.outcome import Rehearsed as Rehearsed
-from tunesmith.run.protection import Protection
-from tunesmith.run.sanitized import Sanitized
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
+
+# -- What is said between a run and a language model: requests, replies, and why there is none; and what
+# whoever watches it says.
+
+
+Role = Literal["planner", "author", "tester", "analyst", "single", "extractor"]
+ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
+SINGLE: Role = "single"  # plays all of them, in one conversation
+Speaker = Literal["system", "user", "assistant"]
+Expects = Literal["json", "file", "turn"]
+
+LONGEST = 256 << 10  # characters of a reply that are looked at: no template and no plan is longer
+PER_TOKEN = 3.5  # characters, in a mixture of code and words
+
+
+@dataclass(frozen=True)
+class Message:
+    speaker: Speaker
+    text: str
+    digest: str = ""  # in a journal: the digest of a long text that stands beside it
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a model, with everything it is told. Models remember nothing between requests."""
+
+    number: int  # within the run, from 1
+    role: Role
+    messages: tuple[Message, ...]
+    expects: Expects  # one JSON object, one fenced block that is a whole file, or words and either
+    example: str = ""  # of a reply that would be understood
+    most_tokens: int = 16384
+    branch: int = 0  # of several plans that a round of an old journal has, the one it is about
+
+    @property
+    def digest(self) -> str:
+        """What is asked, whoever is asked and when: equal for equal questions."""
+        said = [part for m in self.messages for part in (m.speaker, m.text)]
+        return digest_of(self.role, self.expects, *said)
+
+    @property
+    def name(self) -> str:
+        """For files: sorted as they were asked."""
+        return f"{self.number:04d}-{self.role}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a role wants to know from its model before it can go on; asked, it becomes a `Request`."""
+
+    role: Role
+    messages: tuple[Message, ...]
+    expects: Expects
+    example: str = ""
+
+    def request(self, number: int) -> Request:
+        return Request(number, self.role, self.messages, self.expects, self.example)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """None: nobody said. Never zero for what is not known."""
+
+    sent: int | None = None  # tokens
+    received: int | None = None
+    dollars: float | None = None
+    cached: int | None = None  # of those sent: read from the other side's cache of prompts
+    stored: int | None = None  # of those sent: written to it
+    reasoning: int | None = None  # of those received: thought, not said
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str
+    usage: Usage = Usage()
+    seconds: float | None = None
+    is_cut: bool = False  # it ran into the limit on its length, or broke off behind what was asked for
+    note: str = ""  # what is to be known of it beside its text
+    digest: str = ""  # as of a message
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A question to a model, before it is sent. It stays open until it is answered or given up."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Replied:
+    number: int  # of the request
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """An attempt that brought no reply; `final`: there will be no other."""
+
+    number: int  # of the request
+    reason: str
+    lasts: bool  # asking again would give the same
+    attempt: int  # from 1
+    final: bool = False
+    usage: Usage = Usage()  # what it took all the same, where somebody says
+    came: int = 0  # characters that had come, said or thought
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What an attempt took that brought no reply."""
+
+    usage: Usage
+    came: int  # characters
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and what came of it: a reply, a reason why there will be none, or nothing so far."""
+
+    request: Request
+    turn: int  # decisions of the run before it was asked: whatever follows from it belongs to the next
+    drafts: int  # templates written before it
+    reply: Reply | None = None
+    failed: str = ""  # why there is no reply, once no more is asked
+    attempts: int = 0  # that failed
+    lost: tuple[Lost, ...] = ()  # what attempts took that failed
+
+    @property
+    def is_open(self) -> bool:
+        return self.reply is None and not self.failed
+
+
+@dataclass(frozen=True)
+class Pending:
+    """There is no reply yet; `where` says what is waited for, `found` what is there instead."""
+
+    where: str
+    found: str = ""
+
+
+@dataclass(frozen=True)
+class NoReply:
+    """The model did not answer. `lasts`: asking again would give the same (a wrong key, an unknown model)."""
+
+    reason: str
+    lasts: bool = False
+    wait: float | None = None  # seconds the other side asked us to wait
+    usage: Usage = Usage()  # what it took all the same, where somebody says
+    came: int = 0  # characters that had come, said or thought
+
+
+class LanguageModel(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def reply(self, request: Request) -> Reply | Pending | NoReply: ...
+
+
+def tokens_of(text: str) -> int:
+    """An estimate by length, for before a model has told."""
+    return int(len(text) / PER_TOKEN) + 1
+
+
+# -- whoever watches ----------------------------------------------------------------------------------------
+
+
+InstructionKind = Literal["stop", "finish", "hint"]
+
+
+@dataclass(frozen=True)
+class RunInstruction:
+    """As it lies in the inbox of a run."""
+
+    id: str
+    what: InstructionKind
+    text: str = ""  # of a hint: values of parameters
+
+
+@dataclass(frozen=True)
+class Instructed:
+    """What whoever watches has asked of the run, taken up once. A `stop` holds until the run goes on: then
+    there is a `resume`."""
+
+    id: str  # of what lay in the inbox; empty: a resume
+    what: Literal["stop", "finish", "hint", "resume"]
+    text: str = ""  # of a hint, as it was written
+    config: Config | None = None  # that it names, to be tried next
+    refused: str = ""  # why nothing comes of it
+
+
+# -- What holds back the processes that run code which is not ours, as far as it is in force.
+
+
+AUTO, REQUIRED, OFF = MODES = ("auto", "required", "off")
+ENVIRONMENT, NETWORK, FILES, CALLS, LIMITS = "environment", "network", "files", "system calls", "limits"
+NEEDED = (NETWORK, FILES)  # without these `required` refuses
+
+
+@dataclass(frozen=True)
+class ProtectionLayer:
+    name: str
+    in_force: bool
+    detail: str  # by what, or why not
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Of a worker, in its own words before anything else ran in it."""
+
+    layers: tuple[ProtectionLayer, ...]
+
+    def missing(self, names: Iterable[str]) -> tuple[ProtectionLayer, ...]:
+        held = {layer.name for layer in self.layers if layer.in_force}
+        by_name = {layer.name: layer for layer in self.layers}
+        absent = (name for name in names if name not in held)
+        return tuple(by_name.get(name, ProtectionLayer(name, False, "nobody says")) for name in absent)
+
+    @property
+    def sentence(self) -> str:
+        held = ", ".join(layer.name for layer in self.layers if layer.in_force)
+        without = "; ".join(f"{layer.name}: {layer.detail}" for layer in self.layers if not layer.in_force)
+        return f"workers are sandboxed ({held or 'nothing'})" + (f", but not in {without}" if without else "")
+
+
+# -- What sanitizers say of a kernel: faults that its results need not show, and which tools looked for
+# them.
+
+
+NOT_IN_FORCE = "not in force"
+NOTE = "sanitizer: "  # what a run's note on them begins with
+_OF_ONE = re.compile(r"\s+(?:at )?(?:address )?0x[0-9a-f]+|\s+of size \d+(?: bytes?)?", re.IGNORECASE)
+MOST_FINDINGS = 12  # of one kernel; one is enough to convict
+
+
+@dataclass(frozen=True)
+class SanitizerFinding:
+    """One fault, as often as it was seen. The same tool and kind in the original judges nobody."""
+
+    tool: str
+    kind: str  # what is wrong, without addresses and threads
+    kernel: str = ""
+    place: str = ""  # in the source or the code, as far as the tool says
+    words: str = ""  # the tool's own, in one line
+    shared: bool = False  # the original has it too
+    doubted: bool = False  # of a kind that a tool is known to imagine, and a second look did not confirm it
+
+    @property
+    def sentence(self) -> str:
+        of = f" in {self.kernel}" if self.kernel else ""
+        at = f" at {self.place}" if self.place else ""
+        said = f": {self.words}" if self.words else ""
+        return f"{self.tool} finds {self.kind}{of}{at}{said}"
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """What was in force for a kernel, and what it found."""
+
+    by: str = ""  # program and version; empty: none
+    tools: tuple[str, ...] = ()  # that watched it to the end
+    absent: tuple[tuple[str, str], ...] = ()  # those that did not, and why; all of them have an empty name
+    cases: tuple[tuple[tuple[str, int], ...], ...] = ()  # sizes at which it ran
+    findings: tuple[SanitizerFinding, ...] = ()
+    disagreement: str = ""  # of two that watched the same kernel, in one sentence
+
+    @property
+    def own(self) -> tuple[SanitizerFinding, ...]:
+        """Those that convict: nobody doubts them, and the original does not have them."""
+        return tuple(finding for finding in self.findings if not finding.shared and not finding.doubted)
+
+    @property
+    def sentence(self) -> str:
+        """What was in force, or why nothing was."""
+        missing = "; ".join(f"{tool} was not: {why}" if tool else why for tool, why in self.absent)
+        if not self.tools:
+            return f"{NOT_IN_FORCE}: {missing}" if missing else NOT_IN_FORCE
+        held = f"{self.by} ({', '.join(self.tools)}), on {counted(len(self.cases), 'small case')}"
+        return "; ".join(part for part in (held, missing, self.disagreement) if part)
+
+
+def kind_of(words: str) -> str:
+    """A fault's first line without what differs from thread to thread and with the width of a load."""
+    kind = _OF_ONE.sub("", words.strip().rstrip("."))
+    return kind[:1].lower() + kind[1:]
+
+
+def distinct(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ...]:
+    """The first of each kind in each kernel: a fault is reported for every thread that commits it."""
+    found: dict[tuple[str, str, str], SanitizerFinding] = {}
+    for finding in findings:
+        found.setdefault((finding.tool, finding.kind, finding.kernel), finding)
+    return tuple(found.values())[:MOST_FINDINGS]
+
+
+def compared(
+    own: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
+) -> tuple[SanitizerFinding, ...]:
+    """Those of a kernel, marked where the original has the same."""
+    known = {(finding.tool, finding.kind) for finding in original}
+    return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in own)
+
+
+def merged(parts: Sequence[Sanitized]) -> Sanitized | None:
+    """Of several builds of one configuration: a tool was in force where it was for all of them."""
+    if not parts:
+        return None
+    absent = dict(pair for part in parts for pair in part.absent)
+    tools = dict.fromkeys(tool for part in parts for tool in part.tools if tool not in absent)
+    return Sanitized(
+        next((part.by for part in parts if part.by), ""),
+        tuple(tools) if "" not in absent else (),
+        tuple(absent.items()),
+        tuple(dict.fromkeys(sizes for part in parts for sizes in part.cases)),
+        distinct(f for part in parts for f in part.findings),
+        "; ".join(dict.fromkeys(part.disagreement for part in parts if part.disagreement)),
+    )
+
+
+def together(device: Sanitized, host: Sanitized) -> Sanitized:
+    """What two say of one kernel: the device's own tools, and the host's watch of the same text. What either
+    of them finds counts; where only one of two that saw all finds anything, that is said."""
+    words = ""
+    if device.tools and host.tools and bool(device.own) != bool(host.own):
+        finder, other = (device, host) if device.own else (host, device)
+        words = f"{other.by} does not find what {finder.by} finds, which counts"
+    missing = [(tool or "the device's sanitizer", why) for tool, why in device.absent]
+    missing += [(f"the cpu device's {tool or 'watch'}", why) for tool, why in host.absent]
+    return Sanitized(
+        " and ".join(part.by for part in (device, host) if part.by and part.tools),
+        (*device.tools, *host.tools),
+        tuple(missing),
+        tuple(dict.fromkeys((*device.cases, *host.cases))),
+        distinct((*device.findings, *host.findings)),
+        words,
+    )
+
+
+def told(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
+    """Of configurations by name: what was in force for those that were verified, and what it found."""
+    known = [(name, one) for name, one in watched if one is not None]
+    lines = dict.fromkeys(f"sanitizers in force: {one.sentence}" for _, one in known if one.tools)
+    lines |= dict.fromkeys(f"sanitizers were {one.sentence}" for _, one in known if not one.tools)
+    lines |= dict.fromkeys(f"{name}: {one.disagreement}" for name, one in known if one.disagreement)
+    for name, one in known:
+        for finding in one.findings:
+            also = "; so in the original: that judges nobody" if finding.shared else ""
+            doubt = "; a second look did not confirm it: that judges nobody" if finding.doubted else ""
+            lines[f"{name}: {finding.sentence}{also or doubt}"] = None
+    return tuple(lines)
+
+
+def notes_beside(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
+    """A run's notes, each once; what was expected of sanitizers gives way to `lines` on what came of it."""
+    return tuple(dict.fromkeys(note for note in notes if not lines or not note.startswith(NOTE)))
+
 
 # How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
 # conversation writes.

@@ -19,12 +19,12 @@ from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, hardware_constraints
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.racing import SOUND, Winners, sound_scores
+from tunesmith.run.race import SOUND, Winners, sound_scores
 from tunesmith.run.rounds import History, history, known, ratio, score_at
 from tunesmith.run.scores import noise
 from tunesmith.run.state import State
-from tunesmith.space.gaussian_process import JITTER, Encoding, Hyperparameters, Positions, covariance, fit
-from tunesmith.space.params import Config, Param
+from tunesmith.space.configset import Config, Param
+from tunesmith.space.features import JITTER, Encoding, Hyperparameters, Positions, covariance, fit
 from tunesmith.space.space import Space
 
 Source = Literal["winner", "measured", "model", "failed", "excluded", "unknown"]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tunesmith.problem.problem import Problem
 from tunesmith.run.outcome import Interval, geometric_mean, median
-from tunesmith.run.racing import CLAIM, Pick, Winners, merged, refused_finalists, sound_scores, timing_of
+from tunesmith.run.race import CLAIM, Pick, Winners, merged, refused_finalists, sound_scores, timing_of
 from tunesmith.run.rounds import best_scores, ratio
 from tunesmith.run.scores import BestTried, ranked_tried, weighted_mean
 from tunesmith.run.state import State

@@ -7,34 +7,35 @@ The signature is what a caller sees: with another type or argument it is another
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from tunesmith.csource.lex import without_comments
-from tunesmith.problem import languages
-from tunesmith.problem.codec import encode
+from tunesmith.base.codec import Malformed, encode
+from tunesmith.base.text import cut, digest_of, flat, redacted
+from tunesmith.problem import device as languages
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import guarded
-from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Row, Templates, rows_for
 from tunesmith.run.events import STORED, Primed
 from tunesmith.run.figures import Figure, run_figure
 from tunesmith.run.outcome import median
 from tunesmith.run.ports import Tried
-from tunesmith.run.racing import sound_scores, verified_choice
+from tunesmith.run.race import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
-from tunesmith.run.rounds import score_at
+from tunesmith.run.rounds import RoundReport, round_reports, score_at
 from tunesmith.run.scores import Yardstick
-from tunesmith.run.state import State
-from tunesmith.space.params import Config
-from tunesmith.text import digest_of, redacted
+from tunesmith.run.state import UNKNOWN_AUTHOR, State
+from tunesmith.source.lex import without_comments
+from tunesmith.space.configset import Config
 
 FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements
 ROWS = 400  # of one run: its best half, and of the rest every so many
-FORMAT = 2  # counts changes of what an entry means
+ENTRY_FORMAT = 2  # counts changes of what an entry means
 STORED_ROWS = 200
 _IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
@@ -200,7 +201,7 @@ def entries_of(
             continue  # a kernel that has nothing to be searched again
         entry = LibraryEntry(
             name="",
-            format=FORMAT,
+            format=ENTRY_FORMAT,
             kernel=kernel_digest(problem),
             signature=signature_of(problem),
             problem=problem.name,
@@ -438,3 +439,258 @@ def primed_from(
     best = sorted(((score, c) for c, score in rows if score is not None), key=lambda pair: -pair[0])
     first = tuple(_nameless(config) for _, config in best[:FIRST]) if is_same else ()
     return Primed(f"{run.about}, in the library, on {run.device}", tuple(thinned(rows)), first)
+
+
+# -- What earlier runs in the user's house have shown, for whoever plans: what won, on kernels like this
+# one, and what was tried on this device and did not pay.
+#
+# Kernels are alike where their names share a word that says what they compute. What is told is data: names,
+# numbers, and words that a planner once wrote, each on a line of its own and short.
+
+
+LESSONS_FORMAT = 1
+MOST = 4  # lines of each kind
+KEPT = 12  # lessons of a kernel on a device: the last
+FAR = 2  # a kernel of another kind
+LONGEST = 220  # characters of a line's words
+_WORD = re.compile(r"[a-z]+|[A-Z][a-z]+|[A-Z]+(?![a-z])")
+# Words that kernels of all kinds have in their names.
+_COMMON = frozenset(
+    (
+        *("kernel", "cuda", "opencl", "hip", "gpu", "fused", "forward", "backward", "fwd", "bwd", "vec"),
+        *("vector", "half", "float", "bfloat", "int", "char", "per", "token", "group", "row", "rows"),
+        *("block", "warp", "thread", "launch", "impl", "device", "global", "the", "and", "with", "for"),
+        *("new", "old", "fast", "naive", "add", "mul", "states", "state", "batch", "test", "problem"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One round that was tried and did not pay."""
+
+    what: str  # moves, or words
+    why: str
+
+
+@dataclass(frozen=True)
+class KernelLessons:
+    """Of one kernel on one device."""
+
+    format: int
+    problem: str
+    kernel: str  # digest of its text
+    words: tuple[str, ...]  # of its names
+    device: str
+    date: str
+    lessons: tuple[Lesson, ...]
+
+    @property
+    def name(self) -> str:
+        """Names a file."""
+        return digest_of(self.kernel, self.device)[:32]
+
+
+def words_of(problem: Problem) -> tuple[str, ...]:
+    """What the names of a problem and its entry say of the operator."""
+    return _words(f"{problem.name} {problem.kernel.entry.partition('<')[0]}")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    found = (word.lower() for word in _WORD.findall(text))
+    return tuple(dict.fromkeys(word for word in found if len(word) > 2 and word not in _COMMON))
+
+
+def lessons_of(problem: Problem, state: State, date: str) -> KernelLessons | None:
+    """None where nothing failed."""
+    # A plain kernel is not there to be fast.
+    tried = [one for one in round_reports(problem, state) if not one.kept and one.drafts and not one.plain]
+    found = [_lesson(one) for one in tried]
+    if state.started is None or not found:
+        return None
+    own = (problem.name, kernel_digest(problem), words_of(problem), state.device.name, date)
+    return KernelLessons(LESSONS_FORMAT, *own, tuple(found[-KEPT:]))
+
+
+def _lesson(one: RoundReport) -> Lesson:
+    what = f"moves {', '.join(one.moves)}" if one.moves else one.what or one.reason
+    return Lesson(_short(what), _short(one.verdict))
+
+
+def together(new: KernelLessons, old: KernelLessons) -> KernelLessons:
+    """The last of both, each once."""
+    every = dict.fromkeys((*old.lessons, *new.lessons))
+    return KernelLessons(
+        LESSONS_FORMAT, new.problem, new.kernel, new.words, new.device, new.date, tuple(every)[-KEPT:]
+    )
+
+
+def told(
+    problem: Problem, device: str, entries: Sequence[LibraryEntry], lessons: Iterable[KernelLessons]
+) -> str:
+    """A few lines, the nearest first: this kernel before others, this device before others; empty where there
+    is nothing to tell."""
+    own, digest = set(words_of(problem)), kernel_digest(problem)
+
+    def alike(kernel: str, words: Iterable[str]) -> int:
+        return 0 if kernel == digest else 1 if own & set(words) else FAR
+
+    won = [(alike(entry.kernel, _words(entry.problem)), entry) for entry in entries]
+    won.sort(key=lambda pair: (pair[0], pair[1].device != device, -pair[1].speedup, pair[1].name))
+    failed = [(alike(one.kernel, one.words), one) for one in lessons if one.device == device]
+    failed.sort(key=lambda pair: (pair[0], pair[1].problem, pair[1].kernel))
+    lines = [_won(near, entry) for near, entry in won if near < FAR][:MOST]
+    lines += [
+        f"- did not pay on this device, {_like(near, one.problem)}: {lesson.what}: {lesson.why}"
+        for near, one in failed
+        if near < FAR
+        for lesson in reversed(one.lessons)
+    ][:MOST]
+    return "\n".join(lines)
+
+
+def _won(near: int, entry: LibraryEntry) -> str:
+    by = f"moves {', '.join(entry.moves)}" if entry.moves else "written by a model" if entry.author else ""
+    best = f"at its best {entry.best[0]}" if entry.best else ""
+    at = f"served {', '.join(one.workload for one in entry.served)}" if entry.served else ""
+    more = "; ".join(filter(None, (by, best, at)))
+    return f"- won, {_like(near, entry.problem)}: {entry.about}" + (f": {_short(more)}" if more else "")
+
+
+def _like(near: int, problem: str) -> str:
+    return "this kernel" if near == 0 else f"a kernel like it ({_short(problem)})"
+
+
+def _short(text: str) -> str:
+    """On one line."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 2]} …"
+
+
+class Library(Protocol):
+    """What outlives runs: templates that won, what was measured, what did not pay. None of it is believed: it
+    says what to try first, and everything is checked and timed again. Writing the same twice changes nothing,
+    whoever else writes."""
+
+    where: str  # as people are told
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have written to it."""
+        ...
+
+    def entries(self, note: Callable[[str], None], query: LibraryQuery) -> list[LibraryEntry]:
+        """Templates that won, by name; of those that cannot be read it is said why."""
+        ...
+
+    def get(self, name: str) -> LibraryEntry: ...
+    def __contains__(self, name: str) -> bool: ...
+    def add(self, entry: LibraryEntry) -> None:
+        """Together with what is known already."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+    def lessons(self, note: Callable[[str], None]) -> list[KernelLessons]: ...
+    def learn(self, new: KernelLessons) -> None: ...
+    def runs(self, note: Callable[[str], None], query: LibraryQuery) -> list[RunRecord]:
+        """The newest first."""
+        ...
+
+    def timings(self, run: str) -> list[TimedConfig]: ...
+    def timing_counts(self) -> Mapping[str, int]: ...
+    def count(self) -> int:
+        """Templates that won."""
+        ...
+
+    def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
+        """How many of the timings are new there."""
+        ...
+
+    def prune(self, before: str) -> int:
+        """Take out the timings of runs that are older than this day; how many runs that were."""
+        ...
+
+    def close(self) -> None: ...
+
+
+# -- What others wrote into a library that is shared, made harmless: short words on one line, numbers that
+# can be, templates that are vetted as a model's text is. Whether it is true is found out here, by
+# measuring.
+
+
+LONGEST_WORD = 200  # characters of a name or a device in what others wrote
+FARTHEST = 50.0  # log speed-up: nothing is faster or slower by more
+MOST_PARAMETERS, LARGEST_VALUE = 64, 1 << 62
+_PARAMETER = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
+
+
+def foreign_entry(entry: LibraryEntry) -> LibraryEntry:
+    """As it may be used here: vetted as a model's text is, whoever it says has written it; words short and on
+    one line, numbers that can be. Malformed: it is no entry of any run."""
+    numbers = [
+        entry.speedup,
+        *(entry.interval or ()),
+        *(n for s in entry.served for n in (s.speedup, *s.interval, s.weight)),
+    ]
+    if not all(math.isfinite(number) and number >= 0 for number in numbers) or not entry.speedup:
+        raise Malformed(f"not a library entry: speed-ups of {entry.speedup}")
+    configs = [*entry.best, *(s.config for s in entry.served)]
+    if not NAME.fullmatch(entry.name) or not all(map(_is_sound, configs)):
+        raise Malformed("not a library entry: names or values that no template has")
+    word: dict[str, Any] = {
+        key: _word(getattr(entry, key)) for key in ("problem", "language", "device", "driver", "date")
+    }
+    word |= {key: _word(getattr(entry, key)) for key in ("compiler", "origin", "run", "certificate")}
+    return replace(
+        entry,
+        **word,
+        signature=flat(entry.signature),
+        path=entry.path if NAME.fullmatch(entry.path) else "template",
+        moves=tuple(move for move in entry.moves if NAME.fullmatch(move))[:MOST_PARAMETERS],
+        author=_word(entry.author) or UNKNOWN_AUTHOR,
+        served=tuple(_served(one) for one in entry.served[:STORED_ROWS]),
+        best=entry.best[:FIRST],
+        rows=_sound_rows(entry.rows)[:ROWS],
+    )
+
+
+def _served(one: ServedWorkload) -> ServedWorkload:
+    return replace(one, workload=_word(one.workload), sizes=tuple((_word(n), v) for n, v in one.sizes))
+
+
+def foreign_record(run: RunRecord) -> RunRecord:
+    said = run.provenance
+    own = Provenance(*map(_word, (said.date, said.who, said.host, said.origin, said.certificate)))
+    names = ("id", "problem", "entry", "kernel", "language", "device", "driver", "compiler", "architecture")
+    more = ("backend", "device_key", "strategy", "models")
+    word: dict[str, Any] = {name: _word(getattr(run, name)) for name in (*names, *more)}
+    return replace(run, provenance=own, **word)
+
+
+def foreign_timings(timings: Sequence[TimedConfig]) -> list[TimedConfig]:
+    """Without those that nobody can have measured."""
+    return [t for t in timings if _is_sound(t.config) and _is_score(t.score)]
+
+
+def _sound_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple((config, score) for config, score in rows if _is_sound(config) and _is_score(score))
+
+
+def _is_sound(config: Config) -> bool:
+    named = all(_PARAMETER.fullmatch(name) and abs(value) <= LARGEST_VALUE for name, value in config.items)
+    return named and not config.candidate and len(config.items) <= MOST_PARAMETERS
+
+
+def _is_score(score: float | None) -> bool:
+    return score is None or abs(score) <= FARTHEST  # so that a NaN is none
+
+
+def _word(text: str) -> str:
+    return cut(flat(text), LONGEST_WORD)
+
+
+def foreign_lessons(found: KernelLessons) -> KernelLessons:
+    told = tuple(Lesson(_word(one.what), _word(one.why)) for one in found.lessons[:STORED_ROWS])
+    names = ("problem", "kernel", "device", "date")
+    word: dict[str, Any] = {name: _word(getattr(found, name)) for name in names}
+    return replace(found, lessons=told, **word)

@@ -14,7 +14,7 @@ from tunesmith.run.ports import RunLog
 from tunesmith.run.prior import without_profiles
 from tunesmith.run.stages import next_action
 from tunesmith.run.state import State
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Loop:
             case events.Surveyed() if self.world.surveying:
                 self.world.surveying.pop(0)
             case events.Rehearsed():
-                from tunesmith.run.surveying import end_of_host_gate  # which few runs need
+                from tunesmith.run.offline_stages import end_of_host_gate  # which few runs need
 
                 if said := end_of_host_gate(self.log.state, self.world):
                     self.log.listener.say(said)

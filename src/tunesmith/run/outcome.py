@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.base.text import counted, first_line
 from tunesmith.problem.device import Clock, Resources
 from tunesmith.problem.plan import Status
-from tunesmith.space.params import Config
-from tunesmith.text import counted, first_line
+from tunesmith.space.configset import Config
 
 Effort = Literal["build", "short", "long"]
 Purpose = Literal["search", "gate", "sentinel", "finalist"]

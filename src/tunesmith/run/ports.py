@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
-from tunesmith.problem.codec import encode
+from tunesmith.base.codec import encode
+from tunesmith.base.text import digest_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.dialogue import Question, RunInstruction
 from tunesmith.run.events import (
     Baseline,
     Decided,
@@ -21,7 +21,9 @@ from tunesmith.run.events import (
     Extended,
     LeftOut,
     Profiled,
+    Question,
     Recorded,
+    RunInstruction,
     Served,
     Surveyed,
     Verified,
@@ -30,10 +32,8 @@ from tunesmith.run.events import (
 from tunesmith.run.events import Declined as Declined
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State, apply
-from tunesmith.space.configset import ConfigSet
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config, ConfigSet
 from tunesmith.space.space import Focus, Region, Side, Space, region
-from tunesmith.text import digest_of
 
 
 @dataclass(frozen=True)

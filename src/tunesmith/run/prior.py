@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tunesmith.base.text import counted
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Diagnosis, Finding
@@ -18,14 +19,12 @@ from tunesmith.run.budget import is_chain, last_right
 from tunesmith.run.events import Profiled, Settings, Steered
 from tunesmith.run.outcome import median
 from tunesmith.run.ports import Tried
-from tunesmith.run.racing import sound_scores
+from tunesmith.run.race import sound_scores
 from tunesmith.run.scores import noise
 from tunesmith.run.state import PriorChange, State
-from tunesmith.space.configset import ConfigSet
+from tunesmith.space.configset import Config, ConfigSet, Param
 from tunesmith.space.expr import Expr
-from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Condition, Focus, count, meets
-from tunesmith.text import counted
 
 WORTH = 0.05  # share of the time × confidence, over all workloads: below it a finding changes nothing
 FEWEST = 16  # configurations that must be left,

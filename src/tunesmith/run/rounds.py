@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, without_block
 from tunesmith.run.budget import last_written, noun
 from tunesmith.run.candidates import Templates, rule_text
 from tunesmith.run.events import STORED, Decided
 from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Tried
-from tunesmith.run.racing import SOUND, doubted_finalists, merged, sound_scores
+from tunesmith.run.race import SOUND, doubted_finalists, merged, sound_scores
 from tunesmith.run.scores import noise, scores
 from tunesmith.run.state import Candidate, State
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 
 BY_SEARCH = "by the search, not verified"  # what is said of every speed-up that short measurements gave
 MOST = 50.0  # log: beyond it a ratio is no measurement
@@ -178,7 +179,6 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
 def _made_on(state: State, decision: Decided) -> str:
     if state.plain_kernel is None or not (decision.by_moves or decision.handed):
         return ""
-    from tunesmith.run.plain import made_on  # which few runs need
 
     kernel = made_on(state, decision.candidate)
     return kernel.id if kernel is not None else ""
@@ -432,3 +432,47 @@ def changes(before: str, after: str, name_before: str, name_after: str) -> tuple
     shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in found[:MOST_LINES]]
     left = len(found) - len(shown)
     return (*shown, f"… {left} more lines") if left else tuple(shown)
+
+
+# -- A kernel that a model has rewritten plainly, so that the expert reads it: what is made on it, and how
+# it is a problem of its own for the expert.
+#
+# Nothing but the expert sees that problem: templates are compared with the original, and timed against it.
+
+
+def made_on(state: State, candidate: str) -> Candidate | None:
+    """The plain kernel that a candidate is, or goes back to; None: it goes back to the original."""
+    known = {c.id: c for c in state.candidates if c.drafted is not None}
+    own = known.get(candidate)
+    while own is not None and not (own.status in ("admitted", "searched") and state.is_plain(own)):
+        own = known.get(own.parent)
+    return own
+
+
+def moves_on(state: State, candidate: Candidate) -> Candidate | None:
+    """The plain kernel on which the expert made it by moves; None: it did not."""
+    if candidate.drafted is None or not state.decided[candidate.round].by_moves:
+        return None
+    return made_on(state, candidate.parent)
+
+
+def plain_problem(problem: Problem, template: Template) -> Problem:
+    """With the plain kernel in place of the original; lines keep their numbers."""
+    text = without_block(template.source)
+    return replace(
+        problem, kernel=replace(problem.kernel, text=text, path=template.path), launches=template.launches
+    )
+
+
+def problem_of(problem: Problem, templates: Templates, kernel: Candidate | None) -> Problem:
+    """What the expert works on."""
+    return problem if kernel is None else plain_problem(problem, templates.of(kernel))
+
+
+def on_plain(found: Decided, state: State) -> Decided:
+    """What is made by moves goes on from the plain kernel, or from what was made on it."""
+    kernel = state.plain_kernel
+    if kernel is None or found.decision != "refactor" or found.is_stored:
+        return found
+    is_elsewhere = (found.by_moves or found.handed) and made_on(state, found.candidate) != kernel
+    return replace(found, candidate=kernel.id) if is_elsewhere else found

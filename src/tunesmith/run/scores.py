@@ -14,18 +14,16 @@ from itertools import pairwise
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from tunesmith.base.text import seed_of
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.budget import evals_left, evaluations
 from tunesmith.run.candidates import Templates, inherited, rows_for
 from tunesmith.run.events import Pruned, Surveyed
-from tunesmith.run.growing import Shared
 from tunesmith.run.outcome import Outcome, geometric_mean, median
 from tunesmith.run.ports import Prior, SearchView, Tried
-from tunesmith.run.state import Candidate, State
-from tunesmith.space.configset import ConfigSet
-from tunesmith.space.params import Config
-from tunesmith.text import seed_of
+from tunesmith.run.state import Candidate, Shared, State
+from tunesmith.space.configset import Config, ConfigSet
 
 T = TypeVar("T")
 Make = Callable[[Config, dict[str, float]], T]  # of a configuration and its speed-ups by workload

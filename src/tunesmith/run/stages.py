@@ -10,29 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.run import devices, events
 from tunesmith.run.actions import Action, Ask, Blocked, Collect, Experiment, Stage, World, Write
-from tunesmith.run.baked import baked_services
-from tunesmith.run.budget import (
-    asked_to_finish,
-    exhausted_budget,
-    exhausted_share,
-    is_finishing,
-    noun,
-    pace,
-)
+from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, is_finishing, noun, pace
 from tunesmith.run.candidates import Checks, Faulty, Passed, examine
-from tunesmith.run.delivery import builds_known, delivery
+from tunesmith.run.delivery import baked_probes, baked_services, builds_known, delivery, next_calls
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at
-from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
+from tunesmith.run.race import heat, timing_of, unverified, verified_choice
 from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
-from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.talking import STOPPED, has_unsearched, is_by_program, may_mend_draft
-from tunesmith.space.params import Config
+from tunesmith.run.talk import STOPPED, has_unsearched, is_by_program, may_mend_draft
+from tunesmith.space.configset import Config
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 CHOICE = 4  # built ones to choose from, as long as more are being built
@@ -45,7 +36,7 @@ def _take_instruction(state: State, world: World) -> Action | None:
     waiting = world.inbox.waiting() if world.inbox is not None else ()
     if not (waiting or state.instructed):
         return None
-    from tunesmith.run.instructions import is_stopping, not_taken, taken_up  # which few runs need
+    from tunesmith.run.talk import is_stopping, not_taken, taken_up  # which few runs need
 
     for given in not_taken(waiting, state, world.inbox):
         event = taken_up(given, state, world.search_of(state) if state.searching else None)
@@ -238,7 +229,7 @@ def _search_one(state: State, world: World, search: OneSearch) -> Action:
 def _ask_hinted(state: State, world: World) -> Action | None:
     if not state.instructed:
         return None
-    from tunesmith.run.instructions import hints
+    from tunesmith.run.talk import hints
 
     wanted = hints(state)
     return _ask(state, world, wanted, "short", "search") if wanted else None
@@ -363,7 +354,7 @@ def _without_device(name: str) -> Callable[[State, World], Action | None]:
     def next_of(state: State, world: World) -> Action | None:
         if not state.device.absent:
             return None
-        from tunesmith.run.surveying import STAGES_WITHOUT_DEVICE  # which few runs need
+        from tunesmith.run.offline_stages import STAGES_WITHOUT_DEVICE  # which few runs need
 
         return STAGES_WITHOUT_DEVICE[name](state, world)
 

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import counted
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Row, rows_for
 from tunesmith.run.outcome import Result, median
+from tunesmith.space.configset import Config
 from tunesmith.space.expr import LIMIT
-from tunesmith.space.params import Config
-from tunesmith.text import counted
 
 VERSION = "1.0.0"
 Invalidity = Literal["timeout", "compile", "runtime", "correctness", "constraints", "correct"]

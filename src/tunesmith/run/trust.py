@@ -1,5 +1,6 @@
 """What may choose models, hosts and programs: folders that the user trusts, by the digests of their files,
-and runs, comparisons and fleets that were begun here, by what they began with."""
+and runs, comparisons and fleets that were begun here, by what they began with.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.errors import BadInput
-from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.problem.languages import is_source_name
-from tunesmith.run.files import SETTINGS_FILE, explained, open_plain, read_plain, write_whole
-from tunesmith.run.store import FLEET, JOURNAL, PLAN
-from tunesmith.text import redacted, sha256
+from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.errors import BadInput
+from tunesmith.base.files import SETTINGS_FILE, explained, open_plain, read_plain, write_whole
+from tunesmith.base.text import redacted, sha256
+from tunesmith.problem.device import is_source_name
+from tunesmith.run.folder import FLEET, JOURNAL, PLAN
 
 BEGUN = "begun"  # beside the folder of records: a digest each line
 UNKNOWN, CHANGED, TRUSTED = "unknown", "changed", "trusted"

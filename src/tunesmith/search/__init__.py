@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 
 if TYPE_CHECKING:
     from tunesmith.run.ports import Searcher

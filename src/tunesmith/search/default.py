@@ -32,11 +32,11 @@ from tunesmith.search.models import (
     most_telling,
 )
 from tunesmith.search.simple import draw
-from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
+from tunesmith.space.features import Encoding, Matrix, Trend, Vector
 
 if TYPE_CHECKING:
-    from tunesmith.search.earlier import Guide
+    from tunesmith.search.models import Guide
 
 FAR_FROM = 60  # drawn, of which the farthest from all others is taken
 LEADERS = 5  # whose neighbours are always among the candidates
@@ -240,7 +240,7 @@ class _Asking:
 def _guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
     if not view.priors:
         return None
-    from tunesmith.search.earlier import Guide  # which few runs need
+    from tunesmith.search.models import Guide  # which few runs need
 
     return Guide(view.space, view.configs, view.priors, known, scores)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.run.ports import Proposal, Searcher, SearchView
 from tunesmith.search.models import DRAWN, LISTED, OpenConfigs
-from tunesmith.space.params import Config
+from tunesmith.space.configset import Config
 from tunesmith.space.space import OUTSIDE_EVERY, Side
 
 TRIES = 64  # misses in a row before looking through everything that is left

@@ -7,26 +7,35 @@ import getpass
 import os
 import platform
 import shlex
+import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunesmith.base import plugins
-from tunesmith.errors import BadInput, TunesmithError, bug_text
+from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.errors import BadInput, TunesmithError, bug_text
+from tunesmith.base.files import explained, open_plain, write_new
+from tunesmith.base.text import counted, sha256
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
-from tunesmith.run.files import explained, write_new
+from tunesmith.run.folder import CERTIFICATE, JOURNAL, RunFolder
 from tunesmith.run.library import (
+    ENTRY_FORMAT,
+    NAME,
     LibraryEntry,
     LibraryQuery,
     Provenance,
+    RunRecord,
+    TimedConfig,
     entries_of,
     kernel_digest,
     matches,
@@ -35,17 +44,386 @@ from tunesmith.run.library import (
     record_of,
     signature_of,
     timings_of,
+    united,
+    with_past,
 )
 from tunesmith.run.state import State
-from tunesmith.run.store import CERTIFICATE, JOURNAL, RunFolder
-from tunesmith.session.library_store import PATIENCE, Note, SqliteLibrary
 from tunesmith.session.problems import problem_texts, texts_of
-from tunesmith.text import counted, sha256
 
 if TYPE_CHECKING:
-    from tunesmith.run.lessons import Library
+    from tunesmith.run.library import KernelLessons, Library
+
+
+# -- The library: one SQLite file, your own or one that several write to.
+
 
 T = TypeVar("T")
+Note = Callable[[str], None]
+Row = tuple[Any, ...]
+FILE = "library.sqlite"
+SCHEMA = 1
+BUSY_SECONDS = 5.0  # that SQLite itself waits for a lock
+ELSEWHERE = "another library with library_dir"
+LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
+MOST, MOST_BYTES = 1000, 256 << 20  # of entries or runs that are read at once
+MOST_TIMINGS, LARGEST_TIMING = 20_000, 64 << 10  # of a run; bytes of one
+BATCH = 500  # timings of one transaction
+PATIENCE = 30.0  # seconds in which a transaction that others hold up is tried again
+LONGEST_KEY = 200  # characters that something is found by; what is found is then compared in full
+LIST = "see what there is with: tunesmith library"
+ANYTHING = LibraryQuery()
+
+TABLES = (
+    "CREATE TABLE entries (name TEXT PRIMARY KEY, operator TEXT NOT NULL, kernel TEXT NOT NULL,"
+    " device TEXT NOT NULL, document BLOB NOT NULL)",
+    "CREATE INDEX entries_found ON entries (kernel, device)",
+    "CREATE INDEX entries_operator ON entries (operator)",
+    "CREATE TABLE lessons (name TEXT PRIMARY KEY, document BLOB NOT NULL)",
+    "CREATE TABLE texts (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",
+    "CREATE TABLE runs (id TEXT PRIMARY KEY, operator TEXT NOT NULL, kernel TEXT NOT NULL,"
+    " device TEXT NOT NULL, date TEXT NOT NULL, document BLOB NOT NULL)",
+    "CREATE INDEX runs_found ON runs (kernel, device)",
+    "CREATE INDEX runs_operator ON runs (operator)",
+    "CREATE TABLE timings (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, key TEXT NOT NULL,"
+    " template TEXT NOT NULL, verdict TEXT NOT NULL, document BLOB NOT NULL, PRIMARY KEY (run, key))",
+    f"PRAGMA user_version = {SCHEMA}",
+)
+
+
+class SqliteLibrary:
+    """`run/library.Library` in a file."""
+
+    def __init__(self, folder: Path, patience: float = PATIENCE) -> None:
+        self.where = str(folder)
+        self._folder, self._path, self._patience = folder, folder / FILE, patience
+        self._connection: sqlite3.Connection | None = None
+        self._not_written: BadInput | None = None  # why the file is open for reading alone
+        self._lock = RLock()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have written to it."""
+        return any(map(_is_written_by_others, (self._folder, self._path)))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    # -- the file -----------------------------------------------------------------------------------------
+
+    @property
+    def _is_there(self) -> bool:
+        """Also where something else is in its way: whoever asks is to know."""
+        in_the_way = self._folder.exists() and not self._folder.is_dir()
+        return self._connection is not None or in_the_way or self._path.exists()
+
+    def _read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        if not self._is_there:
+            return []
+        return self._transaction(lambda library: library.execute(sql, tuple(values)).fetchall(), "BEGIN")
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return self._transaction(work, "BEGIN IMMEDIATE")
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+        """All of it or nothing; done again from its beginning where others were in the way."""
+        with self._lock:
+            for is_last in _tries(self._patience):
+                try:
+                    library = self._connected()
+                    if self._not_written is not None and begin != "BEGIN":
+                        raise self._not_written
+                    return _run_transaction(library, work, begin)
+                except sqlite3.Error as error:
+                    code = getattr(error, "sqlite_errorcode", None)
+                    if is_last or code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                        raise self._explained(error) from error
+        raise AssertionError("the last try returns or raises")
+
+    def _connected(self) -> sqlite3.Connection:
+        """Where nothing can be written, what is there can still be read."""
+        if self._connection is not None:
+            return self._connection
+        own = {"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
+        try:
+            with explained("open the library", self._path, instead=ELSEWHERE):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                os.close(open_plain(self._path, os.O_RDWR | os.O_CREAT))
+            connection = sqlite3.connect(self._path, **own)  # type: ignore[call-overload]
+        except BadInput as error:
+            if not self._path.exists():
+                raise
+            self._not_written = error
+            name = f"{self._path.resolve().as_uri()}?mode=ro"
+            connection = sqlite3.connect(name, uri=True, **own)  # type: ignore[call-overload]
+        connection.execute("PRAGMA foreign_keys = ON")
+        self._prepare_tables(connection)
+        self._connection = connection
+        return self._connection
+
+    def _prepare_tables(self, library: sqlite3.Connection) -> None:
+        def create(library: sqlite3.Connection) -> None:
+            if not _schema_of(library):  # two at once: the second finds it done
+                for sql in TABLES:
+                    library.execute(sql)
+
+        found = _schema_of(library)
+        if not found:
+            _run_transaction(library, create, "BEGIN IMMEDIATE")
+        elif found != SCHEMA:
+            fault = f"the library has schema {found}, this version of Tunesmith knows schema {SCHEMA}"
+            hint = f"install the version that wrote it, or choose {ELSEWHERE}"
+            raise BadInput(fault, where=self.where, hint=hint)
+
+    def _explained(self, error: sqlite3.Error) -> BadInput:
+        hint = "see that it can be written, and that there is room"
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            hint = "restore it from a copy, or move it away: then a new one is made"
+        elif "locked" in str(error):
+            hint = "another process holds it: try again when that has ended"
+        return BadInput(f"the library cannot be used: {error}", where=str(self._path), hint=hint)
+
+    # -- templates that won -------------------------------------------------------------------------------
+
+    def entries(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[LibraryEntry]:
+        rows = self._read(*_found("entries", "name", "name", query))
+        found: list[LibraryEntry] = []
+        for name, document in rows:
+            try:
+                found.append(self._entry(name, document))
+            except BadInput as error:
+                note(f"passed over in the library: {error}")
+        if len(rows) == MOST:
+            note(f"of the library's templates the first {MOST} are looked at: say which are meant")
+        wanted = (("problem", query.operator), ("kernel", query.kernel), ("device", query.device))
+        return [e for e in found if all(not value or getattr(e, key) == value for key, value in wanted)]
+
+    def get(self, name: str) -> LibraryEntry:
+        rows = self._read("SELECT document FROM entries WHERE name = ?", (_checked(name),))
+        if not rows:
+            raise self._missing(name)
+        return self._entry(name, rows[0][0])
+
+    def __contains__(self, name: str) -> bool:
+        sql = "SELECT 1 FROM entries WHERE name = ?"
+        return bool(NAME.fullmatch(name)) and bool(self._read(sql, (name,)))
+
+    def add(self, entry: LibraryEntry) -> None:
+        def work(library: sqlite3.Connection) -> None:
+            sql = "SELECT name, document FROM entries WHERE kernel = ? ORDER BY name LIMIT ?"
+            others: list[LibraryEntry] = []
+            for name, document in library.execute(sql, (_key(entry.kernel), MOST)).fetchall():
+                with contextlib.suppress(BadInput):  # what cannot be read is no past of this
+                    others.append(self._entry(name, document, as_written=True))
+            own = with_past(entry, others)
+            same = next((other for other in others if other.name == own.name), None)
+            self._put(library, own if same is None else united(own, same))
+
+        _checked(entry.name)
+        self._write(work)
+
+    def remove(self, name: str) -> None:
+        sql = "DELETE FROM entries WHERE name = ?"
+        _checked(name)
+        if name not in self or not self._write(lambda library: library.execute(sql, (name,)).rowcount):
+            raise self._missing(name)
+
+    def _put(self, library: sqlite3.Connection, entry: LibraryEntry) -> None:
+        sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET document"
+        keys = (_key(entry.problem), _key(entry.kernel), _key(entry.device))
+        library.execute(f"{sql} = excluded.document", (entry.name, *keys, encode(entry)))
+
+    def _entry(self, name: str, document: bytes, as_written: bool = False) -> LibraryEntry:
+        where = f"{self.where}: {name}"
+        try:
+            entry = decode(bytes(document), LibraryEntry, "library entry")
+            if entry.format == ENTRY_FORMAT and entry.name == name:
+                if not self.is_shared:
+                    return entry
+                from tunesmith.run.library import foreign_entry
+
+                found = foreign_entry(entry)
+                return replace(found, author=entry.author) if as_written else found
+        except Malformed as error:
+            hint = f"remove it: tunesmith library remove {name}"
+            raise BadInput(f"cannot be read: {error}", where=where, hint=hint) from error
+        got = f"format {entry.format}, name {entry.name!r}"
+        fault = f"not an entry of format {ENTRY_FORMAT} under its own name: {got}"
+        raise BadInput(fault, where=where, hint="use the version of Tunesmith that wrote it, or remove it")
+
+    def _missing(self, name: str) -> BadInput:
+        return BadInput(f"there is no {name!r} in the library", where=self.where, hint=LIST)
+
+    # -- what did not pay ---------------------------------------------------------------------------------
+
+    def lessons(self, note: Note = lambda _text: None) -> list[KernelLessons]:
+        from tunesmith.run.library import LESSONS_FORMAT
+
+        found: list[KernelLessons] = []
+        sql = f"SELECT name, document FROM lessons ORDER BY name LIMIT {MOST}"
+        for name, document in self._read(sql):
+            try:
+                found.append(self._lessons(document))
+            except Malformed as error:
+                note(f"passed over in the library: lessons {name}: {error}")
+        return [one for one in found if one.format == LESSONS_FORMAT]
+
+    def learn(self, new: KernelLessons) -> None:
+        from tunesmith.run.library import together
+
+        def work(library: sqlite3.Connection) -> None:
+            own = new
+            sql = "SELECT document FROM lessons WHERE name = ?"
+            for (document,) in library.execute(sql, (new.name,)).fetchall():
+                with contextlib.suppress(Malformed):  # what cannot be read is written anew
+                    own = together(new, self._lessons(document))
+            self._put_lessons(library, own)
+
+        self._write(work)
+
+    def _put_lessons(self, library: sqlite3.Connection, one: KernelLessons) -> None:
+        sql = "INSERT INTO lessons VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET document"
+        library.execute(f"{sql} = excluded.document", (one.name, encode(one)))
+
+    def _lessons(self, document: bytes) -> KernelLessons:
+        from tunesmith.run.library import KernelLessons
+
+        found = decode(bytes(document), KernelLessons, "lessons")
+        if not self.is_shared:
+            return found
+        from tunesmith.run.library import foreign_lessons
+
+        return foreign_lessons(found)
+
+    # -- what runs measured -------------------------------------------------------------------------------
+
+    def runs(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[RunRecord]:
+        found: list[RunRecord] = []
+        for id, document in self._read(*_found("runs", "id", "date DESC, id", query)):
+            try:
+                run = decode(bytes(document), RunRecord, "run of the library")
+            except Malformed as error:
+                note(f"passed over in the library: run {id}: {error}")
+                continue
+            if self.is_shared:
+                from tunesmith.run.library import foreign_record
+
+                run = foreign_record(run)
+            found.append(run)
+        return found
+
+    def timings(self, run: str) -> list[TimedConfig]:
+        """Those that can be read."""
+        found: list[TimedConfig] = []
+        sql = "SELECT document FROM timings WHERE run = ? AND length(document) <= ?"
+        for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MOST_TIMINGS)):
+            with contextlib.suppress(Malformed):
+                found.append(decode(bytes(document), TimedConfig))
+        if not self.is_shared:
+            return found
+        from tunesmith.run.library import foreign_timings
+
+        return foreign_timings(found)
+
+    def timing_counts(self) -> dict[str, int]:
+        """Of each run."""
+        return dict(self._read("SELECT run, count(*) FROM timings GROUP BY run"))
+
+    def count(self) -> int:
+        """Templates that won."""
+        return sum(number for (number,) in self._read("SELECT count(*) FROM entries"))
+
+    def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
+        """What is said last of the run itself counts: one that was stored unfinished may have ended. Each
+        batch stands alone, whatever is taken out meanwhile, and all write in one order."""
+        keys = (_key(run.problem), _key(run.kernel), _key(run.device), _key(run.provenance.date))
+        about = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
+        named = sorted((digest, text.encode(errors="surrogatepass")) for digest, text in texts.items())
+        each = "INSERT INTO timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        ordered = sorted(timings, key=lambda one: one.key)
+
+        def store(batch: Sequence[TimedConfig]) -> int:
+            rows = [
+                (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode(t)) for t in batch
+            ]
+
+            def work(library: sqlite3.Connection) -> int:
+                library.execute(f"{about} = excluded.document", (run.id, *keys, encode(run)))
+                library.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", named)
+                return library.executemany(each, rows).rowcount if rows else 0
+
+            return self._write(work)
+
+        return sum(store(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH))
+
+    def prune(self, before: str) -> int:
+        def work(library: sqlite3.Connection) -> int:
+            removed = library.execute("DELETE FROM runs WHERE date < ?", (before,)).rowcount
+            used = "SELECT template FROM timings"
+            library.execute(f"DELETE FROM texts WHERE digest NOT IN ({used})")
+            return removed
+
+        return self._write(work) if self._is_there else 0
+
+
+def _found(table: str, name: str, order: str, query: LibraryQuery) -> tuple[str, list[object]]:
+    """The statement that finds names and documents, as many as memory holds, and its values."""
+    named = {"operator": query.operator, "kernel": query.kernel, "device": query.device}
+    given = {column: _key(value) for column, value in named.items() if value}
+    wanted = " AND ".join(("length(document) <= ?", *(f"{column} = ?" for column in given)))
+    total = f"sum(length(document)) OVER (ORDER BY {order}) AS total"
+    inner = f"SELECT *, {total} FROM {table} WHERE {wanted}"
+    sql = f"SELECT {name}, document FROM ({inner}) AS found WHERE total <= ? ORDER BY {order} LIMIT ?"
+    return sql, [LARGEST, *given.values(), MOST_BYTES, MOST]
+
+
+def _key(text: str) -> str:
+    """As a column holds it, which every database takes: by it something is found, no more."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_KEY]
+
+
+def _checked(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise BadInput(f"{name!r} cannot be a name in the library", hint=LIST)
+    return name
+
+
+def _is_written_by_others(path: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return found.st_uid != os.geteuid() or bool(found.st_mode & 0o022)
+
+
+def _schema_of(library: sqlite3.Connection) -> int:
+    return int(library.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _run_transaction(library: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+    library.execute(begin)
+    try:
+        found = work(library)
+        library.execute("COMMIT")
+    except BaseException:
+        if library.in_transaction:
+            library.execute("ROLLBACK")
+        raise
+    return found
+
+
+def _tries(patience: float) -> Iterator[bool]:
+    """Waits longer and longer between two tries; whether one is the last."""
+    wait, end = 0.05, time.monotonic() + patience
+    while time.monotonic() + wait < end:
+        yield False
+        time.sleep(wait)
+        wait = min(2 * wait, 2.0)
+    yield True
+
+
 ASKED_AGAIN = 60.0  # seconds after which a library that could not be used is asked again
 LOOKED_AT, USED = 40, 3  # runs
 _unusable: dict[str, float] = {}  # libraries that could not be used, and until when they are let alone
@@ -124,7 +502,7 @@ def alike(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
 
 def lessons_for(problem: Problem, device: str, config: RunConfig, say: Note) -> str:
     """What earlier runs teach whoever plans; empty with --no-library."""
-    from tunesmith.run.lessons import told
+    from tunesmith.run.library import told
 
     def ask(library: Library) -> str:
         return told(problem, device, library.entries(say, LibraryQuery()), library.lessons(say))
@@ -238,7 +616,7 @@ def store_run(
     for entry in won:
         library.add(replace(entry, run=record.id, certificate=digest))
     if state.stopped is not None and any(c.drafted for c in state.candidates):
-        from tunesmith.run.lessons import lessons_of
+        from tunesmith.run.library import lessons_of
 
         if (learned := lessons_of(problem, state, date)) is not None:
             library.learn(learned)

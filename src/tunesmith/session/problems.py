@@ -12,23 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tunesmith.errors import BadInput
-from tunesmith.problem import languages, problem_text
-from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name
+from tunesmith.base.errors import BadInput
+from tunesmith.base.files import NotPlain, read_plain
+from tunesmith.problem import device, problem_text
+from tunesmith.problem.device import LAUNCH_WORDS, SourceLanguage, is_source_name
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_file import parse_problem, with_workloads
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import FindHeader, HeaderFile, Template
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.template_source import FindHeader, HeaderFile
-from tunesmith.run.authors import TEMPLATE_HEADER as TEMPLATE_HEADER
-from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates
-from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Recorded, Started
-from tunesmith.run.files import NotPlain, read_plain
-from tunesmith.run.plausible import fault_of, misfit
-from tunesmith.run.state import State, apply
-from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
+from tunesmith.run.folder import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
+from tunesmith.run.journal import broken_rule, is_broken, misfit
+from tunesmith.run.state import TEMPLATE_HEADER as TEMPLATE_HEADER
+from tunesmith.run.state import State, apply, author_of
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -136,11 +133,11 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
     if "\n" not in source.strip() and "(" not in source:
         hint = f"for a file write: source=Path({source!r})"
         raise BadInput(f"source is the text of a kernel or a Path to its file, got {source!r}", hint=hint)
-    if not languages.exists(language or ""):
-        names = ", ".join(each.name for each in languages.known())
+    if not device.exists(language or ""):
+        names = ", ".join(each.name for each in device.known())
         fault = f"a kernel given as text needs its language, one of {names}; got {language!r}"
         raise BadInput(fault, hint="say it: kernel={'language': 'opencl'}")
-    name = "kernel" + languages.named(language or "").suffixes[0]
+    name = "kernel" + device.named(language or "").suffixes[0]
     return Files(Path(), "Problem.build", {name: source}), name
 
 
@@ -249,9 +246,9 @@ def _checked(text: str, files: Files) -> LoadedProblem:
     where, find_header = files.where, HeaderFolders(files.root, files.root, files.named).find
     problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
-    rules = languages.named(problem.kernel.language)
+    rules = device.named(problem.kernel.language)
     if rules.is_c_family:  # its text can be read as code
-        from tunesmith.expert.reading.source import missing_entry, signature_faults
+        from tunesmith.expert.drafts.signature import missing_entry, signature_faults
 
         if no_entry := missing_entry(problem):
             raise BadInput(no_entry, where=where, hint="name one of them as entry")
@@ -272,7 +269,7 @@ def load_template(path: Path, problem: Problem, files: Files) -> Template:
     text = read_text(path, "correct the name; it counts from the current folder")
     find_header = HeaderFolders(path.parent, files.root, files.named).find
     template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
-    _refuse_launch_words(template.launches, languages.named(problem.kernel.language), str(path))
+    _refuse_launch_words(template.launches, device.named(problem.kernel.language), str(path))
     return template
 
 
@@ -319,7 +316,7 @@ def state_of(folder: RunFolder, records: Iterable[Recorded] | None = None) -> St
     state = State()
     with uncollected():
         for record in folder.journal().read() if records is None else records:
-            if (fault := fault_of(state, record)) is not None:
+            if (fault := broken_rule(state, record)) is not None:
                 raise _implausible(folder, record, fault)
             state = apply(state, record)
     return state

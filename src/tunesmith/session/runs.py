@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tunesmith import backends
-from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
-from tunesmith.lab import sanitizing
-from tunesmith.lab.builders import BuildSurveyor
+from tunesmith.base.codec import encode
+from tunesmith.base.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
+from tunesmith.lab.build import BuildSurveyor
+from tunesmith.lab.judge import sanitize
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
-from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run import trust
@@ -24,20 +27,26 @@ from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed, Protected, Settings, Started
-from tunesmith.run.inbox import FolderInbox
+from tunesmith.run.folder import (
+    JOURNAL,
+    CeilingsCache,
+    FileJournal,
+    FolderInbox,
+    FolderTexts,
+    RunFolder,
+    SqliteCache,
+)
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
 from tunesmith.run.state import State, apply, protections
-from tunesmith.run.store import JOURNAL, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
-from tunesmith.run.talking import STOPPED, Talking
+from tunesmith.run.talk import STOPPED, Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import certificates, library, machine, problems
-from tunesmith.session.machine import Place
+from tunesmith.session import certify, library, problems, roles
+from tunesmith.session import place as machine
+from tunesmith.session.place import Place, Post, WorkerSource, Workplace, one_thread
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.run_result import Run, deliver, run_of
-from tunesmith.session.strategies import casting, wishes
-from tunesmith.session.workplace import Post, WorkerSource, Workplace, one_thread
+from tunesmith.session.result import Run, deliver, run_of
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
@@ -92,8 +101,8 @@ def _write_beginning(
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
-    prompts = casting.checked_prompts(config, template, listener.note)
-    if config.plain and not casting.is_for_expert(problem):
+    prompts = roles.checked_prompts(config, template, listener.note)
+    if config.plain and not roles.is_for_expert(problem):
         fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
@@ -105,8 +114,8 @@ def _write_beginning(
         place = Place(workers, here, device, compiler, tuple(sources))
         if not device.absent:
             place = replace(place, posts=_several(config, place))
-        watched = sanitizing.note_of(workers.sanitizers(), config.sandbox, device)
-    notes = (*casting.launch_notes(problem, device), watched)
+        watched = sanitize.note_of(workers.sanitizers(), config.sandbox, device)
+    notes = (*roles.launch_notes(problem, device), watched)
     for note in (*notes, *here.notes):
         listener.say(f"note: {note}")
     primed = priors(device)
@@ -162,19 +171,19 @@ def _several(config: RunConfig, place: Place, run: OpenRun | None = None) -> tup
     """The devices that are meant, where they are several; else nothing. `run`: of one that goes on."""
     if not (config.workers or config.ray or config.device or (run is not None and run.state.enlisted)):
         return ()
-    from tunesmith.session import several  # which few runs need
+    from tunesmith.session import multi_device  # which few runs need
 
     chosen = (config, place.sources, place.workers)
     if run is None:
-        return several.posts_for(*chosen, place.compiler)
-    return several.posts_for(*chosen, run.state.compiler, run.state, run.listener.say)
+        return multi_device.posts_for(*chosen, place.compiler)
+    return multi_device.posts_for(*chosen, run.state.compiler, run.state, run.listener.say)
 
 
 def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings:
     """`feasible` is None where templates are still to be written."""
     builders = place.builders(config.builders)
     if place.posts:
-        from tunesmith.session.several import builders_at  # which few runs need
+        from tunesmith.session.multi_device import builders_at  # which few runs need
 
         builders = sum(builders_at(place.posts, config.builders, place.sources).values())
         builders = max(len(place.posts), builders)
@@ -195,9 +204,9 @@ def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings
         steer=config.steer,
         profile="counters" if config.counters else "static",
         models=config.model,
-        moves=wishes.moves_named(config.moves),
+        moves=roles.moves_named(config.moves),
         checks_best=True,
-        strategy=wishes.named(config.strategy),
+        strategy=roles.named(config.strategy),
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,
@@ -266,7 +275,7 @@ def _go_on(
 def _record(run: OpenRun, config: RunConfig) -> None:
     """By the journal: what was said before this process began is in it as well."""
     if config.record:
-        casting.record(Path(config.record), run.state)
+        roles.record(Path(config.record), run.state)
 
 
 def _continue(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Run:
@@ -314,22 +323,22 @@ def _refuse_what_cannot_go_on(run: OpenRun, config: RunConfig, is_new: bool) -> 
 
 def _advance(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> DeviceMissing | None:
     """To its end, or as far as that goes without the device: then what is missing."""
-    certificates.take_back(run.folder)
+    certify.take_back(run.folder)
     inbox = FolderInbox(run.folder.path)
     if inbox.waiting() or run.state.instructed:
-        from tunesmith.run.instructions import refuse_old_stops  # which few runs need
+        from tunesmith.run.talk import refuse_old_stops  # which few runs need
 
         refuse_old_stops(run, inbox)
-    cast = replace(casting.of_run(run.folder, run.started, config, run.listener), inbox=inbox)
+    cast = replace(roles.of_run(run.folder, run.started, config, run.listener), inbox=inbox)
     problem = run.templates.problem
     try:
         if run.state.open_request is not None:  # first, and what follows: for that no device need be here
-            talk = casting.talking(problem, run.templates, run.state, cast)
+            talk = roles.talking(problem, run.templates, run.state, cast)
             while (said := talk.next_event(run.state)) is not None:
                 run.write(said)
         place = _settle(run, config, sources, place)
         run.templates = run.templates.on(place.device)
-        talk = casting.talking(problem, run.templates, run.state, cast)
+        talk = roles.talking(problem, run.templates, run.state, cast)
         return run_loop(run, place, config, talk, inbox)
     finally:
         run.journal.close()
@@ -342,7 +351,7 @@ def _settle(run: OpenRun, config: RunConfig, sources: Sources, place: Place | No
     if place is None:
         workers = Workplace(spec, scratch, config.sandbox, sources[0])
         if len(sources) > 1:
-            from tunesmith.session.several import still_there
+            from tunesmith.session.multi_device import still_there
 
             sources = still_there(config, sources, workers, run.state, run.listener.say)
             workers = replace(workers, source=sources[0])
@@ -359,7 +368,7 @@ def _settle(run: OpenRun, config: RunConfig, sources: Sources, place: Place | No
     if not (place.posts or place.missing):
         place = replace(place, posts=_several(config, place, run))
     if place.posts:
-        from tunesmith.session.several import enlist
+        from tunesmith.session.multi_device import enlist
 
         posts = enlist(place.posts, run)
         place = replace(place, posts=posts, device=posts[0].device)
@@ -375,7 +384,7 @@ def run_loop(
     lab: Lab
     with ExitStack() as opened:
         if place.missing:
-            from tunesmith.lab.rehearsing import OfflineLab  # which few runs need
+            from tunesmith.lab.lab import OfflineLab  # which few runs need
             from tunesmith.session.stand_in import stand_in
 
             workers, count = place.workers, place.builders(config.builders)
@@ -413,7 +422,7 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
     if cache is not None:
         opened.callback(cache.close)
     host = None
-    if sanitizing.is_watched_twice(place.device):
+    if sanitize.is_watched_twice(place.device):
         from tunesmith.session.stand_in import stand_in  # which only GPUs need
 
         host = stand_in().watch_for(problem, place.device, place.workers.scratch, place.workers.sandbox)
@@ -429,7 +438,7 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
     options["extra"] = state.extended.cases if state.extended else ()
     lab: LocalLab | LabPool
     if place.posts:
-        from tunesmith.session.several import make_pool  # which few runs need
+        from tunesmith.session.multi_device import make_pool  # which few runs need
 
         lab = make_pool(config, problem, place, lab_settings, known, run.listener.say, **options)
     else:
@@ -444,6 +453,76 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
 
 
 def _reaches_further(models: str) -> bool:
-    from tunesmith.models import reaching  # which a run without models need not load
+    from tunesmith.agents.models import reaching  # which a run without models need not load
 
     return bool(reaching(models))
+
+
+# -- Ctrl-C, however often it is pressed, interrupts once: the clean-up after it is left in peace.
+
+
+PATIENCE = 3.0  # seconds a clean-up may take before another Ctrl-C interrupts that too
+
+
+def once() -> Callable[[int, object], None]:
+    """A signal handler that raises KeyboardInterrupt, and not again while the first is being served."""
+    last = -PATIENCE
+
+    def handle(_number: int, _frame: object) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PATIENCE:
+            last = now
+            raise KeyboardInterrupt
+
+    return handle
+
+
+def end_when_asked() -> None:
+    """For a whole program: whoever asks, however often, gets the same clean-up as for one Ctrl-C."""
+    handle = once()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup says so
+            signal.signal(number, handle)
+
+
+@contextmanager
+def interrupted_once() -> Iterator[None]:
+    """For one call inside somebody's program, whose own handler is left alone where it has one."""
+    own = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or own is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, once())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, own)
+
+
+@contextmanager
+def counted_requests() -> Iterator[Callable[[], int]]:
+    """For whoever may not be interrupted between two things: how often it was asked to end, and nothing is
+    raised. What comes within a few seconds counts once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: 0
+        return
+    count, handle = 0, once()
+
+    def note(number: int, frame: object) -> None:
+        nonlocal count
+        try:
+            handle(number, frame)
+        except KeyboardInterrupt:
+            count += 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    heeded = [number for number, own in before.items() if own is not signal.SIG_IGN]  # nohup says so
+    for number in heeded:
+        signal.signal(number, note)
+    try:
+        yield lambda: count
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])

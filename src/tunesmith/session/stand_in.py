@@ -8,18 +8,18 @@ from typing import Protocol
 
 from tunesmith import backends
 from tunesmith.base import plugins
-from tunesmith.errors import DeviceMissing
+from tunesmith.base.errors import DeviceMissing
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant
+from tunesmith.run.candidates import NextRehearsal
 from tunesmith.run.config import RunConfig
+from tunesmith.run.events import Sanitized
 from tunesmith.run.outcome import Rehearsed
-from tunesmith.run.rehearsing import NextRehearsal
-from tunesmith.run.sanitized import Sanitized
 from tunesmith.run.state import State
-from tunesmith.session import machine
-from tunesmith.session.workplace import Workplace
+from tunesmith.session import place
+from tunesmith.session.place import Workplace
 
 
 class RunRehearsal:
@@ -57,8 +57,8 @@ class DeviceStandIn:
         """The backend to check kernels with."""
         return backends.backend_for(language, config.backend)
 
-    def choose_device(self, language: str, here: machine.LocalDevices, wanted: str | None) -> Device:
-        return machine.choose_device(here, wanted)
+    def choose_device(self, language: str, here: place.LocalDevices, wanted: str | None) -> Device:
+        return place.choose_device(here, wanted)
 
     def in_place_of(self, absent: Device, scratch: Path, sandbox: str) -> tuple[Device, Workplace] | None:
         """With the limits of the device that is not here; None where it cannot stand in."""

@@ -1,31 +1,107 @@
-"""The legal configurations of a space as a numbered set, without a list of them.
-
-Parameters that constraints tie together are listed in a table. It grows by one parameter at a time, and each
-constraint is applied as soon as its last parameter comes in, so that the Cartesian product is never built.
-Constraints are not evaluated once per row but once per combination of the few parameters they read, and the
-rows are joined with what that allows. Each row carries the set of workloads it is legal for, as a number in a
-shared list of such sets: there are few different sets, however many rows.
-
-Parameters that share no constraint are listed apart and their product is left implicit: configuration i is
-found by dividing i by what lies below, like the digits of a number. With several workloads a row of one table
-may suit only some of them, and two rows go together only if a common workload is left. The set is therefore
-a small graph: a state is the workloads still possible at a table, and every group of rows leads from a state
-to a state of the next table. States are few, and counting from the last table back makes the numbering exact.
-"""
+"""A parameter with its finite domain, and a configuration: one value for each parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tunesmith.errors import BadInput
-from tunesmith.space import vector
-from tunesmith.space.expr import LIMIT, Expr
-from tunesmith.space.params import Config, Param
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import named_values
+from tunesmith.space import expr_arrays
+from tunesmith.space.expr import LIMIT, Expr, is_name
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameter values in the order the parameters are declared; equal only in the same order, and of the
+    same template: `candidate` says which of a run's templates they belong to, empty for the one given."""
+
+    items: tuple[tuple[str, int], ...]
+    candidate: str = ""
+
+    @classmethod
+    def of(cls, values: Mapping[str, int]) -> Config:
+        return cls(tuple(values.items()))
+
+    def __getitem__(self, name: str) -> int:
+        for key, value in self.items:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        return named_values(self.items) or "as written"
+
+    @property
+    def label(self) -> str:
+        """The values, and whose they are where a run may have several templates."""
+        if self.candidate and not self.items:
+            return f"kernel {self.candidate}"
+        return f"{self} of template {self.candidate}" if self.candidate else str(self)
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(self.items)
+
+    def replace(self, name: str, value: int) -> Config:
+        self[name]  # a name that is not there is an error, not an addition
+        return replace(self, items=tuple((key, value if key == name else old) for key, old in self.items))
+
+
+@dataclass(frozen=True)
+class Param:
+    """`values` in the declared order: neighbours are adjacent in it, unless the parameter is categorical."""
+
+    name: str
+    values: tuple[int, ...]
+    categorical: bool = False
+
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            hint = "choose a name that can be a C macro and is no word of the expression language"
+            fault = f"a parameter is named by letters, digits and underscores, got {self.name!r}"
+            raise BadInput(fault, hint=hint)
+        if not self.values:
+            raise BadInput(f"parameter {self.name} has no values", hint=f"write {self.name} = [1, 2, 4]")
+        for value in self.values:
+            if type(value) is not int or abs(value) > LIMIT:
+                fault = f"parameter {self.name} has the value {value!r}: values are integers up to 2**62"
+                raise BadInput(fault, hint="number the choices, 0 and 1 for off and on")
+        if repeated := sorted(value for value, times in Counter(self.values).items() if times > 1):
+            fault = f"parameter {self.name} lists {', '.join(map(str, repeated))} more than once"
+            raise BadInput(fault, hint="list every value once")
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """Where each value stands in the declared order."""
+        return {value: position for position, value in enumerate(self.values)}
+
+    def neighbours(self, value: int) -> tuple[int, ...]:
+        position = self.positions[value]
+        if self.categorical:
+            return self.values[:position] + self.values[position + 1 :]
+        return self.values[max(position - 1, 0) : position] + self.values[position + 1 : position + 2]
+
+
+# -- The legal configurations of a space as a numbered set, without a list of them.
+#
+# Parameters that constraints tie together are listed in a table. It grows by one parameter at a time, and each
+# constraint is applied as soon as its last parameter comes in, so that the Cartesian product is never built.
+# Constraints are not evaluated once per row but once per combination of the few parameters they read, and the
+# rows are joined with what that allows. Each row carries the set of workloads it is legal for, as a number in a
+# shared list of such sets: there are few different sets, however many rows.
+#
+# Parameters that share no constraint are listed apart and their product is left implicit: configuration i is
+# found by dividing i by what lies below, like the digits of a number. With several workloads a row of one table
+# may suit only some of them, and two rows go together only if a common workload is left. The set is therefore
+# a small graph: a state is the workloads still possible at a table, and every group of rows leads from a state
+# to a state of the next table. States are few, and counting from the last table back makes the numbering exact.
+
 
 MAX_ROWS = 20_000_000
 _BLOCK = 1 << 21  # entries handled at a time: bounds the memory of a step, not of the result
@@ -200,7 +276,7 @@ class _Growth:
     ) -> Ids:
         ids = np.ones(prod(shape), dtype=np.int32)
         for rule in rules:
-            held = np.broadcast_to(vector.holds(rule.expr, columns), shape).ravel()
+            held = np.broadcast_to(expr_arrays.holds(rule.expr, columns), shape).ravel()
             without = self.sets.id(self.sets.everything & ~rule.workloads)
             ids = self.sets.meet(ids, np.where(held, np.int32(1), np.int32(without)))
         return ids.reshape(shape)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.port import BackendKind, DoctorFinding
-from tunesmith.problem.device import Device
-from tunesmith.problem.languages import SourceLanguage
+from tunesmith.problem.device import Device, SourceLanguage
 
 
 class ToyBackend(FakeBackend):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.deliver.exports.artefact import Artefact, Target
+from tunesmith.deliver.artefact import Artefact, Target
 
 
 def write(artefact: Artefact) -> dict[str, bytes]:

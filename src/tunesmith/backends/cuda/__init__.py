@@ -8,25 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda import (
-    compile,
-    devices,
-    entries,
-    flags,
-    macros,
-    ncu,
-    nvcc,
-    nvrtc,
-    sanitizer,
-    sass,
-    toolkit,
-)
+from tunesmith.backends.cuda import compile, cubin, devices, flags, sass, toolkit, tools
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import DoctorFinding
-from tunesmith.errors import TunesmithError
-from tunesmith.problem.device import Device
-from tunesmith.problem.languages import CUDA, HIP
+from tunesmith.base.errors import TunesmithError
+from tunesmith.problem.device import CUDA, HIP, Device
 
 DRIVERS = "from https://www.nvidia.com/drivers"
 TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads"
@@ -57,18 +44,18 @@ def _environment(scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]
 def _check(list_devices: port.ListDevices) -> list[DoctorFinding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
-    here = [_device(list_devices), *_counters(), sanitizer.SANITIZER.doctor()] if driver.usable else []
+    here = [_device(list_devices), *_counters(), tools.SANITIZER.doctor()] if driver.usable else []
     small = port.module_finding("ml_dtypes", "comparing bfloat16 and float8", KIND.install)
     return [driver, *here, *_nvrtc(), _nvcc(), small]
 
 
 def _counters() -> list[DoctorFinding]:
     """Where there is no driver there is nothing to count. Neither is run: that takes seconds."""
-    what, program = "Nsight Compute (ncu)", ncu.find_ncu()
+    what, program = "Nsight Compute (ncu)", tools.find_ncu()
     missing = DoctorFinding(what, False, "not found: profiles do without hardware counters", TOOLKIT)
     found = DoctorFinding(what, True, program) if program else missing
-    allowed, why = ncu.may_count()
-    fix = ncu.LET_IN if allowed is False else ""
+    allowed, why = tools.may_count()
+    fix = tools.LET_IN if allowed is False else ""
     return [found, DoctorFinding("hardware counters", allowed is not False, why, fix)]
 
 
@@ -104,7 +91,7 @@ def _device(list_devices: port.ListDevices) -> DoctorFinding:
 def _nvrtc() -> list[DoctorFinding]:
     """NVRTC and, where it is there, the headers that kernels include."""
     try:
-        version = nvrtc.version()
+        version = compile.nvrtc_version()
     except port.Unsupported as error:
         return [DoctorFinding("NVRTC", False, str(error), KIND.install)]
     folders = toolkit.header_folders(None, version)
@@ -116,7 +103,7 @@ def _nvrtc() -> list[DoctorFinding]:
 
 
 def _nvcc() -> DoctorFinding:
-    version = nvcc.version()
+    version = compile.nvcc_version()
     if version is not None:
         return DoctorFinding("nvcc", True, f"{version}, {toolkit.find_nvcc()}")
     detail = "not found: only sources that include the host's C++ headers need it"
@@ -137,12 +124,12 @@ KIND = port.BackendKind(
     absent_device=devices.absent_device,
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
-    macros=macros.predefined,
+    macros=compile.predefined,
     flags=port.TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),
     host_command=flags.host_command,
-    counting=ncu.NcuCounting,
-    sanitizer=sanitizer.SANITIZER,
+    counting=tools.NcuCounting,
+    sanitizer=tools.SANITIZER,
     instructions=sass.instructions_of,
-    portable=port.PortableForm("cubin", entries.unpack, entries.pack),
+    portable=port.PortableForm("cubin", cubin.unpack, cubin.pack),
     ceilings=port.CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
 )

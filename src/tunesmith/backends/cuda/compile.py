@@ -2,20 +2,344 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection
+import subprocess
+import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from tunesmith.backends.cuda import entries, nvcc, nvrtc
-from tunesmith.backends.cuda.cubin import Cubin, resources_of, without_chatter
-from tunesmith.backends.cuda.flags import read_flags
-from tunesmith.backends.cuda.hip_sources import as_cuda
-from tunesmith.backends.cuda.toolkit import standard_headers
+from tunesmith.backends.cuda import cubin as entries
+from tunesmith.backends.cuda.cubin import (
+    Compiled,
+    Cubin,
+    Refused,
+    no_such_kernel,
+    resources_of,
+    without_chatter,
+)
+from tunesmith.backends.cuda.flags import STANDARD, Flags, read_flags
+from tunesmith.backends.cuda.toolkit import find_nvcc, header_folders, pre_included, standard_headers
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported
-from tunesmith.problem.device import Device
-from tunesmith.text import digest_of
+from tunesmith.backends.tool_process import answer_of
+from tunesmith.base.text import digest_of
+from tunesmith.problem.device import HIP, Device
+from tunesmith.problem.problem import Kernel
+from tunesmith.problem.template import includes, plain_name
+from tunesmith.source.preprocess import TELL_VERSION, Predefined, assumed, listed, sorted_out
 
-COMPILERS = {"nvrtc": nvrtc.compile_unit, "nvcc": nvcc.compile_unit}
+# -- nvcc as a program: for sources that need the host's headers, which NVRTC does not have.
+#
+# The source goes to PTX with a table of its entries behind it. That instantiates templates, and the PTX tells
+# each entry's symbol. The table is then taken out, because a kernel whose address is taken is compiled in
+# another way, and what is left goes to a cubin: the two steps that nvcc itself takes. No host code is compiled.
+
+
+TABLE = "__tunesmith_entries"
+_TABLE = re.compile(rf"^\s*(?:\.visible )?\.global [^;]*\b{TABLE}\[\d+\] = \{{([^}}]*)\}};", re.MULTILINE)
+# Headers lie so deep that a spelling may climb a few folders and still be in a place of our own.
+_OWN, _DEEP = "headers", "1/2/3/4/5/6"
+_HEADERS = f"{_OWN}/{_DEEP}"
+# Whatever else is set would be a flag that no file mentions: NVCC_APPEND_FLAGS, CPATH.
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "NVCC_CCBIN")
+
+
+@cache
+def nvcc_version() -> str | None:
+    """As 13.0.88; None where there is no nvcc that runs."""
+    text = _ask("--version")
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
+    return found[1] if found else None
+
+
+@cache
+def nvcc_architectures() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\bsm_(\d+)\b", _ask("--list-gpu-code")))
+
+
+def compile_by_nvcc(unit: Unit, flags: Flags) -> Compiled:
+    program = find_nvcc()
+    if program is None:
+        raise Unsupported("nvcc is not here: install NVIDIA's CUDA toolkit and put nvcc on the PATH")
+    with tempfile.TemporaryDirectory(prefix="tunesmith-nvcc-") as name:
+        folder = Path(name)
+        _write_headers(folder / _HEADERS, unit)
+        source = f"{plain_name(unit.path).removesuffix('.cu')}.cu"
+        (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
+        options = [*flags.nvcc, "-Wno-deprecated-gpu-targets"]
+        first = _run(program, [*options, f"-I{_HEADERS}", "-ptx", "-o", "with-table.ptx", source], folder)
+        ptx = (folder / "with-table.ptx").read_text(encoding="utf-8", errors="surrogateescape")
+        table = _TABLE.search(ptx)
+        if table is None:
+            raise RuntimeError(f"nvcc {nvcc_version()} leaves no table of entries in its PTX")
+        symbols = dict(zip(unit.entries, (symbol.strip() for symbol in table[1].split(",")), strict=True))
+        for entry, symbol in symbols.items():
+            if not re.search(rf"\.entry\s+{re.escape(symbol)}\s*\(", ptx):
+                raise BuildFailed(no_such_kernel(unit, entry, "that is a function, not a __global__ one"))
+        without = ptx[: table.start()] + ptx[table.end() :]
+        if flags.is_virtual:
+            return Compiled(b"", symbols, first, without.encode(errors="surrogateescape"))
+        (folder / "unit.ptx").write_text(without, encoding="utf-8", errors="surrogateescape")
+        second = _run(program, [*options, "-cubin", "-o", "unit.cubin", "unit.ptx"], folder)
+        log = "\n".join(filter(None, (first, second)))
+        return Compiled((folder / "unit.cubin").read_bytes(), symbols, log)
+
+
+def macros(flags: Flags, folder: Path) -> str:
+    """All that are defined before a source's first line, as #define directives."""
+    program = find_nvcc()
+    if program is None:
+        raise Unsupported("nvcc is not here")
+    (folder / "macros.cu").write_text("")
+    options = [*flags.nvcc, "-Wno-deprecated-gpu-targets", "-E", "-Xcompiler", "-dM"]
+    return _run(program, [*options, "macros.cu"], folder)
+
+
+def _table_of(unit: Unit) -> str:
+    """One entry a line, so that the line of a fault names the entry."""
+    lines = "".join(f"(const void*)({entry}),\n" for entry in unit.entries)
+    return f'\n#line 1 "{TABLE}"\nextern "C" __device__ const void* {TABLE}[] = {{\n{lines}}};\n'
+
+
+def _write_headers(folder: Path, unit: Unit) -> None:
+    folder.mkdir(parents=True)
+    for spelling, text in unit.headers:
+        path = PurePosixPath(spelling)
+        if path.is_absolute() or not path.name or _leaves(path):
+            raise BuildFailed(
+                f'nvcc gets its headers in a folder of their own, which "{spelling}" leaves: include it by a '
+                "path below one of the folders in `include`"
+            )
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text.encode(errors="surrogatepass"))
+
+
+def _leaves(path: PurePosixPath) -> bool:
+    """Whether it climbs out on its way, wherever it ends."""
+    depth = len(PurePosixPath(_DEEP).parts)
+    for part in path.parts[:-1]:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return path.name == ".."
+
+
+def _run(program: str, arguments: list[str], folder: Path) -> str:
+    """What it prints. It stays in our process group, which is killed as a whole when a deadline passes."""
+    done = subprocess.run(
+        [program, *arguments],
+        cwd=folder,
+        env={**_environment(), "HOME": str(folder), "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    log = re.sub(rf'(^|[\s"]){_HEADERS}/', r"\1", done.stdout.decode(errors="replace")).strip()
+    if done.returncode != 0:
+        raise Refused(log or f"nvcc ends with exit status {done.returncode}", TABLE, 2)
+    return log
+
+
+def _ask(question: str) -> str:
+    program = find_nvcc()
+    return answer_of(program, question, _environment()) if program is not None else ""
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    return {**kept, "LC_ALL": "C.UTF-8"}
+
+
+# -- NVRTC through cuda.bindings: a source straight to a cubin, in this process.
+
+
+NAME_MAP = "__nv_name_map"  # the file in which NVRTC finds fault with the name of an entry
+_FIRST_NAME = 2  # the line of the first of them
+
+
+@cache
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise Unsupported(f"cuda-bindings cannot be loaded: {error}") from error
+    try:
+        nvrtc.nvrtcVersion()
+    except (RuntimeError, OSError) as error:  # how the bindings say that the library is not there
+        words = str(error).strip().partition("\n")[0]
+        raise Unsupported(f"NVRTC cannot be loaded: {words}") from error
+    return nvrtc
+
+
+@cache
+def nvrtc_version() -> tuple[int, int]:
+    major, minor = _checked(_nvrtc().nvrtcVersion())
+    return int(major), int(minor)
+
+
+@cache
+def nvrtc_architectures() -> tuple[int, ...]:
+    return tuple(int(number) for number in _checked(_nvrtc().nvrtcGetSupportedArchs()))
+
+
+def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
+    nvrtc = _nvrtc()
+    given = (*unit.headers, *standard_headers(unit.source, unit.headers))
+    headers = [text.encode(errors="surrogatepass") for _, text in given]
+    names = [spelling.encode(errors="surrogatepass") for spelling, _ in given]
+    source = unit.source.encode(errors="surrogatepass")
+    program = _checked(
+        nvrtc.nvrtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
+    )
+    try:
+        options = [*flags.nvrtc, *(f"--include-path={f}" for f in _folders())]
+        options += [f"--pre-include={name}" for name in pre_included(unit.source, unit.headers)]
+        return _compile(program, unit, options, flags.is_virtual)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _compile(program: Any, unit: Unit, options: list[str], is_virtual: bool) -> Compiled:
+    nvrtc = _nvrtc()
+    for entry in unit.entries:
+        _checked(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = _bytes(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+    text = _own_words(log.rstrip(b"\0").decode(errors="replace"))
+    if int(status) != 0:
+        words = _checked(nvrtc.nvrtcGetErrorString(status)).decode()
+        raise Refused(text or words, NAME_MAP, _FIRST_NAME)
+    symbols = {
+        entry: _checked(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode() for entry in unit.entries
+    }
+    if is_virtual:
+        ptx = _bytes(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
+        return Compiled(b"", symbols, text, ptx)
+    return Compiled(_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN), symbols, text)
+
+
+def _own_words(log: str) -> str:
+    """Without what NVRTC, to which no header is the system's, has against CUDA's own, and their path."""
+    for folder in _folders():
+        place = re.escape(f"{folder}{os.sep}")
+        log = re.sub(rf"^{place}.*: warning .*\n(?:[ \t].*\n|\n)*", "", log, flags=re.MULTILINE)
+        log = re.sub(rf"^{place}", "", log, flags=re.MULTILINE)
+    return re.sub(r"^Remark: The warnings can be suppressed.*\n\n?", "", log, flags=re.MULTILINE).strip()
+
+
+@cache
+def _folders() -> tuple[Path, ...]:
+    return header_folders(_library(), nvrtc_version())
+
+
+def _library() -> str | None:
+    """The path of the library that is loaded, where the bindings' own finder tells it."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        return str(load_nvidia_dynamic_lib("nvrtc").abs_path)
+    except (ImportError, RuntimeError, OSError):
+        return None
+
+
+def _bytes(program: Any, size_of: Any, get: Any) -> bytes:
+    size = int(_checked(size_of(program)))
+    if size <= 1:
+        # A lone zero. Python has one object for each single byte, and the bindings write into what they get.
+        return b""
+    data = b" " * size
+    _checked(get(program, data))
+    return data
+
+
+def _checked(answer: tuple[Any, ...]) -> Any:
+    """What a call returned, without its status. A bad one here is a broken machine, not a bad source."""
+    if int(answer[0]) != 0:
+        raise RuntimeError(f"NVRTC: {_nvrtc().nvrtcGetErrorString(answer[0])[1].decode()}")
+    return answer[1] if len(answer) == 2 else answer[1:]
+
+
+# -- HIP sources for NVIDIA's GPUs: HIP's own headers are given in small, and what is left is CUDA.
+#
+# Names are the headers' business. What is no name (clang's vector types, flags) is said differently here, line
+# by line, so that the compiler's words fit the user's file. What is AMD's alone the compiler refuses by name.
+
+
+FIRST = "hip/hip_runtime.h"
+# What the first of the headers defines.
+PLATFORM = tuple(
+    (f"__{name}__", "1") for name in ("HIP_PLATFORM_NVIDIA", "HIP", "HIPCC", "HIP_DEVICE_COMPILE")
+)
+_VECTOR = re.compile(
+    r"\btypedef\s+(unsigned int|unsigned|int|float|unsigned short|short)\s+(\w+)\s+"
+    r"__attribute__\(\(ext_vector_type\(([24])\)\)\);"
+)
+_SHORT = {
+    "unsigned int": "uint", "unsigned": "uint", "unsigned short": "ushort",
+    "int": "int", "float": "float", "short": "short",
+}  # fmt: skip
+_AMD_ATTRIBUTE = re.compile(r"__attribute__\(\(amdgpu_\w+\([^()]*\)\)\)")
+# Flags of HIP's compilers as nvcc has them; None: it means nothing here.
+_FLAGS: tuple[tuple[re.Pattern[str], str | None], ...] = (
+    (re.compile(r"-ffast-math"), "-use_fast_math"),
+    (re.compile(r"--?std=(c\+\+\d\d)"), r"-std=\1"),
+    (re.compile(r"-fgpu-flush-denormals-to-zero"), "-ftz=true"),
+    (re.compile(r"-ffp-contract=off"), "-fmad=false"),
+    (re.compile(r"-ffp-contract=(?:on|fast|fast-honor-pragmas)|-O[0-3]|-w|-fno-fast-math"), None),
+    (re.compile(r"--?(?:offload-arch|amdgpu-target)=[\w:+-]+|-m(?:no-)?(?:cumode|unsafe-fp-atomics)"), None),
+    (re.compile(r"-f(?:no-)?(?:unroll-loops|hip-fp32-correctly-rounded-divide-sqrt)"), None),
+    (re.compile(r"-mno-wavefrontsize64"), None),
+)
+
+
+def as_cuda(unit: Unit) -> Unit:
+    """The unit in CUDA's words; one that is CUDA already as it is."""
+    if unit.language != HIP.name:
+        return unit
+    given = {spelling for spelling, _ in unit.headers}
+    headers = (*unit.headers, *(pair for pair in _headers() if pair[0] not in given))
+    source = _AMD_ATTRIBUTE.sub("", _VECTOR.sub(_own_vector, unit.source))
+    if all(spelling != FIRST for spelling, _ in includes(source)):  # hiprtc has it of its own accord
+        source = f'#include <{FIRST}>\n#line 1 "{unit.path}"\n{source}'
+    return replace(unit, language="cuda", source=source, headers=headers, flags=_flags(unit.flags))
+
+
+def flags_of(kernel: Kernel) -> tuple[str, ...]:
+    """A kernel's own, in CUDA's words."""
+    return _flags(kernel.flags) if kernel.language == HIP.name else kernel.flags
+
+
+def _own_vector(found: re.Match[str]) -> str:
+    return f"typedef {_SHORT[found[1]]}{found[3]} {found[2]};"
+
+
+def _flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    spelled: list[str] = []
+    for flag in flags:
+        pattern, own = next(((p, own) for p, own in _FLAGS if p.fullmatch(flag)), (None, None))
+        if pattern is None:
+            raise BuildFailed(
+                f"the flag {flag!r} means nothing to NVIDIA's compilers, for which HIP is built here"
+            )
+        if own is not None:
+            spelled.append(pattern.sub(own, flag))
+    return tuple(spelled)
+
+
+@cache
+def _headers() -> tuple[tuple[str, str], ...]:
+    files = resources.files(__package__).joinpath("hip_headers").iterdir()
+    read = {f"hip/{file.name}": file.read_text(encoding="utf-8") for file in files}
+    return tuple(sorted(read.items()))
+
+
+COMPILERS = {"nvrtc": compile_by_nvrtc, "nvcc": compile_by_nvcc}
 NO_HOST = "NVRTC compiles device code alone, without the host's headers"
 
 _HEADER = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
@@ -37,18 +361,18 @@ def compilers() -> tuple[tuple[str, str], ...]:
     """Name and version of each compiler that is here, the quickest first."""
     found: list[tuple[str, str]] = []
     try:
-        major, minor = nvrtc.version()
+        major, minor = nvrtc_version()
         found.append(("nvrtc", f"{major}.{minor}"))
     except Unsupported:
         pass
-    if (version := nvcc.version()) is not None:
+    if (version := nvcc_version()) is not None:
         found.append(("nvcc", version))
     return tuple(found)
 
 
 def supported_architectures(compiler: str = "nvrtc") -> tuple[int, ...]:
     """Compute capabilities, 90 for sm_90, that the compiler here builds for."""
-    return nvrtc.architectures() if compiler == "nvrtc" else nvcc.architectures()
+    return nvrtc_architectures() if compiler == "nvrtc" else nvcc_architectures()
 
 
 def needs_host_headers(log: str) -> bool:
@@ -89,10 +413,10 @@ def _binary(unit: Unit, compiled: entries.Compiled, device: Device) -> KernelBin
 
 def _default_compiler() -> str:
     try:
-        nvrtc.version()
+        nvrtc_version()
         return "nvrtc"
     except Unsupported as error:
-        if nvcc.version() is not None:
+        if nvcc_version() is not None:
             return "nvcc"
         raise Unsupported(
             f"there is no CUDA compiler here: {error}, and there is no nvcc. Install NVRTC with "
@@ -165,3 +489,64 @@ TOOLCHAIN = Toolchain(
     lacks=lambda compiler, log: compiler == "nvrtc" and needs_host_headers(log),
     advice=_advice,
 )
+
+
+# -- What the CUDA compilers here define of their own accord, asked of them.
+#
+# nvcc lists its macros. NVRTC has no such list: a small program holds, as text, what each name in question is.
+
+
+_PROBE = "tunesmith_macro_"
+_ANSWER = re.compile(rf"\b{_PROBE}(\d+)\[\d+\] = \{{([\d, ]+)\}}")
+
+
+def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
+    """Of these names, as each compiler that may build the kernel for the device has them."""
+    capability = device.limits.capability
+    given = PLATFORM if kernel.language == "hip" else ()
+    try:
+        flags = read_flags(flags_of(kernel), capability)
+    except BuildFailed as error:
+        return (assumed("cuda", capability, f"the flags are not understood ({error})"),)
+    found: list[Predefined] = []
+    asked = tuple(sorted({*names, *TELL_VERSION}))
+    chosen = [pair for pair in compilers() if kernel.compiler in ("", pair[0])]
+    for compiler, version in chosen:
+        standard = next((f for f in flags.common if f.startswith("--std=")), STANDARD)
+        who = f"{compiler} {version}, {standard.removeprefix('--std=')}, {flags.architecture}"
+        try:
+            found.append(sorted_out((*_asked(compiler, flags, asked), *given), who))
+        except (Refused, Unsupported) as error:
+            first = (str(error).strip().splitlines() or ["it failed"])[0]
+            found.append(assumed("cuda", capability, f"{compiler} {version} does not tell ({first})"))
+    missing = f"there is no {kernel.compiler or 'compiler'} here"
+    return tuple(found) or (assumed("cuda", capability, missing),)
+
+
+@lru_cache(maxsize=64)
+def _asked(compiler: str, flags: Flags, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    if compiler == "nvrtc":
+        return _of_nvrtc(flags, names)
+    return tuple(pair for pair in _of_nvcc(flags) if pair[0].partition("(")[0] in names)
+
+
+@lru_cache(maxsize=16)
+def _of_nvcc(flags: Flags) -> tuple[tuple[str, str], ...]:
+    with tempfile.TemporaryDirectory(prefix="tunesmith-nvcc-") as name:
+        return listed(macros(flags, Path(name)))
+
+
+def _of_nvrtc(flags: Flags, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    lines = ["#define TUNESMITH_TEXT(x) #x", "#define TUNESMITH_WORDS(x) TUNESMITH_TEXT(x)"]
+    for number, name in enumerate(names):
+        words = f'">" TUNESMITH_WORDS({name})'
+        own = f'extern "C" __device__ const char {_PROBE}{number}[] = {words};'
+        lines += [f"#ifdef {name}", own, "#endif"]
+    unit = Unit("macros.cu", "\n".join(lines) + "\n", "cuda", (), ())
+    virtual = replace(flags, architecture=flags.architecture.replace("sm_", "compute_"))
+    ptx = compile_by_nvrtc(unit, virtual).ptx.decode(errors="replace")
+    found = []
+    for number, codes in _ANSWER.findall(ptx):
+        text = bytes(int(code) for code in codes.split(",")).rstrip(b"\0").decode(errors="replace")
+        found.append((names[int(number)], text.removeprefix(">").strip()))
+    return tuple(sorted(found))

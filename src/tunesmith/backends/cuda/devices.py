@@ -1,5 +1,6 @@
 """NVIDIA's GPUs: as the driver describes them, loaded on use and every answer checked; or from their data
-sheets, so that kernels can be built for one that is not here. Where a driver can be asked, it is."""
+sheets, so that kernels can be built for one that is not here. Where a driver can be asked, it is.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tunesmith.backends.port import DeviceLost, LaunchFailed, OutOfMemory, Unsupported
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import AllocationUnits, Clock, Device, Limits
 
 

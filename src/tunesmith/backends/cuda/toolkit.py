@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from tunesmith.problem.template_source import includes
+from tunesmith.problem.template import includes
 
 _VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
 USUAL_PLACE = Path("/usr/local/cuda")

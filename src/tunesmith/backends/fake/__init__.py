@@ -39,12 +39,11 @@ import numpy as np
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
-from tunesmith.errors import BadInput
-from tunesmith.problem.device import Device, Limits, Resources
-from tunesmith.problem.languages import FAKE
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import digest_of
+from tunesmith.problem.device import FAKE, Device, Limits, Resources
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Expr, Undefined, parse
-from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
     from tunesmith.run.ports import Declined, Refactoring, Written

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tunesmith.backends import port
-from tunesmith.backends.hip import clang, code_object, compile, devices, hiprtc, macros
+from tunesmith.backends.hip import code_object, compile, devices
 from tunesmith.backends.hip.session import HipSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import DoctorFinding
-from tunesmith.errors import TunesmithError
-from tunesmith.problem.device import Device
-from tunesmith.problem.languages import HIP
+from tunesmith.base.errors import TunesmithError
+from tunesmith.problem.device import HIP, Device
 
 ROCM = "ROCm, from https://rocm.docs.amd.com, and pip install 'tunesmith[hip]'"
 
@@ -57,14 +56,14 @@ def _beside() -> str:
 
 
 def _hiprtc() -> DoctorFinding:
-    version = hiprtc.version()
+    version = compile.hiprtc_version()
     if version:
         return DoctorFinding("hiprtc", True, version)
     return DoctorFinding("hiprtc", False, "not here: HIP kernels are built by clang alone", ROCM)
 
 
 def _clang() -> DoctorFinding:
-    what, found = "clang for AMD", clang.tools()
+    what, found = "clang for AMD", compile.tools()
     if isinstance(found, str):
         detail, _, fix = found.partition(": ")
         return DoctorFinding(what, False, f"{detail}: without a GPU HIP kernels cannot be built", fix)
@@ -81,11 +80,11 @@ KIND = port.BackendKind(
     check=_check,
     inherits=("HIP_*", "ROCM_*", "ROCR_*", "HSA_*", "AMD_*"),
     devices=("/dev/kfd", "/dev/dri/*"),
-    readable=clang.folders,
+    readable=compile.folders,
     absent_device=devices.absent_device,
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
-    macros=macros.predefined,
+    macros=compile.predefined,
     portable=port.PortableForm("hsaco", code_object.unpack, code_object.pack),
     no_profiles="Tunesmith does not know what AMD's GPUs can do at best",
 )

@@ -1,5 +1,6 @@
 """AMD's GPUs: as the runtime describes them, or from their data sheets, so that kernels can be built for one
-that is not here. The width of a wave is the device's own word."""
+that is not here. The width of a wave is the device's own word.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from tunesmith.backends.hip.architectures import ARCHITECTURES, GPUS, MIB, MOST, AmdArchitecture, limits_of
-from tunesmith.backends.hip.library import checked, runtime
+from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST, AmdArchitecture, limits_of
+from tunesmith.backends.hip.runtime import checked, runtime
 from tunesmith.backends.port import Unsupported
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import AllocationUnits, Device, Limits
 
 PLATFORM = "AMD HIP"

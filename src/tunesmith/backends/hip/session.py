@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.hip.code_object import CodeObject, unpack
-from tunesmith.backends.hip.library import checked, runtime
-from tunesmith.backends.launch_arguments import argument_bits, check_arguments
+from tunesmith.backends.hip.runtime import checked, runtime
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import HERE, Slots, at_slots
+from tunesmith.backends.port import HERE, Slots, argument_bits, at_slots, check_arguments
 from tunesmith.problem.device import Clock, Device
 
 SPARE = 256 << 20  # of the device's memory, left to the runtime

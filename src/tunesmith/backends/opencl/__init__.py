@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,15 +23,221 @@ import numpy as np
 from tunesmith.backends import port
 from tunesmith.backends.host_pages import HostPages, shielded
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.opencl import macros, sanitizer
-from tunesmith.backends.opencl.needs import lacking
-from tunesmith.backends.opencl.pocl_binary import pocl_objects
-from tunesmith.backends.opencl.processor import processor_clocks
-from tunesmith.errors import TunesmithError
-from tunesmith.problem.device import Clock, Device, Limits, Resources
-from tunesmith.problem.languages import OPENCL
-from tunesmith.problem.problem import element_type
-from tunesmith.text import digest_of
+from tunesmith.backends.port import SanitizerKind, system_package
+from tunesmith.backends.tool_process import answer_of
+from tunesmith.base.errors import TunesmithError
+from tunesmith.base.text import cut, digest_of, plain
+from tunesmith.problem.device import OPENCL, Clock, Device, Limits, Resources
+from tunesmith.problem.problem import Kernel, element_type
+from tunesmith.run.events import SanitizerFinding, distinct, kind_of
+from tunesmith.source.lex import without_comments
+from tunesmith.source.preprocess import Predefined, opencl_of
+
+# -- What an OpenCL compiler defines: by the version of the device's platform, its extensions and the
+# flags.
+#
+# Where the extensions are not known, a source is read with all that it asks for and without any.
+
+
+_OF_DEVICE = re.compile(r"cl_\w+|__IMAGE_SUPPORT__|__opencl_c_\w+")
+
+
+def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
+    plain = opencl_of(device.driver, " ".join(kernel.flags), device.extensions)
+    extensions = [name for name in names if _OF_DEVICE.fullmatch(name)]
+    if not extensions or device.extensions:
+        return (plain,)
+    everything = (*plain.macros, *((name, "1") for name in extensions))
+    return (
+        Predefined(plain.macros, f"{plain.said_by}, no extension"),
+        Predefined(everything, f"{plain.said_by}, all extensions"),
+    )
+
+
+# -- What a kernel needs of a device that OpenCL leaves open, said where a build fails for want of it.
+
+
+# In words, the extensions any of which brings it, the words of a source that take it, and those of the log.
+_OPTIONAL = (
+    ("half precision", ("cl_khr_fp16",), r"\bhalf\d*\b", r"\bhalf\d*\b|cl_khr_fp16"),
+    ("double precision", ("cl_khr_fp64", "cl_amd_fp64"), r"\bdouble\d*\b", r"\bdouble\d*\b|cl_khr_fp64"),
+    (
+        "sub-groups",
+        ("cl_khr_subgroups", "cl_intel_subgroups"),
+        r"\b(?:intel_|get_)?sub_group\w+",
+        r"sub_group|subgroups",
+    ),
+)
+
+
+def lacking(source: str, log: str, extensions: str, device: str) -> str:
+    """A sentence for each thing that the source uses, the log complains of, and the device has not."""
+    text, here = without_comments(source), set(extensions.split())
+    missing = [
+        f"the kernel needs {what} ({names[0]}), which {device} does not have"
+        for what, names, used, said in _OPTIONAL
+        if not here.intersection(names) and re.search(used, text) and re.search(said, log)
+    ]
+    return "; ".join(missing)
+
+
+# -- PoCL's binaries: the machine code in them that follows from the source alone.
+
+
+_ELF = b"\x7fELF"
+_LENGTH = struct.Struct("<I")
+# A kernel compiled for any work-group size; for those that were launched, in any process that used the same
+# cache, there are files with the sizes in their names.
+_GENERIC = re.compile(rb"/([^/\0]{1,1000})/0-0-0/\1\.so")
+
+
+def pocl_objects(data: bytes) -> list[bytes]:
+    """Of each kernel its name and its machine code for any work-group size, in the order of the names. Beside
+    these there are temporary paths, and code for sizes that happen to have been launched before.
+
+    Where a file is not laid out like that, all from the first machine code on; empty where there is none.
+    """
+    found = {}
+    for path in _GENERIC.finditer(data):
+        begin = path.end() + _LENGTH.size
+        if data[path.start() - _LENGTH.size : path.start()] != _LENGTH.pack(len(path.group())):
+            continue
+        if data[begin : begin + len(_ELF)] == _ELF:
+            (size,) = _LENGTH.unpack_from(data, path.end())
+            found[path.start()] = (path.group(1), data[begin : begin + size])
+    if found:
+        return [part for pair in sorted(found.values()) for part in pair]
+    start = data.find(_ELF)
+    return [data[start:]] if start >= 0 else []
+
+
+# -- How fast the machine's own processor runs, as the system tells it.
+
+
+SYSTEM = Path("/")
+_CPUINFO = re.compile(r"^cpu MHz\s*:\s*([0-9]{1,6})\b", re.MULTILINE)
+_LONGEST = 1 << 22  # characters of a file: thousands of processors
+
+
+def processor_clocks(system: Path = SYSTEM) -> tuple[Clock, ...]:
+    """Of the fastest core right now, and what cores are allowed; empty where the system does not say."""
+    cores = sorted((system / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq"))
+    now = [mhz for core in cores if (mhz := _mhz(core / "scaling_cur_freq"))]
+    most = [mhz for core in cores if (mhz := _mhz(core / "scaling_max_freq"))]
+    if not now:
+        now = [int(mhz) for mhz in _CPUINFO.findall(_text(system / "proc/cpuinfo"))]
+    return (Clock("processor", max(now), max(most) if most else None),) if now else ()
+
+
+def _mhz(file: Path) -> int | None:
+    """Of a file that counts kHz."""
+    text = _text(file).strip()
+    return int(text) // 1000 if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
+def _text(file: Path) -> str:
+    try:
+        with open(file, encoding="ascii", errors="replace") as opened:
+            return opened.read(_LONGEST)
+    except OSError:
+        return ""
+
+
+# -- oclgrind, an interpreter of OpenCL kernels: how it is called, and its words read.
+
+
+PROGRAM = TOOL = "oclgrind"
+OPTIMISED = "oclgrind with optimised code"
+MOST_PRINTED = 200  # findings
+CASE_BYTES = 24 << 10  # it interprets: a million elements would take minutes
+WORDS = 300
+_AT_LINE = re.compile(r"^At line (\d+)")
+_KERNEL = re.compile(r"^Kernel:\s*(\S+)")
+_WIDE = re.compile(r"\b(?:(?:float|u?int)16|(?:double|u?long)(?:8|16))\b")
+_UNABLE = re.compile(r"^(?:Unsupported|Unimplemented|Unhandled|Undefined external)\b", re.IGNORECASE)
+_ENTITY = re.compile(r"^(?:(?:First|Second) entity|Entity|Work-group):\s*(.*)$")
+
+
+def version(program: str) -> str:
+    found = re.search(r"Oclgrind (\S+)", answer_of(program, "--version"))
+    return plain(found[1]) if found else ""
+
+
+def command_line(program: str, tool: str, log: Path) -> list[str]:
+    """With room for whatever fits a CPU's device. Not optimised: of what a compiler makes of a source this
+    interpreter does not know all. Writes of one value by all are no race in what comes of them; those of
+    different ones are reported."""
+    return [
+        program,
+        *("--max-wgsize", "65536"),
+        *("--local-mem-size", str(16 << 20)),
+        *("--constant-mem-size", str(16 << 20)),
+        *(() if tool == OPTIMISED else ("--build-options", "-cl-opt-disable")),
+        "--data-races",
+        "--uninitialized",
+        *("--max-errors", str(MOST_PRINTED)),
+        *("--log", str(log)),
+    ]
+
+
+def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
+    """A finding begins at the margin; all that belongs to it is indented."""
+    findings: list[SanitizerFinding] = []
+    head, body = "", list[str]()
+    for line in (*plain(text).splitlines(), "end"):
+        if line.startswith(("\t", " ")) or not line.strip():
+            body.append(line.strip())
+            continue
+        if any(_KERNEL.match(one) for one in body) and not _UNABLE.match(head):
+            findings.append(_finding(tool, head, body))
+        head, body = line.strip(), []
+    return distinct(findings)
+
+
+def unable(text: str) -> str:
+    """What it met that it cannot interpret; empty where there is nothing."""
+    found = next((line for line in plain(text).splitlines() if _UNABLE.match(line)), "")
+    return cut(found.strip(), WORDS)
+
+
+def confirm(finding: SanitizerFinding) -> str:
+    """It loses track of what was written where a value is handed to a function in memory; an optimiser leaves
+    few such calls."""
+    return OPTIMISED if "uninitialized" in finding.kind else ""
+
+
+def imagines(finding: SanitizerFinding, source: str) -> bool:
+    """Vectors of 64 bytes are handed over so, and to the library's functions in optimised code too."""
+    return "uninitialized" in finding.kind and _WIDE.search(source) is not None
+
+
+def _finding(tool: str, head: str, body: list[str]) -> SanitizerFinding:
+    kernel = next((found[1] for one in body if (found := _KERNEL.match(one))), "")
+    places = [(number, found[1]) for number, one in enumerate(body) if (found := _AT_LINE.match(one))]
+    at = [f"line {line}" for _, line in places]
+    code = [body[number + 1] for number, _ in places if number + 1 < len(body)]
+    who = [found[1] for one in body if (found := _ENTITY.match(one))]
+    words = "; ".join(dict.fromkeys((head, *who[:2], *code)))
+    where = " and ".join(dict.fromkeys(at))
+    return SanitizerFinding(tool, kind_of(head), kernel, where, cut(words, WORDS))
+
+
+SANITIZER = SanitizerKind(
+    program=PROGRAM,
+    tools=(TOOL,),
+    at_gate=(TOOL,),
+    find=lambda: shutil.which(PROGRAM),
+    missing=f"{PROGRAM} is not on the PATH",
+    fix=system_package(PROGRAM),
+    version=version,
+    command=command_line,
+    read=read,
+    unable=unable,
+    confirm=confirm,
+    imagines=imagines,
+    nbytes=CASE_BYTES,
+    own_device=True,
+)
 
 # The widest a CPU core can move data through its first-level cache, generously: nothing real exceeds it.
 CPU_BYTES_PER_CYCLE = 192
@@ -403,7 +610,7 @@ def _check(devices: port.ListDevices) -> list[port.DoctorFinding]:
     missing = linker is None and sys.platform == "linux"
     fix = port.system_package("binutils") if missing else ""
     needs = port.DoctorFinding("linker (ld)", not missing, linker or "PoCL needs it to finish kernels", fix)
-    watched = sanitizer.SANITIZER.doctor()
+    watched = SANITIZER.doctor()
     return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else []), watched]
 
 
@@ -436,8 +643,8 @@ KIND = port.BackendKind(
     environment=_environment,
     inherits=("OCL_*", "OPENCL_*", "POCL_*", "PYOPENCL_*", "CUDA_*", "NVIDIA_*"),
     devices=("/dev/dri", "/dev/kfd", "/dev/nvidia*"),
-    macros=macros.predefined,
+    macros=predefined,
     no_counters="OpenCL has no counters that are the same on every device",
-    sanitizer=sanitizer.SANITIZER,
+    sanitizer=SANITIZER,
     ceilings=port.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
 )

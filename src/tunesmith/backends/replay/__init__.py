@@ -18,9 +18,9 @@ from tunesmith.backends import fake
 from tunesmith.backends.fake import FakeBackend, FakeKernel, FakeSession, scalars
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, LaunchCall, Session
-from tunesmith.errors import BadInput
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import digest_of
 from tunesmith.problem.device import Device
-from tunesmith.text import digest_of
 
 LONGEST = 1e9  # milliseconds, twelve days
 

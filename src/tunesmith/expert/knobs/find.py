@@ -3,32 +3,307 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from tunesmith.csource.lex import Token, closing_angle, lex, split_at
-from tunesmith.expert.knobs.constant import (
-    Resolve,
-    evaluated,
-    read_constant,
-    size_of,
-    used_names,
-    with_names,
-)
 from tunesmith.expert.knobs.text import (
     AXES,
     INTEGERS,
     QUALIFIERS,
+    SHARED,
+    WARP_WORDS,
     KnobText,
     MacroLine,
     SourceItem,
     spelled,
     word_set,
 )
-from tunesmith.expert.knobs.written import WrittenNumber
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.grammar import Node, Num, Variable
+from tunesmith.source.fold import LEVELS
+from tunesmith.source.lex import Token, closing_angle, lex, read_number, split_at
+from tunesmith.source.types import byte_size
+from tunesmith.space.expr import (
+    Arithmetic,
+    Compare,
+    Conditional,
+    Expr,
+    FunctionCall,
+    Logic,
+    Node,
+    Not,
+    Num,
+    Undefined,
+    Variable,
+    children,
+    names,
+    unparse,
+)
+from tunesmith.space.space import substituted
+
+# -- Constant expressions of C as trees of the expression language: what is a number once some names are.
+
+
+Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
+
+PLAIN = LEVELS["+"]  # the level from which there is arithmetic alone
+_MOST_DEEP = 40
+_MOST_WORDS = 48  # of an expression: longer ones are no constants here
+
+
+def read_constant(tokens: Sequence[Token], resolve: Resolve) -> Node | None:
+    """The whole of the words as one expression; None where a part of them is no constant."""
+    found = read_prefix(tokens, 0, resolve, 0)
+    return found[0] if found is not None and found[1] == len(tokens) else None
+
+
+def read_prefix(
+    tokens: Sequence[Token], at: int, resolve: Resolve, least: int, depth: int = 0
+) -> tuple[Node, int] | None:
+    """The longest expression of at least this level that begins there, and where it ends."""
+    end = min(at + _MOST_WORDS, len(tokens))
+    found = _primary(tokens, at, resolve, depth + 1)
+    while found is not None and found[1] < end:
+        left, at = found
+        op = tokens[at].text
+        level = LEVELS.get(op, 0)
+        if level == 0 or level < least:
+            if op == "?" and least <= 0:
+                return _choice(tokens, found, resolve, depth)
+            break
+        right = read_prefix(tokens, at + 1, resolve, level + 1, depth + 1)
+        if right is None:
+            break
+        made = _binary(op, left, right[0])
+        if made is None:
+            break
+        found = made, right[1]
+    return found
+
+
+def _choice(
+    tokens: Sequence[Token], test: tuple[Node, int], resolve: Resolve, depth: int
+) -> tuple[Node, int] | None:
+    then = read_prefix(tokens, test[1] + 1, resolve, 0, depth + 1)
+    if then is None or then[1] >= len(tokens) or tokens[then[1]].text != ":":
+        return test
+    other = read_prefix(tokens, then[1] + 1, resolve, 0, depth + 1)
+    return (Conditional(test[0], then[0], other[0]), other[1]) if other is not None else test
+
+
+def _primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> tuple[Node, int] | None:
+    if at >= len(tokens) or depth > _MOST_DEEP:
+        return None
+    token = tokens[at]
+    if token.kind == "number" or token.text in ("true", "false"):
+        value = read_number(token.text)
+        return (Num(value), at + 1) if isinstance(value, int) and value < 1 << 40 else None
+    if token.text == "(":
+        inner = read_prefix(tokens, at + 1, resolve, 0, depth + 1)
+        closes = inner is not None and inner[1] < len(tokens) and tokens[inner[1]].text == ")"
+        return (inner[0], inner[1] + 1) if inner is not None and closes else None
+    if token.text == "!":
+        found = _primary(tokens, at + 1, resolve, depth + 1)
+        return (Not(found[0]), found[1]) if found is not None else None
+    if token.text == "sizeof":
+        end = next((p for p in range(at, min(at + 6, len(tokens))) if tokens[p].text == ")"), at)
+        size = byte_size(" ".join(t.text for t in tokens[at + 2 : end]))
+        return (Num(size), end + 1) if size is not None else None
+    if token.kind != "word":
+        return None
+    after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    if token.text in ("min", "max") and after == "(":
+        return _call(token.text, tokens, at + 2, resolve, depth)
+    if after == "::":  # Traits::BLOCK, where one of that name is all there is
+        return _primary(tokens, at + 2, resolve, depth + 1)
+    node = resolve(token.text)
+    return (node, at + 1) if node is not None and after != "(" else None
+
+
+def _call(
+    name: str, tokens: Sequence[Token], at: int, resolve: Resolve, depth: int
+) -> tuple[Node, int] | None:
+    args: list[Node] = []
+    while at < len(tokens):
+        found = read_prefix(tokens, at, resolve, 0, depth + 1)
+        if found is None or found[1] >= len(tokens):
+            return None
+        args.append(found[0])
+        at = found[1] + 1
+        if tokens[found[1]].text == ")":
+            return (FunctionCall(cast("Any", name), tuple(args)), at) if len(args) == 2 else None
+        if tokens[found[1]].text != ",":
+            return None
+    return None
+
+
+def _binary(op: str, left: Node, right: Node) -> Node | None:
+    match op:
+        case "||" | "&&":
+            return Logic("or" if op == "||" else "and", (left, right))
+        case "==" | "!=" | "<" | ">" | "<=" | ">=":
+            return _power_of_two(op, left, right) or Compare(left, ((op, right),))
+        case "<<" | ">>":
+            if isinstance(right, Num) and 0 <= right.value < 31:
+                power = Num(1 << right.value)
+                return folded(Arithmetic("*" if op == "<<" else "//", left, power))
+            return None
+        case "&":  # X & (X - 1): only held against 0 does it have a meaning here
+            return Arithmetic("%", left, Num(0)) if right == Arithmetic("-", left, Num(1)) else None
+        case "/":
+            return folded(Arithmetic("//", left, right))
+        case "+" | "-" | "*" | "%":
+            return folded(Arithmetic(op, left, right))
+    return None
+
+
+def _power_of_two(op: str, left: Node, right: Node) -> Node | None:
+    match left:
+        case Arithmetic("%", value, Num(0)) if right == Num(0) and op in ("==", "!="):
+            test: Node = FunctionCall("is_pow2", (value,))
+            return test if op == "==" else Not(test)
+    return None
+
+
+def folded(node: Node) -> Node:
+    """A number where it is one, so that `4 * 32` is `128`."""
+    if any(True for _ in names(node)):
+        return node
+    value = evaluated(node, {})
+    return Num(value) if value is not None and value >= 0 else node
+
+
+def evaluated(node: Node, values: Mapping[str, int]) -> int | None:
+    try:
+        return Expr("", node).evaluate(values)
+    except Undefined:
+        return None
+
+
+def with_names(node: Node, meanings: Mapping[str, Node]) -> Node:
+    """The tree with other trees in place of some of its names."""
+    return substituted(node, {Variable(name): meaning for name, meaning in meanings.items()})
+
+
+def size_of(node: Node) -> int:
+    return 1 + sum(map(size_of, children(node)))
+
+
+def used_names(node: Node) -> frozenset[str]:
+    return frozenset(names(node))
+
+
+def product_of(nodes: Iterable[Node]) -> Node:
+    found: Node | None = None
+    for node in nodes:
+        if node == Num(1):
+            continue
+        found = node if found is None else folded(Arithmetic("*", found, node))
+    return found or Num(1)
+
+
+def text_of(node: Node) -> str:
+    return unparse(node)
+
+
+# -- Numbers that a text has written out where its launch has them too, given a name: `blockIdx.x * 16`.
+
+
+LEAST = 8  # below, a number has too many meanings
+
+
+@dataclass(frozen=True)
+class WrittenNumber:
+    """All the places of a number in the functions that a kernel reaches, under one name."""
+
+    name: str
+    value: int
+    places: tuple[Token, ...]
+
+
+def name_numbers(
+    problem: Problem, text: KnobText, reached: Sequence[int], blocks: Sequence[Sequence[Node]]
+) -> tuple[KnobText, tuple[WrittenNumber, ...], tuple[str, ...]]:
+    """The text with names for the block's own numbers, these, and sentences on those that stay numbers."""
+    found: list[WrittenNumber] = []
+    left: list[str] = []
+    values = {value for block in blocks for node in block if (value := evaluated(node, {})) is not None}
+    every = {token.text for item in text.items for token in item.tokens}
+    for value in sorted(value for value in values if value >= LEAST):
+        name = f"NUMBER_{value}"
+        places = [
+            place for place in reached if text.items[place].is_function and not text.items[place].header
+        ]
+        tokens = [token for place in places for token in text.items[place].tokens]
+        own = [at for at, token in enumerate(tokens) if _is(token, value)]
+        if name in every or not any(_is_the_blocks(tokens, at) for at in own):
+            continue
+        if asked := [axis for axis in AXES if {f"blockDim.{axis}", f"globalIdx.{axis}"} & every]:
+            left.append(f"{value} in the text stays: it asks for the block along {asked[0]} as well")
+            continue
+        if value in (fixed := fixed_numbers(problem)):
+            left.append(f"{value} in the text stays: it is {fixed[value]} of the problem")
+            continue
+        if value in (32, 64) and any(WARP_WORDS.fullmatch(word) for word in every):
+            left.append(f"{value} in the text stays: it may be the width of a warp")
+            continue
+        near = [n for n in (value - 1, value // 2, 2 * value) if any(_is(token, n) for token in tokens)]
+        if near:
+            left.append(f"{value} in the text stays: {near[0]} is there as well, and may follow from it")
+            continue
+        text = _named(text, places, value, name)
+        found.append(WrittenNumber(name, value, tuple(tokens[at] for at in own)))
+    return text, tuple(found), tuple(left)
+
+
+def _is(token: Token, value: int) -> bool:
+    return token.kind == "number" and read_number(token.text) == value and "." not in token.text
+
+
+def _is_the_blocks(tokens: Sequence[Token], at: int) -> bool:
+    """Whether blocks are counted by it, or an array in shared memory has that many elements."""
+    text = [tokens[place].text if 0 <= place < len(tokens) else "" for place in range(at - 2, at + 3)]
+    if (text[1] == "*" and text[0].startswith("blockIdx.")) or (
+        text[3] == "*" and text[4].startswith("blockIdx.")
+    ):
+        return True
+    if text[1] == "[" and text[3] == "]":
+        start = at
+        while start > 0 and tokens[start - 1].text not in (";", "{", "}"):
+            start -= 1
+        return any(token.text in SHARED for token in tokens[start:at])
+    return False
+
+
+def _named(text: KnobText, places: Sequence[int], value: int, name: str) -> KnobText:
+    items = list(text.items)
+    for place in places:
+        words = (replace(t, kind="word", text=name) if _is(t, value) else t for t in items[place].tokens)
+        items[place] = replace(items[place], tokens=tuple(words))
+    return replace(text, items=tuple(items))
+
+
+def fixed_numbers(problem: Problem) -> dict[int, str]:
+    """Numbers that the contract fixes: a size with one value, an extent of an array."""
+    found: dict[int, str] = {}
+    for argument in problem.arguments:
+        if argument.role == "local":
+            continue
+        for extent in argument.shape:
+            found |= dict.fromkeys(_numbers(extent.tree), f"an extent of {argument.name}")
+    for rule in problem.contract.sizes:
+        if len(rule.one_of) == 1 or rule.min == rule.max:
+            found[rule.one_of[0] if rule.one_of else rule.min] = f"the size {rule.name}"
+    return found
+
+
+def _numbers(node: Node) -> Iterator[int]:
+    if isinstance(node, Num):
+        yield node.value
+    for child in children(node):
+        yield from _numbers(child)
+
 
 BLOCK_NAMES = tuple(f"blockDim.{axis}" for axis in AXES)
 _MOST_NODES, _MOST_CONSTANTS = 300, 400
@@ -364,3 +639,230 @@ def _evaluated(nodes: Mapping[str, KnobConstant]) -> dict[str, KnobConstant]:
             values = {name: value for name, c in found.items() if (value := c.value) is not None}
             found[key] = replace(one, value=evaluated(one.node, values))
     return found
+
+
+# -- What a constant is used for: a choice of how the work is done, or part of what is computed.
+
+
+PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim", "globalIdx", "globalDim")
+_LAUNCH = frozenset(
+    {"__launch_bounds__", "reqd_work_group_size", "work_group_size_hint", "amdgpu_flat_work_group_size"}
+)
+_BITS = frozenset({"&", "|", "^", "~", "&=", "|=", "^=", "<<", ">>"})
+_LANES = re.compile(r"__shfl\w*|__ballot\w*|__reduce\w*|__match\w*|__activemask|sub_group\w*")
+# Words of names that say what is computed, not how.
+_COMPUTED = word_set(
+    "kernel stride dilation radius taps order degree iters iterations channels classes heads head bins "
+    "buckets neighbours neighbors epsilon eps version magic mask seed prime vocab experts inf dims ndim nan "
+    "halo filter levels bits log2 lg channel cn scn dcn lcn radiusx radiusy conv"
+)
+_OF_A_WARP = word_set("warp warpsize lane lanes wave wavefront simd")
+_TUNING = word_set(
+    "use unroll vector vectorize vec prefetch double buffer pad padding stage stages cache cached ldg "
+    "shuffle async fast swizzle pipeline persistent pack packed coalesce shared smem reuse preload split"
+)
+_FAR = 300  # words that a statement is looked at
+_MOST_USES = 1500  # of constants in one function
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+@dataclass(frozen=True)
+class KnobUses:
+    """Of a constant, with what is derived from it."""
+
+    kinds: frozenset[str]  # array shared loop geometry template launch unroll switch index
+    against: str = ""  # a use that says it is part of what is computed, in words
+
+
+def words_of(name: str) -> frozenset[str]:
+    return frozenset(word.lower() for part in name.split("_") for word in _WORDS.findall(part))
+
+
+def why_not(constant: KnobConstant, uses: KnobUses, problem: Problem) -> str:
+    """Why a constant is no choice; empty where it is one."""
+    if isinstance(constant.place, str):
+        return constant.place
+    assert constant.value is not None, "a literal has a value"
+    if constant.value > 1 << 20:
+        return f"its value is {constant.value}"
+    if constant.is_switch:
+        tuning = words_of(constant.name) & _TUNING
+        return "" if tuning else "it switches something that may be part of what is computed"
+    if uses.against:
+        return uses.against
+    if constant.value == 0:
+        return "it is 0, and what it would switch on is not known"
+    if constant.value > 1 and constant.value % 2:
+        return f"an odd number, {constant.value}, is seldom one that was chosen"
+    telling = words_of(constant.name) & _COMPUTED
+    if telling:
+        return f"by its name ({min(telling)}) it is part of what is computed"
+    if constant.value in (32, 64) and words_of(constant.name) & _OF_A_WARP:
+        return "it is the width of a warp"
+    if not uses.kinds & {"array", "shared", "loop", "geometry", "template", "launch", "unroll"}:
+        return "it is neither the extent of an array or a loop, nor in the launch or a thread's place"
+    fixed = fixed_numbers(problem)
+    if constant.value in fixed and constant.value > 1 and not uses.kinds & {"launch", "geometry"}:
+        return f"it is {fixed[constant.value]} of the problem"
+    return ""
+
+
+def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Mapping[str, KnobUses]:
+    """By key. What is derived from a constant counts for it."""
+    kinds: dict[str, set[str]] = {key: set() for key in constants.every}
+    against: dict[str, str] = {}
+    names = {one.name for one in constants.every.values()}
+    for place in reached:
+        item = text.items[place]
+        if not any(token.text in names for token in item.tokens):
+            continue
+        resolve, around = constants.resolve(place), _Around(item.tokens)
+        named = [at for at, token in enumerate(item.tokens) if token.text in names]
+        for at in named[:_MOST_USES]:
+            token = item.tokens[at]
+            node = resolve(token.text)
+            if node is None or around.defines(at):
+                continue
+            (key,) = (name for name in _keys(node))
+            kind, objection = around.use(at)
+            kinds[key] |= kind
+            if objection and key not in against:
+                against[key] = f"{objection} (line {token.line})"
+    for pragma in text.pragmas:
+        if "unroll" in pragma.rest:
+            for word in re.findall(r"\w+", pragma.rest):
+                for key, one in constants.every.items():
+                    if one.name == word:
+                        kinds[key].add("unroll")
+    basis = _basis(constants)
+    return {key: _of(key, basis, kinds, against.get(key, "")) for key in constants.every}
+
+
+def _keys(node: Node) -> Iterable[str]:
+    return Expr("", node).names
+
+
+def _of(key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str) -> KnobUses:
+    # What is derived counts as a use; only the constant's own uses speak against it.
+    every = [key, *(other for other, names in basis.items() if key in names)]
+    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against)
+
+
+def _basis(constants: ConstantTable) -> dict[str, set[str]]:
+    """What each constant is derived from; those that it names come before it."""
+    found: dict[str, set[str]] = {}
+    for key, one in constants.every.items():
+        names = Expr("", one.node).names
+        found[key] = set(names).union(*(found.get(name, set()) for name in names))
+    return found
+
+
+class _Around:
+    """The words around a place: its statement, the brackets it stands in."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._open: list[tuple[int, ...]] = []  # brackets that are open at each word
+        stack: list[int] = []
+        for at, token in enumerate(tokens):
+            self._open.append(tuple(stack[-8:]))
+            if token.text in ("(", "[", "{"):
+                stack.append(at)
+            elif token.text in (")", "]", "}") and stack:
+                stack.pop()
+
+    def _text(self, at: int) -> str:
+        return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
+
+    def defines(self, at: int) -> bool:
+        return self._text(at - 1) in INTEGERS and self._text(at + 1) in ("=", "{", ",", ">", ";")
+
+    def use(self, at: int) -> tuple[set[str], str]:
+        kinds: set[str] = set()
+        statement = self._statement(at)
+        words = {token.text for token in statement}
+        if words & {"static_assert", "_Static_assert"}:  # what is asserted becomes a condition
+            return set(), ""
+        if any(word.partition(".")[0] in PLACES and "." in word for word in words):
+            kinds.add("geometry")
+        objection = ""
+        for opened in self._open[at]:
+            mark, before = self._text(opened), self._text(opened - 1)
+            if mark == "[":
+                kinds |= self._brackets(opened, statement, words)
+            elif mark == "(":
+                if before in ("for", "while"):
+                    kinds.add("loop")
+                elif before in _LAUNCH:
+                    kinds.add("launch")
+                elif before in ("if", "constexpr"):
+                    kinds.add("switch")
+                elif opened == self._open[at][-1] and _LANES.fullmatch(before):
+                    objection = f"it is an argument of {before}"
+        if self._in_angles(at):
+            kinds.add("template")
+        return kinds, objection or self._objection(at)
+
+    def _brackets(self, opened: int, statement: Sequence[Token], words: set[str]) -> set[str]:
+        """`float tile[TILE]` declares; `tile[TILE]` does not."""
+        first = opened - 1
+        while self._text(first) == "]":
+            depth = 0
+            while first >= 0:
+                depth += (self._text(first) == "]") - (self._text(first) == "[")
+                first -= 1
+                if depth == 0:
+                    break
+        declares = self._tokens[first].kind == "word" and (
+            self._tokens[first - 1].kind == "word" or self._text(first - 1) in (">", "*", ",")
+        )
+        declares = declares and self._text(first - 1) not in ("return", "else", "case")
+        if self._text(first - 1) == ",":
+            declares = len(statement) > 1 and statement[0].kind == statement[1].kind == "word"
+        if not declares:
+            return {"index"}
+        return {"array", "shared"} if words & SHARED else {"array"}
+
+    def _in_angles(self, at: int) -> bool:
+        """Among template arguments: `Scan<BLOCK, 4>`."""
+        before, after = at - 1, at + 1
+        while at - before < _FAR and (self._text(before) == "," or self._is_plain(before)):
+            before -= 1
+        while after - at < _FAR and (self._text(after) == "," or self._is_plain(after)):
+            after += 1
+        return self._text(before) == "<" and self._text(after) in (">", ">>") and before > 0
+
+    def _is_plain(self, at: int) -> bool:
+        return 0 <= at < len(self._tokens) and self._tokens[at].kind in ("word", "number")
+
+    def _objection(self, at: int) -> str:
+        before, after = self._text(at - 1), self._text(at + 1)
+        if before == "case":
+            return "it is a case of a switch"
+        if before in _BITS or (after in _BITS and after not in ("<<", ">>")):
+            return "it takes part in arithmetic of bits"
+        for number in (self._text(at - 2) if before in ("+", "-", "*", "/") else "",
+                       self._text(at + 2) if after in ("+", "-", "*", "/") else ""):  # fmt: skip
+            if re.match(r"\d*\.\d|\d+\.", number):
+                return "it is computed with as a float"
+        if before == ")" and self._text(at - 2) in ("float", "double", "half") and self._text(at - 3) == "(":
+            return "it is computed with as a float"
+        return ""
+
+    def _statement(self, at: int) -> Sequence[Token]:
+        """From the last `;` or brace to the next; the head of a loop belongs to it as a whole."""
+        start = end = at
+        while start > max(at - _FAR, 0) and self._text(start - 1) not in (";", "{", "}"):
+            start -= 1
+        while end < min(at + _FAR, len(self._tokens)) and self._text(end) not in (";", "{", "}"):
+            end += 1
+        for opened in self._open[at]:
+            if self._text(opened) == "(" and self._text(opened - 1) == "for":
+                start = min(start, opened)
+                depth, end = 0, opened
+                while end < min(opened + _FAR, len(self._tokens)):
+                    depth += (self._text(end) == "(") - (self._text(end) == ")")
+                    end += 1
+                    if depth == 0:
+                        break
+        return self._tokens[start:end]

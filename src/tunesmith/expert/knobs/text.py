@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from tunesmith.csource.lex import Directive, Token, closing_angle, directives, lex
-from tunesmith.csource.nodes import Language
-from tunesmith.expert.reading.headers import blank_source
+from tunesmith.expert.drafts.headers import blank_source
 from tunesmith.problem.problem import Kernel
+from tunesmith.source.lex import Directive, Token, closing_angle, directives, lex
+from tunesmith.source.tree import Language
 
 AXES = ("x", "y", "z")
 

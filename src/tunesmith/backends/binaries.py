@@ -1,0 +1,134 @@
+"""Binaries that compilers write: ELF files, the symbols of their entries, the macros they were built with.
+
+Readers raise struct.error, IndexError or ValueError where a file is damaged: who reads one says what it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.backends import kind_for, kind_of
+from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.source.preprocess import asked_names
+
+HEAD = b"\x7fELF\x02\x01"
+SYMTAB, NOBITS, DYNSYM = 2, 8, 11  # types of sections: SHT_…
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+
+@dataclass(frozen=True)
+class ElfSection:
+    number: int
+    name: str
+    type: int
+    address: int
+    data: bytes  # empty, where it only takes room
+    size: int
+    link: int  # of symbols: the section of their names
+    target: int  # sh_info; of relocations: the section they apply to
+    alignment: int
+
+
+@dataclass(frozen=True)
+class ElfSymbol:
+    name: str
+    type: int
+    other: int
+    section: int  # 0: it is defined elsewhere
+    value: int
+    size: int
+
+
+def read_sections(data: bytes) -> tuple[ElfSection, ...]:
+    (start,) = struct.unpack_from("<Q", data, 0x28)
+    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
+    if not start or not count:
+        raise ValueError("it has no sections")
+    heads = [_SECTION.unpack_from(data, start + number * size) for number in range(count)]
+    if any(h[1] != NOBITS and h[4] + h[5] > len(data) for h in heads):
+        raise ValueError("a section reaches beyond the end")
+    contents = [b"" if h[1] == NOBITS else data[h[4] : h[4] + h[5]] for h in heads]
+    return tuple(
+        ElfSection(number, _text(contents[names], h[0]), h[1], h[3], contents[number], h[5], h[6], h[7], h[8])
+        for number, h in enumerate(heads)
+    )
+
+
+def read_symbols(sections: Sequence[ElfSection], *types: int) -> Iterator[ElfSymbol]:
+    """Of the tables of these types, in their order."""
+    for table in sections:
+        if table.type in types:
+            names = sections[table.link].data
+            for name, info, other, section, value, size in _SYMBOL.iter_unpack(table.data):
+                yield ElfSymbol(_text(names, name), info & 0xF, other, section, value, size)
+
+
+def _text(names: bytes, at: int) -> str:
+    return names[at : names.index(b"\0", at)].decode(errors="replace")
+
+
+# -- A build with the symbols of its entries, as it goes from whoever compiles it to whoever loads it.
+#
+# magic 8 | SHA-256 of all that follows 32 | length of the table, little endian 4 | table, JSON | code
+
+
+@dataclass(frozen=True)
+class SymbolTable:
+    magic: bytes
+    language: str  # as people call it
+
+    def pack(self, symbols: Mapping[str, str], code: bytes) -> bytes:
+        table = encode(dict(symbols))
+        rest = struct.pack("<I", len(table)) + table + code
+        return self.magic + hashlib.sha256(rest).digest() + rest
+
+    def unpack(self, data: bytes) -> tuple[dict[str, str], bytes]:
+        """The symbol of each entry, and the code; Malformed where a single byte is not what was packed."""
+        digest_end = len(self.magic) + 32
+        start = digest_end + 4
+        if not data.startswith(self.magic) or len(data) < start:
+            words = f"{len(data)} bytes beginning with {data[:8]!r}"
+            raise Malformed(f"not a {self.language} binary of Tunesmith's: {words}")
+        if hashlib.sha256(data[digest_end:]).digest() != data[len(self.magic) : digest_end]:
+            words = f"{len(data)} bytes that do not have their own digest"
+            raise Malformed(f"a damaged {self.language} binary: {words}")
+        end = start + int.from_bytes(data[digest_end:start], "little")
+        return decode(data[start:end], dict[str, str]), data[end:]
+
+
+# -- A problem with what its kernel is compiled with: the macros of the compilers that may build it, since
+# it is read as they read it, and the width of the device's waves.
+
+
+_WAVES = {"-mwavefrontsize64": 64, "-mno-wavefrontsize64": 32}
+
+
+def as_compiled(problem: Problem, device: Device) -> Problem:
+    """Nobody is asked where nothing in the source depends on it."""
+    problem = _with_wave(problem, device)
+    kernel = problem.kernel
+    kind = kind_of(device, kernel.language) or kind_for(kernel.language)
+    ask = kind.macros if kind is not None else None
+    if ask is None or kernel.predefined:
+        return problem
+    names = asked_names((kernel.text, *(text for _, text in kernel.headers)))
+    own = [name for name in names if name not in dict(kernel.defines)]
+    return replace(problem, kernel=replace(kernel, predefined=ask(kernel, device, own))) if own else problem
+
+
+def _with_wave(problem: Problem, device: Device) -> Problem:
+    """HIP's waves are as wide as the device's, or as a flag says; CUDA's are 32 everywhere."""
+    kernel = problem.kernel
+    texts = (kernel.text, *(text for _, text in kernel.headers))
+    if kernel.language != "hip" or not any(re.search(r"\bwarpSize\b", text) for text in texts):
+        return problem
+    said = [_WAVES[flag] for flag in kernel.flags if flag in _WAVES]
+    wave = said[-1] if said else device.limits.warp
+    return replace(problem, kernel=replace(kernel, wave=wave)) if wave in _WAVES.values() else problem

@@ -1,0 +1,1 @@
+"""Tuned CUDA kernels as source, with the host code that launches them."""

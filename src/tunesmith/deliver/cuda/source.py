@@ -1,0 +1,382 @@
+"""A CUDA source made ready to stand beside others in one file: in a namespace, its headers above it.
+
+The code itself stays as it is. The user's own headers are written in place; includes of other headers are
+repeated above the namespace, under the conditions and macros they had, so that inside it their include guards
+leave nothing to include; macros get their former meaning back; and `extern "C"` functions, which would be one
+function in all namespaces, become ordinary ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from tunesmith.backends.cuda.compile import COMPILERS, compilers
+from tunesmith.backends.cuda.cubin import Refused, check_entries
+from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.cuda.toolkit import pre_included, standard_headers
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import BuildFailed, Unsupported
+from tunesmith.deliver.artefact import DeviceResult
+from tunesmith.problem.dispatch import DispatchEntry, headers_of
+from tunesmith.problem.template import plain_name
+from tunesmith.source.lex import Directive, blank, first_word
+from tunesmith.source.lex import directives as directives_in
+
+_SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
+_LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")
+_EXTERN_C = re.compile(r"\bextern\s*(\" \")")
+_CALLED = re.compile(r"\b([^\W\d]\w*)\s*\(")
+_FOREIGN = re.compile(r"\bnamespace\s+(std|cuda|nvcuda|cooperative_groups)\b[\s\w:]*\{")
+_BRACE = re.compile(r"\s*\{")
+_BRACKET = re.compile(r"[(){}]")
+# `::name` behind nothing that it could be a part of; a cast may stand before it.
+_GLOBAL = re.compile(r"(?<![\w>:])::\s*(?:template\s+)?([^\W\d]\w*)")
+# A block whose names are also those of what is around it.
+_TRANSPARENT = re.compile(
+    r"(?:\bextern\s*\" \"|\bnamespace|\binline\s+namespace\s+\w+"
+    r"|\benum\b(?!\s+(?:class|struct)\b)[\w:\s]*)\s*\Z"
+)
+_TYPE = re.compile(r"\b(?:struct|class|union|enum|namespace)\b([^;{}=:,>]*)")
+_USING = re.compile(r"\busing\s+namespace\b[^;]*;")
+MOST_BEFORE = 200  # characters that say what a block is
+_DECLARED = re.compile(r"(?<!::)\b([^\W\d]\w*)\s*(?=[(\[=;,{}])")
+_WORD = re.compile(r"[^\W\d]\w*")
+_BRACKETS = ("(", ")", "{", "}")
+
+MOST_CHARACTERS = 8_000_000
+LEAST_COUNTED = 2_000  # for each header, however short: thousands of empty ones take time too
+_OPENS = ("if", "ifdef", "ifndef")
+_INCLUDES = ("include", "include_next", "import")
+_TURNS = ("else", "elif", "elifdef", "elifndef")
+_HIDDEN = ("comment", "string")
+_CARRIED = (*_OPENS, *_TURNS, *_INCLUDES, "endif", "define", "undef")
+
+
+@dataclass(frozen=True)
+class NamespacedSource:
+    includes: str  # directives to stand above every namespace
+    text: str  # what stands inside one
+    macros: tuple[str, ...]  # whose former meaning must come back after it
+
+
+class Unfit(Exception):
+    """Why a source cannot stand in a namespace beside others."""
+
+
+def section(
+    source: str, headers: tuple[tuple[str, str], ...], file: str, entries: Sequence[str] = ()
+) -> NamespacedSource:
+    """`headers` are the user's own, as included -> text; `file` is what compilers shall call the source;
+    `entries` will be named behind it.
+
+    Raises Unfit.
+    """
+    text = _Headers(dict(headers)).write(source, file)
+    plain = blank(text, _HIDDEN)
+    if foreign := _FOREIGN.search(plain):
+        raise Unfit(f"it adds to namespace {foreign[1]}, which it could not from within another")
+    directives = tuple(directives_in(text))
+    if asked := {name for each in (plain, *entries) for name in _GLOBAL.findall(each)}:
+        own = asked & _global_names(plain, directives)
+        if own:
+            raise Unfit(f"it names its own ::{min(own)} as global, which within a namespace it is not")
+    changed = (_named(d) for d in directives if d.word in ("define", "undef"))
+    return NamespacedSource(
+        includes=_includes(directives),
+        text=f'#line 1 "{plain_name(file)}"\n{_own_linkage(text)}',
+        macros=tuple(dict.fromkeys(name for name in changed if name)),
+    )
+
+
+def push(name: str) -> str:
+    return f'#pragma push_macro("{name}")'
+
+
+def pop(name: str) -> str:
+    return f'#pragma pop_macro("{name}")'
+
+
+def _named(directive: Directive) -> str:
+    """The macro that a define, an undef or an ifndef is about."""
+    return first_word(directive.rest)[0]
+
+
+def _is_once(directive: Directive) -> bool:
+    return directive.word == "pragma" and directive.rest.split() == ["once"]
+
+
+def _spelled(directive: Directive) -> str | None:
+    """What an include names."""
+    found = _SPELLED.match(directive.rest) if directive.word == "include" else None
+    return (found[1] or found[2]) if found else None
+
+
+class _Headers:
+    """Writes the user's headers where they are included."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self.headers = headers
+        self.room = MOST_CHARACTERS
+        self.directives = cache(lambda text: tuple(directives_in(text)))
+        self.open: list[str] = []
+        # For each condition that is open, what was written since: further down it need not be written again.
+        self.settled: list[set[str]] = [set()]
+
+    def write(self, text: str, file: str) -> str:
+        self.room -= len(text) + LEAST_COUNTED
+        if self.room < 0:
+            raise Unfit("its headers include each other too often")
+        directives = self.directives(text)
+        # An include guard is no condition.
+        guards = (directives[0], directives[-1]) if _guarded(directives) else ()
+        pieces: list[str] = []
+        done = 0
+        line, since = 1, 0  # the number of the line that starts at `since`
+        for directive in directives:
+            if directive not in guards:
+                self.follow(directive.word)
+            if directive.word == "line" and (found := _LINE.match(directive.rest)):
+                line, since, file = int(found[1]), directive.end + 1, found[2] or file
+            elif _is_once(directive):
+                pieces.append(text[done : directive.start])
+                done = directive.end
+            elif (name := _spelled(directive)) is not None and name in self.headers:
+                after = line + text.count("\n", since, directive.end) + 1
+                marker = f'#line {after} "{plain_name(file)}"'
+                pieces.append(f"{text[done : directive.start]}{self.header(name)}{marker}")
+                done = directive.end
+        return "".join([*pieces, text[done:]])
+
+    def follow(self, word: str) -> None:
+        if word in _OPENS:
+            self.settled.append(set())
+        elif word == "endif" and len(self.settled) > 1:
+            self.settled.pop()
+        elif word in _TURNS:
+            self.settled[-1] = set()
+
+    def header(self, name: str) -> str:
+        if name in self.open or any(name in written for written in self.settled):
+            return ""  # its guard, or what ends its recursion, would make nothing of it
+        text = self.headers[name]
+        directives = self.directives(text)
+        once = any(_is_once(directive) for directive in directives)
+        self.open.append(name)
+        written = f'#line 1 "{plain_name(name)}"\n{self.write(text, name)}\n\n'
+        self.open.pop()
+        if once or _guarded(directives):
+            self.settled[-1].add(name)
+        if once:  # the pragma means files, and this is no file any more
+            guard = f"TUNESMITH_ONCE_{list(self.headers).index(name)}"
+            written = f"#ifndef {guard}\n#define {guard}\n{written}#endif\n"
+        return written
+
+
+def _guarded(directives: Sequence[Directive]) -> bool:
+    """Whether `#ifndef X`, `#define X` and `#endif` go around everything."""
+    if len(directives) < 3 or directives[-1].word != "endif":
+        return False
+    first, second = directives[:2]
+    if (first.word, second.word) != ("ifndef", "define") or _named(first) != _named(second):
+        return False
+    depth = 0
+    for directive in directives[:-1]:
+        depth += (directive.word in _OPENS) - (directive.word == "endif")
+        if depth == 0 or (depth == 1 and directive.word in _TURNS):
+            return False
+    return True
+
+
+def _includes(directives: Sequence[Directive]) -> str:
+    """The directives up to the last include, with whatever decides on it and nothing left behind."""
+    last = max((n for n, d in enumerate(directives) if d.word in _INCLUDES), default=-1)
+    lines: list[str] = []
+    always: dict[str, bool] = {}  # each macro, and whether it is sure to be changed
+    depth = 0
+    for directive in directives[: last + 1]:
+        if directive.word not in _CARRIED:
+            continue
+        name = _named(directive)
+        if directive.word in ("define", "undef") and name:
+            if name not in always:
+                always[name] = depth == 0
+                lines += [push(name)] if always[name] else []
+            if not always[name]:
+                # Kept from here on and not from the start: until here a system header may have defined it.
+                lines += [f"#ifndef {_mark(name)}", f"#define {_mark(name)}", push(name), "#endif"]
+        depth += (directive.word in _OPENS) - (directive.word == "endif")
+        lines.append(f"#{directive.word} {directive.rest}".rstrip())
+    lines += ["#endif"] * depth
+    for name, sure in always.items():
+        marked = (f"#ifdef {_mark(name)}", f"#undef {_mark(name)}", pop(name), "#endif")
+        lines += [pop(name)] if sure else marked
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _mark(name: str) -> str:
+    return f"TUNESMITH_CHANGED_{name}"
+
+
+def _own_linkage(text: str) -> str:
+    """What is defined here as `extern "C"` gets its namespace's linkage; the rest is defined elsewhere."""
+    plain = blank(text, _HIDDEN)
+    pieces: list[str] = []
+    done = 0
+    for found in _EXTERN_C.finditer(plain):
+        if text[found.start(1) : found.end(1)] == '"C"' and _is_defined(plain, found.end()):
+            pieces.append(f'{text[done : found.start(1)]}"C++"')
+            done = found.end(1)
+    return "".join([*pieces, text[done:]])
+
+
+def _is_defined(plain: str, start: int) -> bool:
+    """Whether what follows `extern "C"` has a body: a function, here or further down, or a block with one."""
+    brace = _BRACE.match(plain, start)
+    if brace:
+        return "{" in plain[brace.end() : _closing(plain, brace.end() - 1)]
+    end = start
+    while end < len(plain) and plain[end] not in ";{=":
+        end = _closing(plain, end) if plain[end] == "(" else end + 1
+    if plain[end : end + 1] != ";":
+        return True
+    names = set(_CALLED.findall(plain[start:end]))
+    return any(
+        _BRACE.match(plain, _closing(plain, found.end() - 1))
+        for found in _CALLED.finditer(plain, end)
+        if found[1] in names
+    )
+
+
+def _global_names(plain: str, directives: Sequence[Directive]) -> set[str]:
+    """What the text declares outside every function, type and namespace; rather too many than too few."""
+    events = [(found.start(), found.end(), found[0]) for found in _BRACKET.finditer(plain)]
+    events += [(directive.start, directive.end, directive.word) for directive in directives]
+    pieces: list[str] = []
+    hiding: list[bool] = []  # for each bracket that is open, whether it hides what is in it
+    before: list[list[bool]] = []  # the same, where each condition that is open began
+    done = 0
+    for start, end, word in (*sorted(events), (len(plain), len(plain), "")):
+        if start < done:
+            continue  # a bracket in a directive
+        if not any(hiding):
+            pieces.append(f"{plain[done:start]}{word if word in _BRACKETS else ' '}")
+        done = end
+        if word in ("(", "{"):
+            hiding.append(word == "(" or not _TRANSPARENT.search(plain[max(0, start - MOST_BEFORE) : start]))
+        elif word in (")", "}"):
+            del hiding[-1:]
+            pieces += [] if any(hiding) else [word]
+        elif word in _OPENS:
+            before.append(list(hiding))
+        elif word in _TURNS and before:
+            hiding = list(before[-1])  # one branch alone is compiled: their brackets do not add up
+        elif word == "endif":
+            del before[-1:]
+    outside = _USING.sub(" ", "".join(pieces))
+    names = set(_DECLARED.findall(outside))
+    return names.union(*(_WORD.findall(found) for found in _TYPE.findall(outside)))
+
+
+def _closing(plain: str, opening: int) -> int:
+    """The position after the bracket that closes the one at `opening`; the end where none does."""
+    depth = 0
+    for found in _BRACKET.finditer(plain, opening):
+        depth += 1 if found[0] in "({" else -1
+        if depth == 0:
+            return found.end()
+    return len(plain)
+
+
+# -- The original for devices that no run was made on: as PTX, which their driver compiles, and by NVRTC.
+
+
+_CAPABILITIES = (75, 80, 89, 90, 100, 120)  # at which devices learnt something that sources ask for
+_TARGET = re.compile(rb"^\.target .*$", re.MULTILINE)
+_LANGUAGE = re.compile(rb"^\.version (\d+)\.(\d+)", re.MULTILINE)
+_REGISTERS = re.compile(r"-*maxrregcount=(\d+)")  # PTX does not say it
+# A compiler writes the newest version of the language into its PTX, and older drivers refuse it for that
+# alone. All that devices up to sm_90 can do is in the version of CUDA 12.8.
+_OLD_LANGUAGE, _OLD_DRIVER, _OLD_DEVICES = (8, 7), "12.8", 90
+
+
+@dataclass(frozen=True)
+class OriginalPtx:
+    capability: int  # the oldest that takes it
+    driver: str  # the CUDA version of the oldest driver that takes it
+    text: bytes
+    symbols: Mapping[str, str]  # entry -> the kernel's symbol
+    registers: int  # a thread has no more of them; 0: nobody says
+
+
+def original_ptx(
+    result: DeviceResult, entries: Sequence[DispatchEntry]
+) -> tuple[tuple[OriginalPtx, ...], str]:
+    """The newest first, and why there is none. `entries` are of one source.
+
+    A source may ask for the architecture, and do less on an older one: there is a text for each up to the
+    run's own that it compiles to something else for.
+    """
+    dispatch, first = result.dispatch, entries[0]
+    own, compiler = dispatch.capability, "nvcc" if dispatch.compiler.startswith("nvcc") else "nvrtc"
+    if not own:
+        return (), "the run does not say the architecture of its device"
+    names = tuple(dict.fromkeys(launch.entry for entry in entries for launch in entry.launches))
+    headers = headers_of(first, result.files)
+    unit = Unit(first.file, result.source(first), "cuda", first.flags, names, headers, compiler)
+    found: dict[bytes, OriginalPtx] = {}
+    why = ""
+    try:
+        check_entries(unit)
+        flags, version = read_flags(unit.flags, own), dict(compilers()).get(compiler, "")
+        caps = (_REGISTERS.fullmatch(option) for option in (*flags.common, *flags.ptxas))
+        most = max((int(cap[1]) for cap in caps if cap), default=0)
+        for capability in (*(c for c in _CAPABILITIES if c < own), own):
+            try:
+                made = COMPILERS[compiler](unit, replace(flags, architecture=f"compute_{capability}"))
+            except Refused as refused:
+                why = refused.log.partition("\n")[0]
+                continue
+            text, driver = _for_older_drivers(made.ptx, capability, version)
+            ptx = OriginalPtx(capability, driver, text, made.symbols, most)
+            found.setdefault(_TARGET.sub(b"", text), ptx)
+    except (BuildFailed, Unsupported) as error:
+        return (), str(error).partition("\n")[0]
+    return tuple(reversed(found.values())), why
+
+
+def _for_older_drivers(text: bytes, capability: int, version: str) -> tuple[bytes, str]:
+    language = _LANGUAGE.search(text)
+    if language is None or capability > _OLD_DEVICES or (int(language[1]), int(language[2])) < _OLD_LANGUAGE:
+        return text, ".".join(version.split(".")[:2])
+    older = b".version %d.%d" % _OLD_LANGUAGE
+    return text[: language.start()] + older + text[language.end() :], _OLD_DRIVER
+
+
+def builds_of(
+    entries: Sequence[DispatchEntry], files: Mapping[str, bytes], architecture: str
+) -> list[dict[str, Any]]:
+    """How NVRTC compiles each entry where no binary fits: the runtime knows neither nvcc's flags nor the
+    standard's headers that NVRTC lacks."""
+    capability = int(re.sub(r"\D", "", architecture) or 0)
+    builds: list[dict[str, Any]] = []
+    for entry in entries:
+        source = files[entry.file].decode(errors="surrogatepass")
+        headers = headers_of(entry, files)
+        try:
+            flags = read_flags(entry.flags, capability)
+        except BuildFailed:  # they name another device's architecture: as they are
+            builds.append({"options": list(entry.flags), "headers": {}, "suffix": ""})
+            continue
+        options = [o for o in flags.nvrtc if "gpu-architecture" not in o and o != "--ptxas-options=-v"]
+        builds.append(
+            {
+                "options": [*options, *(f"--pre-include={name}" for name in pre_included(source, headers))],
+                "headers": dict(standard_headers(source, headers)),
+                "suffix": flags.architecture.removeprefix(f"sm_{capability}"),
+            }
+        )
+    return builds

@@ -1,0 +1,1 @@
+"""Rewrites that bring a kernel into the form that the styles read."""

@@ -1,0 +1,1 @@
+"""Ways in which kernels are written, one file each."""

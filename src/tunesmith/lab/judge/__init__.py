@@ -1,0 +1,1 @@
+"""What is right and what a time is worth: judged in our process."""

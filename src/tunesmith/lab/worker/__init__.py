@@ -1,0 +1,1 @@
+"""What runs kernels, inside the sandbox."""

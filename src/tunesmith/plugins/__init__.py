@@ -1,0 +1,1 @@
+"""What stands beside the core: found by name, entering by public faces."""

@@ -1,0 +1,506 @@
+"""Target `opencl`: a C header and source that any OpenCL program takes, the kernels in it as strings.
+
+Tables say what there is, functions what each expression is worth; the fixed part (`opencl_host.c`,
+`opencl_serving.c`) reads them. Everything but the four public functions is static.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+import numpy as np
+
+from tunesmith.base.errors import BadInput
+from tunesmith.deliver.artefact import (
+    Artefact,
+    DeviceResult,
+    Target,
+    about,
+    argument_of,
+    bytes_of,
+    is_written,
+    within_contract,
+)
+from tunesmith.deliver.expr_text import c_function, c_names, c_real_function, comment, literal, literals
+from tunesmith.plugins.exports.python_package import call_text, function_name, package_files, package_name
+from tunesmith.plugins.exports.readmes import opencl_readme
+from tunesmith.problem.device import OPENCL
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
+from tunesmith.problem.problem import element_type
+from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, parse
+
+# -- A program that calls an exported operator once, and how its arguments are written in C.
+
+
+# C has no type for the narrow floats: they are passed as they lie in memory.
+C_TYPES = {
+    "float16": "cl_half", "bfloat16": "cl_ushort", "float8_e4m3": "cl_uchar", "float8_e5m2": "cl_uchar",
+    "float32": "cl_float", "float64": "cl_double", "int8": "cl_char", "int16": "cl_short", "int32": "cl_int",
+    "int64": "cl_long", "uint8": "cl_uchar", "uint16": "cl_ushort", "uint32": "cl_uint", "uint64": "cl_ulong",
+    "int4": "cl_char", "uint4": "cl_uchar",
+}  # fmt: skip
+
+
+def element_bytes(argument: DispatchArgument, value: float) -> bytes:
+    """One element, lowest byte first; host and device of a pattern have the same order."""
+    kind = element_type(argument.type).numpy
+    with np.errstate(over="ignore"):
+        return bytes(np.array(value).astype(kind).tobytes())
+
+
+def example(artefact: Artefact, names: Mapping[str, str]) -> str:
+    """A program that makes one call, with zeros, at the first workload's sizes."""
+    name, dispatch = artefact.name, artefact.first.dispatch
+    sizes = dispatch.workloads[0].sizes if dispatch.workloads else {s.name: s.min for s in dispatch.sizes}
+    lengths = {a.name: max(1, bytes_of(a).evaluate(sizes)) for a in dispatch.arrays}
+    made = "".join(
+        f"    cl_mem {names[array]} = zeros(context, queue, {length});\n" for array, length in lengths.items()
+    )
+    made += "".join(f"    {C_TYPES[a.type]} {names[a.name]} = {_initial(a)};\n" for a in dispatch.literals)
+    given = [
+        "self", "queue", *(names[a.name] for a in (*dispatch.arrays, *dispatch.literals)),
+        *(str(sizes[s]) for s in [size.name for size in dispatch.sizes]), "0", "NULL", "NULL",
+    ]  # fmt: skip
+    return f"""\
+// One call of {name}, on the first device of the first platform.
+#include "{name}.h"
+
+#include <stdio.h>
+
+static cl_mem zeros(cl_context context, cl_command_queue queue, size_t bytes) {{
+    const unsigned char zero = 0;
+    cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
+    clEnqueueFillBuffer(queue, made, &zero, 1, 0, bytes, 0, NULL, NULL);
+    return made;
+}}
+
+int main(void) {{
+    cl_platform_id platform;
+    cl_device_id device;
+    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS) return 1;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS) return 1;
+    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+{made}
+    {name}_operator *self;
+    cl_int error = {name}_create(context, device, &self);
+    if (error == CL_SUCCESS) error = {name}_enqueue({", ".join(given)});
+    if (error == CL_SUCCESS) error = clFinish(queue);
+    if (error == CL_SUCCESS) printf("served by %s\\n", {name}_served(self));
+    else printf("error %d\\n", (int)error);
+    {name}_destroy(self);
+    return error != CL_SUCCESS;
+}}
+"""
+
+
+def _initial(argument: DispatchArgument) -> str:
+    value = argument.value
+    try:
+        number = parse(value).evaluate({}) if isinstance(value, str) else value
+    except Undefined:
+        return "0"
+    if number is None or not np.isfinite(number):
+        return "0"
+    if C_TYPES[argument.type] in ("cl_float", "cl_double"):
+        return repr(float(number)) + ("f" if argument.type == "float32" else "")
+    return f"{int.from_bytes(element_bytes(argument, number), 'little'):#x}"
+
+
+# -- The Python form of the export `opencl`: a package whose function takes PyOpenCL's or NumPy's arrays.
+
+
+RUNTIME = ("arguments", "binding", "element_types", "expressions", "manifest", "opencl_op", "operator")
+_MODULE = '''"""A tuned kernel for PyOpenCL. README.md beside this package says what serves a call."""
+
+import os
+
+from ._runtime.opencl_op import OpenclCalls
+from ._runtime.operator import Operator, delivered_in
+
+_DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+{name} = OpenclCalls(Operator([delivered_in(os.path.join(_DATA, str(n))) for n in range({count})]))
+original = {name}.original
+prepare = {name}.prepare  # build all that may serve
+
+__all__ = ["{name}", "original", "prepare"]
+'''
+_USAGE = """```python
+from {package} import {name}
+
+{call}
+```
+
+Call it with every array in the kernel's order, or without the outputs, which are then allocated and returned.
+Arrays are PyOpenCL's, or NumPy's, which are copied to the device and back; PyOpenCL's buffers need every size
+by name, and {queue}. `original` is the kernel as it was."""
+
+
+def python_files(artefact: Artefact) -> dict[str, bytes]:
+    known = {"name": function_name(artefact), "package": package_name(artefact)}
+    module = _MODULE.format(count=len(artefact.results), **known)
+    own = artefact.first.dispatch
+    queue = "queue"
+    while queue in {a.name for a in own.arguments} | {size.name for size in own.sizes}:
+        queue += "_"
+    usage = _USAGE.format(call=call_text(artefact), queue=f"`{queue}=`, a `CommandQueue`", **known)
+    return package_files(artefact, RUNTIME, module, '"pyopencl"', usage)
+
+
+LARGEST = 2**63 - 1  # of the bits of a float64, as an integer
+LONGEST_NAME = 1024  # characters of a kernel's or a device's name
+_COMPUTED = {
+    "int8": "TS_INT8", "uint8": "TS_UINT8", "int16": "TS_INT16", "uint16": "TS_UINT16", "int32": "TS_INT32",
+    "uint32": "TS_UINT32", "int64": "TS_INT64", "uint64": "TS_UINT64", "float32": "TS_FLOAT",
+    "float64": "TS_DOUBLE",
+}  # fmt: skip
+
+
+def opencl_files(artefact: Artefact) -> dict[str, bytes]:
+    """Raises BadInput where C has no way to say what a kernel takes."""
+    writer = _OperatorTables(artefact)
+    name = artefact.name
+    files = {
+        f"{name}.h": _header(artefact, writer),
+        f"{name}.c": writer.source(),
+        "example.c": example(artefact, writer.names),
+        "CMakeLists.txt": _cmake(name, writer.has_root),
+        "README.md": opencl_readme(artefact, [*writer.names.values(), *writer.size_parameters.values()]),
+    }
+    return {file: text.encode() for file, text in files.items()}
+
+
+def _cmake(name: str, has_root: bool) -> str:
+    linked = "target_link_libraries(@NAME@ PUBLIC OpenCL::OpenCL)\n"
+    root = "if(UNIX)\n  target_link_libraries(@NAME@ PUBLIC m)\nendif()\n" if has_root else ""
+    return _fixed("opencl_cmake.txt").replace(linked, linked + root).replace("@NAME@", name)
+
+
+class _OperatorTables:
+    """The generated part of the source."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+        self.dispatch = artefact.first.dispatch
+        self.arrays, self.scalars = self.dispatch.arrays, self.dispatch.literals
+        self.size_names = [size.name for size in self.dispatch.sizes]
+        self.sizes = {name: f"size[{number}]" for number, name in enumerate(self.size_names)}
+        self.names = c_names([a.name for a in (*self.arrays, *self.scalars)], "arg")
+        self.size_parameters = c_names(self.size_names, "size")
+        self.expressions: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.programs: dict[tuple[str, tuple[str, ...]], int] = {}
+        self.kernels = 0
+        self.launches = 1
+        self.workspaces = 0
+        self.has_root = False
+
+    def source(self) -> str:
+        contract = self.expression(within_contract(self.dispatch))
+        arrays = [f"{{{int(is_written(a))}, {a.align}, {self.expression(bytes_of(a))}}}" for a in self.arrays]
+        tables, devices = self.devices()
+        name = self.artefact.name
+        counts = {
+            "ARRAYS": len(self.arrays), "SIZES": len(self.size_names), "PROGRAMS": len(self.programs),
+            "KERNELS": self.kernels, "LAUNCHES": self.launches, "WORKSPACES": max(1, self.workspaces),
+            "DEVICES": len(devices), "LONGEST_NAME": LONGEST_NAME,
+        }  # fmt: skip
+        names = [literal(size) for size in self.size_names]
+        return "".join(
+            [
+                comment([*self.about(), f"What calls it needs {name}.h alone."]),
+                f'#include "{name}.h"\n\n#include <ctype.h>\n#include <stdint.h>\n#include <stdio.h>\n'
+                "#include <stdlib.h>\n#include <string.h>\n",
+                "#include <math.h>\n\n" if self.has_root else "\n",
+                f"#define TS_OPERATOR {name}_operator\n",
+                *(f"#define TS_{key} {value}\n" for key, value in counts.items()),
+                f"\n{_fixed('opencl_host.c')}\n",
+                "/* ---- Expressions over the sizes. ---- */\n\n",
+                *self.functions,
+                "\n/* ---- Kernels. ---- */\n\n",
+                self.program_table(),
+                _table("static const char *const ts_size_names", names or ["NULL"]),
+                _table("static const struct ts_array ts_arrays", arrays or ["{0, 1, NULL}"]),
+                f"static const ts_expression ts_contract = {contract};\n\n",
+                *tables,
+                _table("static const struct ts_device ts_devices", devices),
+                f"\n{_fixed('opencl_serving.c')}\n",
+                self.public(),
+            ]
+        )
+
+    def about(self) -> list[str]:
+        devices = ", ".join(result.dispatch.device for result in self.artefact.results)
+        return [f"{self.artefact.problem}, tuned by Tunesmith on {devices}."]
+
+    # -- tables --------------------------------------------------------------------------------------------
+
+    def devices(self) -> tuple[list[str], list[str]]:
+        tables: list[str] = []
+        rows: list[str] = []
+        for number, result in enumerate(self.artefact.results):
+            listed = result.dispatch.entries
+            entries = [self.entry(result, e, f"{number}_{k}", tables) for k, e in enumerate(listed)]
+            tables.append(_table(f"static const struct ts_entry ts_entries_{number}", entries))
+            rows.append(f"{{{literal(result.dispatch.device)}, ts_entries_{number}, {len(entries)}}}")
+        last = f"ts_entries_0 + {len(self.dispatch.entries) - 1}"
+        return tables, [*rows, f"{{NULL, {last}, 1}}"]
+
+    def entry(self, result: DeviceResult, entry: DispatchEntry, label: str, tables: list[str]) -> str:
+        source = result.source(entry)
+        if "\0" in source:
+            raise BadInput(f"{entry.file} has a zero byte, where a string of C would end")
+        program = self.programs.setdefault((source, entry.flags), len(self.programs))
+        spaces = [a for a in entry.workspace if a.is_array]
+        launches = [
+            self.launch(result.dispatch, entry, launch, f"{label}_{number}", tables)
+            for number, launch in enumerate(entry.launches)
+        ]
+        tables.append(_table(f"static const struct ts_launch ts_launches_{label}", launches))
+        work = "NULL"
+        if spaces:
+            work = f"ts_workspaces_{label}"
+            tables.append(
+                _table(f"static const struct ts_workspace {work}", [self.workspace(a) for a in spaces])
+            )
+        fields = [
+            literal(entry.file), str(int(entry.config is not None)), self.expression(parse(entry.when)),
+            str(program), f"ts_launches_{label}", str(len(launches)), str(self.kernels), work,
+            str(len(spaces)),
+        ]  # fmt: skip
+        self.kernels += len(launches)
+        self.launches = max(self.launches, len(launches))
+        self.workspaces = max(self.workspaces, len(spaces))
+        return f"{{{', '.join(fields)}}}"
+
+    def launch(
+        self,
+        dispatch: Dispatch,
+        entry: DispatchEntry,
+        launch: DispatchLaunch,
+        label: str,
+        tables: list[str],
+    ) -> str:
+        if launch.shared is not None and parse(launch.shared).names | {launch.shared} != {"0"}:
+            fault = f"{launch.entry} asks for shared memory by its launch, which OpenCL does not have"
+            raise BadInput(fault, hint="use an argument of role local")
+        if len(launch.entry) >= LONGEST_NAME // 2:
+            raise BadInput(f"{entry.file}: a kernel's name has {len(launch.entry)} characters")
+        args = [self.argument(entry, argument_of(dispatch, entry, name)) for name in launch.args]
+        tables.append(
+            _table(f"static const struct ts_argument ts_arguments_{label}", args or [_argument("TS_BUFFER")])
+        )
+        grid, block = (self.three(each) for each in (launch.grid, launch.block))
+        when = self.expression(parse(launch.when)) if launch.when is not None else "NULL"
+        return f"{{{literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}, {when}}}"
+
+    def argument(self, entry: DispatchEntry, argument: DispatchArgument) -> str:
+        if argument.role == "local":
+            return _argument("TS_LOCAL", expression=self.expression(bytes_of(argument)))
+        if argument.role != "scalar":
+            spaces = [a.name for a in entry.workspace if a.is_array]
+            if argument.name in spaces:
+                return _argument("TS_WORKSPACE", spaces.index(argument.name))
+            own = [a.name for a in self.arrays]
+            return _argument("TS_BUFFER", own.index(argument.alias or argument.name))
+        if not argument.follows_sizes:
+            return _argument("TS_GIVEN", [a.name for a in self.scalars].index(argument.name))
+        if argument.type not in _COMPUTED:
+            fault = f"{argument.name} is a {argument.type} that follows the sizes, which C cannot compute"
+            raise BadInput(fault, hint="export the Python form, or pass it as an integer or a float32")
+        expr, element = value_expr(argument), element_type(argument.type)
+        if isinstance(expr, RealExpr):  # a float's bits are passed as those of an integer
+            kind = f"TS_INT{8 * element.bytes}"
+            return _argument("TS_COMPUTED", 0, kind, self.real(expr, argument.type), -LARGEST, LARGEST)
+        low, high = max(-LIMIT, element.bounds[0]), min(LIMIT, element.bounds[1])
+        return _argument("TS_COMPUTED", 0, _COMPUTED[argument.type], self.expression(expr), low, high)
+
+    def workspace(self, argument: DispatchArgument) -> str:
+        pattern = b""
+        if argument.init is not None:
+            pattern = element_bytes(argument, argument.init)
+            if (packed := element_type(argument.type).packed) > 1:
+                bits = 8 // packed
+                one = pattern[0] & ((1 << bits) - 1)
+                pattern = bytes([sum(one << bits * place for place in range(packed))])
+        listed = ", ".join(str(byte) for byte in pattern.ljust(8, b"\0"))
+        return f"{{{self.expression(bytes_of(argument))}, {len(pattern)}, {{{listed}}}}}"
+
+    def three(self, axes: Sequence[str]) -> str:
+        made = [self.expression(parse(text)) for text in axes[:3]]
+        return f"{{{', '.join([*made, 'NULL', 'NULL', 'NULL'][:3])}}}"
+
+    def expression(self, expr: Expr) -> str:
+        """The function that has its value."""
+        key = repr(expr.tree)
+        if key not in self.expressions:
+            self.expressions[key] = f"ts_value_{len(self.expressions)}"
+            made = c_function(self.expressions[key], expr, self.sizes)
+            self.functions.append(comment([expr.text]) + made)
+        return self.expressions[key]
+
+    def real(self, expr: RealExpr, kind: str) -> str:
+        """The same for a float."""
+        key = f"{kind} {expr.tree!r}"
+        if key not in self.expressions:
+            self.expressions[key] = f"ts_value_{len(self.expressions)}"
+            self.functions.append(
+                comment([expr.text]) + c_real_function(self.expressions[key], expr, kind, self.sizes)
+            )
+            self.has_root |= expr.has_root
+        return self.expressions[key]
+
+    def program_table(self) -> str:
+        parts, rows = [], []
+        for (source, flags), number in self.programs.items():
+            lines = literals(source) or ['""']
+            parts.append(_table(f"static const char *const ts_text_{number}", lines))
+            rows.append(f"{{ts_text_{number}, {len(lines)}, {literal(' '.join(flags))}}}")
+        return "".join([*parts, _table("static const struct ts_program ts_programs", rows)])
+
+    # -- the functions that programs call -----------------------------------------------------------------
+
+    def declarations(self) -> dict[str, str]:
+        name = self.artefact.name
+        given = [f"cl_mem {self.names[a.name]}" for a in self.arrays]
+        given += [f"{C_TYPES[a.type]} {self.names[a.name]}" for a in self.scalars]
+        given += [f"long long {size}" for size in self.size_parameters.values()]
+        waits = ["cl_uint num_events_in_wait_list", "const cl_event *event_wait_list", "cl_event *event"]
+        taken = [f"{name}_operator *self", "cl_command_queue queue", *given, *waits]
+        made = f"cl_context context, cl_device_id device, {name}_operator **self"
+        return {
+            "create": f"cl_int {name}_create({made})",
+            "enqueue": f"cl_int {name}_enqueue({', '.join(taken)})",
+            "served": f"const char *{name}_served(const {name}_operator *self)",
+            "destroy": f"cl_int {name}_destroy({name}_operator *self)",
+        }
+
+    def public(self) -> str:
+        declared = self.declarations()
+        tests = [self.as_tuned(a) for a in self.scalars]
+        memory = ", ".join(self.names[a.name] for a in self.arrays) or "NULL"
+        given = ", ".join(f"{{&{(n := self.names[a.name])}, sizeof {n}}}" for a in self.scalars)
+        sizes = ", ".join(self.size_parameters.values()) or "0"
+        return f"""\
+{declared["create"]} {{
+    return ts_create(context, device, self);
+}}
+
+{declared["enqueue"]} {{
+    const cl_mem memory[] = {{{memory}}};
+    const struct ts_given given[] = {{{given or "{NULL, 0}"}}};
+    const long long size[] = {{{sizes}}};
+    struct ts_call call;
+    if (self == NULL) return CL_INVALID_VALUE;
+    call.queue = queue;
+    call.memory = memory;
+    call.given = given;
+    call.size = size;
+    call.as_tuned = {" && ".join(tests) or "1"};
+    return ts_enqueue(self, &call, num_events_in_wait_list, event_wait_list, event);
+}}
+
+{declared["served"]} {{
+    return self == NULL ? NULL : self->served;
+}}
+
+{declared["destroy"]} {{
+    return ts_destroy(self);
+}}
+"""
+
+    def as_tuned(self, argument: DispatchArgument) -> str:
+        """To the bit, as the kernel would get it: a kernel may have the value in its code."""
+        try:
+            value = argument.value
+            number = parse(value).evaluate({}) if isinstance(value, str) else value
+        except Undefined:
+            return "0"
+        if number is None or not element_type(argument.type).holds(number):
+            return "0"
+        bits = int.from_bytes(element_bytes(argument, number), "little")
+        name = self.names[argument.name]
+        return f"ts_same_bits(&{name}, {bits:#x}ULL, sizeof {name})"
+
+
+def _argument(
+    kind: str, index: int = 0, type: str = "0", expression: str = "NULL", low: int = 0, high: int = 0
+) -> str:
+    return f"{{{kind}, {index}, {type}, {expression}, {low}LL, {high}LL}}"
+
+
+def _table(declared: str, rows: Sequence[str]) -> str:
+    return f"{declared}[] = {{\n{''.join(f'    {row},' + chr(10) for row in rows)}}};\n"
+
+
+def _fixed(name: str) -> str:
+    return resources.files("tunesmith.plugins.exports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _header(artefact: Artefact, writer: _OperatorTables) -> str:
+    name, declared = artefact.name, writer.declarations()
+    guard = f"{name.upper()}_TUNESMITH_H"
+    taken = [f"  {writer.names[a.name]}: {about(a)}" for a in (*writer.arrays, *writer.scalars)]
+    taken += [
+        f"  {parameter}: {size.describe()}"
+        for parameter, size in zip(writer.size_parameters.values(), writer.dispatch.sizes, strict=True)
+    ]
+    head = comment(
+        [
+            *writer.about(),
+            "",
+            f"{name}_enqueue takes",
+            "",
+            *taken,
+            "",
+            "A tuned kernel serves where the device is one named above, the sizes are within these ranges,",
+            "scalars have these values, and arrays are aligned and do not overlap where one is written.",
+            "Anywhere else the original serves. CL_INVALID_BUFFER_SIZE: a buffer is too small for the sizes;",
+            "CL_INVALID_MEM_OBJECT: an array is NULL or no buffer. Only an empty one may be NULL.",
+            "Programs are built when they are first needed. An operator is for one thread at a time.",
+            "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except",
+            "when a later one of several kernels fails to start.",
+            f"{name}_served names the delivered file that served the last call, NULL if none did.",
+        ]
+    )
+    listed = "".join(f"{text};\n" for text in declared.values())
+    return f"""\
+{head}#ifndef {guard}
+#define {guard}
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#ifdef __APPLE__
+#include <OpenCL/opencl.h>
+#else
+#include <CL/cl.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+typedef struct {name}_operator {name}_operator;
+
+{listed}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _write(artefact: Artefact) -> dict[str, bytes]:
+    own = {f"python/{name}": data for name, data in python_files(artefact).items()}
+    return opencl_files(artefact) | own
+
+
+TARGET = Target(
+    name="opencl",
+    about="C for any OpenCL program, with an example and CMakeLists.txt; and a package for PyOpenCL",
+    languages=(OPENCL.name,),
+    write=_write,
+)

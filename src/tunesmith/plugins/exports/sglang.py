@@ -1,0 +1,334 @@
+"""The export `sglang`: a JIT kernel of SGLang, with the loader's call and the custom operator."""
+
+from __future__ import annotations
+
+from tunesmith.deliver.artefact import Artefact, Export, Target
+from tunesmith.deliver.expr_text import c_text, comment, identifier
+from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, words
+from tunesmith.problem.dispatch import DispatchArgument
+
+# Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
+_DLPACK = {
+    "float16": (2, 16), "bfloat16": (4, 16), "float32": (2, 32), "float64": (2, 64),
+    "float8_e4m3": (10, 8), "float8_e5m2": (12, 8), "int4": (1, 8), "uint4": (1, 8),
+    **{f"int{bits}": (0, bits) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (1, bits) for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_HEADERS = (
+    "tvm/ffi/container/tensor.h",
+    "tvm/ffi/error.h",
+    "tvm/ffi/extra/c_env_api.h",
+    "tvm/ffi/function.h",
+)
+_SHARED = """\
+using tvm::ffi::TensorView;
+
+inline std::string type_name(DLDataType type) {
+    const std::string kind = type.code == 0   ? "int"
+                             : type.code == 1 ? "uint"
+                             : type.code == 2 ? "float"
+                             : type.code == 4 ? "bfloat"
+                                              : "DLPack code " + std::to_string(int(type.code)) + ", bits ";
+    return kind + std::to_string(int(type.bits));
+}
+
+struct Kind {
+    int code, bits;
+};
+
+// Strides of a tensor that tells none: DLPack means a dense one.
+inline const int64_t* strides_of(const TensorView& tensor, int64_t (&room)[64]) {
+    if (tensor.ndim() == 0) return room;
+    if (tensor.ndim() > 64) return tensor.strides().data();
+    int64_t step = 1;
+    for (int i = tensor.ndim() - 1; i >= 0; --i) {
+        room[i] = step;
+        step *= tensor.shape()[i];
+    }
+    return tensor.IsContiguous() ? room : tensor.strides().data();
+}
+
+inline View view_of(const TensorView& tensor, const char* name, const char* rule, int64_t (&room)[64]) {
+    void* const data = static_cast<char*>(tensor.data_ptr()) + tensor.byte_offset();
+    return {name, rule, data, tensor.shape().data(), strides_of(tensor, room), tensor.ndim()};
+}
+
+template <std::size_t count>
+inline void check_kind(const TensorView& tensor, const char* name, const char* wanted,
+                       const Kind (&kinds)[count]) {
+    const DLDataType type = tensor.dtype();
+    for (const Kind& kind : kinds) {
+        if (type.code == kind.code && type.bits == kind.bits && type.lanes == 1) return;
+    }
+    refuse_type(name, wanted, type_name(type));
+}
+
+inline void check_device(const TensorView& tensor, const char* name, DLDevice first) {
+    if (tensor.device().device_type != kDLCUDA) {
+        refuse_device(name, tensor.device().device_type == kDLCPU ? "cpu" : "another kind of device");
+    }
+    check_same_device(name, tensor.device().device_id, first.device_id);
+}
+
+[[noreturn]] inline void raise_refused(const Refused& refused) {
+    if (refused.kind == Refused::type) TVM_FFI_THROW(TypeError) << refused.what();
+    if (refused.kind == Refused::value) TVM_FFI_THROW(ValueError) << refused.what();
+    TVM_FFI_THROW(RuntimeError) << refused.what();
+    throw refused;
+}
+"""
+
+
+def _write(artefact: Artefact) -> Export:
+    call = TensorCall(artefact)
+    name = call.name
+    launch = call.host.source
+    files = {
+        f"csrc/tuned/{name}.h": call.host.header,
+        f"csrc/tuned/{name}_launch.h": b"#pragma once\n" + launch,
+        f"csrc/tuned/{name}_tensors.h": call.header,
+        f"csrc/tuned/{name}.cuh": _binding(call).encode(),
+        f"{name}_tuned.py": _module(call).encode(),
+        "README.md": _readme(call).encode(),
+    }
+    return Export(files, call.host.left_out)
+
+
+# -- C++ ----------------------------------------------------------------------------------------------------
+
+
+def _binding(call: TensorCall) -> str:
+    """The one file that the loader's source includes."""
+    name = call.name
+    text = comment([f"{call.artefact.problem} as a function of TVM FFI, for SGLang's loader of kernels."])
+    text += "#pragma once\n" + "".join(f"#include <{header}>\n" for header in _HEADERS)
+    text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\n'
+    text += f"namespace {name}_tensors {{\n\n{_SHARED}\n"
+    text += _SCRATCH + _needed(call) if call.scratch else ""
+    text += _function(call, "tuned", "false")
+    text += _function(call, "original", "true")
+    text += "// Loads what may serve on that device; false where some of it cannot be.\n"
+    text += (
+        "inline bool prepare(int64_t device) {\n    try {\n"
+        "        const CurrentDevice current(static_cast<int>(device));\n"
+        f"        return {name}_tuned::prepare();\n{_END}"
+    )
+    return text + f"}}  // namespace {name}_tensors\n"
+
+
+def _begin(call: TensorCall) -> str:
+    """From tensors to views and sizes, with checks of what views do not tell."""
+    tensors = [call.view(a) for a in call.arrays]
+    checks, views = "", ""
+    for argument, tensor in zip(call.arrays, tensors, strict=True):
+        shown, rule = c_text(argument.name), c_text(f"[{', '.join(argument.shape)}]")
+        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in _kinds(argument))
+        checks += (
+            f"        check_kind(tensor_{tensor}, {shown}, {c_text(argument.type)}, {{{kinds}}});\n"
+            f"        check_device(tensor_{tensor}, {shown}, device);\n"
+        )
+        views += (
+            f"        int64_t room_{tensor}[64] = {{}};\n"
+            f"        const View {tensor} = view_of(tensor_{tensor}, {shown}, {rule}, room_{tensor});\n"
+        )
+    given = [*tensors, *(f"given_{identifier(size)}" for size in call.unshown_by_all)]
+    return (
+        f"    try {{\n        const DLDevice device = tensor_{tensors[0]}.device();\n{checks}{views}"
+        f"        const Sizes sizes = sizes_of_all({', '.join(given)});\n"
+        f"        check_all({', '.join([*tensors, 'sizes'])});\n"
+    )
+
+
+def _taken(call: TensorCall) -> list[str]:
+    taken = [f"TensorView tensor_{call.view(a)}" for a in call.arrays]
+    return taken + [f"int64_t given_{identifier(size)}" for size in call.unshown_by_all]
+
+
+_END = "    } catch (const Refused& refused) {\n        raise_refused(refused);\n    }\n}\n\n"
+
+
+def _function(call: TensorCall, name: str, original: str) -> str:
+    taken = _taken(call)
+    taken += [f"{'double' if is_float(a) else 'int64_t'} scalar_{identifier(a.name)}" for a in call.scalars]
+    taken += [f"TensorView scratch_{s.variable}" for s in call.scratch]
+    scratch = ""
+    for s in call.scratch:
+        shown = c_text(s.uses[0][1].name)
+        scratch += f"        check_device(scratch_{s.variable}, {shown}, device);\n"
+        scratch += f"        check_scratch(scratch_{s.variable}, {shown}, bytes_{s.variable}(sizes));\n"
+    passed = [original, *(call.view(a) for a in call.arrays)]
+    passed += [*(f"scalar_{identifier(a.name)}" for a in call.scalars), "sizes"]
+    passed += [f"scratch_of(scratch_{s.variable})" for s in call.scratch]
+    empty = ", ".join(call.view(a) for a in call.written)
+    return (
+        f"inline void {name}({', '.join(taken)}) {{\n{_begin(call)}"
+        f"        if (is_empty({empty})) return;\n"
+        f"{scratch}"
+        "        const CurrentDevice current(device.device_id);\n"
+        "        const CUstream stream =\n"
+        "            static_cast<CUstream>(TVMFFIEnvGetStream(device.device_type, device.device_id));\n"
+        f"        run({', '.join([*passed, 'stream'])});\n{_END}"
+    )
+
+
+def _needed(call: TensorCall) -> str:
+    """How many bytes each workspace has for a call."""
+    return "".join(
+        f"inline int64_t needed_{s.variable}({', '.join(_taken(call))}) {{\n{_begin(call)}"
+        f"        return bytes_{s.variable}(sizes);\n{_END}"
+        for s in call.scratch
+    )
+
+
+_SCRATCH = """\
+inline void check_scratch(const TensorView& tensor, const char* name, long long bytes) {
+    if (bytes == 0) return;
+    if (tensor.IsContiguous() && tensor.numel() * tensor.dtype().bits / 8 >= bytes) return;
+    throw Refused(Refused::value, operator_name + ": the workspace " + name + " is dense and has at least " +
+                                      std::to_string(bytes) + " bytes, got less: allocate it anew");
+}
+
+inline void* scratch_of(const TensorView& tensor) { return tensor.numel() > 0 ? tensor.data_ptr() : nullptr; }
+
+"""
+
+
+def _kinds(argument: DispatchArgument) -> list[tuple[int, int]]:
+    types = (argument.type, *STAND_INS.get(argument.type, ()))
+    return list(dict.fromkeys(_DLPACK[kind] for kind in types))
+
+
+# -- Python -------------------------------------------------------------------------------------------------
+
+_MODULE = '''"""A tuned kernel for SGLang, written by Tunesmith. README.md says where the files go."""
+
+import pathlib
+
+import torch
+
+try:
+    from sglang.kernels.jit.utils import cache_once, load_jit
+except ImportError:  # as it was called before
+    from sglang.jit_kernel.utils import cache_once, load_jit
+from sglang.srt.utils.custom_op import register_custom_op
+
+_tunesmith_here = pathlib.Path(__file__).resolve().parent / "csrc" / "tuned" / "{name}.cuh"
+_tunesmith_source = str(_tunesmith_here) if _tunesmith_here.exists() else "tuned/{name}.cuh"
+
+
+@cache_once
+def _tunesmith_module():
+    return load_jit(
+        "{name}_tuned",
+        cuda_files=[_tunesmith_source],
+        cuda_wrappers=[
+            ("tuned", "::{name}_tensors::tuned"),
+            ("original", "::{name}_tensors::original"),
+            ("prepare", "::{name}_tensors::prepare"),{scratch_wrappers}
+        ],
+    )
+
+
+def prepare() -> bool:
+    """Build and load everything, e.g. before a CUDA graph is captured."""
+    return bool(_tunesmith_module().prepare(torch.cuda.current_device()))
+
+{scratch_functions}
+@register_custom_op(op_name="{name}_tuned", mutates_args=[{mutates}])
+def {name}_tuned({taken}) -> None:
+    """Arrays that are written are passed in: {written}."""
+    _tunesmith_module().tuned({passed})
+
+
+@register_custom_op(op_name="{name}_tuned_original", mutates_args=[{mutates}])
+def {name}_tuned_original({taken}) -> None:
+    """The kernel as it was before it was tuned."""
+    _tunesmith_module().original({passed})
+'''
+
+
+def _module(call: TensorCall) -> str:
+    passed = call.python_passed
+    wrappers, functions = "", ""
+    if call.scratch:
+        wrappers = "\n            " + "\n            ".join(
+            f'("bytes_{s.variable}", "::{call.name}_tensors::needed_{s.variable}"),' for s in call.scratch
+        )
+        functions = _SCRATCH_PYTHON
+        tensors = ", ".join(map(plain_name, (*(a.name for a in call.arrays), *call.unshown_by_all)))
+        passed += f", *_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})"
+    return _MODULE.format(
+        name=call.name,
+        scratch_wrappers=wrappers,
+        scratch_functions=functions,
+        mutates=", ".join(repr(plain_name(a.name)) for a in call.written),
+        taken=call.python_taken,
+        passed=passed,
+        written=", ".join(plain_name(a.name) for a in call.written) or "none",
+    )
+
+
+_SCRATCH_PYTHON = '''
+def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
+    """Memory that a kernel needs beside the caller's; the allocator keeps it for later calls."""
+    _tunesmith_loaded = _tunesmith_module()
+    return [
+        torch.empty(
+            getattr(_tunesmith_loaded, f"bytes_{name}")(*_tunesmith_given),
+            dtype=torch.uint8,
+            device=_tunesmith_given[0].device,
+        )
+        for name in _tunesmith_names
+    ]
+
+'''
+
+
+def _readme(call: TensorCall) -> str:
+    name = call.name
+    left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
+    return f"""# {name} for SGLang
+
+Tuned by Tunesmith on {words(", ".join(r.dispatch.device for r in call.artefact.results))}.
+
+| file | where it goes in SGLang |
+|---|---|
+| `{name}_tuned.py` | `python/sglang/kernels/ops/<group>/` (before: `python/sglang/jit_kernel/`) |
+| `csrc/tuned/*` | `python/sglang/kernels/jit/csrc/tuned/` (before: `python/sglang/jit_kernel/csrc/tuned/`) |
+
+Or leave the files together, anywhere on the Python path: the module finds `csrc/tuned` beside itself.
+
+```python
+from sglang.kernels.ops.<group>.{name}_tuned import {name}_tuned, prepare
+```
+
+It takes, in this order:
+
+{call.arrays_listed}
+
+You allocate the outputs. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
+needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
+before a CUDA graph is captured: SGLang builds the file at the first call.
+
+To list it in SGLang's registry, add to `python/sglang/kernels/ops/<group>/__init__.py`:
+
+```python
+register_kernel(
+    KernelSpec(
+        op="<group>.{name}_tuned",
+        backend=KernelBackend.JIT,
+        target="sglang.kernels.ops.<group>.{name}_tuned:{name}_tuned",
+        capabilities=frozenset({{CapabilityRequirement.CUDA}}),
+    )
+)
+```
+
+The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
+`csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
+device raises an error that says what to do.
+
+{words(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
+"""
+
+
+TARGET = Target("sglang", "a JIT kernel of SGLang", ("cuda",), _write)

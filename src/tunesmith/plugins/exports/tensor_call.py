@@ -1,0 +1,398 @@
+"""The operator as code over tensors: sizes from shapes, checks in words, scratch memory, and the launch.
+
+What is written here knows no framework. `NAME_tensors.h` takes views of tensors and throws `Refused`; the
+bindings make views of a framework's tensors, and the framework's errors of what is thrown.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tunesmith.base.errors import BadInput
+from tunesmith.base.text import plain
+from tunesmith.deliver.artefact import Artefact
+from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, resource
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_text, comment, identifier
+from tunesmith.plugins.exports.cuda_cpp import HostFiles, embedded_host
+from tunesmith.problem.dispatch import DispatchArgument
+from tunesmith.problem.problem import element_type
+from tunesmith.space import expr as n
+from tunesmith.space.expr import Expr, Undefined, parse
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LENGTH = 720720  # stands for any length: whether a size follows from shapes does not depend on it
+_HEADERS = ("cuda.h", "dlfcn.h", "cstddef", "cstdint", "stdexcept", "string", "type_traits")
+# What else may lie under a tensor that stands for the type: its bits.
+STAND_INS: dict[str, tuple[str, ...]] = {
+    "bfloat16": ("uint16", "int16"),
+    "float8_e4m3": ("uint8", "int8"),
+    "float8_e5m2": ("uint8", "int8"),
+    "int4": ("uint8", "int8"),
+    "uint4": ("uint8", "int8"),
+}
+
+
+def words(text: str) -> str:
+    """Text of others in Markdown, between backticks or not: nothing in it is markup."""
+    return re.sub(r"[`|<>\[\]\\]", "", " ".join(plain(text).split()))
+
+
+def plain_name(name: str) -> str:
+    """As it may stand in a schema and before an equals sign."""
+    return f"{name}_" if keyword.iskeyword(name) or name == "self" else name
+
+
+def is_float(argument: DispatchArgument) -> bool:
+    return element_type(argument.type).kind == "float"
+
+
+def scalar_value(argument: DispatchArgument) -> float | int:
+    value = parse(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
+    return float(value or 0) if is_float(argument) else int(value or 0)
+
+
+@dataclass(frozen=True)
+class ScratchMemory:
+    """Memory that a kernel needs beside the caller's: bytes for some sizes."""
+
+    variable: str  # of the launch
+    type: str  # of the pointer
+    uses: tuple[tuple[str, DispatchArgument], ...]  # under which condition; what it is there
+
+    @property
+    def filled(self) -> DispatchArgument | None:
+        """One of the uses, where all are filled alike; None: not filled."""
+        fills = {(a.type, a.init) for _, a in self.uses if a.init is not None}
+        if len(fills) > 1:
+            name = self.uses[0][1].name
+            fault = f"the workspace {name!r} is filled with other values by other kernels"
+            raise BadInput(fault, hint="export with --to cubin, and fill it yourself")
+        return next((a for _, a in self.uses if a.init is not None), None)
+
+
+class TensorCall:
+    def __init__(self, artefact: Artefact, about: str = "") -> None:
+        words = "Its kernels are the machine code that was verified. The driver is found at the first call."
+        self.artefact = artefact
+        self.name = artefact.name
+        self.host: HostFiles = embedded_host(artefact, about or words, DRIVER_AT_RUN_TIME)
+        self.program = self.host.program
+        # Those that a caller brings.
+        self.arrays = tuple(a for a in self.program.dispatch.arrays if a.role != "workspace")
+        self.given = tuple(a for a in self.arrays if a.role != "output")
+        self.outputs = tuple(a for a in self.arrays if a.role == "output")
+        self.written = tuple(a for a in self.arrays if a.role != "input")
+        self.scalars = self.program.dispatch.literals
+        self._check_names()
+        self.unshown = self._unshown(self.given)  # sizes that a call without outputs must name
+        self.unshown_by_all = self._unshown(self.arrays)
+
+    def _check_names(self) -> None:
+        sizes = [size.name for size in self.artefact.first.dispatch.sizes]
+        names = [a.name for a in (*self.arrays, *self.scalars)]
+        for name in (*names, *sizes):
+            if not _NAME.fullmatch(name) or name.startswith("_tunesmith"):
+                fault = f"an argument or size is called {name!r}, which is no name for an operator's argument"
+                raise BadInput(fault, hint="rename it in the problem file, and tune again")
+        shown = [plain_name(name) for name in (*names, *self._unshown(self.given))]
+        if twice := next((name for name in shown if shown.count(name) > 1), None):
+            fault = f"two arguments or sizes of the operator are called {twice!r}"
+            raise BadInput(fault, hint="rename one in the problem file, and tune again")
+
+    @cached_property
+    def scratch(self) -> tuple[ScratchMemory, ...]:
+        own = [
+            ScratchMemory(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
+            for a in self.program.dispatch.arrays
+            if a.role == "workspace"
+        ]
+        for name, uses in self.program.workspaces.items():
+            found = tuple((entry.when, argument) for entry, argument in uses)
+            own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
+        return tuple(own)
+
+    # -- as Python calls it ---------------------------------------------------------------------------
+
+    @property
+    def python_taken(self) -> str:
+        """The parameters of a function that takes every array."""
+        taken = [f"{plain_name(a.name)}: torch.Tensor" for a in self.arrays]
+        taken += [f"{plain_name(size)}: int" for size in self.unshown_by_all]
+        for a in self.scalars:
+            kind = "float" if is_float(a) else "int"
+            taken.append(f"{plain_name(a.name)}: {kind} = {scalar_value(a)!r}")
+        return ", ".join(taken)
+
+    @property
+    def python_passed(self) -> str:
+        names = (*(a.name for a in self.arrays), *self.unshown_by_all, *(a.name for a in self.scalars))
+        return ", ".join(map(plain_name, names))
+
+    @property
+    def arrays_listed(self) -> str:
+        return "\n".join(
+            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`"
+            for a in self.arrays
+        )
+
+    # -- sizes ----------------------------------------------------------------------------------------
+
+    def _unshown(self, arrays: Sequence[DispatchArgument]) -> tuple[str, ...]:
+        known = self._inferred(arrays)
+        return tuple(name for name in self.program.sizes if name not in known)
+
+    def _inferred(
+        self, arrays: Sequence[DispatchArgument], named: Sequence[str] = ()
+    ) -> dict[str, tuple[int, str]]:
+        """Each size that shapes tell -> a value, if every length were the same, and the C++ that finds it.
+        Bare names first, then what can be turned round, until nothing new is found."""
+        pairs = [
+            (parse(text), _length(argument, axis, self.program.pointers[argument.name]))
+            for argument in arrays
+            for axis, text in enumerate(argument.shape)
+        ]
+        known: dict[str, tuple[int, str]] = {}
+        for expr, length in pairs:
+            if isinstance(expr.tree, n.Variable) and expr.tree.id in self.program.sizes:
+                known.setdefault(expr.tree.id, (_LENGTH, length))
+        known |= {name: (_LENGTH, f"given_{identifier(name)}") for name in named if name not in known}
+        while True:
+            found = False
+            for expr, length in pairs:
+                unknown = expr.names - known.keys()
+                if len(unknown) == 1 and unknown <= self.program.sizes.keys():
+                    (name,) = unknown
+                    answer = self._undone(expr.tree, name, known, (_LENGTH, length))
+                    if answer is not None:
+                        known[name] = answer
+                        found = True
+            if not found:
+                return known
+
+    def _undone(
+        self, node: n.Node, name: str, known: Mapping[str, tuple[int, str]], result: tuple[int, str]
+    ) -> tuple[int, str] | None:
+        """What the name is where the node has this result; None where that is not one value."""
+        value, text = result
+        if isinstance(node, n.Variable):
+            return result if node.id == name else None
+        if isinstance(node, n.Neg):
+            return self._undone(node.operand, name, known, (-value, f"subtract(0LL, {text}, undefined)"))
+        if not isinstance(node, n.Arithmetic):
+            return None
+        left, right = self._valued(node.left, name, known), self._valued(node.right, name, known)
+        if left is not None and right is None:
+            inner, other, is_left = node.right, left, False
+        elif right is not None and left is None:
+            inner, other, is_left = node.left, right, True
+        else:
+            return None
+        amount, code = other
+        if node.op == "+":
+            undone = (value - amount, f"subtract({text}, {code}, undefined)")
+        elif node.op == "-" and is_left:
+            undone = (value + amount, f"add({text}, {code}, undefined)")
+        elif node.op == "-":
+            undone = (amount - value, f"subtract({code}, {text}, undefined)")
+        elif node.op == "*" and amount != 0:
+            undone = (value // amount, f"divide({text}, {code}, undefined)")
+        else:
+            return None
+        return self._undone(inner, name, known, undone)
+
+    def _valued(
+        self, node: n.Node, name: str, known: Mapping[str, tuple[int, str]]
+    ) -> tuple[int, str] | None:
+        """The value of a part without the name; None where it has the name, or no value."""
+        expr = Expr(n.unparse(node), node)
+        if name in expr.names:
+            return None
+        try:
+            value = expr.evaluate({key: number for key, (number, _) in known.items()})
+        except Undefined:
+            return None
+        return value, c_code(expr, self.program.sizes)
+
+    # -- the header -----------------------------------------------------------------------------------
+
+    @property
+    def header(self) -> bytes:
+        """NAME_tensors.h."""
+        words = [f"{self.artefact.problem} over tensors: what each must be, and the call. See {self.name}.h."]
+        text = comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
+        text += "".join(f"#include <{header}>\n" for header in _HEADERS)
+        devices = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.artefact.results)
+        devices = f"Its machine code is for {devices}. {self.host.elsewhere}"
+        text += (
+            f"\nnamespace {self.name}_tensors {{\n\n"
+            f"static const std::string operator_name = {c_text(self.artefact.problem)};\n"
+            f"static const std::string operator_devices = {c_text(devices)};\n\n"
+        )
+        text += "\n".join(
+            map(resource, ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h"))
+        )
+        members = "".join(f"    long long {size};\n" for size in self.program.sizes.values())
+        text += f"\nstruct Sizes {{\n{members}}};\n\n{self._sizes_as_text()}"
+        text += "\n// The sizes of a call that has no outputs yet, and those of one that has every tensor.\n"
+        text += self._sizes_function("sizes_given", self.given, self.unshown)
+        text += self._sizes_function("sizes_of_all", self.arrays, self.unshown_by_all)
+        text += "".join(self._layout_functions(argument) for argument in self.arrays)
+        text += "".join(self._scratch_function(scratch) for scratch in self.scratch)
+        text += self._run_function() + f"\n}}  // namespace {self.name}_tensors\n"
+        return text.encode()
+
+    def view(self, argument: DispatchArgument) -> str:
+        return self.program.pointers[argument.name]
+
+    def _unpacked(self) -> str:
+        return "".join(
+            f"    const long long {size} = sizes.{size}; (void){size};\n"
+            for size in self.program.sizes.values()
+        )
+
+    def _sizes_as_text(self) -> str:
+        parts = [
+            f"{c_text(f'{name} = ')} + std::to_string(sizes.{size})"
+            for name, size in self.program.sizes.items()
+        ]
+        joined = ' + ", " + '.join(parts) or 'std::string("every call")'
+        return (
+            "static inline std::string as_text(const Sizes& sizes) {\n    (void)sizes;\n"
+            f"    return std::string() + {joined};\n}}\n"
+        )
+
+    def _sizes_function(self, name: str, arrays: Sequence[DispatchArgument], unshown: Sequence[str]) -> str:
+        taken = [f"const View& {self.view(a)}" for a in arrays]
+        taken += [f"long long given_{identifier(size)}" for size in unshown]
+        body = "".join(f"    check_axes({self.view(a)}, {len(a.shape)});\n" for a in arrays)
+        body += "    bool undefined = false;\n"
+        inferred = self._inferred(arrays, unshown)
+        for size, (_, code) in inferred.items():  # in an order in which each is found from those before it
+            own = self.program.sizes[size]
+            body += f"    const long long {own} = within({code}, -limit, limit, undefined);\n"
+        body += '    check_defined(undefined, "a size");\n'
+        listed = ", ".join(self.program.sizes.values())
+        return f"static inline Sizes {name}({', '.join(taken)}) {{\n{body}    return Sizes{{{listed}}};\n}}\n"
+
+    def _layout_functions(self, argument: DispatchArgument) -> str:
+        """Shape and strides in memory, and whether a view has them."""
+        own, axes = self.view(argument), len(argument.shape)
+        packed = element_type(argument.type).packed
+        shape = [f"larger({c_code(parse(e), self.program.sizes)}, 0LL)" for e in argument.shape]
+        if argument.strides:
+            strides = [c_code(parse(e), self.program.sizes) for e in argument.strides]
+        else:
+            strides = ["1LL"] * axes
+            for axis in reversed(range(axes - 1)):
+                strides[axis] = f"multiply({strides[axis + 1]}, {shape[axis + 1]}, undefined)"
+        if packed > 1 and axes:
+            shape[-1] = f"ceildiv({shape[-1]}, {packed}LL, undefined)"
+            strides[:-1] = [f"divide({stride}, {packed}LL, undefined)" for stride in strides[:-1]]
+        lines = "".join(
+            f"    shape[{axis}] = {shape[axis]};\n    strides[{axis}] = {strides[axis]};\n"
+            for axis in range(axes)
+        )
+        room = f"long long (&shape)[{axes + 1}], long long (&strides)[{axes + 1}]"
+        return (
+            f"\nstatic inline void layout_{own}(const Sizes& sizes, {room}) {{\n{self._unpacked()}"
+            "    bool undefined = false;\n    (void)shape, (void)strides;\n"
+            f"{lines}    check_defined(undefined, {c_text(f'the shape of {argument.name}')});\n}}\n"
+            f"static inline void check_{own}(const View& view, const Sizes& sizes) {{\n"
+            f"    long long shape[{axes + 1}] = {{}}, strides[{axes + 1}] = {{}};\n"
+            f"    layout_{own}(sizes, shape, strides);\n"
+            f"    check_layout(view, shape, strides, {'false' if argument.strides else 'true'}, sizes);\n"
+            "}\n"
+        )
+
+    def _scratch_function(self, scratch: ScratchMemory) -> str:
+        """How many bytes any kernel may need that may serve these sizes."""
+        body = ""
+        for when, argument in scratch.uses:
+            body += (
+                "    {\n        bool undefined = false;\n"
+                f"        const bool serves = {c_code(parse(when), self.program.sizes)};\n"
+                f"        const long long bytes = serves ? {self.program.bytes_of(argument)} : 0LL;\n"
+                "        if (!undefined) most = larger(most, bytes);\n    }\n"
+            )
+        return (
+            f"\nstatic inline long long bytes_{scratch.variable}(const Sizes& sizes) {{\n{self._unpacked()}"
+            f"    long long most = 0;\n{body}    return most;\n}}\n"
+        )
+
+    def _run_function(self) -> str:
+        """Checks every tensor, fills what is to be filled, and queues the kernel."""
+        views = [f"const View& {self.view(a)}" for a in self.arrays]
+        written = [self.view(a) for a in self.written]
+        taken = ["bool original", *views]
+        taken += [
+            f"{'double' if is_float(a) else 'long long'} scalar_{identifier(a.name)}" for a in self.scalars
+        ]
+        taken += ["const Sizes& sizes", *(f"void* {s.variable}" for s in self.scratch), "CUstream stream"]
+        fills = ""
+        for argument in self.outputs:
+            if argument.init is not None:
+                fills += self._fill(argument, f"{self.view(argument)}.data", self.program.bytes_of(argument))
+        for scratch in self.scratch:
+            if scratch.filled is not None:
+                fills += self._fill(scratch.filled, scratch.variable, f"bytes_{scratch.variable}(sizes)")
+        unpacked = self._unpacked()
+        if fills:
+            fills = f"    bool undefined = false;\n{fills}"
+        return (
+            "\n// Whether there is nothing to compute.\n"
+            f"static inline bool is_empty({', '.join(f'const View& {view}' for view in written)}) {{\n"
+            f"    return {' && '.join(f'has_none({view})' for view in written) or 'false'};\n}}\n\n"
+            "// Checks every tensor, and queues the kernel on the stream of the current device.\n"
+            f"static inline void check_all({', '.join([*views, 'const Sizes& sizes'])}) {{\n"
+            + "".join(f"    check_{self.view(a)}({self.view(a)}, sizes);\n" for a in self.arrays)
+            + "    (void)sizes;\n}\n\n"
+            f"static inline void run({', '.join(taken)}) {{\n{unpacked}{fills}"
+            f"    check_status((original ? {self.name}_tuned::launch_original : {self.name}_tuned::launch)(\n"
+            f"        {self._passed()}));\n}}\n"
+        )
+
+    def _fill(self, argument: DispatchArgument, place: str, nbytes: str) -> str:
+        element = element_type(argument.type)
+        count = f"divide({nbytes}, {element.bytes}LL, undefined)"
+        pattern = int.from_bytes(_bits(argument), "little")
+        made = f"fill({place}, {pattern:#x}ULL, {element.bytes}, {count}, stream)"
+        return f"    {made};\n"
+
+    def _passed(self) -> str:
+        """In the order of `launch`, of the types that it takes."""
+        values = {self.program.pointers[a.name]: f"{self.view(a)}.data" for a in self.arrays}
+        values |= {s.variable: s.variable for s in self.scratch}
+        scalars = {f"arg_{identifier(a.name)}": f"scalar_{identifier(a.name)}" for a in self.scalars}
+        given = []
+        for parameter in self.program.parameters:
+            if parameter.name in values:
+                given.append(f"static_cast<{parameter.type}>({values[parameter.name]})")
+            elif parameter.name in scalars:
+                name = c_text(parameter.name.removeprefix("arg_"))
+                given.append(f"as_scalar<{parameter.type}>({name}, {scalars[parameter.name]})")
+            else:
+                given.append(parameter.name)
+        return ", ".join(given)
+
+
+def _pointer_type(argument: DispatchArgument) -> str:
+    return f"{C_TYPES[argument.type][0]}*"
+
+
+def _length(argument: DispatchArgument, axis: int, view: str) -> str:
+    packed = element_type(argument.type).packed if axis == len(argument.shape) - 1 else 1
+    length = f"static_cast<long long>({view}.shape[{axis}])"
+    return f"multiply({length}, {packed}LL, undefined)" if packed > 1 else length
+
+
+def _bits(argument: DispatchArgument) -> bytes:
+    """One element of what it is filled with; where several share a byte, all of them."""
+    element = element_type(argument.type)
+    bits = np.array(argument.init).astype(element.numpy).tobytes()
+    return bytes([(bits[0] & 15) * 17]) if element.packed > 1 else bits

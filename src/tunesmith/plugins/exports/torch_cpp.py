@@ -1,0 +1,280 @@
+"""PyTorch operators in C++ over the embedded kernels: one writer for all exports that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.deliver.expr_text import c_text, comment, identifier
+from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, scalar_value
+from tunesmith.problem.dispatch import DispatchArgument
+
+_TYPES = {
+    "float16": "kHalf", "bfloat16": "kBFloat16", "float32": "kFloat", "float64": "kDouble",
+    "float8_e4m3": "kFloat8_e4m3fn", "float8_e5m2": "kFloat8_e5m2", "int4": "kByte", "uint4": "kByte",
+    "int8": "kChar", "int16": "kShort", "int32": "kInt", "int64": "kLong",
+    "uint8": "kByte", "uint16": "kUInt16", "uint32": "kUInt32", "uint64": "kUInt64",
+}  # fmt: skip
+_HEADERS = (
+    "torch/types.h",
+    "torch/library.h",
+    "torch/version.h",
+    "ATen/ATen.h",
+    "ATen/cuda/CUDAContext.h",
+    "c10/cuda/CUDAGuard.h",
+    "initializer_list",
+    "tuple",
+)
+_SHARED = """\
+std::string type_name(at::ScalarType type) {
+  switch (type) {
+    case at::kHalf: return "float16";
+    case at::kBFloat16: return "bfloat16";
+    case at::kFloat: return "float32";
+    case at::kDouble: return "float64";
+    case at::kChar: return "int8";
+    case at::kShort: return "int16";
+    case at::kInt: return "int32";
+    case at::kLong: return "int64";
+    case at::kByte: return "uint8";
+    default: return c10::toString(type);
+  }
+}
+
+void check_tensor(const torch::Tensor& tensor, const char* name, const char* wanted,
+                  std::initializer_list<at::ScalarType> types, const torch::Tensor& first) {
+  bool fits = false;
+  for (const at::ScalarType type : types) fits = fits || tensor.scalar_type() == type;
+  if (!fits) refuse_type(name, wanted, type_name(tensor.scalar_type()));
+  if (!tensor.is_cuda()) refuse_device(name, tensor.device().str());
+  check_same_device(name, static_cast<int>(tensor.get_device()), static_cast<int>(first.get_device()));
+  if (tensor.layout() != at::kStrided) {
+    throw Refused(Refused::value, operator_name + ": " + name + " is a strided tensor, got another "
+                                  "layout: use .to_dense()");
+  }
+}
+
+View view_of(const torch::Tensor& tensor, const char* name, const char* rule, bool is_written) {
+  void* data = is_written ? tensor.mutable_data_ptr() : const_cast<void*>(tensor.const_data_ptr());
+  return {name, rule, data, tensor.sizes().data(), tensor.strides().data(), static_cast<int>(tensor.dim())};
+}
+
+[[noreturn]] void raise_refused(const Refused& refused) {
+  TORCH_CHECK_TYPE(refused.kind != Refused::type, refused.what());
+  TORCH_CHECK_VALUE(refused.kind != Refused::value, refused.what());
+  TORCH_CHECK(false, refused.what());
+}
+
+// Autograd must notice that what it may have saved has changed.
+void note_written(std::initializer_list<const torch::Tensor*> tensors) {
+  for (const torch::Tensor* tensor : tensors) {
+    if (!tensor->is_inference()) tensor->unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+// Compilers must bring tensors in the layout in which they were traced.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
+constexpr at::Tag layout_tag = at::Tag::needs_exact_strides;
+#else
+constexpr at::Tag layout_tag = at::Tag::needs_fixed_stride_order;
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class TorchOp:
+    """An operator to register: with `allocates` it gives outputs back, else every array is passed in."""
+
+    name: str  # in its namespace
+    function: str  # in C++
+    original: bool
+    allocates: bool
+
+
+@dataclass(frozen=True)
+class TorchBinding:
+    call: TensorCall
+    namespace: str
+    ops: Sequence[TorchOp]
+    by_keyword: bool  # sizes and scalars, as in Python; else in order
+
+    def schema(self, op: TorchOp) -> str:
+        arrays, unshown = self._taken(op)
+        parts = [
+            f"Tensor{f'(a{number}!)' if a.role != 'input' else ''} {plain_name(a.name)}"
+            for number, a in enumerate(arrays)
+        ]
+        named = [f"SymInt {plain_name(size)}" for size in unshown]
+        for scalar in self.call.scalars:
+            kind = "float" if is_float(scalar) else "int"
+            named.append(f"{kind} {plain_name(scalar.name)}={scalar_value(scalar)!r}")
+        outputs = len(self.call.outputs) if op.allocates else 0
+        returned = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
+        star = ["*"] if named and self.by_keyword else []
+        return f"{op.name}({', '.join([*parts, *star, *named])}) -> {returned}"
+
+    def definitions(self, functions: str, tags: str) -> str:
+        """The lines of a registration; `functions` is put before the functions' names."""
+        text = ""
+        for op in self.ops:
+            text += f"  ops.def({c_text(self.schema(op))}{tags});\n"
+            for device in ("kCUDA", "kCPU"):  # for the latter it refuses in words
+                text += f"  ops.impl({c_text(op.name)}, torch::{device}, &{functions}{op.function});\n"
+        return text
+
+    def declarations(self) -> list[str]:
+        return [f"{self._result(op)} {op.function}({self._parameters(op)});" for op in self.ops]
+
+    def source(self, about: str, own: str = "", first_include: str = "") -> str:
+        """The whole file but for what `own` adds at its end; the registration may be left to another file."""
+        name = self.call.name
+        text = comment([about]) + first_include + "".join(f"#include <{header}>\n" for header in _HEADERS)
+        text += f'#include "{name}_tensors.h"\n\nnamespace {name}_tensors {{\nnamespace {{\n\n{_SHARED}\n'
+        text += self._run() + f"}}  // namespace\n}}  // namespace {name}_tensors\n\n"
+        text += f"namespace {name}_tuned {{\n\n"
+        text += "".join(self._allocating(op) if op.allocates else self._passing(op) for op in self.ops)
+        text += f"}}  // namespace {name}_tuned\n\n"
+        text += "#ifndef TUNESMITH_REGISTERED_ELSEWHERE\n"
+        text += f"TORCH_LIBRARY_FRAGMENT({self.namespace}, ops) {{\n"
+        tags = f", {{at::Tag::pt2_compliant_tag, {name}_tensors::layout_tag}}"
+        lines = self.definitions(f"{name}_tuned::", tags)
+        return text + f"{lines}}}\n#endif\n{own}"
+
+    def _taken(self, op: TorchOp) -> tuple[tuple[DispatchArgument, ...], tuple[str, ...]]:
+        if op.allocates:
+            return self.call.given, self.call.unshown
+        return self.call.arrays, self.call.unshown_by_all
+
+    def _parameters(self, op: TorchOp) -> str:
+        arrays, unshown = self._taken(op)
+        parts = [
+            f"{'' if a.role != 'input' else 'const '}torch::Tensor& tensor_{self.call.view(a)}"
+            for a in arrays
+        ]
+        parts += [f"int64_t given_{identifier(size)}" for size in unshown]
+        return ", ".join([*parts, *self._scalars("double", "int64_t")])
+
+    def _scalars(self, floating: str, integer: str) -> list[str]:
+        return [
+            f"{floating if is_float(a) else integer} scalar_{identifier(a.name)}" for a in self.call.scalars
+        ]
+
+    @property
+    def _scalars_passed(self) -> list[str]:
+        return [f"scalar_{identifier(a.name)}" for a in self.call.scalars]
+
+    def _run(self) -> str:
+        """Every array is there: check, allocate scratch memory, queue."""
+        call = self.call
+        tensors = [call.view(a) for a in call.arrays]
+        taken = ["bool original", *(f"const torch::Tensor& tensor_{t}" for t in tensors)]
+        taken += [f"int64_t given_{identifier(size)}" for size in call.unshown_by_all]
+        taken += self._scalars("double", "int64_t")
+        given = [*tensors, *(f"given_{identifier(size)}" for size in call.unshown_by_all)]
+        empty = ", ".join(call.view(a) for a in call.written)
+        body = self._checks(call.arrays) + self._views(call.arrays)
+        body += (
+            f"  const Sizes sizes = sizes_of_all({', '.join(given)});\n"
+            f"  check_all({', '.join([*tensors, 'sizes'])});\n"
+            f"  if (is_empty({empty})) return;\n"
+            f"  const c10::cuda::OptionalCUDAGuard device_guard(at::device_of(tensor_{tensors[0]}));\n"
+            f"  const int device = static_cast<int>(tensor_{tensors[0]}.get_device());\n"
+            "  const CurrentDevice current(device);\n"
+        )
+        passed = []
+        for scratch in call.scratch:
+            own = scratch.variable
+            body += (
+                f"  const long long wanted_{own} = bytes_{own}(sizes);\n"
+                f"  const torch::Tensor memory_{own} = at::empty(\n"
+                f"      {{wanted_{own}}}, tensor_{tensors[0]}.options().dtype(at::kByte));\n"
+            )
+            passed.append(f"wanted_{own} > 0 ? memory_{own}.mutable_data_ptr() : nullptr")
+        written = ", ".join(f"&tensor_{call.view(a)}" for a in call.written)
+        listed = ", ".join(["original", *tensors, *self._scalars_passed, "sizes", *passed, "stream"])
+        body += (
+            "  const cudaStream_t stream = at::cuda::getCurrentCUDAStream(device).stream();\n"
+            f"  run({listed});\n"
+            f"  note_written({{{written}}});\n"
+        )
+        return f"void call({', '.join(taken)}) {{\n{body}}}\n\n"
+
+    def _checks(self, arrays: Sequence[DispatchArgument]) -> str:
+        text = ""
+        for argument in arrays:
+            kinds = dict.fromkeys(_TYPES[t] for t in (argument.type, *STAND_INS.get(argument.type, ())))
+            listed = ", ".join(f"at::{kind}" for kind in kinds)
+            text += (
+                f"  check_tensor(tensor_{self.call.view(argument)}, {c_text(argument.name)}, "
+                f"{c_text(argument.type)}, {{{listed}}}, tensor_{self.call.view(arrays[0])});\n"
+            )
+        return text
+
+    def _views(self, arrays: Sequence[DispatchArgument]) -> str:
+        text = ""
+        for argument in arrays:
+            own, is_written = self.call.view(argument), "false" if argument.role == "input" else "true"
+            rule = c_text(f"[{', '.join(argument.shape)}]")
+            name = c_text(argument.name)
+            text += f"  const View {own} = view_of(tensor_{own}, {name}, {rule}, {is_written});\n"
+        return text
+
+    def _passing(self, op: TorchOp) -> str:
+        passed = [f"tensor_{self.call.view(a)}" for a in self.call.arrays]
+        passed += [f"given_{identifier(size)}" for size in self.call.unshown_by_all]
+        call = ", ".join(["true" if op.original else "false", *passed, *self._scalars_passed])
+        return self._function(op, f"    call({call});\n")
+
+    def _allocating(self, op: TorchOp) -> str:
+        own = self.call
+        body = self._checks(own.given).replace("\n  ", "\n    ").replace("  check", "    check", 1)
+        body += self._views(own.given).replace("  const View", "    const View")
+        given = [own.view(a) for a in own.given] + [f"given_{identifier(size)}" for size in own.unshown]
+        body += f"    const Sizes sizes = sizes_given({', '.join(given)});\n    (void)sizes;\n"
+        for argument in own.outputs:
+            body += self._allocated(argument)
+        passed = [f"tensor_{own.view(a)}" for a in own.arrays]
+        passed += [f"sizes.{own.program.sizes[size]}" for size in own.unshown_by_all]
+        body += (
+            f"    call({', '.join(['true' if op.original else 'false', *passed, *self._scalars_passed])});\n"
+        )
+        outputs = [f"tensor_{own.view(a)}" for a in own.outputs]
+        returned = outputs[0] if len(outputs) == 1 else f"std::make_tuple({', '.join(outputs)})"
+        if outputs:
+            body += f"    return {returned};\n"
+        return self._function(op, body)
+
+    def _allocated(self, argument: DispatchArgument) -> str:
+        own, axes = self.call.view(argument), len(argument.shape)
+        options = (
+            f"tensor_{self.call.view(self.call.given[0])}.options()"
+            if self.call.given
+            else "at::TensorOptions().device(at::kCUDA)"
+        )
+        shape = ", ".join(f"shape_{own}[{axis}]" for axis in range(axes))
+        strides = ", ".join(f"strides_{own}[{axis}]" for axis in range(axes))
+        dtype = f"{options}.dtype(at::{_TYPES[argument.type]})"
+        made = (
+            f"at::empty_strided({{{shape}}}, {{{strides}}}, {dtype})"
+            if argument.strides
+            else f"at::empty({{{shape}}}, {dtype})"
+        )
+        return (
+            f"    long long shape_{own}[{axes + 1}] = {{}}, strides_{own}[{axes + 1}] = {{}};\n"
+            f"    layout_{own}(sizes, shape_{own}, strides_{own});\n"
+            f"    torch::Tensor tensor_{own} = {made};\n"
+        )
+
+    def _result(self, op: TorchOp) -> str:
+        count = len(self.call.outputs) if op.allocates else 0
+        if count < 2:
+            return "torch::Tensor" if count else "void"
+        return f"std::tuple<{', '.join(['torch::Tensor'] * count)}>"
+
+    def _function(self, op: TorchOp, body: str) -> str:
+        return (
+            f"{self._result(op)} {op.function}({self._parameters(op)}) {{\n"
+            f"  using namespace {self.call.name}_tensors;\n"
+            f"  try {{\n{body}"
+            "  } catch (const Refused& refused) {\n    raise_refused(refused);\n  }\n}\n\n"
+        )

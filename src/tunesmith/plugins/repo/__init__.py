@@ -1,0 +1,1 @@
+"""Kernels inside a program: captured, taken out, put back."""

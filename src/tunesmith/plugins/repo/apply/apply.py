@@ -1,0 +1,349 @@
+"""`tunesmith apply`: a repository patched, built, tested and timed; rolled back where that fails."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Unpack
+
+from tunesmith.backends.cuda.toolkit import find_nvcc
+from tunesmith.base.errors import BadInput, Interrupted
+from tunesmith.base.files import explained, write_whole
+from tunesmith.base.text import counted
+from tunesmith.deliver.artefact import DeviceResult
+from tunesmith.plugins.exports.patch import TARGET
+from tunesmith.plugins.repo.apply.changes import (
+    FOLDER,
+    RepositoryChanges,
+    Side,
+    refuse_unnamed,
+    repository_locked,
+    run_locked,
+)
+from tunesmith.plugins.repo.apply.commands import (
+    Applied,
+    CommandEnd,
+    Ending,
+    WishedApply,
+    foretold_by,
+    run_command,
+)
+from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, sides
+from tunesmith.plugins.repo.apply.prepare import PreparedPatch, prepared, prepared_repository
+from tunesmith.plugins.repo.apply.swap import swap_result
+from tunesmith.run.ports import Listener
+from tunesmith.session.result import Run, result_of
+
+_COMPILE_SECONDS = 180.0
+
+
+class _PatchFails(Exception):
+    """What a command of the user's makes of the patched files."""
+
+
+@dataclass
+class _Application:
+    """One application, as far as it has come."""
+
+    ready: PreparedPatch
+    changes: RepositoryChanges
+    listener: Listener
+    test: str
+    bench: str
+    build: str
+    metric: BenchMetric
+    rounds: int
+    timeout: float
+    side: Side = "before"
+    number: int = 0  # of commands that were run
+    is_tried: bool = False  # the patched files were compiled and tested
+    is_stale: bool = False  # what is built may be of patched files
+    notes: list[str] = field(default_factory=list)
+    tested: list[float] = field(default_factory=list)
+
+    def command(self, what: str, command: str, timeout: float | None = None) -> CommandEnd:
+        self.number += 1
+        log = self.changes.folder / f"{self.number:02d}-{what}-{self.side}.log"
+        self.listener.say(f"{what} {self.side}: {command}")
+        limit = timeout or self.timeout
+        return run_command(command, self.ready.repository, log, limit, self.listener.note)
+
+    def needed(self, what: str, command: str) -> CommandEnd:
+        """A command that must succeed: before the patch or it is the user's to mend, after it or it goes."""
+        ended = self.command(what, command)
+        if ended.ok:
+            return ended
+        if self.side == "after":
+            raise _PatchFails(f"the {what} command {ended.fault}; {ended.log}")
+        when = (
+            "on the files as they were, after patched ones" if self.is_tried else "before anything is changed"
+        )
+        fault = f"the {what} command fails {when}: it {ended.fault}"
+        raise BadInput(fault, where=str(ended.log), hint=f"mend it, or correct --{what}")
+
+    def switched(self, side: Side) -> None:
+        """The files as they were, or as they are made: built, and the first time tested."""
+        if side == self.side:
+            return
+        self.changes.switch(side)
+        self.side = side
+        if self.build:
+            self.is_stale = True
+            self.needed("build", self.build)
+            self.is_stale = side == "after"
+        if side == "after" and not self.is_tried:
+            self.is_tried = True
+            if not self.build:
+                self.compiled()
+            if self.test:
+                self.tested.append(self.needed("test", self.test).seconds)
+
+    def measured(self) -> float:
+        ended = self.needed("bench", self.bench)
+        value = self.metric.read(ended.output, ended.seconds)
+        if value is None and self.side == "before":
+            fault = f"the benchmark prints no positive number where --metric {self.metric.pattern!r} looks"
+            raise BadInput(fault, where=str(ended.log), hint="correct --metric; the file has what it prints")
+        if value is None:
+            raise _PatchFails(f"the benchmark prints no number for --metric any more; {ended.log}")
+        return value
+
+    def before(self) -> None:
+        """That everything works as it is."""
+        if self.build:
+            self.needed("build", self.build)
+        if self.test:
+            self.tested.append(self.needed("test", self.test).seconds)
+
+    def compiled(self) -> None:
+        """Each file that launches it, where nvcc takes it as it was: else that says nothing."""
+        nvcc = find_nvcc()
+        units = [file.path for file in self.ready.files if file.path.endswith(".cu")]
+        if nvcc is None or not units:
+            self.notes.append("not compiled here: there is no nvcc" if units else "not compiled by itself")
+            return
+        flags = [*self.ready.problem.kernel.flags]
+        arch = self.ready.artefact.first.dispatch.architecture
+        flags += [f"-arch={arch}"] if arch and not any("arch" in flag for flag in flags) else []
+        out = self.changes.folder / "compiled.o"
+        for unit in units:
+            command = shlex.join([nvcc, *flags, "-I.", "-c", unit, "-o", str(out)])
+            ended = self.command("compile", command, _COMPILE_SECONDS)
+            if ended.ok:
+                continue
+            self.changes.switch("before")
+            self.side = "before"
+            plain = self.command("compile", command, _COMPILE_SECONDS)
+            if plain.ok:
+                raise _PatchFails(f"{unit} does not compile any more, nvcc {ended.fault}; {ended.log}")
+            self.changes.switch("after")
+            self.side = "after"
+            self.notes.append(f"{unit} does not compile by itself, also not as it was: --build says how")
+        out.unlink(missing_ok=True)
+
+    def series(self) -> BenchSeries:
+        """In alternation. After every change of files the first run is for caches and builds, not counted."""
+        found: dict[Side, list[float]] = {"before": [], "after": []}
+        warm: Side | None = None
+        for number, side in enumerate(sides(self.rounds)):
+            self.switched(side)
+            if warm != side:
+                self.measured()
+                warm = side
+            value = self.measured()
+            found[side].append(value)
+            self.listener.say(f"bench {side}, {number // 2 + 1} of {self.rounds}: {value:.4g}")
+        unit = "" if self.metric.pattern else "s"
+        return BenchSeries(tuple(found["before"]), tuple(found["after"]), unit, self.metric.higher)
+
+
+def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
+    """The patch is written whatever happens; the repository is as it was unless it ends as `applied`."""
+    run = replace(run, folder=run.folder.resolve())  # commands run in another folder
+    if wish.get("undo", False):
+        return undo_run(run, wish.get("repo"))
+    if wish.get("swap") is not None:
+        return swap_result(run, result_of(run, TARGET), listener, **wish)
+    return apply_result(run, result_of(run, TARGET), listener, **wish)
+
+
+def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
+    """The same with what the run delivered."""
+    with run_locked(run.folder):
+        return _applied(run, result, listener, **wish)
+
+
+def _applied(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
+    metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
+    repo = wish.get("repo")
+    _recovered(run, listener, repo)
+    own = prepared_repository(run.folder, result, None if repo is None else Path(repo))
+    with repository_locked(own):
+        listener.note("making the patch")
+        ready = prepared(run.folder, result, own, wish.get("force", False))
+        return _carried_out(run, ready, metric, listener, **wish)
+
+
+def _carried_out(
+    run: Run, ready: PreparedPatch, number: BenchMetric, listener: Listener, **wish: Unpack[WishedApply]
+) -> Applied:
+    capture = wish.get("capture") or ready.origin.capture or None
+    kernel = ready.origin.kernel
+    foretold, notes = foretold_by(run, kernel, None if capture is None else Path(capture), number)
+    told = (foretold, (*ready.patch.notes, *notes))
+    if wish.get("dry_run", False):
+        return _ended(run, ready, "dry run", _written(run, ready), *told)
+    changes = RepositoryChanges.begin(
+        run.folder, ready.repository, ready.artefact.name, _head(ready) + ready.patch.diff, ready.files
+    )
+    work = _Application(
+        ready,
+        changes,
+        listener,
+        wish.get("test") or "",
+        wish.get("bench") or "",
+        wish.get("build") or "",
+        number,
+        wish.get("rounds", 3),
+        wish.get("timeout", 600.0),
+    )
+    with _kept_safe(work):
+        listener.say(_changed_text(ready))
+        try:
+            work.before()
+            series = work.series() if work.bench else None
+            work.switched("after")
+        except _PatchFails as failed:
+            left = _rolled_back(work)
+            made = _ended(run, ready, "rolled back", changes.patch, *told, work)
+            return replace(made, fault=str(failed), still_patched=tuple(left))
+        changes.mark("applied")
+    return _ended(run, ready, "applied", changes.patch, *told, work, series)
+
+
+def undo_run(run: Run, repo: str | os.PathLike[str] | None = None) -> Applied:
+    """Takes the patch of a run back."""
+    changes = RepositoryChanges.of(run.folder)
+    if changes is None or changes.record.status == "undone":
+        fault = "this run is not applied, so there is nothing to undo"
+        raise BadInput(fault, where=str(run.folder), hint="apply it: tunesmith apply RUN")
+    if not changes.repository.is_dir():
+        fault = "the repository that it was applied to is not there"
+        raise BadInput(fault, where=str(changes.repository), hint=f"git apply -R {changes.patch}, in it")
+    refuse_unnamed(changes.repository, repo, run.folder)
+    with run_locked(run.folder), repository_locked(changes.repository):
+        changes.undo()
+    files = tuple(file.path for file in changes.record.files)
+    ending: Ending = "undone"
+    where = str(run.folder), run.result.problem, str(changes.repository), ending, str(changes.patch)
+    return Applied(*where, "", files, (), 0, 0)
+
+
+@contextmanager
+def _kept_safe(work: _Application) -> Iterator[None]:
+    """Whatever ends it, the files are as they were, unless they are marked as applied."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        left = _rolled_back(work, build=False)
+        as_it_is = f"{', '.join(left)} still patched" if left else "the repository is as it was"
+        fault = f"interrupted; {as_it_is}{_stale(work)}"
+        hint = f"git apply -R {work.changes.patch}" if left else "run the same command again"
+        raise Interrupted(fault, hint=hint, where=str(work.ready.repository)) from error
+    except BadInput as error:
+        left = _rolled_back(work, build=False)
+        if not (left or _stale(work)):
+            raise
+        more = f"; still patched: {', '.join(left)}" if left else ""
+        advice = f"git apply -R {work.changes.patch}" if left else error.hint
+        raise BadInput(f"{error.message}{more}{_stale(work)}", where=error.where, hint=advice) from error
+    except BaseException:
+        _rolled_back(work, build=False)
+        raise
+
+
+def _stale(work: _Application) -> str:
+    """Where what was built last may have been built of patched files."""
+    return "; what was built is of patched files: build it again" if work.is_stale else ""
+
+
+def _rolled_back(work: _Application, build: bool = True) -> list[str]:
+    """Files that still have the patch, because others changed them meanwhile."""
+    was = work.side
+    left = work.changes.restored()
+    work.side = "before"
+    if left:
+        work.notes.append(f"changed by somebody else meanwhile, and still patched: {', '.join(left)}")
+    if build and work.build and was == "after":
+        ended = work.command("build", work.build)
+        if not ended.ok:
+            work.notes.append(f"the build command fails on the files as they were, too: {ended.log}")
+    return left
+
+
+def _recovered(run: Run, listener: Listener, repo: str | os.PathLike[str] | None) -> None:
+    """Of a call that was killed, the files as they were."""
+    changes = RepositoryChanges.of(run.folder)
+    if changes is None or changes.record.status == "undone":
+        return
+    if changes.record.status == "applied":
+        fault = f"this run is applied already, to {changes.repository}"
+        hint = f"take it back first: tunesmith apply --undo {shlex.quote(str(run.folder))}"
+        hint += f" --repo {shlex.quote(str(changes.repository))}"
+        raise BadInput(fault, where=str(run.folder), hint=hint)
+    refuse_unnamed(changes.repository, repo, run.folder)
+    with repository_locked(changes.repository):
+        changes.undo()
+    listener.say("an earlier call was killed: the repository is as it was before it")
+
+
+def _head(ready: PreparedPatch) -> str:
+    patch, artefact = ready.patch, ready.artefact
+    devices = ", ".join(result.dispatch.device for result in artefact.results)
+    tuned = counted(len(artefact.tuned), "tuned kernel")
+    lines = [f"{artefact.problem}, tuned by Tunesmith on {devices}; {patch.delivered} of {tuned}."]
+    return "".join(f"# {line}\n" for line in (*lines, *patch.notes))
+
+
+def _written(run: Run, ready: PreparedPatch) -> Path:
+    path = run.folder / FOLDER / f"{ready.artefact.name}.patch"
+    with explained("write the patch", path):
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, (_head(ready) + ready.patch.diff).encode("utf-8", "surrogatepass"))
+    return path
+
+
+def _changed_text(ready: PreparedPatch) -> str:
+    return f"changes {', '.join(file.path for file in ready.files)} in {ready.repository}"
+
+
+def _ended(
+    run: Run,
+    ready: PreparedPatch,
+    ending: Ending,
+    patch: Path,
+    foretold: ForetoldGain | None,
+    notes: tuple[str, ...],
+    work: _Application | None = None,
+    series: BenchSeries | None = None,
+) -> Applied:
+    return Applied(
+        run=str(run.folder),
+        problem=ready.artefact.problem,
+        repository=str(ready.repository),
+        ending=ending,
+        patch=str(patch),
+        diff=ready.patch.diff,
+        files=tuple(file.path for file in ready.files),
+        launches=ready.patch.launches,
+        delivered=ready.patch.delivered,
+        winners=len(ready.artefact.tuned),
+        notes=(*notes, *(work.notes if work is not None else ())),
+        tested=tuple(work.tested) if work is not None else (),
+        bench=series,
+        foretold=foretold,
+    )

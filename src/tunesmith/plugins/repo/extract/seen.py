@@ -1,0 +1,753 @@
+"""What a captured program says of a kernel: its instance, sizes and values, and where it must be fast."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.expert.drafts.bare import KnownFacts, KnownWorkload
+from tunesmith.expert.drafts.launches import FILL, DraftArgument, DraftLaunch
+from tunesmith.plugins.repo.capture.records import (
+    Capture,
+    CapturedArgument,
+    CapturedKernel,
+    CapturedLaunch,
+    KeptLaunch,
+    KeptRange,
+)
+from tunesmith.problem.problem import (
+    MOST_BYTES,
+    MOST_TEXT,
+    TYPES,
+    Argument,
+    Problem,
+    recorded_array,
+    recorded_text,
+)
+from tunesmith.space.expr import Expr, RealExpr, Undefined, parse
+
+# -- Expressions over sizes fitted to numbers that were seen: the simplest that gives every one of them.
+#
+# `rows`, `rows * d`, `rows * (d // 2)`, `ceildiv(n, 256)`: candidates are tried in their order.
+
+
+_FACTORS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_BLOCKS = (256, 128, 512, 1024, 64, 32, 16, 8, 4, 2)
+_MOST_NAMES = 8
+Column = Sequence[int]  # a number for each launch that was seen
+
+
+def fit(target: Column, sizes: Mapping[str, Column], *, constant_first: bool = False) -> str | None:
+    """The simplest expression over sizes whose value is `target` at every launch; None: there is none.
+
+    `constant_first`: a number that never changes is taken for itself, as of blocks, not for a size that it
+    happens to be equal to.
+    """
+    if not target:
+        return None
+    constant = str(target[0]) if len(set(target)) == 1 else None
+    if constant is not None and (constant_first or target[0] in (0, 1)):
+        return constant
+    return next((text for text in _candidates(sizes) if _gives(text, sizes, target)), constant)
+
+
+def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> str | None:
+    """The same where what was seen is rounded up to a multiple of `grain`, as allocators do."""
+    if not limits or any(limit <= 0 for limit in limits):
+        return None
+    for text in _candidates(sizes):
+        values = _values(text, sizes, len(limits))
+        if values is not None and all(
+            value == limit or (0 < value < limit and -(-value // grain) * grain == limit)
+            for value, limit in zip(values, limits, strict=True)
+        ):
+            return text
+    return None
+
+
+def _candidates(sizes: Mapping[str, Column]) -> Iterator[str]:
+    """The simplest first; of two that are alike the one whose sizes change."""
+    names = sorted(sizes, key=lambda name: (len(set(sizes[name])) == 1, list(sizes).index(name)))[
+        :_MOST_NAMES
+    ]
+    yield from names
+    for one, other in combinations(names, 2):
+        yield f"{one} * {other}"
+    for one in names:
+        yield from (f"{one} * {factor}" for factor in _FACTORS)
+        yield from (f"{one} // {factor}" for factor in _FACTORS)
+    for one in names:
+        yield from (f"ceildiv({one}, {block})" for block in _BLOCKS)
+        yield f"{one} + 1"
+        yield f"{one} - 1"
+    for one, other in combinations(names, 2):
+        yield f"{one} + {other}"
+        yield f"{one} - {other}"
+        yield f"{other} - {one}"
+        yield f"{one} // {other}"
+        yield f"{other} // {one}"
+        yield f"ceildiv({one}, {other})"
+        yield f"ceildiv({other}, {one})"
+    for one, other in combinations(names, 2):
+        for factor in _FACTORS[:4]:
+            yield f"{one} * {other} * {factor}"
+            yield f"{one} * ({other} // {factor})"
+            yield f"{other} * ({one} // {factor})"
+        yield from (f"ceildiv({one} * {other}, {block})" for block in _BLOCKS)
+    for three in combinations(names, 3):
+        yield " * ".join(three)
+    for three in combinations_with_replacement(names, 3):
+        if len(set(three)) > 1:
+            yield f"({three[0]} + {three[1]}) * {three[2]}"
+    for three in combinations(names, 3):
+        yield from (f"ceildiv({' * '.join(three)}, {block})" for block in _BLOCKS)
+    for four in combinations(names, 4):
+        yield " * ".join(four)
+    for one in names:
+        for least in (1024, 512, 256, 128, 64, 32):
+            yield f"min({one}, {least})"
+            yield from (f"min({one} // {factor}, {least})" for factor in _FACTORS[:4])
+            yield f"min(round_up({one}, 32), {least})"
+
+
+def _gives(text: str, sizes: Mapping[str, Column], target: Column) -> bool:
+    return _values(text, sizes, len(target)) == list(target)
+
+
+def _values(text: str, sizes: Mapping[str, Column], count: int) -> list[int] | None:
+    expr = parse(text)
+    used = expr.names
+    found = []
+    for at in range(count):
+        try:
+            found.append(expr.evaluate({name: sizes[name][at] for name in used}))
+        except Undefined:
+            return None
+    return found
+
+
+# -- What a problem says of a captured launch, held against that launch: geometry, values, extents, roles.
+
+
+ReadArray = Callable[[str], bytes]
+Sizes = Mapping[str, int]
+FORMATS = {  # of scalars, as `struct` has them
+    "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
+    "uint64": "Q", "float32": "f", "float64": "d", "float16": "e",
+}  # fmt: skip
+
+
+class NotCompared(Exception):
+    """Why nothing can be said, in words."""
+
+
+def difference(
+    problem: Problem, kept: KeptLaunch, launch: CapturedLaunch, sizes: Sizes, array: ReadArray
+) -> str:
+    """What the problem says otherwise than the launch was, in words; empty: nothing. Raises NotCompared."""
+    missing = [name for name in problem.size_names if name not in sizes]
+    if missing:
+        raise NotCompared(f"nobody saw {', '.join(missing)}")
+    try:
+        found = next(_differences(problem, kept, launch, sizes, array), "")
+    except Undefined as error:
+        raise NotCompared(str(error)) from error
+    at = ", ".join(f"{name} = {sizes[name]}" for name in problem.size_names)
+    return f"{found}, at {at or 'no sizes'}" if found else ""
+
+
+def _differences(
+    problem: Problem, kept: KeptLaunch, launch: CapturedLaunch, sizes: Sizes, array: ReadArray
+) -> Iterator[str]:
+    said = problem.launches[0]
+    if said.when is not None and not said.when.evaluate(sizes):
+        yield f"the problem does not launch it where {said.when.text} does not hold"
+    for what, exprs, ran in (("grid", said.grid, launch.grid), ("block", said.block, launch.block)):
+        own = _three(exprs, sizes)
+        if own != tuple(ran):
+            yield f"the problem's {what} is {_by(own)}, it was launched with {_by(ran)}"
+    shared = 0 if said.shared is None else said.shared.evaluate(sizes)
+    if shared != launch.shared:
+        yield f"the problem's shared memory is {shared} bytes, it was launched with {launch.shared}"
+    for captured, argument in zip(kept.arguments, problem.arguments, strict=True):
+        if argument.role == "scalar":
+            yield from _other_value(captured, argument, sizes)
+        else:
+            yield from _other_array(kept, captured, argument, problem.arguments, sizes, array)
+
+
+def _three(exprs: Sequence[Expr], sizes: Sizes) -> tuple[int, ...]:
+    found = [expr.evaluate(sizes) for expr in exprs]
+    return (*found, *[1] * (3 - len(found)))
+
+
+def _by(axes: Sequence[int]) -> str:
+    return " x ".join(map(str, axes))
+
+
+def _other_value(captured: CapturedArgument, argument: Argument, sizes: Sizes) -> Iterator[str]:
+    form, value = FORMATS.get(argument.type), argument.value
+    if form is None or len(captured.value) < struct.calcsize(form) or value is None:
+        raise NotCompared(f"{argument.name} is of type {argument.type}")
+    number = value.evaluate(sizes) if isinstance(value, Expr | RealExpr) else value
+    try:
+        passed = struct.pack(f"<{form}", float(number) if argument.element.kind == "float" else int(number))
+    except (struct.error, OverflowError):
+        passed = b""
+    if passed != captured.value[: struct.calcsize(form)]:
+        ran = struct.unpack_from(f"<{form}", captured.value)[0]
+        yield f"the problem passes {number} as {argument.name}, the program passed {ran}"
+
+
+def _other_array(
+    kept: KeptLaunch,
+    captured: CapturedArgument,
+    argument: Argument,
+    all_of_them: Sequence[Argument],
+    sizes: Sizes,
+    array: ReadArray,
+) -> Iterator[str]:
+    memory = captured.memory
+    if memory is None:
+        raise NotCompared(f"the memory behind {argument.name} is not known")
+    needed = extent_bytes(argument, sizes)
+    if needed > memory.extent:
+        yield f"the problem's {argument.name} has {needed} bytes, behind the pointer were {memory.extent}"
+        return
+    found = kept.range_of(memory)
+    if found is None or not found.before or not found.after:
+        return  # what was not kept is said by the comparison of memory
+    start = memory.offset - found.start
+    before, after = (array(digest)[start : start + needed] for digest in (found.before, found.after))
+    changed = argument.role == "input" and argument.alias is None and before != after
+    if changed and not _written_there(kept, all_of_them, found, start, start + needed, sizes):
+        yield f"{argument.name} is an input to the problem, the launch changed it"
+    if argument.init is not None and argument.element.packed == 1 and not argument.strides:
+        words = np.frombuffer(before, argument.element.memory)
+        if words.tobytes() != np.full(words.shape, argument.init).astype(words.dtype).tobytes():
+            yield f"{argument.name} did not hold {argument.init:g} before the launch, as the problem says"
+
+
+def extent_bytes(argument: Argument, sizes: Sizes) -> int:
+    """From an array's first element to behind its last."""
+    shape = [axis.evaluate(sizes) for axis in argument.shape]
+    if any(count <= 0 for count in shape):
+        return 0
+    strides = [axis.evaluate(sizes) for axis in argument.strides]
+    if not strides:
+        strides = [1] * len(shape)
+        for at in range(len(shape) - 2, -1, -1):
+            strides[at] = strides[at + 1] * shape[at + 1]
+    last = sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
+    return -(-(last + 1) // argument.element.packed) * argument.element.bytes
+
+
+def _written_there(
+    kept: KeptLaunch,
+    arguments: Sequence[Argument],
+    where: KeptRange,
+    start: int,
+    end: int,
+    sizes: Sizes,
+) -> bool:
+    """Whether an array that the problem lets the kernel write shares these bytes."""
+    for captured, argument in zip(kept.arguments, arguments, strict=True):
+        memory = captured.memory
+        if not argument.is_written and argument.role != "workspace":
+            continue
+        if memory is None or kept.range_of(memory) is not where:
+            continue
+        own = memory.offset - where.start
+        if own < end and start < own + extent_bytes(argument, sizes):
+            return True
+    return False
+
+
+_CAST = re.compile(r"\((?:unsigned )?(?:int|long|short|char|long long|unsigned)\)\s*(-?\d+)")
+_FLAG = re.compile(r"\(bool\)\s*([01])")
+_GRAIN = 512  # bytes to which PyTorch's allocator rounds up
+_MOST_WORKLOADS = 8
+_AXIS_NAMES = ("rows", "count_y", "count_z")
+
+
+def instance_of(demangled: str) -> tuple[str, ...]:
+    """Its template arguments, as they are written in C++."""
+    text = demangled.replace("(anonymous namespace)::", "")
+    start = text.find("<")
+    brace = text.find("(")
+    if start < 0 or (0 <= brace < start):
+        return ()
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] == "<") - (text[at] == ">")
+        if depth == 0:
+            inside = text[start + 1 : at]
+            break
+    else:
+        return ()
+    return tuple(_spelled(part) for part in _split(inside))
+
+
+def _split(text: str) -> Iterator[str]:
+    depth, last = 0, 0
+    for at, sign in enumerate(text):
+        depth += (sign in "<(") - (sign in ">)")
+        if sign == "," and depth == 0:
+            yield text[last:at]
+            last = at + 1
+    yield text[last:]
+
+
+def _spelled(text: str) -> str:
+    text = _FLAG.sub(lambda match: "true" if match[1] == "1" else "false", text)
+    return re.sub(r"\s+([*&>])", r"\1", _CAST.sub(r"\1", text)).strip()
+
+
+SeenSizes = tuple[tuple[int, tuple[tuple[str, int], ...]], ...]  # of launches, by number
+
+
+@dataclass(frozen=True)
+class SeenFacts:
+    """What follows for a problem. `notes`: what does not fit, in words."""
+
+    known: KnownFacts
+    launch: DraftLaunch
+    notes: tuple[str, ...]
+    sizes: SeenSizes = ()
+
+
+def seen_facts(
+    kernel: CapturedKernel,
+    arguments: Sequence[DraftArgument],
+    known: KnownFacts,
+    launch: DraftLaunch,
+    shapes: Mapping[str, tuple[str, ...]],
+) -> SeenFacts:
+    """`known`, `launch`: what the host's code says, where it was read; `shapes`: how the kernel indexes."""
+    whole = [one for one in kernel.launches if one.complete and len(one.arguments) == len(arguments)]
+    if not whole:
+        taken = len(kernel.launches[0].arguments) if kernel.launches else 0
+        fault = f"no launch whose arguments are known: {len(arguments)} are wanted, {taken} were seen"
+        return SeenFacts(known, launch, (fault,))
+    return _SeenReader(whole, arguments, known, launch, shapes).facts()
+
+
+class _SeenReader:
+    def __init__(
+        self,
+        launches: Sequence[CapturedLaunch],
+        arguments: Sequence[DraftArgument],
+        known: KnownFacts,
+        launch: DraftLaunch,
+        shapes: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self._launches, self._arguments = launches, arguments
+        self._known, self._launch, self._shapes = known, launch, shapes
+        self._notes: list[str] = []
+        self._scalars = {
+            argument.name: values
+            for at, argument in enumerate(arguments)
+            if not argument.parameter.pointer and (values := self._column(at, argument)) is not None
+        }
+        integers = {a.name for a in arguments if a.is_integer and a.parameter.base != "bool"}
+        sizes = [a.name for a in arguments if a.role == "size"]
+        self._sizes: dict[str, list[int]] = {
+            name: [int(v) for v in self._scalars[name]]
+            for name in sizes
+            if name in self._scalars
+            and name in integers
+            and known.values.get(name, name) == name
+            and all(v >= 1 for v in self._scalars[name])
+        }
+
+    def facts(self) -> SeenFacts:
+        grid = self._grid()
+        block = self._fitted_axes("block", self._launch.block, [one.block for one in self._launches])
+        shared = self._shared()
+        values = dict(self._values())
+        shapes = dict(self._found_shapes())
+        known = replace(
+            self._known,
+            values={**self._known.values, **values},
+            shapes=shapes,
+            aligned={**self._known.aligned, **self._aligned()},
+            nulls=self._known.nulls | self._nulls(),
+            workloads=self._known.workloads or tuple(self._workloads()),
+            requires=tuple(text for text in self._known.requires if self._holds(text)),
+        )
+        launch = replace(self._launch, grid=grid, block=block, shared=shared, about=self._about())
+        sizes = tuple((one.number, self._sizes_at(at)) for at, one in enumerate(self._launches))
+        return SeenFacts(known, launch, tuple(dict.fromkeys(self._notes)), sizes)
+
+    # -- numbers -------------------------------------------------------------------------------------
+
+    def _column(self, at: int, argument: DraftArgument) -> list[float] | None:
+        form = FORMATS.get(argument.element or "")
+        if form is None:
+            return None
+        found = []
+        for launch in self._launches:
+            data = launch.arguments[at].value
+            if len(data) < struct.calcsize(form):
+                return None
+            found.append(struct.unpack_from(f"<{form}", data)[0])
+        return found
+
+    def _about(self) -> str:
+        count = sum(launch.count for launch in self._launches)
+        return f"as it was launched {count} times while the program was watched"
+
+    def _holds(self, text: str) -> bool:
+        """Conditions that what was seen contradicts are not those of this instance."""
+        expr = parse(text)
+        if not expr.names <= self._sizes.keys():
+            self._notes.append(f"the host also asks for {text}, of which not all sizes were seen")
+            return False
+        for at in range(len(self._launches)):
+            try:
+                if not expr.evaluate({name: self._sizes[name][at] for name in expr.names}):
+                    self._notes.append(f"{text} did not hold where it was launched, and was left out")
+                    return False
+            except Undefined:
+                return False
+        return True
+
+    # -- geometry ------------------------------------------------------------------------------------
+
+    def _grid(self) -> tuple[str, ...]:
+        """Each axis over sizes; one that no size gives is a size of its own."""
+        seen = [launch.grid for launch in self._launches]
+        axes: list[str] = []
+        for at in range(3):
+            column = [grid[at] for grid in seen]
+            said = self._launch.grid[at] if at < len(self._launch.grid) else "1"
+            if said != FILL and self._agrees(said, column):
+                axes.append(said)
+                continue
+            name = said if said.isidentifier() and said != FILL and said not in self._sizes else ""
+            fitted = None if name else fit(column, self._sizes)
+            if fitted is None or (fitted.isdecimal() and fitted != "1" and not name and not self._sizes):
+                name = name or self._fresh(_AXIS_NAMES[at])
+            if name:
+                self._sizes = {name: column, **self._sizes}
+                fitted = name
+            axes.append(fitted or str(column[0]))
+        return _without_ones(axes)
+
+    def _fitted_axes(
+        self, what: str, said: Sequence[str], seen: Sequence[tuple[int, int, int]]
+    ) -> tuple[str, ...]:
+        axes: list[str] = []
+        for at in range(3):
+            column = [one[at] for one in seen]
+            own = said[at] if at < len(said) else "1"
+            if own != FILL and self._agrees(own, column):
+                axes.append(own)
+                continue
+            fitted = fit(column, self._sizes, constant_first=True)
+            if fitted is None:
+                common = max(set(column), key=column.count)
+                self._notes.append(
+                    f"the {what} was {', '.join(map(str, dict.fromkeys(column)))} along {'xyz'[at]}, and no "
+                    f"expression over {', '.join(self._sizes) or 'sizes'} gives that; most often {common}"
+                )
+            axes.append(fitted or FILL)
+        return _without_ones(axes)
+
+    def _shared(self) -> str | None:
+        column = [launch.shared for launch in self._launches]
+        said = self._launch.shared
+        if said not in (None, FILL) and self._agrees(said or "0", column):
+            return said
+        fitted = fit(column, self._sizes, constant_first=True)
+        return None if fitted == "0" else fitted or FILL
+
+    def _agrees(self, text: str, column: Sequence[int]) -> bool:
+        expr = parse(text)
+        if not expr.names <= self._sizes.keys():
+            return False
+        try:
+            return all(
+                expr.evaluate({name: self._sizes[name][at] for name in expr.names}) == value
+                for at, value in enumerate(column)
+            )
+        except Undefined:
+            return False
+
+    def _fresh(self, name: str) -> str:
+        taken = {argument.name for argument in self._arguments} | self._sizes.keys()
+        while name in taken:
+            name += "_"
+        return name
+
+    # -- arguments -----------------------------------------------------------------------------------
+
+    def _values(self) -> Iterator[tuple[str, str]]:
+        for argument in self._arguments:
+            column = self._scalars.get(argument.name)
+            if column is None:
+                continue
+            if argument.element is not None and TYPES[argument.element].kind == "float":
+                if len(set(column)) == 1 and math.isfinite(column[0]):
+                    yield argument.name, _shortest(column[0], argument.element)
+                else:
+                    shown = ", ".join(f"{value:g}" for value in dict.fromkeys(column))
+                    self._notes.append(f"{argument.name} was {shown}: one number is wanted")
+                continue
+            numbers = [int(value) for value in column]
+            said = self._known.values.get(argument.name)
+            if said is not None and said != argument.name and self._agrees(said, numbers):
+                continue
+            if argument.name in self._sizes:
+                yield argument.name, argument.name
+                continue
+            fitted = fit(numbers, self._sizes)
+            if fitted is not None:
+                yield argument.name, fitted
+            else:
+                self._sizes[argument.name] = numbers
+                yield argument.name, argument.name
+
+    def _nulls(self) -> frozenset[str]:
+        return frozenset(
+            argument.name
+            for at, argument in enumerate(self._arguments)
+            if argument.parameter.pointer and all(not any(one.arguments[at].value) for one in self._launches)
+        )
+
+    def _aligned(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for at, argument in enumerate(self._arguments):
+            memories = [launch.arguments[at].memory for launch in self._launches]
+            if argument.parameter.pointer and memories and all(memories):
+                least = min(memory.alignment for memory in memories if memory is not None)
+                if least >= 16:
+                    found[argument.name] = 16
+        return found
+
+    def _found_shapes(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for at, argument in enumerate(self._arguments):
+            if not argument.parameter.pointer or argument.element is None:
+                continue
+            said = self._known.shapes.get(argument.name) or self._shapes.get(argument.name)
+            extents = [self._elements(launch, at, argument) for launch in self._launches]
+            fits = said is not None and FILL not in said and self._room(said, extents)
+            if said is not None and (fits or None in extents):
+                if argument.name in self._known.shapes:
+                    yield argument.name, said
+                continue
+            if None in extents:
+                continue
+            limits = [extent for extent in extents if extent is not None]
+            grain = max(_GRAIN // TYPES[argument.element].bytes, 1)
+            fitted = fit_extent(limits, self._sizes, grain)
+            if fitted is not None:
+                yield argument.name, tuple(part.strip() for part in _axes(fitted))
+            elif said is not None and fits is None:
+                yield argument.name, said
+            elif said is not None and fits is False and FILL not in said:
+                self._notes.append(
+                    f"{argument.name} has fewer elements than {' * '.join(said)} where it was seen"
+                )
+
+    def _elements(self, launch: CapturedLaunch, at: int, argument: DraftArgument) -> int | None:
+        memory = launch.arguments[at].memory
+        assert argument.element is not None
+        return None if memory is None else memory.extent // TYPES[argument.element].bytes
+
+    def _room(self, shape: Sequence[str], extents: Sequence[int | None]) -> bool | None:
+        """Whether so many elements fit into what was seen; None: not known."""
+        exprs = [parse(axis) for axis in shape]
+        names = frozenset(name for expr in exprs for name in expr.names)
+        if not names <= self._sizes.keys():
+            return None
+        for at, extent in enumerate(extents):
+            if extent is None:
+                return None
+            try:
+                count = math.prod(e.evaluate({n: self._sizes[n][at] for n in e.names}) for e in exprs)
+            except Undefined:
+                return False
+            if count > extent:
+                return False
+        return True
+
+    # -- where it must be fast -----------------------------------------------------------------------
+
+    def _sizes_at(self, at: int) -> tuple[tuple[str, int], ...]:
+        return tuple((name, column[at]) for name, column in self._sizes.items())
+
+    def _workloads(self) -> Iterator[KnownWorkload]:
+        total = sum(launch.seconds for launch in self._launches) or 1.0
+        groups: dict[tuple[tuple[str, int], ...], list[CapturedLaunch]] = {}
+        for at, launch in enumerate(self._launches):
+            groups.setdefault(self._sizes_at(at), []).append(launch)
+        ordered = sorted(groups.items(), key=lambda pair: -sum(launch.seconds for launch in pair[1]))
+        if len(ordered) > _MOST_WORKLOADS:
+            self._notes.append(
+                f"{len(ordered)} sizes were seen: the {_MOST_WORKLOADS} that took longest are taken"
+            )
+        for number, (sizes, launches) in enumerate(ordered[:_MOST_WORKLOADS], 1):
+            seconds = sum(launch.seconds for launch in launches)
+            count = sum(launch.count for launch in launches)
+            share = seconds / total
+            weight = max(round(share * min(len(ordered), _MOST_WORKLOADS), 4), 0.001)
+            about = f"{count} launches, {100 * share:.0f} % of its time" if seconds else f"{count} launches"
+            yield KnownWorkload(f"seen_{number}", sizes, weight if seconds else 1.0, about)
+
+
+def _axes(text: str) -> list[str]:
+    """`rows * d` elements are rows of d."""
+    if "(" in text or "//" in text or "+" in text or "-" in text:
+        return [text]
+    return text.split(" * ")
+
+
+def _without_ones(axes: Sequence[str]) -> tuple[str, ...]:
+    found = list(axes)
+    while len(found) > 1 and found[-1] == "1":
+        found.pop()
+    return tuple(found)
+
+
+def _shortest(value: float, element: str) -> str:
+    """The shortest number that is this one once it is rounded to its type."""
+    form = FORMATS[element]
+    for digits in range(1, 18):
+        text = f"{value:.{digits}g}"
+        if struct.pack(f"<{form}", float(text)) == struct.pack(f"<{form}", value):
+            return repr(float(text))
+    return repr(value)
+
+
+# -- Captured launches kept as cases of a problem that has no reference: what they read, what they left.
+
+
+MOST_KEPT = 3  # cases
+MOST_OF_ALL = 2 * MOST_TEXT  # characters of their files
+
+
+class _NotKept(Exception):
+    """Why a launch does not become a case, in words."""
+
+
+def recorded_files(
+    problem: Problem, capture: Capture, kernel: str, sizes: Mapping[int, Sizes], array: ReadArray
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Name -> text, the smallest launches first, of sizes that differ; and why others are not among them.
+    `sizes`: those of launches, by number."""
+    kept = [one for one in capture.kept if one.kernel == kernel]
+    files: dict[str, str] = {}
+    notes: list[str] = []
+    taken: set[tuple[tuple[str, int], ...]] = set()
+    for one in sorted(kept, key=lambda one: sum(r.size for r in one.ranges)):
+        try:
+            known = _known_sizes(problem, sizes.get(one.launch, {}))
+            if known in taken or len(files) == MOST_KEPT:
+                continue
+            text = _case_text(problem, one, dict(known), array)
+        except _NotKept as why:
+            notes.append(f"launch {one.launch} is not kept as a case: {why}")
+            continue
+        if text is None or sum(map(len, files.values())) + len(text) > MOST_OF_ALL:
+            limit = f"{MOST_BYTES >> 20} MiB, {MOST_TEXT // 1_000_000} MB compressed"
+            notes.append(f"launch {one.launch} is not kept as a case: larger than {limit}")
+            continue
+        taken.add(known)
+        files[f"recorded_{one.launch}.json"] = text
+    return files, tuple(notes)
+
+
+def with_recorded(toml: str, names: Sequence[str]) -> str:
+    """The problem file with its cases named."""
+    listed = ", ".join(f'"{name}"' for name in names)
+    line = f"recorded = [{listed}]  # launches of the program that was captured"
+    return re.sub(r"^(name = .*)$", lambda match: f"{match[1]}\n{line}", toml, count=1, flags=re.MULTILINE)
+
+
+def _known_sizes(problem: Problem, seen: Sizes) -> tuple[tuple[str, int], ...]:
+    missing = [name for name in problem.size_names if name not in seen]
+    if missing:
+        raise _NotKept(f"nobody saw {', '.join(missing)}")
+    found = {name: seen[name] for name in problem.size_names}
+    if outside := problem.contract.violations(found):
+        raise _NotKept(outside[0])
+    return tuple(found.items())
+
+
+def _case_text(problem: Problem, kept: KeptLaunch, sizes: Sizes, array: ReadArray) -> str | None:
+    if len(kept.arguments) != len(problem.arguments):
+        raise _NotKept(f"it has {len(kept.arguments)} arguments, the problem {len(problem.arguments)}")
+    found = []
+    for captured, argument in zip(kept.arguments, problem.arguments, strict=True):
+        if argument.role == "scalar":
+            _check_scalar(captured, argument, sizes)
+            continue
+        if argument.alias is not None or argument.role == "workspace":
+            continue
+        if argument.role in ("input", "inout") and argument.formula is None:
+            values = _contents(kept, captured, argument, sizes, array, after=False)
+            found.append(recorded_array(argument.name, "before", argument.type, values))
+        if argument.is_written:
+            values = _contents(kept, captured, argument, sizes, array, after=True)
+            found.append(recorded_array(argument.name, "after", argument.type, values))
+    about = f"launch {kept.launch} of a captured program"
+    return recorded_text(about, tuple(sizes.items()), found)
+
+
+def _check_scalar(captured: CapturedArgument, argument: Argument, sizes: Sizes) -> None:
+    """That the problem passes what the program did."""
+    form, value = FORMATS.get(argument.type), argument.value
+    if form is None or len(captured.value) < struct.calcsize(form) or value is None:
+        raise _NotKept(f"{argument.name} is of type {argument.type}")
+    number = value.evaluate(sizes) if isinstance(value, Expr | RealExpr) else value
+    kind = argument.element.kind
+    try:
+        passed = struct.pack(f"<{form}", float(number) if kind == "float" else int(number))
+    except (struct.error, OverflowError):
+        passed = b""
+    if passed != captured.value[: struct.calcsize(form)]:
+        raise _NotKept(f"its {argument.name} is not what the problem passes there, {number}")
+
+
+def _contents(
+    kept: KeptLaunch,
+    captured: CapturedArgument,
+    argument: Argument,
+    sizes: Sizes,
+    array: ReadArray,
+    *,
+    after: bool,
+) -> NDArray[Any]:
+    memory = captured.memory
+    found = kept.range_of(memory) if memory is not None else None
+    digest = "" if found is None else found.after if after else found.before
+    if memory is None or found is None or not digest:
+        raise _NotKept(f"the memory behind {argument.name} was not kept")
+    try:
+        shape = tuple(axis.evaluate(sizes) for axis in argument.shape)
+        strides = tuple(axis.evaluate(sizes) for axis in argument.strides) or _dense(shape)
+    except Undefined as error:
+        raise _NotKept(f"{argument.name} has no shape there: {error}") from error
+    element = argument.element
+    if math.prod(shape) * element.bytes > MOST_BYTES:
+        raise _NotKept(f"{argument.name} has more than {MOST_BYTES >> 20} MiB")
+    extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    data = array(digest)[memory.offset - found.start :]
+    if element.packed > 1 or len(data) < extent * element.bytes:
+        raise _NotKept(f"less of {argument.name} was kept than the problem has")
+    words = np.frombuffer(data, f"u{element.bytes}", extent)
+    steps = tuple(stride * element.bytes for stride in strides)
+    return np.lib.stride_tricks.as_strided(words, shape, steps, writeable=False)
+
+
+def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[at + 1 :]) for at in range(len(shape)))

@@ -1,0 +1,1 @@
+"""Several runs beside each other: comparisons, experiments, differences, calls timed."""

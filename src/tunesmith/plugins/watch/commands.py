@@ -1,0 +1,31 @@
+"""The command `watch`: runs in a browser, live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.cli import console
+
+
+def watch(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="A run or a comparison; by default all runs here.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine; 0: any that is free.")] = 0,
+    browser: Annotated[bool, typer.Option("--open", help="Open the address in a browser.")] = False,
+    as_json: console.AsJson = False,
+) -> None:
+    """Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint."""
+    from tunesmith.plugins.watch import server
+    from tunesmith.run.config import resolve
+
+    def told(address: str) -> None:
+        console.say(as_json, {"address": address}, [address])
+        console.print_note("who has this address may stop the runs: keep it to yourself. Ctrl-C ends it")
+        if browser:
+            server.open_browser(address)
+
+    server.watch(Path(resolve({}).runs), run, port, told)

@@ -1,0 +1,334 @@
+"""The pages that are served: the index, and what stands above the report of a run that is watched.
+
+Whatever is foreign goes through `element`, which escapes it, or to the script as text that it never parses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tunesmith.base.text import Markup, counted, cut, element, plain
+from tunesmith.deliver.pages import page
+from tunesmith.plugins.studies.pages import comparison_parts
+from tunesmith.plugins.watch.following import STATUSES, FoundComparison, FoundRun, RunFilter, RunSeen
+from tunesmith.plugins.watch.guard import TOKEN
+from tunesmith.run.events import Instructed
+from tunesmith.run.folder import LONGEST_HINT
+from tunesmith.run.progress import budget_text, clock_text, done_text, floor_text, left_text
+from tunesmith.run.rounds import BY_SEARCH
+
+MOST_LISTED = 500  # runs of an index
+MOST_ASKED = 8  # of what was asked of a run, the last
+LONGEST = 300
+_LISTS = {
+    "queue": "Next at the device",
+    "floors": "The best so far, and how far the floor is",
+    "budgets": "Budget",
+    "asked": "What was asked of it",
+}
+_WHAT = {"stop": "Stop after this batch", "finish": "Finish now", "hint": "Try this configuration"}
+
+
+@dataclass(frozen=True)
+class LiveFields:
+    """What changes on the page, as texts: the page has them when it is loaded, the script is sent them."""
+
+    status: str
+    phase: str
+    doing: str
+    progress: str
+    best: str
+    left: str
+    clock: str
+    queue: tuple[str, ...]
+    floors: tuple[str, ...]
+    budgets: tuple[str, ...]
+    asked: tuple[str, ...]
+    seconds: float
+    done: int
+    of: int  # 0: nobody knows
+    live: bool
+    events: int
+
+
+def live_fields(seen: RunSeen) -> LiveFields:
+    now = seen.now
+    if not seen.live and not now.ended:
+        now = replace(
+            now, phase=f"stopped while {now.phase}", doing="", queue=(), queued=0, building=0, left=None
+        )
+    queue = now.queue + ((f"and {now.queued - len(now.queue)} more",) if now.queued > len(now.queue) else ())
+    queue += (f"{counted(now.building, 'build')} on the way",) if now.building else ()
+    status = "live" if seen.live and not now.ended else "finished" if now.ended else "stopped"
+    if seen.live and now.stopping:
+        status = "live, stopping"
+    if seen.is_behind and not seen.live:  # the page, which is loaded again now, says how it ended
+        status, now = "over", replace(now, phase="its last events are being read")
+    found = LiveFields(
+        status=f"{status}; {seen.fault}" if seen.fault else status,
+        phase=now.phase,
+        doing=f"{now.doing or 'nothing'}{_as_of(seen)}",
+        progress=done_text(now),
+        best=f"{now.best:.2f}× {BY_SEARCH}: {now.best_config}" if now.best is not None else "none yet",
+        left=f"{left_text(now.left)} of searching" if now.left is not None else "not known",
+        clock=clock_text(now.seconds),
+        queue=queue or ("nothing",),
+        floors=tuple(floor_text(one) for one in now.floors) or ("nothing is timed yet",),
+        budgets=tuple(budget_text(use) for use in now.budgets),
+        asked=_asked(seen) or ("nothing",),
+        seconds=round(now.seconds, 1),
+        done=now.done,
+        of=now.of or 0,
+        live=seen.live and not now.ended,
+        events=seen.state.events,
+    )
+    return _harmless(found)
+
+
+def _as_of(seen: RunSeen) -> str:
+    """Of events that come faster than they are read."""
+    return f", {seen.since:.0f} s ago" if seen.is_behind and seen.since >= 1 else ""
+
+
+def _harmless(found: LiveFields) -> LiveFields:
+    """Every text as it may be shown: short, and without what acts unseen."""
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, str):
+            return cut(" ".join(plain(value).split()), LONGEST)
+        return tuple(map(shown, value)) if isinstance(value, tuple) else value
+
+    return LiveFields(**{name: shown(value) for name, value in vars(found).items()})
+
+
+def _asked(seen: RunSeen) -> tuple[str, ...]:
+    told = [_instructed(event) for event in seen.state.instructed]
+    return tuple([*told, *(f"{text}: not taken up yet" for text in seen.waiting)][-MOST_ASKED:])
+
+
+def _instructed(event: Instructed) -> str:
+    named = f"{event.what} {event.text}".strip()
+    if event.refused:
+        return f"{named}: refused, {event.refused}"
+    return f"{named}: {event.config} is tried" if event.config is not None else f"{named}: taken up"
+
+
+# -- addresses ----------------------------------------------------------------------------------------------
+
+
+def run_url(name: str, token: str, then: str = "") -> str:
+    return f"/runs/{quote(name, safe='/')}{then}?{urlencode({TOKEN: token})}"
+
+
+def index_url(token: str, **filters: str) -> str:
+    return f"/?{urlencode({**{k: v for k, v in filters.items() if v}, TOKEN: token})}"
+
+
+# -- the page of a run --------------------------------------------------------------------------------------
+
+
+def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page.LivePart:
+    """`said`: what has come of what was just asked."""
+    section = element(
+        "section",
+        element("h2", "Now"),
+        element("p", said, role="status", class_="said", data_field="said"),
+        element("ul", *_figures(fields), class_="figures"),
+        element(
+            "progress",
+            fields.progress,
+            value=str(min(fields.done, fields.of)),
+            max=str(fields.of or 1),
+            aria_label="Done",
+            data_field="bar",
+        ),
+        element("dl", *(part for row in _rows(fields) for part in row)),
+        element("div", *_lists(fields), class_="lists"),
+        *(_forms(name, token) if fields.live else []),
+        id="now",
+        data_events=run_url(name, token, "/events"),
+        data_live="yes" if fields.live else "",
+        data_seconds=str(fields.seconds),
+    )  # fmt: skip
+    above = element("p", element("a", "All runs", href=index_url(token)), f" / {cut(name, LONGEST)}")
+    return page.LivePart(above, section, watch_style(), watch_script())
+
+
+def _figures(fields: LiveFields) -> list[Markup]:
+    shown = (("status", fields.status), ("phase", fields.phase), ("clock", fields.clock))
+    words = {"status": "this run is", "phase": "what it is doing", "clock": "it has been at work"}
+    return [
+        element("li", element("strong", text, data_field=key), element("span", words[key]))
+        for key, text in shown
+    ]
+
+
+def _rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
+    names = {
+        "doing": "At the device",
+        "progress": "Done",
+        "best": "Best so far",
+        "left": "Still to come",
+    }
+    for key, title in names.items():
+        yield element("dt", title), element("dd", getattr(fields, key), data_field=key)
+
+
+def _lists(fields: LiveFields) -> Iterable[Markup]:
+    for key, title in _LISTS.items():
+        lines: Sequence[str] = getattr(fields, key)
+        listed = element("ul", *(element("li", line) for line in lines), data_list=key)
+        yield element("div", element("h3", title), listed)
+
+
+def _forms(name: str, token: str) -> list[Markup]:
+    """They work without a script too: then the page is loaded again. The hint has a form of its own: who
+    presses Enter there does not stop the run."""
+    buttons = {what: element("button", words, name="what", value=what) for what, words in _WHAT.items()}
+    hint = element(
+        "label",
+        "A hint: values of parameters, the others as in the template",
+        element("input", name="text", maxlength=str(LONGEST_HINT), placeholder="BLOCK=128 VEC=4"),
+    )
+    secret = element("input", type="hidden", name=TOKEN, value=token)
+    own = {"method": "post", "action": f"/runs/{quote(name, safe='/')}/instructions"}
+    ends = element("p", buttons["stop"], " ", buttons["finish"])
+    return [
+        element("form", secret, ends, aria_label="End this run", **own),
+        element("form", secret, element("p", hint, buttons["hint"]), aria_label="Give a hint", **own),
+    ]
+
+
+@cache
+def watch_style() -> str:
+    return page.page_style() + _resource("watch.css")
+
+
+@cache
+def watch_script() -> str:
+    return _resource("watch.js")
+
+
+def _resource(name: str) -> str:
+    return resources.files("tunesmith.plugins.watch").joinpath(name).read_text("utf-8")
+
+
+# -- the index ----------------------------------------------------------------------------------------------
+
+
+def index_page(
+    runs: Sequence[FoundRun],
+    comparisons: Sequence[FoundComparison],
+    wanted: RunFilter,
+    token: str,
+) -> str:
+    shown = [run for run in runs if wanted.shows(run)]
+    title = f"Comparison {wanted.within}" if wanted.within else "Runs"
+    body = [
+        _filters(runs, wanted, token),
+        element("p", f"{len(shown)} of {counted(len(runs), 'run')}", role="status"),
+        _runs_table(shown[:MOST_LISTED], token),
+    ]
+    if len(shown) > MOST_LISTED:
+        body.append(element("p", f"The newest {MOST_LISTED} are listed: narrow the filter to see others."))
+    if wanted.within:
+        body.insert(0, element("p", element("a", "All runs", href=index_url(token))))
+    elif comparisons:
+        body += [element("h2", "Comparisons"), _comparisons_table(comparisons, runs, token)]
+    return whole_page(title, body)
+
+
+def comparison_page(name: str, text: str, pictures: Mapping[str, bytes], token: str) -> str:
+    """What its runs say together."""
+    title, parts = comparison_parts(text, pictures)
+    above = element("a", "All runs", href=index_url(token))
+    own = element("a", f"The runs of {cut(name, LONGEST)}", href=index_url(token, within=name))
+    return whole_page(title, [element("p", above, " / ", own), *parts])
+
+
+def whole_page(title: str, body: Sequence[Markup]) -> str:
+    head = page.page_head(f"{cut(title, LONGEST)}: Tunesmith", watch_style(), watch_script())
+    inside = element(
+        "body", element("header", element("h1", cut(title, LONGEST))), element("main", *body, class_="index")
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, inside, lang='en').text}\n"
+
+
+def _filters(runs: Sequence[FoundRun], wanted: RunFilter, token: str) -> Markup:
+    choices = {
+        "status": (wanted.status, STATUSES),
+        "problem": (wanted.problem, sorted({run.problem for run in runs if run.problem})),
+        "device": (wanted.device, sorted({run.device for run in runs if run.device})),
+    }
+    return element(
+        "form",
+        element("input", type="hidden", name=TOKEN, value=token),
+        *([element("input", type="hidden", name="within", value=wanted.within)] if wanted.within else []),
+        element("label", "Words ", element("input", name="words", value=cut(wanted.words, LONGEST))),
+        *(_choice(name, *own) for name, own in choices.items()),
+        element("button", "Filter"),
+        method="get",
+        action="/",
+        role="search",
+        class_="filters",
+    )
+
+
+def _choice(name: str, chosen: str, known: Sequence[str]) -> Markup:
+    options = [element("option", "all", value="")]
+    for one in known:
+        marked = {"selected": "selected"} if one == chosen else {}
+        options.append(element("option", one, value=one, **marked))
+    return element("label", f"{name.capitalize()} ", element("select", *options, name=name))
+
+
+def _runs_table(runs: Sequence[FoundRun], token: str) -> Markup:
+    names = ("run", "status", "problem", "device", "verified speed-up", "how", "changed")
+    heads = [element("th", name, scope="col") for name in names]
+    rows = [_run_row(run, token) for run in runs]
+    table = element(
+        "table",
+        element("caption", "Runs, the newest first"),
+        element("thead", element("tr", *heads)),
+        element("tbody", *rows),
+    )
+    return element("div", table, class_="scroll", role="region", aria_label="Runs", tabindex="0")
+
+
+def _run_row(run: FoundRun, token: str) -> Markup:
+    link = element("a", cut(run.name, LONGEST), href=run_url(run.name, token))
+    cells = (run.status, run.problem, run.device, run.speedup, run.how, _date(run.changed))
+    return element(
+        "tr", element("th", link, scope="row"), *(element("td", cut(cell, LONGEST)) for cell in cells)
+    )
+
+
+def _comparisons_table(
+    comparisons: Sequence[FoundComparison], runs: Sequence[FoundRun], token: str
+) -> Markup:
+    heads = [element("th", name, scope="col") for name in ("comparison", "runs", "together", "changed")]
+    rows = []
+    for one in comparisons:
+        own = [run for run in runs if run.comparison == one.name]
+        done = sum(run.status == "finished" for run in own)
+        live = sum(run.status == "live" for run in own)
+        report = f"/comparisons/{quote(one.name)}?{urlencode({TOKEN: token})}"
+        cells = (
+            element("td", f"{done} of {len(own)} finished{f', {live} live' if live else ''}"),
+            element("td", element("a", "what they say", href=report)),
+            element("td", _date(one.changed)),
+        )
+        link = element("a", cut(one.name, LONGEST), href=index_url(token, within=one.name))
+        rows.append(element("tr", element("th", link, scope="row"), *cells))
+    caption = element("caption", "Comparisons, the newest first")
+    return element("table", caption, element("thead", element("tr", *heads)), element("tbody", *rows))
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else ""

@@ -1,0 +1,372 @@
+"""The server itself: what is asked is refused, or answered from the runs folder, and from nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import gc
+import os
+import tempfile
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request as WebRequest
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tunesmith.base.codec import encode
+from tunesmith.base.errors import BadInput, TunesmithError
+from tunesmith.base.files import is_locked
+from tunesmith.base.text import element, shown
+from tunesmith.deliver.pages.page import policy, report_page
+from tunesmith.plugins.watch.following import FollowedRun, ProcessorShare, RunFilter, RunsBelow, RunSeen
+from tunesmith.plugins.watch.guard import TOKEN, Door, listen
+from tunesmith.plugins.watch.pages import (
+    comparison_page,
+    index_page,
+    live_fields,
+    live_part,
+    run_url,
+    watch_script,
+    watch_style,
+    whole_page,
+)
+from tunesmith.run.events import InstructionKind
+from tunesmith.run.folder import FLEET, LOCK, LONGEST_HINT, MOST_WAITING, PLAN, FolderInbox, RunFolder, begun
+
+POLL = 1.0  # seconds between two looks at a journal that somebody follows,
+MOST_POLLS = 4  # or so many times as long while the server has taken more than it may
+LEAST_LOOK = 0.002  # seconds of a processor that a look needs
+BEAT = 15.0  # seconds after which a stream says that it is still there
+LARGEST_BODY = 8 * LONGEST_HINT
+MOST_STREAMS = 32
+_KINDS: dict[str, InstructionKind] = {"stop": "stop", "finish": "finish", "hint": "hint"}
+T = TypeVar("T")
+
+
+class Guarded:
+    """Around the whole application: nothing is looked at that the door refuses, and no answer may be framed,
+    stored, or read by another page."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+        self._policy = f"{policy(watch_style(), watch_script())}; frame-ancestors 'none'"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            raise ValueError(f"{scope['type']} is nothing that this server does")
+        headers = dict(Headers(scope=scope).items())
+        asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        why = self._door.refusal(scope["method"], headers, (asked.get(TOKEN) or [""])[-1])
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = MutableHeaders(scope=message)
+                own["Content-Security-Policy"] = self._policy
+                own["X-Content-Type-Options"] = "nosniff"
+                own["X-Frame-Options"] = "DENY"
+                own["Referrer-Policy"] = "same-origin"
+                own["Cross-Origin-Resource-Policy"] = "same-origin"
+                own["Cross-Origin-Opener-Policy"] = "same-origin"
+                own["Cache-Control"] = "no-store"
+            await send(message)
+
+        app = self._app if why is None else PlainTextResponse(f"refused: {why}\n", 403)
+        await app(scope, receive, guarded)
+
+
+@dataclass
+class WatchServer:
+    """What is asked about runs is read in one thread, one after another."""
+
+    runs: RunsBelow
+    door: Door
+    ending: Callable[[], bool] = lambda: False
+    allowance: ProcessorShare = field(default_factory=ProcessorShare)
+    _followed: dict[str, FollowedRun] = field(default_factory=dict)
+    _streams: int = 0
+
+    def __post_init__(self) -> None:
+        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
+
+    def app(self) -> ASGIApp:
+        routes = [
+            Route("/", self.index),
+            Route("/comparisons/{name:path}", self.comparison),
+            Route("/runs/{name:path}/events", self.events),
+            Route("/runs/{name:path}/instructions", self.instruct, methods=["POST"]),
+            Route("/runs/{name:path}", self.run),
+        ]
+        return Guarded(Starlette(routes=routes), self.door)
+
+    def close(self) -> None:
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def _read(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, call)
+
+    # -- pages ------------------------------------------------------------------------------------------
+
+    async def index(self, request: WebRequest) -> Response:
+        names = ("words", "status", "problem", "device", "within")
+        wanted = RunFilter(*(request.query_params.get(name, "") for name in names))
+
+        def made() -> str:
+            return index_page(self.runs.runs(), self.runs.comparisons(), wanted, self.door.token)
+
+        return HTMLResponse(await self._read(made))
+
+    async def comparison(self, request: WebRequest) -> Response:
+        name = request.path_params["name"]
+
+        def made() -> str | None:
+            text = self.runs.comparison_text(name)
+            if text is None:
+                return None
+            return comparison_page(name, text, self.runs.comparison_pictures(name), self.door.token)
+
+        page = await self._read(made)
+        if page is None:
+            return PlainTextResponse("there is no such comparison, or it says nothing yet\n", 404)
+        return HTMLResponse(page)
+
+    async def run(self, request: WebRequest) -> Response:
+        name = request.path_params["name"]
+        said = "It is asked for." if request.query_params.get("said") else ""
+        return await self._read(partial(self._page, name, said))
+
+    def _page(self, name: str, said: str) -> Response:
+        followed = self._follow(name)
+        if followed is None:
+            return PlainTextResponse("there is no such run here\n", 404)
+        followed.pace.begin()
+        try:
+            seen = followed.look(self.allowance.seconds())
+            if seen.is_behind and not seen.live:
+                seen = followed.look()
+            run = followed.report(seen)
+            live = live_part(name, live_fields(seen), self.door.token, said)
+            page = report_page(run.result, run.texts, live)
+            followed.pace.end(costs_a_run=seen.live)
+            return HTMLResponse(page)
+        except TunesmithError as error:
+            hint = [element("p", error.hint)] if error.hint else []
+            fault = element("p", f"It cannot be read: {error.message}")
+            return HTMLResponse(whole_page(name, [fault, *hint]), 500)
+
+    def _follow(self, name: str) -> FollowedRun | None:
+        path = self.runs.run(name)
+        if path is None:
+            self._followed.pop(name, None)
+            return None
+        return self._followed.setdefault(name, FollowedRun(path))
+
+    # -- what changes -----------------------------------------------------------------------------------
+
+    async def events(self, request: WebRequest) -> Response:
+        followed = await self._read(partial(self._follow, request.path_params["name"]))
+        if followed is None:
+            return PlainTextResponse("there is no such run here\n", 404)
+        if self._streams >= MOST_STREAMS:
+            return PlainTextResponse("too many follow runs here already\n", 503)
+        return StreamingResponse(self._stream(followed), media_type="text/event-stream")
+
+    async def _stream(self, followed: FollowedRun) -> AsyncIterator[bytes]:
+        self._streams += 1
+        try:
+            before, quiet = _NOTHING, 0.0
+            while not self.ending():
+                seen = await self._read(partial(followed.look, self.allowance.seconds()))
+                if not seen.live or seen.fault:  # with its last event a run still writes its results
+                    yield _event("ended", encode(live_fields(seen)))
+                    return
+                if (told := _lasting(seen)) != before:
+                    before, quiet = told, 0.0
+                    yield _event("standing", encode(live_fields(seen)))
+                elif quiet >= BEAT:
+                    quiet = 0.0
+                    yield b": still there\n\n"
+                if followed.report_is_due and not seen.ended:
+                    yield _event("report", b"{}")
+                    await asyncio.sleep(POLL)
+                quiet += await self._pause()
+        finally:
+            self._streams -= 1
+
+    async def _pause(self) -> float:
+        """Until there is something to look with; the seconds that this took, about."""
+        waited = 0.0
+        while waited < MOST_POLLS * POLL:
+            await asyncio.sleep(POLL)
+            waited += POLL
+            if self.allowance.seconds() >= LEAST_LOOK:
+                break
+        return waited
+
+    # -- what is asked of a run ---------------------------------------------------------------------------
+
+    async def instruct(self, request: WebRequest) -> Response:
+        form = await _form(request)
+        if form is None or not self.door.is_token(form.get(TOKEN, "")):
+            return PlainTextResponse("refused: nothing is written without the token\n", 403)
+        name, what = request.path_params["name"], _KINDS.get(form.get("what", ""))
+        path = await self._read(partial(self.runs.run, name))
+        if path is None or what is None:
+            return PlainTextResponse("there is no such run here, or nothing that it can be asked\n", 404)
+        said = await self._read(partial(_put, path, what, form.get("text", "")))
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse(f"{run_url(name, self.door.token)}&said=1", 303)
+        return PlainTextResponse(said)
+
+
+_Lasting = tuple[int, bool, tuple[str, ...]]
+_NOTHING: _Lasting = (-1, False, ())
+
+
+def _lasting(seen: RunSeen) -> _Lasting:
+    """What is worth telling: not that time goes by."""
+    return seen.state.events, seen.live, seen.waiting
+
+
+def _event(name: str, data: bytes) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+async def _form(request: WebRequest) -> dict[str, str] | None:
+    """None: it is no form, or too long."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        return None
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_BODY:
+            return None
+    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    return {name: values[-1] for name, values in found.items()}
+
+
+def _put(path: Path, what: InstructionKind, text: str) -> str:
+    if not is_locked(path / LOCK):
+        return "nobody is at work on this run: resume it first"
+    inbox = FolderInbox(path)
+    if len(inbox.waiting()) >= MOST_WAITING:
+        return "too much was asked of this run already: wait until it is taken up"
+    try:
+        inbox.put(what, text if what == "hint" else "")
+    except OSError as error:
+        return f"it cannot be written: {error.strerror}"
+    words = {"stop": "It stops after this batch.", "finish": "It finishes.", "hint": "It will look at that."}
+    return words[what]
+
+
+# -- serving ------------------------------------------------------------------------------------------------
+
+
+async def _wait_for_end(server: uvicorn.Server) -> None:
+    """Instead of uvicorn's own ten looks a second, which cost more than all that is told."""
+    await run_in_threadpool(gc.collect)  # loads what streams need, which takes as long as many pages
+    gc.freeze()  # what is loaded stays: it is not looked through again whenever a state has grown
+    gc.set_threshold(20_000, 50, 50)  # events are made to stay: hardly anything of them is ever found
+    tick = 0
+    while not await server.on_tick(tick):  # at every tenth tick it writes the date anew
+        tick = (tick + 5) % 10
+        await asyncio.sleep(0.5)
+
+
+def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
+    """Until it is interrupted. `first`: the run to begin with, empty: the index. `told` gets the address."""
+    own = listen(port)
+    door = Door.new(own.getsockname()[1])
+    watching = WatchServer(runs, door)
+    settings = uvicorn.Config(
+        watching.app(),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        lifespan="off",
+        ws="none",
+    )
+    server = uvicorn.Server(settings)
+    server.main_loop = partial(_wait_for_end, server)
+    watching.ending = lambda: server.should_exit
+    told(f"{door.address}{run_url(first, door.token) if first else f'/?{TOKEN}={door.token}'}")
+    try:
+        server.run(sockets=[own])
+    finally:
+        watching.close()
+        own.close()
+
+
+# -- What `tunesmith watch` serves, by what it is called with.
+
+
+NICENESS = 10  # a run has the processor before those who watch it
+INSTALL = "pip install 'tunesmith[watch]'"
+
+
+def watch(root: Path, run: Path | None, port: int, told: Callable[[str], None]) -> None:
+    """Serve what is below the runs folder until Ctrl-C; a run that lies elsewhere, alone."""
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    try:
+        pass
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise BadInput(f"there is no {error.name} here, which serves the pages", hint=INSTALL) from error
+    runs, first = served(root, run)
+    try:
+        serve(runs, first, port, told)
+    except KeyboardInterrupt:
+        return  # how a server ends
+
+
+def served(root: Path, run: Path | None) -> tuple[RunsBelow, str]:
+    """The runs, and which of them to begin with; empty: the index."""
+    if run is None:
+        return RunsBelow(root.resolve()), ""
+    path = run.resolve()
+    has_several = _has_several(path) and not begun(path)
+    if not has_several:
+        RunFolder.open(path)  # a fault in words where it is none
+    below = root.resolve()
+    if path.is_relative_to(below) and path != below:
+        name, only = path.relative_to(below).as_posix(), ""
+    else:
+        within = path.parent.name == "runs" and _has_several(path.parents[1])
+        below = path.parents[2] if within else path.parent
+        name = only = path.relative_to(below).as_posix()
+    return RunsBelow(below, only), "" if has_several else name
+
+
+def _has_several(folder: Path) -> bool:
+    """A comparison's, or a fleet's."""
+    return (folder / PLAN).is_file() or (folder / FLEET).is_file()
+
+
+def open_browser(address: str) -> None:
+    """By a file that only this user can read: what a process is called with all users can. Where there is no
+    browser, the address is on the screen."""
+    folder = tempfile.TemporaryDirectory(prefix="tunesmith-watch-")
+    atexit.register(folder.cleanup)
+    page = Path(folder.name) / "open.html"
+    page.write_text(f'<meta http-equiv="refresh" content="0; url={shown(address)}">', encoding="utf-8")
+    webbrowser.open(page.as_uri())

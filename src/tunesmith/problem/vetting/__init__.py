@@ -1,0 +1,1 @@
+"""Whether a text that somebody else wrote may be compiled at all."""

@@ -1,1 +1,0 @@
-"""The strategies of a run, and who plays its roles."""

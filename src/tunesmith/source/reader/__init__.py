@@ -1,0 +1,1 @@
+"""From tokens to the tree of a C source."""

@@ -1,0 +1,333 @@
+"""A source becomes a binary: by either compiler, with the author's names, lines and headers."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.core.backends.cuda.builds import BOTH, HALF, built, refusal, unit
+from tests.cuda_here import needs_nvcc, needs_nvrtc
+from tests.wording import says
+from tunesmith.backends.cuda import CudaBackend
+from tunesmith.backends.cuda import compile as cuda_compile
+from tunesmith.backends.cuda import compile as nvcc
+from tunesmith.backends.cuda.cubin import Cubin, unpack
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.port import Unsupported
+from tunesmith.problem.template import HeaderFile, user_headers
+
+SEVERAL = """#include <cuda_fp16.h>
+template <typename T, int B> __global__ void __launch_bounds__(B) twice(T* x) { *x = *x + *x; }
+namespace a {
+template <typename T> __global__ void twice(T* x) { *x = T(1); }
+__global__ void plain(float* x) { *x = 2; }
+}
+extern "C" __global__ void c_name(float* x) { *x = 3; }
+static __global__ void of_this_file(float* x) { *x = 4; }
+namespace { template <class T> __global__ void nameless(T* x) { *x = 5; } }
+__global__ void over(float* x) { *x = 6; }
+__global__ void over(int* x) { *x = 7; }
+__device__ void no_kernel(int* x) { *x = 8; }
+"""
+ENTRIES = {
+    "twice<__half, 128>": "_Z5twiceI6__halfLi128EEvPT_",
+    "twice<float,64>": "_Z5twiceIfLi64EEvPT_",
+    "a::twice<float>": "_ZN1a5twiceIfEEvPT_",
+    "a::plain": "_ZN1a5plainEPf",
+    "c_name": "c_name",
+    "of_this_file": "_Z12of_this_filePf",
+    "static_cast<void (*)(int*)>(over)": "_Z4overPi",
+}
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_every_way_to_name_a_kernel_finds_its_symbol(compiler: str) -> None:
+    binary = built(SEVERAL, *ENTRIES, "nameless<int>", compiler=compiler)
+    symbols, cubin = unpack(binary.data)
+    hidden = symbols.pop("nameless<int>")
+    assert symbols == ENTRIES
+    assert hidden.endswith("8namelessIiEEvPT_")
+    assert set(Cubin(cubin).kernels) >= {*symbols.values(), hidden}
+    assert [name for name, _ in binary.resources.by_entry] == [*ENTRIES, "nameless<int>"]
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_for_a_virtual_architecture_there_is_ptx_with_the_same_symbols(compiler: str) -> None:
+    flags = replace(read_flags(("--maxrregcount=32",), 90), architecture="compute_75")
+    made = cuda_compile.COMPILERS[compiler](unit(SEVERAL, *ENTRIES, compiler=compiler), flags)
+    assert (made.symbols, made.cubin) == (ENTRIES, b"")
+    assert b"\n.target sm_75\n" in made.ptx
+    assert nvcc.TABLE.encode() not in made.ptx
+    for symbol in ENTRIES.values():
+        assert f".entry {symbol}(".encode() in made.ptx
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("missing", 'identifier "missing" is undefined'),
+        ("twice", "cannot determine which instance"),
+        ("over", "cannot determine which instance"),
+        ("twice<nothing, 1>", 'identifier "nothing" is undefined'),
+        ("no_kernel", "__global__"),
+    ],
+)
+@pytest.mark.few(3)
+def test_an_entry_that_is_no_kernel_is_reported_with_those_there_are(
+    compiler: str, entry: str, words: str
+) -> None:
+    text = refusal(SEVERAL, "c_name", entry, compiler=compiler)
+    assert text.startswith(f"kernel.cu has no kernel called '{entry}'")
+    assert words in text
+    assert "it defines twice, plain, c_name, of_this_file, nameless, over" in text
+
+
+@pytest.mark.parametrize("entry", ["k\n", "k; int x", 'k"', "k}", "#k", ""])
+def test_an_entry_that_is_no_name_never_reaches_a_compiler(entry: str) -> None:
+    says(refusal(SEVERAL, entry), "entry", "name of a kernel")
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_faults_have_the_authors_lines(compiler: str) -> None:
+    source = (
+        '// a header\n#define BLOCK 64\n#line 1 "mine.cu"\n\n__global__ void k(float* x) { *x = oops; }\n'
+    )
+    assert 'mine.cu(2): error: identifier "oops" is undefined' in refusal(source, "k", compiler=compiler)
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_the_users_headers_are_found_as_they_are_spelled(compiler: str) -> None:
+    kernel = 'extern "C" __global__ void k(float* x) { *x = twice(*x) + MORE; }'
+    source = f'#include "ops/twice.h"\n#include <more.h>\n{kernel}'
+    headers = (
+        ("ops/twice.h", '#include "base.h"\n__device__ float twice(float x) { return FACTOR * x; }'),
+        ("base.h", "#define FACTOR 2"),
+        ("more.h", "#define MORE 1"),
+    )
+    plain = 'extern "C" __global__ void k(float* x) { *x = 2 * *x + 1; }'
+    binary = built(source, "k", compiler=compiler, headers=headers)
+    assert binary.code_digest == built(plain, "k", compiler=compiler).code_digest
+    broken = (*headers[:1], ("base.h", "#error no base"), *headers[2:])
+    text = refusal(source, "k", compiler=compiler, headers=broken)
+    assert re.search(r"^base\.h[(:]1.*error", text, re.MULTILINE)
+    assert "headers/" not in text
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.parametrize("below", ["d/y.h", "y.h"])
+@pytest.mark.few(2)
+def test_one_file_under_two_spellings_is_read_once(compiler: str, below: str) -> None:
+    files = {"src/c.h": "#pragma once\nstruct C { float x; };\n", "src/d/y.h": '#include "../c.h"\n'}
+
+    def find(spelling: str, includer: str | None, folders: Sequence[str]) -> HeaderFile | None:
+        for folder in (posixpath.dirname(includer or ""), "src/d"):
+            path = posixpath.normpath(posixpath.join(folder, spelling))
+            if path in files:
+                return HeaderFile(path, files[path])
+        return None
+
+    code = "__global__ void k(C* c) { c->x = 1; }\n"
+    for one, other in (("c.h", below), (below, "c.h")):
+        source = f'#include "{one}"\n#include "{other}"\n{code}'
+        headers = user_headers(source, "src/k.cu", find, ["src/d"])
+        assert "../c.h" in dict(headers)
+        built(source, "k", compiler=compiler, headers=headers)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("spelling", ["../" * 7 + "up.h", "/etc/up.h", "a/" + "../" * 8 + "1/up.h", "", ".."])
+def test_no_header_leaves_nvccs_own_folder(spelling: str) -> None:
+    text = refusal(HALF, "scale", compiler="nvcc", headers=((spelling, ""),))
+    assert "folder of their own" in text
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("#include <vector>", '"vector"'),
+        ("#include <torch/extension.h>", '"torch/extension.h"'),
+        ("int helper(int x) { return x; }", "host functions"),
+        ("__host__ int helper(int x) { return x; }", "host functions"),
+        ("__device__ uint32_t word;", "uint32_t needs <cstdint>"),
+        ("__device__ int most(int a, int b) { return std::max(a, b); }", "std::max"),
+    ],
+)
+def test_what_only_a_host_compiler_has_is_recognised(head: str, words: str) -> None:
+    text = refusal(f"{head}\n{HALF}", "scale")
+    assert cuda_compile.needs_host_headers(text)
+    assert words in text
+    assert 'compiler = "nvcc"' in text
+    assert "kernel.cu(1)" in text
+
+
+@needs_nvrtc
+def test_other_faults_are_not_taken_for_missing_headers() -> None:
+    assert not cuda_compile.needs_host_headers(refusal("__global__ void k() { oops; }", "k"))
+    assert not cuda_compile.needs_host_headers(refusal(HALF, "missing"))
+
+
+@needs_nvcc
+def test_nvcc_takes_host_headers_and_host_code() -> None:
+    host = (
+        "#include <cstdint>\n#include <cstdio>\n"
+        + HALF
+        + "void launch(__half* x) { scale<<<1, 64>>>(x, x, 64); }"
+    )
+    assert (
+        built(host, "scale", compiler="nvcc").code_digest == built(HALF, "scale", compiler="nvcc").code_digest
+    )
+
+
+@needs_nvcc
+@pytest.mark.long
+def test_nvcc_in_two_steps_makes_what_it_makes_in_one(tmp_path: Path) -> None:
+    """The division calls a function, which a kernel with its address taken does in another way."""
+    source = """template <typename T> __global__ void silu(T* out, const T* x, int n) {
+        for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = x[i] / (1 + __expf(-x[i]));
+    }
+    template __global__ void silu<float>(float*, const float*, int);"""
+    (tmp_path / "kernel.cu").write_text(source)
+    command = [str(nvcc.find_nvcc()), "-cubin", "-arch=sm_90", "-std=c++17", "-o", "one.cubin", "kernel.cu"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
+    symbols, cubin = unpack(built(source, "silu<float>", compiler="nvcc").data)
+    at_once = Cubin((tmp_path / "one.cubin").read_bytes())
+    assert Cubin(cubin).code_digest([*symbols.values()]) == at_once.code_digest([*symbols.values()])
+
+
+@needs_nvcc
+def test_nvcc_without_a_host_compiler_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = nvcc.find_nvcc()
+    (tmp_path / "sh").symlink_to(str(shutil.which("sh")))  # nvcc itself may be a script
+    monkeypatch.setattr(nvcc, "find_nvcc", lambda: found)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "nvcc needs a host compiler" in refusal(HALF, "scale", compiler="nvcc")
+
+
+@needs_nvcc
+def test_nvcc_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    built(HALF, "scale", compiler="nvcc")
+    refusal("#error stop", "scale", compiler="nvcc")
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_nvcc
+@pytest.mark.long
+def test_flags_that_no_file_mentions_do_not_reach_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = built(HALF, "scale", compiler="nvcc")
+    monkeypatch.setenv("NVCC_APPEND_FLAGS", "-maxrregcount=1 --not-a-flag")
+    assert built(HALF, "scale", compiler="nvcc") == plain
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    "header",
+    ["cuda_bf16.h", "cuda_fp8.h", "mma.h", "cooperative_groups.h", "cuda/barrier", "cuda_pipeline.h"],
+)
+@pytest.mark.few(1)
+def test_cudas_own_headers_are_found(header: str) -> None:
+    built(f'#include <{header}>\nextern "C" __global__ void k(float* x) {{ *x = 1; }}', "k")
+
+
+@needs_nvrtc
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    built(HALF, "scale")
+    refusal("__global__ void k() { oops; }", "k")
+    assert capfd.readouterr() == ("", "")
+
+
+@needs_nvrtc
+def test_warnings_stay_and_the_account_of_every_function_does_not() -> None:
+    binary = built('extern "C" __global__ void k(float* x) { int unused; *x = 1; }', "k")
+    assert '"unused" was declared but never referenced' in binary.log
+    assert "ptxas" not in binary.log
+
+
+@needs_nvrtc
+def test_what_is_said_of_cudas_own_headers_is_left_out() -> None:
+    text = refusal('#include <cuda_fp8.h>\nextern "C" __global__ void k(double4* x) { *x = oops; }', "k")
+    assert text.startswith("kernel.cu(2): ")
+    assert "cuda_fp8" not in text
+    assert 'kernel.cu(2): error: identifier "oops" is undefined' in text
+
+
+@needs_nvrtc
+def test_a_fault_in_cudas_own_headers_names_no_folder() -> None:
+    text = refusal(f"#define __half oops oops\n{HALF}", "scale")
+    assert re.search(r"^cuda_fp16\.h\w*\(\d+\): error", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_an_architecture_the_compiler_does_not_know_is_reported_with_those_it_does(
+    compiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 90 in cuda_compile.supported_architectures(compiler)
+    monkeypatch.setattr(cuda_compile, "supported_architectures", lambda _: (75, 80))
+    text = refusal(HALF, "scale", compiler=compiler)
+    assert f"{compiler} " in text
+    assert "builds for sm_75, sm_80; NVIDIA H200 is sm_90" in text
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_too_much_static_shared_memory_is_reported_with_the_way_out(compiler: str) -> None:
+    source = """extern "C" __global__ void k(float* x, int i) {
+        __shared__ float s[20000];
+        s[i] = *x;
+        __syncthreads();
+        *x = s[5];
+    }"""
+    text = refusal(source, "k", compiler=compiler)
+    assert "at most 49152 bytes together, got 80000" in text
+    assert "extern __shared__" in text
+
+
+@needs_nvrtc
+def test_a_zero_byte_does_not_cut_a_source_short() -> None:
+    assert "kernel.cu(2): a source is text" in refusal("// one\n// \0\n" + HALF, "scale")
+
+
+@needs_nvrtc
+def test_nvrtc_is_the_choice_where_none_is_made() -> None:
+    assert built(HALF, "scale", compiler="") == built(HALF, "scale", compiler="nvrtc")
+    assert CudaBackend().build(unit(HALF, "scale", compiler=""), absent_device(None)).data
+    assert cuda_compile.compilers()[0][0] == "nvrtc"
+
+
+def test_an_unknown_compiler_is_not_supported() -> None:
+    with pytest.raises(Unsupported, match=r"'clang'.*nvrtc, nvcc"):
+        built(HALF, "scale", compiler="clang")
+
+
+def test_without_the_bindings_everything_imports_and_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "cuda.py").write_text("raise ImportError('there is no cuda')\n")
+    program = """
+import tunesmith.backends.cuda
+from tunesmith.backends.cuda import compile, cubin, devices, entries
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import (Unsupported)
+assert "nvrtc" not in dict(compile.compilers())
+try:
+    compile.build(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), devices.absent_device(None))
+except Unsupported as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(tmp_path), "PATH": "", "CUDA_HOME": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "cuda-bindings cannot be loaded: there is no cuda\n", done.stderr

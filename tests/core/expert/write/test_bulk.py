@@ -1,0 +1,96 @@
+"""Chunks that the copy engine brings: the same results, whatever the order of threads and copies (sm_90)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.core.expert.write import models
+from tests.core.expert.write.building import read, variant
+from tests.core.expert.write.comparing import SMALL_MAP, planned
+from tests.core.expert.write.emulator import needs_emulator, run
+from tests.core.expert.write.models import choice
+from tests.core.expert.write.test_beside import split_parts
+from tests.core.expert.write.test_ring import MOVES, ROWS, STAGES, made
+from tests.cuda_here import needs_nvrtc
+from tests.running import FIXTURES
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.backends.messages import Draw, Unit
+from tunesmith.expert.author import ExpertAuthor
+from tunesmith.expert.read.model import TemplateDraft
+from tunesmith.expert.write import write
+from tunesmith.lab.references import draw_inputs
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session.problems import load_problem
+from tunesmith.space.configset import Config
+
+BULK = choice("BULK", 0, 1)
+
+
+def test_loops_side_by_side_have_none() -> None:
+    kernel, problem = split_parts()
+    schedule = SMALL_MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
+    text = write(TemplateDraft(kernel, schedule), problem)
+    joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
+    assert "await_run" in text
+    assert "BULK" not in joint
+
+
+WRONG = (
+    ("phases ^= 1u << stage;", ";"),  # the stage's last chunk is taken for the next one
+    ("count * 2);", "count * 2 + 16);"),  # a barrier is told of more than comes
+    ("    __syncwarp();\n", ""),  # others may still read what is overwritten
+    ("!= LANES / 32 - 1)", "!= 0)"),  # the first to have read sends, not the last
+    ('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");\n    return', "return"),
+    ("come[s] = 0;", "come[s] = 1;"),
+)
+
+
+@needs_emulator
+@pytest.mark.parametrize(("what", "instead"), WRONG)
+@pytest.mark.few(1)
+@pytest.mark.long
+def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> None:
+    sizes = {"tokens": 3, "d": 4096}
+    right = made(models.rmsnorm, ROWS.having(bulk=BULK), sizes, LANES=64, VEC=8, STAGES=2, BULK=1)
+    assert what in right.source
+    problem = models.rmsnorm()[1]
+    plan = planned(problem, right, sizes)
+    inputs = draw_inputs(plan, Draw("normal", 7, problem.inputs))
+    wrong = replace(right, source=right.source.replace(what, instead))
+    results = []
+    for one in (right, wrong):
+        into = emulated / "out"
+        into.write_bytes(b"")
+        if (child := os.fork()) == 0:  # a kernel that waits in vain ends its process
+            into.write_bytes(run(one, plan, inputs, emulated, 7)["out"].tobytes())
+            os._exit(0)
+        os.waitpid(child, 0)
+        results.append(into.read_bytes())
+    assert results[0]
+    assert results[0] != results[1]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("name", ["softmax", "layernorm", "swiglu_interleaved", "l2_normalize"])
+@pytest.mark.few(1)
+@pytest.mark.long
+def test_machine_code_has_the_copies_and_spills_nothing(name: str, stages: int) -> None:
+    problem, _ = load_problem(FIXTURES / "zoo" / name)
+    device = absent_device("sm_90")
+    written = ExpertAuthor().write(Refactoring(MOVES), problem, device)
+    assert isinstance(written, Written)
+    template = read(written.text, problem)
+    wanted = {"LANES": 64, "VEC": 8 if name == "softmax" else 4, "STAGES": stages, "BULK": 1, "PERSIST": 1}
+    known = template.default.as_dict()
+    config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
+    one = variant(template, problem, config)
+    binary = build(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
+    assert binary.resources.spills == 0
+    assert "UBLKCP" in str(disassemble(unpack(binary.data)[1]).kernels)

@@ -1,0 +1,118 @@
+"""What experiments tell of a kernel, where nothing was counted and its code shows no fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.profiles.made_up import CEILINGS, counted, found, launch, profile
+from tests.core.profiles.recorded import BAD, planted, recorded, without_counters
+from tests.wording import says
+from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.facts import Bound, Experiments, Kind, Profile, WorkNeeded
+
+FITS = WorkNeeded(8 << 20, 8 << 20)  # 16 MiB: the cache holds 50
+TAKES = 50e-6  # of a floor of 5.6 µs
+
+
+def tried(half: float = 0.5, gone: float = 0.2, *, blocks: int = 1 << 14, **changes: object) -> Profile:
+    """Half the grid takes `half` of the time, and with data in the cache the share `gone` of it goes."""
+    experiments = Experiments(warm=TAKES * (1 - gone), cold=TAKES, whole_grid=TAKES, half_grid=half * TAKES)
+    own = profile(work=FITS, seconds=TAKES, experiments=experiments, launch=launch(blocks))
+    return replace(own, **changes)  # type: ignore[arg-type]
+
+
+def test_between_all_of_them_nothing_is_said() -> None:
+    assert diagnose(tried()).findings == ()
+
+
+def test_half_the_grid_that_takes_as_long_while_all_blocks_are_there_is_waiting() -> None:
+    own = found(tried(half=0.97, blocks=132 * 4), Kind.LATENCY)
+    assert own is not None
+    assert own.source == "experiment"
+    assert own.bound is Bound.LATENCY
+    says(own.evidence[0], "half the grid", "97 %")
+    assert not found(tried(half=0.8, blocks=132 * 4), Kind.LATENCY)
+
+
+def test_it_is_surer_where_a_thread_has_one_element() -> None:
+    shared = tried(half=0.97, blocks=132 * 4)
+    assert shared.launch is not None
+    one_each = replace(shared, launch=replace(shared.launch, idle_threads=0.0))
+    unsure, sure = found(shared, Kind.LATENCY), found(one_each, Kind.LATENCY)
+    assert unsure is not None
+    assert sure is not None
+    assert sure.confidence > unsure.confidence
+
+
+def test_a_block_for_each_multiprocessor_tells_nothing_where_no_second_fits() -> None:
+    full = launch(132, threads=1024, registers=64)
+    assert full.blocks_per_sm == 1
+    assert diagnose(replace(tried(half=1.0), launch=full)).findings == ()
+
+
+def test_half_the_rounds_that_take_as_long_are_the_work_of_a_few_blocks() -> None:
+    own = found(tried(half=0.95), Kind.UNEVEN_BLOCKS)
+    assert own is not None
+    assert own.bound is Bound.SERIALISATION
+    assert own.source == "experiment"
+    assert "16384 blocks" in own.evidence[0]
+    assert not found(tried(half=0.95), Kind.LATENCY)
+    busy = replace(tried(half=0.95), counters=counted(sm_active=0.97).counters)
+    assert not found(busy, Kind.UNEVEN_BLOCKS)
+
+
+def test_blocks_that_share_one_work_and_take_longer_by_half_are_too_few() -> None:
+    own = found(tried(half=1.9, blocks=132), Kind.TOO_FEW_BLOCKS)
+    assert own is not None
+    assert own.source == "experiment"
+    assert own.gain == pytest.approx(0.5)
+    assert not found(tried(half=1.9, blocks=132 * 8), Kind.TOO_FEW_BLOCKS)  # there is no room
+
+
+def test_time_that_goes_with_the_cache_is_waiting_for_memory() -> None:
+    own = found(tried(gone=0.7), Kind.MEMORY)
+    assert own is not None
+    assert (own.bound, own.source) == (Bound.BANDWIDTH, "experiment")
+    assert own.gain == pytest.approx(0.7)
+    assert not found(
+        tried(gone=0.7, work=WorkNeeded(1 << 27, 1 << 27)), Kind.MEMORY
+    )  # nothing was in the cache
+    assert not found(tried(gone=0.7, counters=counted(dram=0.3).counters), Kind.MEMORY)
+
+
+def test_where_neither_memory_nor_blocks_matter_multiprocessors_are_busy() -> None:
+    own = found(tried(half=0.51, gone=0.02), Kind.COMPUTE)
+    assert own is not None
+    assert (own.bound, own.source) == (Bound.COMPUTE, "experiment")
+    assert not found(tried(half=0.51, gone=0.02, blocks=132 * 2), Kind.COMPUTE)  # half is one turn of two
+    assert not found(tried(half=0.75, gone=0.02), Kind.COMPUTE)
+
+
+def test_nothing_is_concluded_from_what_is_mostly_the_launch() -> None:
+    slow = replace(CEILINGS, graph_launch=TAKES / 2)
+    for own in (tried(half=0.97), tried(gone=0.7), tried(half=0.51, gone=0.0), tried(1.9, blocks=132)):
+        assert any(f.source == "experiment" for f in diagnose(own).findings)
+        findings = diagnose(replace(own, ceilings=slow)).findings
+        assert findings[0].kind is Kind.LAUNCH
+        assert not any(f.source == "experiment" for f in findings)
+
+
+def test_data_that_does_not_fit_the_cache_is_said_to_tell_nothing() -> None:
+    large = tried(gone=0.0, work=WorkNeeded(1 << 27, 1 << 27))
+    assert any("warm against cold tells nothing" in note for note in diagnose(large).notes)
+    assert any("20 % of the time goes" in note for note in diagnose(tried()).notes)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_no_experiment_takes_the_place_of_a_fault_that_was_read(name: str) -> None:
+    """Also were the data in the cache, and it would make no difference."""
+    own = without_counters(recorded(name))
+    assert own.seconds is not None
+    assert own.work is not None
+    shown = Experiments(own.seconds, own.seconds, own.seconds, 0.5 * own.seconds)
+    roomy = replace(own.ceilings, cache_bytes=2 * own.work.bytes)
+    assert diagnose(own).findings[0].kind in planted(name)
+    first = diagnose(replace(own, experiments=shown, ceilings=roomy)).findings[0]
+    assert first.kind in planted(name)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunesmith.source.fold import fold
+from tunesmith.source.tree import Binary, Number
+from tunesmith.source.types import integer
+
+
+@given(
+    st.integers(-(2**31), 2**31 - 1),
+    st.sampled_from(["+", "-", "*", "/", "%", "&", "|", "^", "<", ">=", "=="]),
+    st.integers(-(2**31), 2**31 - 1),
+)
+def test_integers_agree_with_c(a: int, op: str, b: int):
+    folded = fold(Binary(op, integer(a), integer(b)))
+
+    if isinstance(folded, Number):
+        assert folded.value == _c(a, op, b)
+        assert -(2**31) <= folded.value < 2**31
+    else:
+        expected = None if op in "/%" and b == 0 else _c(a, op, b)
+        assert expected is None or not -(2**31) <= expected < 2**31
+
+
+def _c(a: int, op: str, b: int) -> int:
+    match op:
+        case "/" | "%":
+            quotient = abs(a) // abs(b)
+            quotient = quotient if (a < 0) == (b < 0) else -quotient
+            return quotient if op == "/" else a - quotient * b
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "&":
+            return a & b
+        case "|":
+            return a | b
+        case "^":
+            return a ^ b
+        case "<":
+            return int(a < b)
+        case ">=":
+            return int(a >= b)
+        case _:
+            return int(a == b)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tunesmith.space import features
+from tunesmith.space.configset import Param
+from tunesmith.space.features import (
+    JITTER,
+    Encoding,
+    Hyperparameters,
+    Posterior,
+    Trend,
+    covariance,
+    distances,
+    fit,
+    loss,
+    usual,
+)
+from tunesmith.space.space import Space
+
+SPACE = Space(
+    (
+        Param("A", (16, 32, 48, 64, 96)),
+        Param("B", (1, 2, 4)),
+        Param("C", (0, 1, 2, 3), categorical=True),
+        Param("D", (0, 1)),
+    )
+)
+ENCODING = Encoding.of(SPACE)
+SIZES = [len(param.values) for param in SPACE.params]
+
+
+def rows(count: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.integers(size, size=count) for size in SIZES], axis=1).astype(np.uint8)
+
+
+def settings(seed: int = 0) -> Hyperparameters:
+    usual_logs = usual(ENCODING).logs
+    return Hyperparameters(usual_logs + np.random.default_rng(seed).normal(0, 0.3, len(usual_logs)))
+
+
+def direct(a: np.ndarray, b: np.ndarray, made: Hyperparameters) -> float:
+    """The kernel between two configurations, term by term."""
+    x, y = ENCODING.features(a[None])[0], ENCODING.features(b[None])[0]
+    groups = range(len(ENCODING.owners))
+    apart = np.array([np.linalg.norm((x - y)[ENCODING.groups == g]) / made.lengths[g] for g in groups])
+    alone = [np.exp(-apart[ENCODING.owners == o].sum() * np.sqrt(len(SIZES)) / 2) for o in range(len(SIZES))]
+    return made.whole * float(np.exp(-apart.sum())) + made.alone * float(np.mean(alone))
+
+
+def test_the_kernel_is_the_sum_of_the_whole_and_the_parameters_alone() -> None:
+    a, b, made = rows(5, 1), rows(4, 2), settings()
+    expected = [[direct(x, y, made) for y in b] for x in a]
+    assert np.allclose(covariance(ENCODING, made, a, b), expected)
+
+
+def test_the_gradient_is_that_of_the_loss() -> None:
+    known, targets = rows(20, 3), np.random.default_rng(4).normal(size=(20, 2))
+    apart = distances(ENCODING, known)
+    logs = settings(5).logs
+    _, gradient = loss(ENCODING, logs, apart, targets)
+    for i, step in enumerate(np.eye(len(logs)) * 1e-5):
+        up, down = (loss(ENCODING, logs + sign * step, apart, targets)[0] for sign in (1, -1))
+        assert gradient[i] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-4)
+
+
+def test_the_posterior_is_that_of_the_textbook() -> None:
+    known, new, made = rows(15, 6), rows(6, 7), settings(1)
+    targets = np.random.default_rng(8).normal(size=(15, 2))
+    trend = Trend(
+        np.random.default_rng(9).normal(size=(15, 1)), np.random.default_rng(10).normal(size=(6, 1))
+    )
+    kernel = covariance(ENCODING, made, known, known) + trend.known @ trend.known.T
+    kernel += (made.noise + JITTER) * np.eye(15)
+    across = covariance(ENCODING, made, new, known) + trend.candidates @ trend.known.T
+    prior = covariance(ENCODING, made, new, new) + trend.candidates @ trend.candidates.T
+    left = prior - across @ np.linalg.solve(kernel, across.T)
+    posterior = Posterior(ENCODING, made, known, targets, new, trend)
+    assert np.allclose(posterior.means, across @ np.linalg.solve(kernel, targets))
+    assert np.allclose(posterior.variances, np.diag(left))
+
+
+def test_to_expect_an_outcome_is_to_know_it_as_the_mean() -> None:
+    known, new, made = rows(12, 11), rows(6, 12), settings(2)
+    targets = np.random.default_rng(13).normal(size=(12, 1))
+    posterior = Posterior(ENCODING, made, known, targets, new)
+    more = np.concatenate([targets, posterior.means[2:3], posterior.means[4:5]])
+    posterior.expect(np.array([2, 4]))
+    anew = Posterior(ENCODING, made, np.concatenate([known, new[[2, 4]]]), more, new)
+    assert np.allclose(posterior.means, anew.means, atol=1e-6)
+    assert np.allclose(posterior.variances, anew.variances, atol=1e-6)
+
+
+def test_a_few_candidates_by_themselves_are_what_they_are_among_all() -> None:
+    known, new, made = rows(90, 11), rows(8, 12), settings(2)
+    trend = Trend(
+        np.random.default_rng(9).normal(size=(90, 1)), np.random.default_rng(10).normal(size=(8, 1))
+    )
+    targets = np.random.default_rng(13).normal(size=(90, 2))
+    posterior = Posterior(ENCODING, made, known, targets, new, trend)
+    posterior.expect(np.array([7]))
+    joint = posterior.joint(np.array([1, 2, 4, 6]))
+    assert np.allclose(joint.deviations, posterior.deviations[[1, 2, 4, 6]])
+    for place, candidate in enumerate((1, 2, 4)):
+        posterior.expect(np.array([candidate]))
+        joint.expect(place)
+    assert np.allclose(joint.means, posterior.means[[1, 2, 4, 6]])
+    assert np.allclose(joint.deviations, posterior.deviations[[1, 2, 4, 6]], rtol=1e-4)
+
+
+def test_what_does_not_matter_gets_a_longer_length() -> None:
+    known = rows(60, 14)
+    targets = (known[:, :1].astype(float) - 2) / 1.4
+    lengths = fit(ENCODING, known, targets).lengths / usual(ENCODING).lengths
+    of_a, of_b = lengths[ENCODING.owners == 0].min(), lengths[ENCODING.owners == 1].min()
+    assert of_b > 1.5 * of_a
+
+
+def test_many_values_are_compared_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoding = Encoding.of(SPACE)
+    rows = np.stack([np.arange(6) % len(param.values) for param in SPACE.params], axis=1).astype(np.uint8)
+    few = covariance(encoding, usual(encoding), rows, rows[:4])
+    monkeypatch.setattr(features, "FEW", 0)
+    assert np.allclose(covariance(encoding, usual(encoding), rows, rows[:4]), few)

@@ -1,0 +1,204 @@
+"""Problem folders of what a program launched."""
+
+from __future__ import annotations
+
+import struct
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.plugins.repo.extract.compiling import here
+from tests.running import FIXTURES
+from tunesmith.plugins.repo.capture.records import (
+    ArgumentPointer,
+    Capture,
+    CapturedArgument,
+    CapturedCopies,
+    CapturedKernel,
+    CapturedLaunch,
+    CapturedProgram,
+    PointedMemory,
+    read_capture,
+)
+from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract
+from tunesmith.plugins.repo.extract.seen import instance_of
+from tunesmith.plugins.repo.extract.slice import Build, Pairs
+from tunesmith.plugins.repo.extract.tree import Repository, TextTree
+from tunesmith.plugins.repo.extract.wishes import captured_kernel
+
+ROOT = Path(__file__).parent / "repository"
+NAME = "void own::scale_rows_kernel<c10::BFloat16, (int)8>(c10::BFloat16*, c10::BFloat16 const*, float, int)"
+
+
+def pointer(size: int) -> CapturedArgument:
+    memory = PointedMemory(0x7F0000000000, size, 0)
+    return CapturedArgument(0, 8, "", (ArgumentPointer(0, memory),))
+
+
+def pointed(size: int) -> CapturedArgument:
+    argument = pointer(size)
+    return CapturedArgument(0, 8, struct.pack("<Q", 0x7F0000000000).hex(), argument.pointers)
+
+
+def number(form: str, value: float) -> CapturedArgument:
+    data = struct.pack(f"<{form}", value)
+    return CapturedArgument(0, len(data), data.hex())
+
+
+def launch(
+    at: int, grid: int, block: int, arguments: tuple[CapturedArgument, ...], count: int, seconds: float
+) -> CapturedLaunch:
+    shape = ((grid, 1, 1), (block, 1, 1), 0, (0, 0, 0), 0, (0,))
+    return CapturedLaunch(at, *shape, count, count, seconds, seconds / count, arguments)
+
+
+def kernel(name: str, *launches: CapturedLaunch, code: str = "") -> CapturedKernel:
+    seconds = sum(one.seconds for one in launches)
+    count = sum(one.count for one in launches)
+    return CapturedKernel("_Z", name, "", code, count, count, seconds, launches)
+
+
+def rows_kernel(name: str = NAME) -> CapturedKernel:
+    def call(at: int, rows: int, hidden: int, count: int, seconds: float) -> CapturedLaunch:
+        whole, line = pointed(2 * rows * hidden), pointed(2 * hidden)
+        given = (whole, whole, line, number("f", 1e-6), number("i", hidden))
+        return launch(at, rows, min(hidden, 1024), given, count, seconds)
+
+    return kernel(name, call(0, 16, 4096, 100, 0.001), call(1, 4096, 4096, 10, 0.003))
+
+
+def capture(*kernels: CapturedKernel) -> Capture:
+    program = CapturedProgram(("bench",), "2026-01-01T00:00:00", 1.0, 0)
+    return Capture(1, program, 13000, (), kernels, (), (), (), (), CapturedCopies(), 1.0)
+
+
+def taken(seen: CapturedKernel) -> Extraction:
+    wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
+    return extract(Repository(ROOT), wish, compilers=here)
+
+
+def problem(found: Extraction) -> dict[str, Any]:
+    return tomllib.loads(dict(found.files)["problem.toml"])
+
+
+@needs_nvrtc
+def test_nothing_is_left_to_fill_in() -> None:
+    found = taken(rows_kernel())
+    assert found.entry == "own::scale_rows_kernel<c10::BFloat16, 8>"
+    assert found.fills == 0
+    read = problem(found)
+    by_name = {argument["name"]: argument for argument in read["argument"]}
+    assert by_name["epsilon"]["value"] == 1e-6
+    assert by_name["out"]["align"] == 16
+    assert read["launch"]["grid"] == ["rows"]
+    assert read["launch"]["block"] == ["min(hidden, 1024)"]
+    assert read["contract"]["rows"] == {"min": 1, "max": 4096}
+    assert read["workloads"]["seen_1"] == {"rows": 4096, "hidden": 4096, "weight": 1.5}
+    assert read["workloads"]["seen_2"]["weight"] == 0.5
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_the_instance_is_the_one_that_ran() -> None:
+    found = taken(rows_kernel("void own::scale_rows_kernel<float, 4>(float*)"))
+    assert found.entry == "own::scale_rows_kernel<float, 4>"
+    assert any("hidden % 8 == 0 did not hold" in line for line in found.report)
+    assert "require" not in problem(found)["contract"]
+
+
+@needs_nvrtc
+def test_without_host_code_all_is_fitted() -> None:
+    text = """
+    __device__ float hidden_from_view(const float* x, int i);
+    __global__ void k(float* out, const float* x, const float* none, int n, int stride, bool fast) {
+      for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) out[i] = x[i] + (fast ? 1 : 0);
+    }
+    """
+
+    def call(at: int, n: int) -> CapturedLaunch:
+        blocks = -(-n // 128)
+        null = CapturedArgument(0, 8, "00" * 8)
+        whole = pointed(-(-4 * n // 512) * 512)
+        given = (whole, whole, null, number("i", n), number("i", blocks * 128), number("B", 1))
+        return launch(at, blocks, 128, given, 1, 0.001)
+
+    wish = ExtractionWish("k", trim=False, seen=kernel("k(float*)", call(0, 1000), call(1, 70000)))
+    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    read = problem(found)
+    by_name = {argument["name"]: argument for argument in read["argument"]}
+    assert read["launch"] == {"grid": ["ceildiv(n, 128)"], "block": ["128"]}
+    assert by_name["none"] == {"name": "none", "type": "uint64", "value": 0}
+    assert by_name["fast"]["value"] == 1
+    assert by_name["out"]["shape"] == ["n"]
+    assert by_name["stride"]["value"] == "stride"  # nothing gives it: a size of its own
+
+
+def said_of_code(found: Extraction) -> str:
+    (line,) = [line for line in found.report if "machine code" in line and "left out" not in line]
+    return line
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_other_machine_code_is_said() -> None:
+    unknown = taken(rows_kernel())
+    assert "the machine code that ran was not to be had" in said_of_code(unknown)
+    built = unknown.attempt.code
+    same = taken(replace(rows_kernel(), code=built, binary_version=90))
+    assert said_of_code(same) == "its machine code is that of the kernel that ran"
+    other = taken(replace(rows_kernel(), code="0" * 64, binary_version=70))
+    words = f"the kernel that ran: sm_{unknown.attempt.capability} instead of sm_70, another compiler"
+    assert f"its machine code differs from that of {words}" in said_of_code(other)
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_the_compiler_that_gives_what_ran_is_taken() -> None:
+    @contextmanager
+    def two(entry: str, defines: Pairs) -> Iterator[tuple[Build, Build]]:
+        with here(entry, defines) as (first,):
+            yield first, lambda cut, flags: replace(first(cut, flags), compiler="nvcc", code="c0de")
+
+    seen = replace(rows_kernel(), code="c0de")
+    wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
+    found = extract(Repository(ROOT), wish, compilers=two)
+    assert said_of_code(found) == "its machine code is that of the kernel that ran"
+    assert problem(found)["kernel"]["compiler"] == "nvcc"
+
+
+@needs_nvrtc
+def test_a_capture_that_was_recorded_leaves_nothing_to_fill_in() -> None:
+    text = """
+    template <typename T, int W>
+    __global__ void scale_rows(T* out, const T* x, const T* w, int rows, int d) {
+      for (int row = blockIdx.x; row < rows; row += gridDim.x)
+        for (int i = threadIdx.x; i < d; i += blockDim.x) out[row * d + i] = x[row * d + i] * w[i];
+    }
+    """
+    seen = captured_kernel(read_capture(FIXTURES / "captures" / "h200"), "scale_rows")
+    wish = ExtractionWish("scale_rows", trim=False, seen=seen)
+    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    assert (found.entry, found.fills) == ("scale_rows<float, 1>", 0)
+    read = problem(found)
+    assert read["launch"] == {"grid": ["rows"], "block": ["256"]}
+    assert {a["name"]: a["shape"] for a in read["argument"] if "shape" in a} == {
+        "out": ["rows", "d"],
+        "x": ["rows", "d"],
+        "w": ["d"],
+    }
+    sizes = {(one["rows"], one["d"]) for one in read["workloads"].values()}
+    assert sizes == {(4096, 4096), (2048, 4096)}
+    assert seen.code
+    assert "differs from that of the kernel that ran" in said_of_code(found)  # these are other sources
+
+
+def test_names_that_the_driver_says_are_taken_apart() -> None:
+    assert instance_of(NAME) == ("c10::BFloat16", "8")
+    assert instance_of("void k<(bool)1, a::b<float, 2> >(float*)") == ("true", "a::b<float, 2>")
+    assert instance_of("k(float*)") == ()
