@@ -6,20 +6,23 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tunesmith.cli.app import app
+from tunesmith.base import plugins
+from tunesmith.cli.app import app, load_command
 from tunesmith.run.config import RunConfig
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "tunesmith"
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
-COMMANDS = typer.main.get_command(app)
+PROGRAM = typer.main.get_command(app)
+COMMANDS = {name: load_command(name) for name in plugins.names("commands")}
 NO_COMMANDS = {"tunesmith journal 1"}  # the text whose digest begins a journal's chain
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"```.*?```", re.DOTALL)
@@ -102,15 +105,14 @@ def options_of(command: TyperCommand | TyperGroup) -> set[str]:
 
 def unknown_in(given: list[str]) -> list[str]:
     """The command where there is none of the name, else its options that there are not."""
-    command: TyperCommand | TyperGroup = COMMANDS
-    known = options_of(COMMANDS) | {"--help", "-h"}
-    while given and isinstance(command, TyperGroup) and not given[0].startswith(("-", "[")):
+    known = options_of(PROGRAM) | {"--help", "-h"}
+    commands, is_first = COMMANDS, True
+    while given and commands and not given[0].startswith(("-", "[")):
         name = given[0].rstrip(".,:;")
-        if name not in command.commands:
-            return [name] if command is COMMANDS else []
-        command = command.commands[name]
-        known |= options_of(command)
-        given = given[1:]
+        if name not in commands:
+            return [name] if is_first else []
+        known |= options_of(commands[name])
+        commands, is_first, given = getattr(commands[name], "commands", {}), False, given[1:]
     if "--" in given:  # what follows is of another program
         given = given[: given.index("--")]
     return [option for word in given for option in _OPTION.findall(word) if option not in known]
@@ -132,10 +134,9 @@ def test_what_is_not_there_is_noticed() -> None:
 def test_each_command_has_a_row_with_options_that_it_has() -> None:
     page = read(ROOT / "docs" / "commands.md")
     rows = re.findall(r"^\| `tunesmith ([a-z]+)(.*)$", page, re.MULTILINE)
-    assert isinstance(COMMANDS, TyperGroup)
-    assert {name for name, command in COMMANDS.commands.items() if not command.hidden} == {n for n, _ in rows}
+    assert {name for name, command in COMMANDS.items() if not command.hidden} == {n for n, _ in rows}
     for name, row in rows:
-        known = {option for each in every_command(COMMANDS.commands[name]) for option in options_of(each)}
+        known = {option for each in every_command(COMMANDS[name]) for option in options_of(each)}
         spans = [span.split(" ")[0].split("=")[0] for span in _SPAN.findall(row) if span.startswith("-")]
         assert [span for span in spans if span not in known] == [], name
 
@@ -153,7 +154,7 @@ def test_each_option_is_described_somewhere() -> None:
     }
     missing = [
         f"{command.name} {param.name}"
-        for command in every_command(COMMANDS)
+        for command in chain.from_iterable(map(every_command, COMMANDS.values()))
         for param in command.params
         if param.param_type_name == "option" and not {*param.opts, *param.secondary_opts} & described
     ]

@@ -10,14 +10,12 @@ SRC = Path(__file__).parents[1] / "src" / "tunesmith"
 SHIPPED = "deliver/runtime/"  # parts of exports, which start in programs of others
 # Those that inherit all variables, and why they may: nothing of a problem, a run or a template is run there.
 INHERITING = {
-    "plugins/repo/capture/capture.py": "the user's own program",
-    "plugins/repo/capture/capture.py": "a program of ours, with the library that watches programs",
+    "plugins/repo/capture/capture.py": "the user's own program, and one of ours with the library that watches",
     "plugins/mcp/jobs.py": "this command line again, as its server was started",
     "plugins/hosts/transport.py": "the user's own command, which leads to a host",
     "plugins/repo/apply/commands.py": "the user's own tests, build and benchmark",
     "plugins/fleet/head.py": "this command line again, for one run of a fleet",
-    "plugins/hosts/ray.py": "Ray, which has variables of its own",
-    "plugins/hosts/ray.py": "the host of workers, on a node",
+    "plugins/hosts/ray.py": "Ray, which has variables of its own, and the host of workers on a node",
     "backends/tool_process.py": "a shell that waits for our end to kill a group",
 }
 
@@ -48,10 +46,7 @@ def test_what_inherits_all_variables_is_on_the_list() -> None:
         env = next((ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "env"), "")
         if not env or "**os.environ" in env or env in ("os.environ", "self.environment"):
             found.add(name)
-    given = {
-        "plugins/repo/capture/capture.py",
-        "plugins/repo/capture/capture.py",
-    }  # a variable, which is made of all of them
+    given = {"plugins/repo/capture/capture.py"}  # a variable, which is made of all of them
     assert found <= INHERITING.keys(), "give these env=passed_on(…) or worker_environment(…)"
     assert INHERITING.keys() - found == given
 

@@ -52,7 +52,7 @@ class CommandTable(Mapping[str, Any]):
             if not plugins.is_known("commands", name):
                 raise KeyError(name)
             words = plugins.words_of("commands", name)
-            self._made[name] = LazyCommand(name, help=words) if words else _loaded_command(name)
+            self._made[name] = LazyCommand(name, help=words) if words else load_command(name)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -72,10 +72,10 @@ class LazyCommand(TyperCommand):
     """One of ours as `--help` lists it; all but its first sentence is loaded when it is called."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        return _loaded_command(self.name or "").make_context(info_name, args, parent=parent, **extra)
+        return load_command(self.name or "").make_context(info_name, args, parent=parent, **extra)
 
 
-def _loaded_command(name: str) -> Any:
+def load_command(name: str) -> Any:
     with console.handled(as_json=False):
         found: typer.Typer | Callable[..., None] = plugins.load("commands", name)
     if not isinstance(found, typer.Typer):

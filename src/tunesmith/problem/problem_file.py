@@ -1,4 +1,7 @@
-"""Read a problem file, or one of workloads for it. Pure: the files that it names come through a callable."""
+"""Read a problem file, or one of workloads for it. Pure: the files that it names come through a callable.
+
+Long, because one reader of one file, a table after the other.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The preprocessor's work on a file and the user's own headers: macros expanded, conditions decided, line
 numbers kept.
+
+Long, because one preprocessor: directives, what compilers define, and what is left of a text.
 """
 
 from __future__ import annotations

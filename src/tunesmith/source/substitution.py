@@ -2,6 +2,8 @@
 
 A declaration hides an outer variable of its name; a declaration that would capture a name of a replacement
 is itself renamed.
+
+Long, because all ways in which a part of a tree is replaced share their rules of scope.
 """
 
 from __future__ import annotations

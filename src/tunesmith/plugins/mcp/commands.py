@@ -79,7 +79,7 @@ def token_of(file: Path | None) -> str:
 
 def skill_files() -> dict[str, str]:
     """Name -> text."""
-    root = resources.files("tunesmith.cli") / "skills"
+    root = resources.files("tunesmith.plugins.mcp") / "skills"
     return {name: file.read_text(encoding="utf-8") for name, file in sorted(_walk(root, ""))}
 
 

@@ -4,6 +4,8 @@ then variables of a record as variables of its fields.
 A record with one field is that field: `bf16 x` becomes `unsigned short x`. Any other is taken apart: `vec v`
 with `T data[8]` becomes `T v_data[8]`. Pointers to records become pointers to their elements. Between the
 steps calls are put in place (`inline`), so that what a method does is seen as statements.
+
+Long, because the life of an object is one subject: made, used, copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Expressions from tree-sitter's nodes, in the tree's one spelling for each thing."""
+"""Expressions from tree-sitter's nodes, in the tree's one spelling for each thing.
+
+Long, because every kind of node has its case here, and cases call each other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Kernels whose tasks are each worked on by a team of threads, read by playing through their blocks."""
+"""Kernels whose tasks are each worked on by a team of threads, read by playing through their blocks.
+
+Long, because one interpreter of statements, with a case for each.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ The shape of a block is a number. Along each axis of the grid one sum of the ker
 threadIdx.x` say, counts the elements of a block: its threads and turns come to every place of the box once.
 These sums become tasks and the loop over elements; everything else is said by them (`block_sums`), reads of
 tiles become the values that lie there (`tiles`).
+
+Long, because boxes, tiles and the sums of a block are one reading of one kind of kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How a repository's host code launches a kernel: its launches, with launch macros written out."""
+"""How a repository's host code launches a kernel: its launches, with launch macros written out.
+
+Long, because what a host function says of a launch is one question with many forms.
+"""
 
 from __future__ import annotations
 
