@@ -13,7 +13,7 @@ FEW = {"ON_GPU": 6, "ON_HOST": 3}  # sizes of a round
 # To stand at the head of a program that a test starts in a process of its own.
 IN_A_PROCESS = (
     f"{unsynced.IN_A_PROCESS}"
-    f"from tunesmith.run import serving\nassert serving.ON_GPU\nvars(serving).update({FEW})\n"
+    f"from tunesmith.run import delivery\nassert delivery.ON_GPU\nvars(delivery).update({FEW})\n"
 )
 
 

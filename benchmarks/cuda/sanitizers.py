@@ -27,7 +27,8 @@ from tunesmith.lab.lab import LabSettings
 from tunesmith.plugins.cpu_device.stand_in import HostWatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.run.events import AUTO, Sanitized
+from tunesmith.run.events import Sanitized
+from tunesmith.run.protection import AUTO
 from tunesmith.session import place as machine
 from tunesmith.session.problems import load_problem
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 from tunesmith.base.errors import BadInput, TunesmithError
+from tunesmith.base.interrupts import interrupted_once
 from tunesmith.problem.device import Device
 from tunesmith.run.config import Budget as Budget
 from tunesmith.run.config import RunConfig, resolve
@@ -26,7 +27,6 @@ from tunesmith.session.problems import LoadedProblem as ProblemDefinition
 from tunesmith.session.progress import ListenerLike, listener_of
 from tunesmith.session.progress import ProgressUpdate as ProgressUpdate
 from tunesmith.session.result import Run, as_it_stands
-from tunesmith.session.runs import interrupted_once
 
 if TYPE_CHECKING:
     from tunesmith.profiles.facts import ProfilePage

@@ -26,7 +26,7 @@ from tests.opencl_here import has_opencl
 from tests.running import environment, tunesmith
 from tunesmith.base.text import sha256
 from tunesmith.cli.app import app
-from tunesmith.run.events import NEEDED
+from tunesmith.run.protection import NEEDED
 from tunesmith.session import place
 from tunesmith.session.place import Workplace
 

@@ -124,7 +124,7 @@ def device_for(problem: entry.Problem) -> entry.Device:
     limits = {"cuda": samples.HOPPER, "opencl": samples.LIMITS}
     if language in limits:
         return entry.Device(language, "0", "a made-up GPU", "made up", "1", "gpu", limits[language])
-    assumed = entry.languages.named(language).assumed
+    assumed = entry.device.named(language).assumed
     assert assumed is not None, language
     return replace(assumed, id="0", name="a made-up GPU", absent=False)
 

@@ -10,8 +10,8 @@ from tunesmith.problem.inputs import SlotPlace
 from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.profiles.facts import Counters
-from tunesmith.run.events import Protection
 from tunesmith.run.outcome import TimingPolicy as TimingPolicy
+from tunesmith.run.protection import Protection
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tunesmith.base.errors import BadInput, bug_text
@@ -175,10 +175,9 @@ def _plugin_of(module: str) -> str:
 
 @cache
 def _is_here(target: str) -> bool:
-    try:
-        return find_spec(target.partition(":")[0]) is not None
-    except ModuleNotFoundError:
-        return False
+    """By its file: to ask the import system would load the packages around it."""
+    place = Path(__file__).parents[1].joinpath(*target.partition(":")[0].split(".")[1:])
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
 
 
 def _entry_points(group: str) -> Mapping[str, EntryPoint]:

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 import tunesmith
 from tunesmith.base import plugins
 from tunesmith.base.errors import BadInput, DeviceMissing
+from tunesmith.base.interrupts import end_when_asked
 from tunesmith.base.text import counted, plain
 from tunesmith.cli import console
 from tunesmith.cli.console import (
@@ -32,7 +33,6 @@ from tunesmith.cli.console import (
     Seed,
 )
 from tunesmith.run.config import FolderNotTrusted, forget_current_folder
-from tunesmith.session.runs import end_when_asked
 
 if TYPE_CHECKING:
     from tunesmith.backends.port import DoctorFinding

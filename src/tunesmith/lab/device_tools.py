@@ -40,7 +40,7 @@ from tunesmith.lab.process import (
 )
 from tunesmith.profiles.facts import ALL, Counters
 from tunesmith.run.config import secrets
-from tunesmith.run.events import REQUIRED
+from tunesmith.run.protection import REQUIRED
 
 MOST_OUTPUT = 4 << 20
 BESIDE_SECONDS = 30.0  # for a worker elsewhere to begin and to answer, beside what the tool may take

@@ -38,7 +38,7 @@ from tunesmith.base.files import check_room, explained
 from tunesmith.base.text import cut, end_of_process, redacted
 from tunesmith.lab.disturbance import processor_ticks
 from tunesmith.run.config import secrets
-from tunesmith.run.events import Protection
+from tunesmith.run.protection import Protection
 
 # -- Starts workers by forking a process that has loaded what they need: milliseconds, not half a second.
 

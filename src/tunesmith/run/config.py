@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import SETTINGS_FILE, private_folder, read_plain
 from tunesmith.base.text import names_secret, redacted
-from tunesmith.run.events import AUTO, MODES, REQUIRED
+from tunesmith.run.protection import AUTO, MODES, REQUIRED
 
 LARGEST_FILE = 1 << 20  # bytes of settings
 # What processes that we start may inherit, whoever they are for; backends name more.

@@ -18,6 +18,7 @@ from tunesmith.run.outcome import AskedOf as AskedOf
 from tunesmith.run.outcome import Enlisted as Enlisted
 from tunesmith.run.outcome import LeftOut as LeftOut
 from tunesmith.run.outcome import Rehearsed as Rehearsed
+from tunesmith.run.protection import Protection
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
 
@@ -208,40 +209,6 @@ class Instructed:
     text: str = ""  # of a hint, as it was written
     config: Config | None = None  # that it names, to be tried next
     refused: str = ""  # why nothing comes of it
-
-
-# -- What holds back the processes that run code which is not ours, as far as it is in force.
-
-
-AUTO, REQUIRED, OFF = MODES = ("auto", "required", "off")
-ENVIRONMENT, NETWORK, FILES, CALLS, LIMITS = "environment", "network", "files", "system calls", "limits"
-NEEDED = (NETWORK, FILES)  # without these `required` refuses
-
-
-@dataclass(frozen=True)
-class ProtectionLayer:
-    name: str
-    in_force: bool
-    detail: str  # by what, or why not
-
-
-@dataclass(frozen=True)
-class Protection:
-    """Of a worker, in its own words before anything else ran in it."""
-
-    layers: tuple[ProtectionLayer, ...]
-
-    def missing(self, names: Iterable[str]) -> tuple[ProtectionLayer, ...]:
-        held = {layer.name for layer in self.layers if layer.in_force}
-        by_name = {layer.name: layer for layer in self.layers}
-        absent = (name for name in names if name not in held)
-        return tuple(by_name.get(name, ProtectionLayer(name, False, "nobody says")) for name in absent)
-
-    @property
-    def sentence(self) -> str:
-        held = ", ".join(layer.name for layer in self.layers if layer.in_force)
-        without = "; ".join(f"{layer.name}: {layer.detail}" for layer in self.layers if not layer.in_force)
-        return f"workers are sandboxed ({held or 'nothing'})" + (f", but not in {without}" if without else "")
 
 
 # -- What sanitizers say of a kernel: faults that its results need not show, and which tools looked for

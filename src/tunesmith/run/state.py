@@ -14,8 +14,9 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run import outcome as oc
-from tunesmith.run.events import Exchange, Lost, Protection, Role, Started, Usage
+from tunesmith.run.events import Exchange, Lost, Role, Started, Usage
 from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.protection import Protection
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
 

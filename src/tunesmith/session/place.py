@@ -37,9 +37,10 @@ from tunesmith.problem.template import Template, Variant, builds_of, configs_of,
 from tunesmith.run import config as settings
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import AUTO, NEEDED, REQUIRED, Attached, Protection
+from tunesmith.run.events import Attached
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import ResultCache
+from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.report import judge, still_unable
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config

@@ -16,7 +16,6 @@ from tunesmith.base.text import counted
 from tunesmith.deliver import names_for, target_named
 from tunesmith.deliver.artefact import DeviceResult, Target, one_artefact
 from tunesmith.deliver.certificate import DISPATCH
-from tunesmith.deliver.cuda.source import builds_of
 from tunesmith.deliver.pages.page import (
     NO_TEXTS,
     PLOTS,
@@ -243,6 +242,8 @@ def operator_of(folder: Path) -> Operator:
     dispatch = dispatch_in(folder, files)
     builds: Iterable[Any] = ()
     if dispatch.language == "cuda":
+        from tunesmith.deliver.cuda.original_ptx import builds_of  # which few runs need
+
         builds = builds_of(dispatch.entries, files, dispatch.architecture)
     try:
         manifest = read_manifest(files["dispatch.json"], str(folder / DISPATCH))

@@ -238,7 +238,7 @@ class TestInterrupting:
     def test_ctrl_c_counts_once(self) -> None:
         code = (
             "import os, signal, time\n"
-            "from tunesmith.session.runs import interrupted_once\n"
+            "from tunesmith.base.interrupts import interrupted_once\n"
             "try:\n"
             "    with interrupted_once():\n"
             "        try:\n"

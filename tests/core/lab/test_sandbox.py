@@ -22,7 +22,7 @@ from tunesmith.base.errors import DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerProcess
 from tunesmith.lab.worker import sandbox
 from tunesmith.lab.worker.sandbox import LinuxCalls
-from tunesmith.run.events import CALLS, FILES, LIMITS, NEEDED, NETWORK, Protection, ProtectionLayer
+from tunesmith.run.protection import CALLS, FILES, LIMITS, NEEDED, NETWORK, Protection, ProtectionLayer
 from tunesmith.session import place as machine
 from tunesmith.session import place as workplace
 

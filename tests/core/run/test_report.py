@@ -17,8 +17,9 @@ from tests.samples import (
     verified,
 )
 from tunesmith.problem.plan import Status
-from tunesmith.run.events import Decided, Protected, Protection, ProtectionLayer, Pruned, Stopped
+from tunesmith.run.events import Decided, Protected, Pruned, Stopped
 from tunesmith.run.figures import best_so_far
+from tunesmith.run.protection import Protection, ProtectionLayer
 from tunesmith.run.report import build_report, protections
 from tunesmith.run.state import State, fold
 

@@ -24,8 +24,9 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Admitted, Attached, Baseline, Event, Protection, Surveyed, SurveyedBuild
+from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
+from tunesmith.run.protection import Protection
 from tunesmith.run.state import State, fold
 from tunesmith.session import place as machine
 from tunesmith.session import place as workplace

@@ -20,7 +20,7 @@ from tunesmith.base.errors import DeviceMissing
 from tunesmith.plugins import cpu_device
 from tunesmith.plugins.cpu_device.build import HostCompiler
 from tunesmith.problem.device import Device
-from tunesmith.run.events import Protection, ProtectionLayer
+from tunesmith.run.protection import Protection, ProtectionLayer
 from tunesmith.session import check as doctor
 
 
@@ -48,31 +48,31 @@ class Machine:
         monkeypatch.setattr(opencl.platform, "machine", lambda: "x86_64")
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
-        monkeypatch.setattr(doctor.machine, "list_devices", self._list)
+        monkeypatch.setattr(doctor.place, "list_devices", self._list)
         self.layers = [ProtectionLayer(name, True, "in force") for name in ("network", "files")]
-        monkeypatch.setattr(doctor.machine, "protection", lambda *_: Protection(tuple(self.layers)))
+        monkeypatch.setattr(doctor.place, "protection", lambda *_: Protection(tuple(self.layers)))
         monkeypatch.setattr(cuda.ctypes, "CDLL", self._load)
         self.compilers: tuple[HostCompiler, ...] = (HostCompiler("g++", "12.2.0", ("g++",)),)
         monkeypatch.setattr(cpu_device, "compilers", lambda: self.compilers)
-        monkeypatch.setattr(cuda.nvrtc, "version", self._nvrtc)
-        monkeypatch.setattr(cuda.nvcc, "version", lambda: self.nvcc)
+        monkeypatch.setattr(cuda.compile, "nvrtc_version", self._nvrtc)
+        monkeypatch.setattr(cuda.compile, "nvcc_version", lambda: self.nvcc)
         monkeypatch.setattr(cuda.toolkit, "header_folders", lambda *_: self.headers)
         monkeypatch.setattr(cuda.toolkit, "find_nvcc", lambda: "/cuda/bin/nvcc")
         self.ncu: str | None = "/cuda/bin/ncu"
         self.may_count: tuple[bool | None, str] = (True, "counters are open to everyone")
-        monkeypatch.setattr(cuda.ncu, "find_ncu", lambda: self.ncu)
-        monkeypatch.setattr(cuda.ncu, "may_count", lambda: self.may_count)
+        monkeypatch.setattr(cuda.tools, "find_ncu", lambda: self.ncu)
+        monkeypatch.setattr(cuda.tools, "may_count", lambda: self.may_count)
         self.sanitizer: str | None = "/cuda/bin/compute-sanitizer"
         watching = replace(cuda.sanitizer.SANITIZER, find=lambda: self.sanitizer)
-        monkeypatch.setattr(cuda.sanitizer, "SANITIZER", watching)
+        monkeypatch.setattr(cuda.tools, "SANITIZER", watching)
         self.capture = DoctorFinding("capturing programs", True, "a program was watched")
         monkeypatch.setattr("tunesmith.plugins.repo.capture.capture.examine_capture", lambda: self.capture)
         self.hiprtc = "7.2"
         self.clang: Any = hip.clang.ClangTools(
             "/rocm/clang++", "19.1.7", Path("/rocm/bitcode"), Path("/rocm/include")
         )
-        monkeypatch.setattr(hip.hiprtc, "version", lambda: self.hiprtc)
-        monkeypatch.setattr(hip.clang, "tools", lambda: self.clang)
+        monkeypatch.setattr(hip.compile, "hiprtc_version", lambda: self.hiprtc)
+        monkeypatch.setattr(hip.compile, "tools", lambda: self.clang)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"

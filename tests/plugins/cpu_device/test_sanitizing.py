@@ -23,8 +23,9 @@ from tunesmith.plugins.cpu_device.stand_in import watch_for
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import worker_environment
-from tunesmith.run.events import AUTO, REQUIRED, Verified
+from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Trial
+from tunesmith.run.protection import AUTO, REQUIRED
 from tunesmith.session import place as machine
 
 TEMPLATE = fault_template("0 * KIND")

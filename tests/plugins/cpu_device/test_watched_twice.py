@@ -26,7 +26,8 @@ from tunesmith.plugins.cpu_device.stand_in import watch_for
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Variant, builds_of
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.events import AUTO, Sanitized, SanitizerFinding, Verified, together
+from tunesmith.run.events import Sanitized, SanitizerFinding, Verified, together
+from tunesmith.run.protection import AUTO
 
 HOST_FAULT = SanitizerFinding("watch", "a race in shared memory", "scale", "kernel.cu:3")
 HOST_CLEAN = Sanitized("cpu g++ 12", ("watch",), cases=((("n", 1),),))

@@ -19,7 +19,7 @@ from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.port import Unsupported
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.artefact import Artefact, DeviceResult, Target, one_artefact
-from tunesmith.deliver.cuda.source import original_ptx
+from tunesmith.deliver.cuda.original_ptx import original_ptx
 from tunesmith.plugins.exports.cuda_cpp import CPP, CUBIN
 
 GXX, NVCC, CMAKE = shutil.which("g++"), shutil.which("nvcc"), shutil.which("cmake")

@@ -160,7 +160,7 @@ def test_the_layout_of_a_launch_is_the_drivers():
 
 @needs_nvrtc
 def test_the_runtime_compiles_what_has_no_binary():
-    from tunesmith.deliver.cuda.source import builds_of
+    from tunesmith.deliver.cuda.original_ptx import builds_of
     from tunesmith.deliver.runtime import cuda_calls, cuda_driver
     from tunesmith.deliver.runtime.manifest import read_dispatch
     from tunesmith.deliver.runtime.operator import Delivered

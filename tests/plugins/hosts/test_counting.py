@@ -30,7 +30,7 @@ from tunesmith.lab.device_tools import (
 )
 from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
 from tunesmith.profiles.facts import Counters
-from tunesmith.run.events import AUTO, REQUIRED
+from tunesmith.run.protection import AUTO, REQUIRED
 
 CUDA = backends.kind("cuda")
 POSSIBLE = Counters(

@@ -19,7 +19,7 @@ from tunesmith.lab.device_tools import CountingThere
 from tunesmith.lab.profile import Profiler, ProfileSubject
 from tunesmith.plugins.hosts.hosts import HostWorkers, WorkerEntry
 from tunesmith.profiles.facts import Ceilings, Profile
-from tunesmith.run.events import AUTO, REQUIRED
+from tunesmith.run.protection import AUTO, REQUIRED
 from tunesmith.session import place as machine
 from tunesmith.session import problems
 from tunesmith.session.place import Workplace

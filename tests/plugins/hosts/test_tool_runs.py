@@ -15,7 +15,7 @@ from tunesmith import backends
 from tunesmith.backends import messages as m
 from tunesmith.lab.device_tools import MOST_OUTPUT, Spawn, ToolPlace, tools_there
 from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
-from tunesmith.run.events import AUTO, REQUIRED
+from tunesmith.run.protection import AUTO, REQUIRED
 
 OPENCL = backends.kind("opencl")
 ASKED = m.RunBare(m.Unit("k.cl", "kernel void k() {}", "k", (), ()), "digest", a_device(), ())

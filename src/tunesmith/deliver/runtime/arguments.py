@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tunesmith.deliver.runtime.manifest import ManifestArgument
-from tunesmith.deliver.runtime.operator import Operator
+from .manifest import ManifestArgument
+from .operator import Operator
 
 
 class PassedArguments:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tunesmith.deliver.runtime.element_types import PACKED, accepts
-from tunesmith.deliver.runtime.expressions import Expression, NoValue, solved
-from tunesmith.deliver.runtime.manifest import Manifest, ManifestArgument
+from .element_types import PACKED, accepts
+from .expressions import Expression, NoValue, solved
+from .manifest import Manifest, ManifestArgument
 
 
 class Array(NamedTuple):

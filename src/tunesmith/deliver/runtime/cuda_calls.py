@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tunesmith.deliver.runtime import cuda_driver, nvrtc
-from tunesmith.deliver.runtime.manifest import Entry
-from tunesmith.deliver.runtime.operator import KEPT, BoundCall, Decision, Delivered, Operator, Scratch
+from . import cuda_driver, nvrtc
+from .manifest import Entry
+from .operator import KEPT, BoundCall, Decision, Delivered, Operator, Scratch
 
 
 class ReadyDecision:

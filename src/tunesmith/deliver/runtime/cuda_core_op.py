@@ -8,12 +8,12 @@ from typing import Any
 from cuda.core import Device, Stream
 from cuda.core.utils import StridedMemoryView
 
-from tunesmith.deliver.runtime import cuda_driver
-from tunesmith.deliver.runtime.arguments import passed
-from tunesmith.deliver.runtime.binding import Array
-from tunesmith.deliver.runtime.cuda_calls import CudaCalls
-from tunesmith.deliver.runtime.element_types import plain_type
-from tunesmith.deliver.runtime.operator import Operator
+from . import cuda_driver
+from .arguments import passed
+from .binding import Array
+from .cuda_calls import CudaCalls
+from .element_types import plain_type
+from .operator import Operator
 
 
 class CudaCoreCalls:

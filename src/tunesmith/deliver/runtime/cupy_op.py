@@ -7,12 +7,12 @@ from typing import Any
 
 import cupy
 
-from tunesmith.deliver.runtime.arguments import passed
-from tunesmith.deliver.runtime.binding import Array, item_strides
-from tunesmith.deliver.runtime.cuda_calls import CudaCalls
-from tunesmith.deliver.runtime.element_types import STAND_INS, plain_type
-from tunesmith.deliver.runtime.manifest import ManifestArgument
-from tunesmith.deliver.runtime.operator import Operator
+from .arguments import passed
+from .binding import Array, item_strides
+from .cuda_calls import CudaCalls
+from .element_types import STAND_INS, plain_type
+from .manifest import ManifestArgument
+from .operator import Operator
 
 
 class CupyCalls:

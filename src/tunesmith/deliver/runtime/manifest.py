@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tunesmith.deliver.runtime.element_types import BYTES, as_bytes, is_float
-from tunesmith.deliver.runtime.expressions import Expression, NotAnExpression, RealExpression
+from .element_types import BYTES, as_bytes, is_float
+from .expressions import Expression, NotAnExpression, RealExpression
 
 VERSION = 2
 ROLES = ("input", "output", "inout", "workspace", "local", "scalar")

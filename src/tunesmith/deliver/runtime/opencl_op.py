@@ -10,11 +10,11 @@ import numpy
 import pyopencl
 import pyopencl.array
 
-from tunesmith.deliver.runtime.arguments import passed
-from tunesmith.deliver.runtime.binding import Array, extent, item_strides
-from tunesmith.deliver.runtime.element_types import STAND_INS, plain_type
-from tunesmith.deliver.runtime.manifest import Entry, ManifestArgument
-from tunesmith.deliver.runtime.operator import KEPT, BoundCall, Decision, Delivered, Operator
+from .arguments import passed
+from .binding import Array, extent, item_strides
+from .element_types import STAND_INS, plain_type
+from .manifest import Entry, ManifestArgument
+from .operator import KEPT, BoundCall, Decision, Delivered, Operator
 
 _APART = 1 << 64  # between buffers, most of which have no addresses on the host: no two overlap
 

@@ -13,17 +13,10 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tunesmith.deliver.runtime.binding import Array, Signature, extent
-from tunesmith.deliver.runtime.element_types import as_bytes, is_float, nbytes
-from tunesmith.deliver.runtime.expressions import Expression, NoValue, RealExpression
-from tunesmith.deliver.runtime.manifest import (
-    BadDispatch,
-    Entry,
-    Manifest,
-    ManifestArgument,
-    ManifestLaunch,
-    read_dispatch,
-)
+from .binding import Array, Signature, extent
+from .element_types import as_bytes, is_float, nbytes
+from .expressions import Expression, NoValue, RealExpression
+from .manifest import BadDispatch, Entry, Manifest, ManifestArgument, ManifestLaunch, read_dispatch
 
 KEPT = 4096  # kinds of calls that are remembered
 _WORDS = 300  # of what a driver says

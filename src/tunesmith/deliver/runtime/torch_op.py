@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from tunesmith.deliver.runtime.arguments import passed
-from tunesmith.deliver.runtime.binding import Array
-from tunesmith.deliver.runtime.cuda_calls import CudaCalls
-from tunesmith.deliver.runtime.element_types import is_float
-from tunesmith.deliver.runtime.manifest import ManifestArgument
-from tunesmith.deliver.runtime.operator import KEPT, Operator
+from .arguments import passed
+from .binding import Array
+from .cuda_calls import CudaCalls
+from .element_types import is_float
+from .manifest import ManifestArgument
+from .operator import KEPT, Operator
 
 _NAMES = {
     "float16": "float16", "bfloat16": "bfloat16", "float32": "float32", "float64": "float64",

@@ -16,7 +16,7 @@ from tunesmith.base.errors import bug_text
 from tunesmith.lab.process import INTERPRETED, PROFILED, SANITIZED, SERVE, TOOLS, serve
 from tunesmith.lab.worker import sandbox
 from tunesmith.run.config import debugging
-from tunesmith.run.events import Protection
+from tunesmith.run.protection import Protection
 
 Handle = Callable[[Request, tuple[bytes, ...]], tuple[Reply, Sequence[bytes]]]
 GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone

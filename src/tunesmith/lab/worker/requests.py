@@ -31,7 +31,7 @@ from tunesmith.lab.worker.host_cases import run_case
 from tunesmith.lab.worker.timing import Stopwatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
-from tunesmith.run.events import Protection
+from tunesmith.run.protection import Protection
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.run.events import (
+from tunesmith.run.protection import (
     AUTO,
     CALLS,
     ENVIRONMENT,

@@ -12,9 +12,10 @@ from tunesmith.base.errors import BadInput
 from tunesmith.base.text import markdown
 from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines
 from tunesmith.deliver.cuda.host import DRIVER, PREPARES, RUNTIME, CudaApi, DispatchLine, HostProgram, unfit
-from tunesmith.deliver.cuda.source import Unfit, original_ptx
+from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
+from tunesmith.deliver.cuda.original_ptx import original_ptx
+from tunesmith.deliver.cuda.source import Unfit
 from tunesmith.deliver.expr_text import C_TYPES, comment
-from tunesmith.deliver.tuned import SourceUnit, SourceUnits
 from tunesmith.source.lex import directives as directives_in
 
 # -- CMakeLists.txt of the exports for C++: each translation unit with its own flags, for its own device.

@@ -169,7 +169,7 @@ TARGET = Target(
 
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
 _GLOBAL = re.compile(r"\b__global__\b")
-HOST_PARTS = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "exports/patch_host.cuh")
+HOST_PARTS = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "patch_host.cuh")
 _LINE_MARKER = re.compile(r"^#line .*\n", re.MULTILINE)
 SameCode = Callable[[Variant, Variant, int], bool]  # two sources, for a compute capability
 

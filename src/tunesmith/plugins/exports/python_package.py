@@ -14,7 +14,7 @@ from tunesmith.base.codec import encode
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import plain
 from tunesmith.deliver.artefact import Artefact, DeviceResult, Target
-from tunesmith.deliver.cuda.source import builds_of
+from tunesmith.deliver.cuda.original_ptx import builds_of
 from tunesmith.deliver.runtime.binding import Signature
 from tunesmith.deliver.runtime.manifest import read_dispatch
 from tunesmith.plugins.exports.tensor_call import TensorCall

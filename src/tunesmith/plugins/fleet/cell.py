@@ -26,6 +26,7 @@ from tunesmith.base.errors import (
     bug_text,
 )
 from tunesmith.base.files import is_locked, read_plain, write_whole
+from tunesmith.base.interrupts import end_when_asked
 from tunesmith.base.text import cut, flat
 from tunesmith.plugins.fleet.plan import HOSTS, OUTCOMES, FleetCell, FleetPlan, run_path, stored_plan
 from tunesmith.plugins.fleet.record import (
@@ -46,7 +47,6 @@ from tunesmith.run.state import State
 from tunesmith.session import runs
 from tunesmith.session.problems import TEMPLATE, refuse_broken, restore, state_and_templates, template_of
 from tunesmith.session.result import Run, as_it_stands
-from tunesmith.session.runs import end_when_asked
 
 STOP = "stop"  # a file in the fleet's folder: whoever wants it to end after the batches under way
 MAX_REASON = 2000

@@ -20,6 +20,7 @@ from typing import Any
 from tunesmith.base.codec import decode, encode
 from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.base.files import is_locked, open_plain, read_plain
+from tunesmith.base.interrupts import counted_requests
 from tunesmith.base.text import counted, cut, flat, ratio_text
 from tunesmith.plugins.fleet import record
 from tunesmith.plugins.fleet.cell import STOP, CellOrder, CellOutcome, outcome_path, read_outcome
@@ -40,7 +41,6 @@ from tunesmith.plugins.fleet.record import (
 )
 from tunesmith.run.folder import LOCK, RunFolder
 from tunesmith.run.ports import Listener
-from tunesmith.session.runs import counted_requests
 
 POLL_SECONDS = 0.5  # between two looks for whoever wants it to stop
 WRITE_SECONDS = 30.0  # between two versions of the page

@@ -21,7 +21,7 @@ from tunesmith.lab.judge.sanitize import SanitizerTools, sanitizer_tools_there
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.plugins.hosts.transport import WAIT, RemoteWorkers, StartWorker
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import AUTO
+from tunesmith.run.protection import AUTO
 from tunesmith.session.place import Spawn, WorkerSource
 
 EXAMPLE = '[[worker]]\nname = "gpu1"\ncommand = "ssh gpu1 tunesmith worker"'

@@ -40,7 +40,7 @@ from tunesmith.lab.process import (
     worker_command,
 )
 from tunesmith.run.config import secrets
-from tunesmith.run.events import MODES
+from tunesmith.run.protection import MODES
 from tunesmith.session.place import machine_digest, temporary_scratch, usable_cores, worker_environment
 
 PROTOCOL = 5

@@ -19,6 +19,7 @@ from typing import BinaryIO
 import tunesmith
 from tunesmith.base.codec import Malformed, decode, encode
 from tunesmith.base.errors import BadInput, Interrupted, TunesmithError, WaitingForModel, bug_text
+from tunesmith.base.interrupts import end_when_asked
 from tunesmith.plugins.mcp.answers import (
     ArmAnswer,
     CheckAnswer,
@@ -39,7 +40,6 @@ from tunesmith.plugins.studies.result import limits
 from tunesmith.plugins.studies.run import Compared, read_plan
 from tunesmith.run.folder import PLAN, RunFolder, begun
 from tunesmith.session.problems import readable_folders
-from tunesmith.session.runs import end_when_asked
 
 # -- A comparison of strategies as it is answered: what its runs say together, and what keeps it waiting.
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from tunesmith.api import PathName, RunLike, loaded_run, path_of
+from tunesmith.base.interrupts import interrupted_once
 from tunesmith.session.progress import ListenerLike, listener_of
-from tunesmith.session.runs import interrupted_once
 
 if TYPE_CHECKING:
     from tunesmith.plugins.repo.apply.commands import Applied, WishedApply

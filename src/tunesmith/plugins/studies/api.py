@@ -19,11 +19,11 @@ from tunesmith.api import (
     settings,
 )
 from tunesmith.base.errors import BadInput
+from tunesmith.base.interrupts import interrupted_once
 from tunesmith.run.config import Budget
 from tunesmith.run.report import Report
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.progress import ListenerLike, listener_of
-from tunesmith.session.runs import interrupted_once
 
 if TYPE_CHECKING:
     from tunesmith.plugins.studies.bench_calls import BenchResult

@@ -24,10 +24,10 @@ from tunesmith.problem.dispatch import Dispatch, DispatchWorkload
 from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
-from tunesmith.run.events import AUTO, NEEDED
 from tunesmith.run.folder import RunFolder
 from tunesmith.run.outcome import median_interval
 from tunesmith.run.ports import Listener
+from tunesmith.run.protection import AUTO, NEEDED
 from tunesmith.session import problems, result
 from tunesmith.session.place import isolated_command, worker_environment
 

@@ -53,7 +53,7 @@ _INCLUDES = (
     "atomic", "dlfcn.h", "errno.h", "fcntl.h", "pthread.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "sys/mman.h", "unistd.h",
 )  # fmt: skip
-_PARTS = ("swap_driver.h", "arithmetic.cuh", "launch_checks.h", "exports/patch_host.cuh")
+_PARTS = ("swap_driver.h", "arithmetic.cuh", "launch_checks.h", "patch_host.cuh")
 _APPLY = "put it into the sources instead: tunesmith apply RUN; or take it in another form: tunesmith export"
 
 
