@@ -8,16 +8,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tunesmith.base import plugins as _plugins
-from tunesmith.base.errors import (
-    BadInput,
-    DeviceMissing,
-    Interrupted,
-    KernelWrong,
-    TunesmithError,
-    WaitingForModel,
-)
-
 __version__ = "0.1.0"
 __all__ = [
     "BadInput",
@@ -57,13 +47,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    from tunesmith.base import errors
+    from tunesmith.base import plugins as found_by_name
+
     value: object
-    if name in __all__ and name not in _plugins.TABLE["api"]:
+    if name in __all__ and hasattr(errors, name):
+        value = getattr(errors, name)
+    elif name in __all__ and name not in found_by_name.TABLE["api"]:
         value = getattr(import_module("tunesmith.api"), name)
-    elif _plugins.is_known("api", name):
+    elif found_by_name.is_known("api", name):
         try:
-            value = _plugins.load("api", name)
-        except BadInput as error:  # as for any name that is not there
+            value = found_by_name.load("api", name)
+        except errors.BadInput as error:  # as for any name that is not there
             raise AttributeError(f"{error}; {error.hint}") from error
     else:
         raise AttributeError(f"module 'tunesmith' has no attribute {name!r}")

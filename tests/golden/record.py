@@ -80,8 +80,8 @@ def write(files: Mapping[str, bytes]) -> None:
 
 
 # Little is called in the end, and nobody waits for a quiet machine where no time is claimed.
-SHORTER = f"{fewer_calls.IN_A_PROCESS}from tunesmith.lab import measuring\n"
-SHORTER += "assert measuring.PATIENCE\nmeasuring.PATIENCE = 0.0\n"
+SHORTER = f"{fewer_calls.IN_A_PROCESS}from tunesmith.lab import measure\n"
+SHORTER += "assert measure.PATIENCE\nmeasure.PATIENCE = 0.0\n"
 
 
 def main(wanted: Sequence[str]) -> int:

@@ -65,15 +65,15 @@ BUILT = b"""{"type":"Built","value":{"code_digest":"d","log":"",
 
 # The worker program with another bench in it: what it is sent comes back.
 ECHO = """
-from tunesmith.lab import bench, worker
+from tunesmith.lab.worker import main, requests
 from tunesmith.backends.messages import Done
 
 class Echo:
     def handle(self, request, blobs):
         return Done(), tuple(blobs)
 
-bench.Bench = lambda backend: Echo()
-worker.main()
+requests.Bench = lambda backend: Echo()
+main.main()
 """
 
 

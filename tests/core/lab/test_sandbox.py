@@ -232,7 +232,7 @@ def test_refused_from_a_kernel(tmp_path: Path) -> None:
 # As whoever starts it without rights; in a process of its own, which then stays there.
 AS_NOBODY = """
 import json, os, socket, sys
-from tunesmith.lab import sandbox
+from tunesmith.lab.worker import sandbox
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 sandbox.OTHERS = 8

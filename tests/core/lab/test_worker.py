@@ -112,7 +112,7 @@ def test_requests_that_make_no_sense_end_it(worker: Speaker) -> None:
 
 def test_ends_itself_when_nobody_stops_a_kernel(tmp_path: Path) -> None:
     """Started through a remote shell it cannot die with its parent, so an alarm ends it past the deadline."""
-    code = "from tunesmith.lab import worker; worker.GRACE = 0.2; worker.main()"
+    code = "from tunesmith.lab.worker import main; main.GRACE = 0.2; main.main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "fake"],
         stdin=subprocess.PIPE,
@@ -130,14 +130,14 @@ OWNER = """
 import os, sys
 from pathlib import Path
 from tests.core.lab.test_worker import plan
-from tunesmith.lab import fork_server
+from tunesmith.lab import process
 from tests.core.lab.labs import device_of, fake_kernel
 from tunesmith.run.config import worker_environment
 from tunesmith.backends.messages import Draw, Load, RunCase, Unit
 from tunesmith.lab.process import WorkerProcess
 
-start = getattr(fork_server, sys.argv[2])
-command = fork_server.worker_command("fake", "test")
+start = getattr(process, sys.argv[2])
+command = process.worker_command("fake", "test")
 worker = WorkerProcess(command, worker_environment(Path(sys.argv[1])), None, start)
 unit = Unit("kernel.fake", fake_kernel(fault="5"), "fake", (), ("scale",))
 worker.request(Load(unit, "code", device_of("fake")), (b"",), deadline=60)

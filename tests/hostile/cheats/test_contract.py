@@ -17,7 +17,7 @@ from tunesmith.problem.template import original
 from tunesmith.session import problems
 
 HERE = Path(__file__).parent
-EXAMPLES = HERE.parent.parent / "examples" / "opencl"
+EXAMPLES = HERE.parents[2] / "examples" / "opencl"
 WRONG = (Status.WRONG,)
 pytestmark = needs_opencl
 

@@ -48,9 +48,9 @@ class Machine:
         monkeypatch.setattr(opencl.platform, "machine", lambda: "x86_64")
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
-        monkeypatch.setattr(doctor.place, "list_devices", self._list)
+        monkeypatch.setattr(doctor.machine, "list_devices", self._list)
         self.layers = [ProtectionLayer(name, True, "in force") for name in ("network", "files")]
-        monkeypatch.setattr(doctor.place, "protection", lambda *_: Protection(tuple(self.layers)))
+        monkeypatch.setattr(doctor.machine, "protection", lambda *_: Protection(tuple(self.layers)))
         monkeypatch.setattr(cuda.ctypes, "CDLL", self._load)
         self.compilers: tuple[HostCompiler, ...] = (HostCompiler("g++", "12.2.0", ("g++",)),)
         monkeypatch.setattr(cpu_device, "compilers", lambda: self.compilers)
@@ -63,12 +63,12 @@ class Machine:
         monkeypatch.setattr(cuda.tools, "find_ncu", lambda: self.ncu)
         monkeypatch.setattr(cuda.tools, "may_count", lambda: self.may_count)
         self.sanitizer: str | None = "/cuda/bin/compute-sanitizer"
-        watching = replace(cuda.sanitizer.SANITIZER, find=lambda: self.sanitizer)
+        watching = replace(cuda.tools.SANITIZER, find=lambda: self.sanitizer)
         monkeypatch.setattr(cuda.tools, "SANITIZER", watching)
         self.capture = DoctorFinding("capturing programs", True, "a program was watched")
         monkeypatch.setattr("tunesmith.plugins.repo.capture.capture.examine_capture", lambda: self.capture)
         self.hiprtc = "7.2"
-        self.clang: Any = hip.clang.ClangTools(
+        self.clang: Any = hip.compile.ClangTools(
             "/rocm/clang++", "19.1.7", Path("/rocm/bitcode"), Path("/rocm/include")
         )
         monkeypatch.setattr(hip.compile, "hiprtc_version", lambda: self.hiprtc)

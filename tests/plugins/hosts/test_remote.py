@@ -91,13 +91,13 @@ def test_a_worker_elsewhere_answers_as_one_here_and_leaves_nothing(reach: Reach,
 
 SLOW = """
 import time
-from tunesmith.session import worker_host
+from tunesmith.plugins.hosts import transport
 
-def slowly(environment, made=worker_host.start_in_folder):
+def slowly(environment, made=transport.start_in_folder):
     return lambda *own: (time.sleep(2.5), made(environment)(*own))[1]
 
-worker_host.start_in_folder = slowly
-worker_host.serve()
+transport.start_in_folder = slowly
+transport.serve()
 """
 
 
@@ -156,7 +156,7 @@ def test_the_host_keeps_the_deadline_and_what_hangs_is_gone(reach: Reach, tmp_pa
 LYING = """
 import os, sys
 from tunesmith.lab.process import start_command
-from tunesmith.session import worker_host
+from tunesmith.plugins.hosts import transport
 
 WORKER = '''
 import os
@@ -165,9 +165,9 @@ os.read(0, 1 << 16)
 os.write(1, b"".join(message_parts(EndedWorker("died before it was asked"))))
 os.read(0, 1)
 '''
-worker_host.start_in_folder = lambda _made: lambda command, _, *own: start_command(command, os.environ, *own)
-worker_host.worker_command = lambda *_: [sys.executable, "-c", WORKER]
-worker_host.serve()
+transport.start_in_folder = lambda _made: lambda command, _, *own: start_command(command, os.environ, *own)
+transport.worker_command = lambda *_: [sys.executable, "-c", WORKER]
+transport.serve()
 """
 
 
@@ -180,7 +180,7 @@ def test_a_worker_cannot_speak_for_its_host(reach: Reach, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_host_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
-    serve = "from tunesmith.session import worker_host; worker_host.IDLE = 0.5; worker_host.serve()"
+    serve = "from tunesmith.plugins.hosts import transport; transport.IDLE = 0.5; transport.serve()"
     host = subprocess.Popen(
         hosts.command(tmp_path, "-c", serve), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

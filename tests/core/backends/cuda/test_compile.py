@@ -314,7 +314,7 @@ def test_without_the_bindings_everything_imports_and_says_what_is_missing(tmp_pa
     (tmp_path / "cuda.py").write_text("raise ImportError('there is no cuda')\n")
     program = """
 import tunesmith.backends.cuda
-from tunesmith.backends.cuda import compile, cubin, devices, entries
+from tunesmith.backends.cuda import compile, cubin, devices
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (Unsupported)
 assert "nvrtc" not in dict(compile.compilers())
