@@ -10,7 +10,9 @@ SRC = Path(__file__).parents[1] / "src" / "tunesmith"
 SHIPPED = "deliver/runtime/"  # parts of exports, which start in programs of others
 # Those that inherit all variables, and why they may: nothing of a problem, a run or a template is run there.
 INHERITING = {
-    "plugins/repo/capture/capture.py": "the user's own program, and one of ours with the library that watches",
+    "plugins/repo/capture/capture.py": (
+        "the user's own program, and one of ours with the library that watches"
+    ),
     "plugins/mcp/jobs.py": "this command line again, as its server was started",
     "plugins/hosts/transport.py": "the user's own command, which leads to a host",
     "plugins/repo/apply/commands.py": "the user's own tests, build and benchmark",

@@ -2,7 +2,8 @@
 
     python -m benchmarks.cuda.sanitizers --out DIR [--zoo FOLDER] [--seconds S] [--within S] [--jobs N]
 
-The faults and the honest kernels of tests/plugins/cpu_device/test_planted_faults.py, each as a problem of its own,
+The faults and the honest kernels of tests/plugins/cpu_device/test_planted_faults.py, each as a problem of
+its own,
 and the CUDA and HIP examples, through the code of `check --sanitize`: all tools of compute-sanitizer on the
 GPU, and the watch with the GPU's limits. Without a GPU that half is a sentence. Names after the options take
 some of them. DIR/sanitizers.json has the findings, DIR/sanitizers.md the table.

@@ -244,7 +244,8 @@ def _pause(asked: float | None) -> float | None:
 # -- A reply while it arrives: one request on a loop and a thread of its own, and limits on all that the
 # other side decides: how long it takes, how much it sends, where it sends us.
 #
-# Through pydantic-ai's direct requests, which translate and nothing more. Imported when a model is first asked,
+# Through pydantic-ai's direct requests, which translate and nothing more. Imported when a model is first
+# asked,
 # because that takes seconds.
 
 

@@ -40,7 +40,10 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint.",
         "verify": "tunesmith.cli.runs:verify "
         "Check what a run's certificate claims: by its files anywhere, or by measuring it again.",
-        "export": "tunesmith.plugins.repo.commands:export Write what a run delivered in the form that a program takes.",
+        "export": (
+            "tunesmith.plugins.repo.commands:export Write what a run delivered in the "
+            "form that a program takes."
+        ),
         "bench": "tunesmith.plugins.studies.commands:bench "
         "Time original and tuned where they are called: eager, compiled, captured; the host's cost apart.",
         "diff": "tunesmith.plugins.studies.commands:diff "

@@ -44,7 +44,8 @@ from tunesmith.space.expr import Compare, Node, Num, OneOf, children, parse, pro
 # -- The constants that a kernel may compare a size with, and sizes at, just below and just above each.
 #
 # A path for 528 and more is reached by no small case and by few random ones. Whatever number stands in a
-# variant's conditions, its launches or its text may be such a bound: those in comparisons come first, and those
+# variant's conditions, its launches or its text may be such a bound: those in comparisons come first, and
+# those
 # that are no power of two, around which every kernel is tested anyway.
 
 

@@ -412,7 +412,8 @@ def _beside(points: Ints, weak: Ints) -> Ints:
 
 # -- Sizes at which a winner is verified that nobody knew: spread over the contract, stratum by stratum.
 #
-# Of k points each size has one in each k-th of its range: a band that covers a k-th of it and more is met more
+# Of k points each size has one in each k-th of its range: a band that covers a k-th of it and more is met
+# more
 # often than by independent draws, one twice as wide always.
 
 

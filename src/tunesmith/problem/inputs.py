@@ -351,7 +351,8 @@ def _whole_bounds(element: ElementType, bounds: tuple[float, float]) -> tuple[in
 
 # -- Memory that timed launches rotate through: what lies at which slot of it, the same in every process.
 #
-# An arena is one long stretch of drawn numbers; slot s of an array begins s strides into it, so what follows an
+# An arena is one long stretch of drawn numbers; slot s of an array begins s strides into it, so what follows
+# an
 # array up to the next slot is known as well. Swapping a few stretches makes an input that no launch has seen.
 
 

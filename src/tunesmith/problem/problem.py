@@ -392,7 +392,8 @@ class Problem:
 # text.
 #
 # A file is JSON: sizes, and arrays with their contents compressed, each with the digest of its bytes. To the
-# laboratory a recorded case is inputs that a function makes and results that a reference gives; both functions
+# laboratory a recorded case is inputs that a function makes and results that a reference gives; both
+# functions
 # are written here, around the same data.
 
 

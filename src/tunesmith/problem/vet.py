@@ -1,6 +1,7 @@
 """Whether a source that the user did not write may be compiled: only what is known as device code may.
 
-A text is judged as it is compiled, every condition decided (`problem/vetting/decided`): word by word, and in C, which
+A text is judged as it is compiled, every condition decided (`problem/vetting/decided`): word by word, and
+in C, which
 may run on the host's CPU, by its syntax tree. What the original has, its author may keep.
 Whether a kernel is right is the oracle's business.
 """

@@ -368,7 +368,8 @@ def parse_config(template: Template, text: str, called: str = "") -> Config:
 # -- The gate where the device is absent: what the host's processor tries of a draft, for how long, and
 # what follows from it.
 #
-# All that the gate tries on a device, and each value of every parameter at least once. What is found wrong goes
+# All that the gate tries on a device, and each value of every parameter at least once. What is found wrong
+# goes
 # back to the author; what is found right is believed by nobody: the device's own gate begins from nothing.
 
 

@@ -50,7 +50,8 @@ from tunesmith.space.space import Constraint
 
 # -- Builds with sizes in them: at which other sizes they serve, beside their workloads.
 #
-# A size reaches a build by the template's defines and entries alone, and each leaves a condition in the domain
+# A size reaches a build by the template's defines and entries alone, and each leaves a condition in the
+# domain
 # of what was rendered: wherever that holds, the same text would be rendered. So what was verified over that
 # domain, and timed there against the original, may serve there.
 

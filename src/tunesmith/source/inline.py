@@ -43,7 +43,8 @@ from tunesmith.source.types import Types, byte_size, declared_types, integer, is
 # -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each
 # lambda.
 #
-# The parameter goes, and with it the template parameter that is its type. What the lambda captures is handed on
+# The parameter goes, and with it the template parameter that is its type. What the lambda captures is handed
+# on
 # in its place, by reference, and the lambda's own function is called with it.
 
 
@@ -779,7 +780,8 @@ def _said(name: str, source: frozenset[str]) -> str:
 #     asm("fma.rn.f16x2 %0, %1, %2, %1;" : "=r"(r) : "r"(a[i]), "r"(b[i]));
 #                                         ->  r = fma_rn_f16x2(a[i], b[i]);
 #
-# Compilers take an operand only where its type has the kind and the size of its constraint, so that nothing is
+# Compilers take an operand only where its type has the kind and the size of its constraint, so that nothing
+# is
 # converted on the way. What does more than compute, or sets several values, stays as it is.
 
 

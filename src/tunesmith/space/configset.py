@@ -90,17 +90,22 @@ class Param:
 
 # -- The legal configurations of a space as a numbered set, without a list of them.
 #
-# Parameters that constraints tie together are listed in a table. It grows by one parameter at a time, and each
+# Parameters that constraints tie together are listed in a table. It grows by one parameter at a time, and
+# each
 # constraint is applied as soon as its last parameter comes in, so that the Cartesian product is never built.
 # Constraints are not evaluated once per row but once per combination of the few parameters they read, and the
-# rows are joined with what that allows. Each row carries the set of workloads it is legal for, as a number in a
+# rows are joined with what that allows. Each row carries the set of workloads it is legal for, as a number
+# in a
 # shared list of such sets: there are few different sets, however many rows.
 #
 # Parameters that share no constraint are listed apart and their product is left implicit: configuration i is
-# found by dividing i by what lies below, like the digits of a number. With several workloads a row of one table
+# found by dividing i by what lies below, like the digits of a number. With several workloads a row of one
+# table
 # may suit only some of them, and two rows go together only if a common workload is left. The set is therefore
-# a small graph: a state is the workloads still possible at a table, and every group of rows leads from a state
-# to a state of the next table. States are few, and counting from the last table back makes the numbering exact.
+# a small graph: a state is the workloads still possible at a table, and every group of rows leads from a
+# state
+# to a state of the next table. States are few, and counting from the last table back makes the numbering
+# exact.
 
 
 MAX_ROWS = 20_000_000

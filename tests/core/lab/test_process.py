@@ -375,7 +375,10 @@ class TestNonsense:
 
     def test_a_hundred_megabytes_on_descriptor_1(self, make: Callable[..., WorkerProcess]) -> None:
         """They neither block the worker, nor land in the protocol, nor in our memory."""
-        loud = "import tunesmith.lab.worker.main as w, tunesmith.backends.fake as f\nf.PRINTED = 50 << 20\nw.main()"
+        loud = (
+            "import tunesmith.lab.worker.main as w, tunesmith.backends.fake as f\nf.PRINTED "
+            "= 50 << 20\nw.main()"
+        )
         worker = make(sys.executable, "-c", loud, "fake")
         load(worker, fault="8")  # a case runs its kernel twice
         tracemalloc.start()

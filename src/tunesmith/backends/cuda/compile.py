@@ -37,7 +37,8 @@ from tunesmith.source.preprocess import TELL_VERSION, Predefined, assumed, liste
 #
 # The source goes to PTX with a table of its entries behind it. That instantiates templates, and the PTX tells
 # each entry's symbol. The table is then taken out, because a kernel whose address is taken is compiled in
-# another way, and what is left goes to a cubin: the two steps that nvcc itself takes. No host code is compiled.
+# another way, and what is left goes to a cubin: the two steps that nvcc itself takes. No host code is
+# compiled.
 
 
 TABLE = "__tunesmith_entries"
@@ -267,7 +268,8 @@ def _checked(answer: tuple[Any, ...]) -> Any:
 
 # -- HIP sources for NVIDIA's GPUs: HIP's own headers are given in small, and what is left is CUDA.
 #
-# Names are the headers' business. What is no name (clang's vector types, flags) is said differently here, line
+# Names are the headers' business. What is no name (clang's vector types, flags) is said differently here,
+# line
 # by line, so that the compiler's words fit the user's file. What is AMD's alone the compiler refuses by name.
 
 
@@ -493,7 +495,8 @@ TOOLCHAIN = Toolchain(
 
 # -- What the CUDA compilers here define of their own accord, asked of them.
 #
-# nvcc lists its macros. NVRTC has no such list: a small program holds, as text, what each name in question is.
+# nvcc lists its macros. NVRTC has no such list: a small program holds, as text, what each name in question
+# is.
 
 
 _PROBE = "tunesmith_macro_"

@@ -27,7 +27,8 @@ from tunesmith.profiles.facts import Direction, Instructions, MemoryAccess, Mix,
 # -- How values vary over the threads of a warp, as far as machine code tells: one pass over all
 # registers.
 #
-# A value is the same for all threads, or differs by a fixed step from each thread to the next, or in some other
+# A value is the same for all threads, or differs by a fixed step from each thread to the next, or in some
+# other
 # way. Only the low half of a 64-bit value is followed, which is where neighbouring threads differ.
 
 

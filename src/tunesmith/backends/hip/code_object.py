@@ -22,7 +22,8 @@ from tunesmith.problem.device import AllocationUnits, Limits, Resources
 
 # -- AMD's architectures: what a compute unit of each has, and how many waves of a kernel it holds.
 #
-# Numbers are those of AMD's instruction set documents and of LLVM's AMDGPU target. CDNA's compute unit has four
+# Numbers are those of AMD's instruction set documents and of LLVM's AMDGPU target. CDNA's compute unit has
+# four
 # SIMDs and waves of 64; RDNA's has two, and waves of 32 unless a kernel is built for 64.
 
 

@@ -34,8 +34,10 @@ from tunesmith.source.preprocess import Predefined, assumed, listed, sorted_out
 
 # -- clang as a program: HIP sources to code objects on a machine without AMD's runtime or a GPU.
 #
-# It takes clang with its AMDGPU target and lld, ROCm's device libraries (bitcode), and HIP's headers: packages
-# of distributions, or together in /opt/rocm. What the libraries do for a GPU is decided by constants; those are
+# It takes clang with its AMDGPU target and lld, ROCm's device libraries (bitcode), and HIP's headers:
+# packages
+# of distributions, or together in /opt/rocm. What the libraries do for a GPU is decided by constants; those
+# are
 # given here, so that libraries older than the GPU serve as well.
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 # -- The parts of a launch in host code, however it is spelled.
 #
 # `k<<<grid, block, shared>>>(...)`, `hipLaunchKernelGGL(k, grid, block, shared, stream, ...)`,
-# `cudaLaunchKernelEx(&config, k, ...)`, and with an array of addresses `cudaLaunchKernelExC(&config, k, args)`,
+# `cudaLaunchKernelEx(&config, k, ...)`, and with an array of addresses `cudaLaunchKernelExC(&config, k,
+# args)`,
 # `cudaLaunchKernel(k, grid, block, args, shared, stream)` and its cooperative sister.
 
 

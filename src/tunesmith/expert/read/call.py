@@ -226,7 +226,8 @@ def _touched(
 # -- Launches that only fill an array with one value, where a later kernel makes that needless.
 #
 # Such a launch may go if the next one that is given the array either stores every element that was filled and
-# reads none, or takes each of them up once, `out[i] += x`, where it stores all of them: then it starts from the
+# reads none, or takes each of them up once, `out[i] += x`, where it stores all of them: then it starts from
+# the
 # value itself. Both are proved on the models: what is stored in every turn, at places that count through all
 # turns of all tasks without a gap.
 

@@ -440,7 +440,8 @@ def _all(inlined: Inlined) -> Iterator[tuple[int, str]]:
 # -- How the steps of a kernel touch its arrays: what is stored again, and what is handed over.
 #
 # An element that a loop stores may be read or stored again by a later loop only where the same turn does it:
-# the same range, the same place. Anything else needs a barrier between the loops, and is refused. So is a loop
+# the same range, the same place. Anything else needs a barrier between the loops, and is refused. So is a
+# loop
 # that writes what says how far it goes.
 
 
@@ -631,7 +632,8 @@ def _same_thread(earlier: _Seen, later: _Seen) -> bool:
 # -- Whether every use of an array can be followed: by indexing, or by what is known to take a pointer to
 # it.
 #
-# A pointer that is copied into a variable whose type is not written, into an array or a structure, turned into
+# A pointer that is copied into a variable whose type is not written, into an array or a structure, turned
+# into
 # a number and back, or handed to a function is out of sight: what it reads or writes would be missed.
 
 

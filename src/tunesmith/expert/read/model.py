@@ -85,8 +85,10 @@ def _of_memory(aliases: Mapping[str, str], arrays: Sequence[str]) -> Iterator[Fa
 # -- Launches that overlap: where a kernel waits for the one ahead of it, and where it lets the next one
 # start.
 #
-# Letting the next one start is a hint: without it that happens when the kernel ends. Waiting is kept, first of
-# all, where the launch says that it overlaps (`pdl`); elsewhere there is nothing to wait for. What is left out
+# Letting the next one start is a hint: without it that happens when the kernel ends. Waiting is kept, first
+# of
+# all, where the launch says that it overlaps (`pdl`); elsewhere there is nothing to wait for. What is left
+# out
 # is said.
 
 

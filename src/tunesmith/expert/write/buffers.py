@@ -38,7 +38,8 @@ from tunesmith.source.walk import assigned_in, names_in
 #
 # One index of the tasks, b, is taken BLOCKED values at a time. Each step is done for all of them before the
 # next: tasks do not depend on each other. What depends on b is there once for each, in arrays that unrolled
-# loops go through, so they are registers; what does not is there once. Packs that move with b and overlap (rows
+# loops go through, so they are registers; what does not is there once. Packs that move with b and overlap
+# (rows
 # above and below in a stencil) are one table of rows: each is loaded once, whoever reads it.
 
 

@@ -193,7 +193,8 @@ def _words(text: str) -> str:
 # device.
 
 
-_CUDA_CORE_MODULE = '''"""A tuned kernel for cuda.core. README.md beside this package says what serves a call."""
+_CUDA_CORE_MODULE = '''\
+"""A tuned kernel for cuda.core. README.md beside this package says what serves a call."""
 
 import os
 
@@ -281,7 +282,8 @@ CUPY = Target("cupy", "a Python package for CuPy's arrays", ("cuda",), _write_cu
 # -- The operators of the export `torch` in C++, for a package that builds them when it is installed.
 #
 # The package works without: `pip install .` builds `_native` where PyTorch, a C++ compiler and CUDA's headers
-# are, and leaves it out elsewhere. What is registered has the schemas that the Python side registers otherwise.
+# are, and leaves it out elsewhere. What is registered has the schemas that the Python side registers
+# otherwise.
 
 
 _NATIVE_MODULE = """
@@ -400,7 +402,8 @@ def native_ops(function: str) -> tuple[TorchOp, ...]:
 # -- The export `torch`: a package that registers the kernel as PyTorch operators.
 
 
-_TORCH_MODULE = '''"""A tuned kernel as PyTorch operators. README.md beside this package says what serves a call."""
+_TORCH_MODULE = '''\
+"""A tuned kernel as PyTorch operators. README.md beside this package says what serves a call."""
 
 import os
 

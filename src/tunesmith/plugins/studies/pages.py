@@ -394,7 +394,8 @@ def _scale(values: Sequence[float], start: float, end: float, edge: float) -> sv
 
 # -- What the runs of a comparison say together, as parts of a page: its `compare.md`, read again.
 #
-# The file lies where others may have had a hand in it: whatever it holds becomes text, and of its pictures only
+# The file lies where others may have had a hand in it: whatever it holds becomes text, and of its pictures
+# only
 # those that are handed over stand in the page, as images, in which nothing acts.
 
 

@@ -308,7 +308,8 @@ def _does_something(place: c.Expr) -> bool:
 # -- How objects come to be: `Q q;`, `Q q(x);`, `Q q{x, y};`, `Q q[2] = {...}`, fields of objects that are
 # made.
 #
-# As the language has it: a constructor that is written sets all fields in the order in which they are declared,
+# As the language has it: a constructor that is written sets all fields in the order in which they are
+# declared,
 # by its list or by the values that stand behind them; an object without one is set field by field, what its
 # list leaves out to the value behind the field or to 0. Without a list a field without a value stays unset.
 

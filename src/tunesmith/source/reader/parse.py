@@ -360,7 +360,8 @@ def _defaults(node: Node) -> dict[int, Node]:
 
 # -- Plain structures that a function declares for itself, as records of the file.
 #
-# template <typename T, int N> void f() {           template <typename T, int N> struct pack_of_f { T at[N]; };
+# template <typename T, int N> void f() {           template <typename T, int N> struct pack_of_f { T at[N];
+# };
 #     struct pack { T at[N]; };                ->   template <typename T, int N> void f() {
 #     ...                                               using pack = pack_of_f<T, N>;
 

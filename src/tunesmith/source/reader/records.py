@@ -546,9 +546,11 @@ def _closing(text: str) -> int:
 # -- Methods that do one thing to an object that is const and another to one that is not: which one is
 # called.
 #
-# What is const is told by the text of a function: its parameters, the object of a const method, its variables.
+# What is const is told by the text of a function: its parameters, the object of a const method, its
+# variables.
 # Once the function is put in place, the caller's object, which may be changed, stands there. So calls are
-# marked before: `v.f()` of a const v is `v.f#const()`; where it is not told, `v.f#unclear()`, which is refused.
+# marked before: `v.f()` of a const v is `v.f#const()`; where it is not told, `v.f#unclear()`, which is
+# refused.
 
 
 CONST, UNCLEAR = "#const", "#unclear"

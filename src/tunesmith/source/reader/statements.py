@@ -1205,7 +1205,8 @@ class FunctionReader(StatementReader):
 # -- Lambdas as functions of the file: what they capture becomes parameters, passed at every call.
 #
 # A lambda that is called where it stands, or that a variable is set to and that is called or handed to a
-# function (see `handed_lambdas`). By value it would keep what a variable was when it was made: taken only where
+# function (see `handed_lambdas`). By value it would keep what a variable was when it was made: taken only
+# where
 # nothing changes the variable.
 
 

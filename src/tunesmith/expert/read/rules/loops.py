@@ -351,7 +351,8 @@ def _times_assigned(loop: c.For, name: str) -> int:
 #         if (i < d) store(i, x);                               store(i, x);
 #     }                                                     }
 #
-# Right where a turn whose guard does not hold leaves nothing behind: it sets no more than variables of its own,
+# Right where a turn whose guard does not hold leaves nothing behind: it sets no more than variables of its
+# own,
 # and adds nothing but zeros to a total. What is zero is found by going through such a turn.
 
 

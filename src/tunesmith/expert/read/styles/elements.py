@@ -390,7 +390,7 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
 # tasks, one for each block of today's launch, with as many elements as that has threads.
 #
 #     i = blockIdx.x * blockDim.x + threadIdx.x;        for each block below gridDim.x
-#     out[i] = f(x[i]);                           ->        for each i from 0 to 256: out[block * 256 + i] = ...
+# out[i] = f(x[i]);                           ->        for each i from 0 to 256: out[block * 256 + i] = ...
 #
 # Another launch must have just as many blocks of tasks, and nothing else says how many there are.
 

@@ -465,10 +465,12 @@ def _has_part(*values: tv.Value) -> bool:
 
 # -- The body of a loop over elements, made to stand on its own.
 #
-# What the team knows by then replaces the names it reads; totals and what is merely set in every turn are told
+# What the team knows by then replaces the names it reads; totals and what is merely set in every turn are
+# told
 # apart. Shared memory becomes known values, or an array of one value for every element.
 #
-# What one loop leaves for a later one over the same range becomes an `ElementArray`. In the bodies its accesses
+# What one loop leaves for a later one over the same range becomes an `ElementArray`. In the bodies its
+# accesses
 # have one of two forms, with the loop's own index, whatever the place in shared memory was:
 #
 #     Index(Name(staged), Name(index))                         one value for an element (`width` 1)

@@ -386,7 +386,8 @@ class _Rows:
 #
 # Place k of a thread's array is the element that the thread takes in turn k: all loops that touch the array
 # count the same turns, so that no thread sees a place of another one. The first of them sets every place that
-# it comes to before it is read: nothing is left of an earlier task. In the model such an array is one in shared
+# it comes to before it is read: nothing is left of an earlier task. In the model such an array is one in
+# shared
 # memory, of which every team has its own.
 
 

@@ -55,7 +55,8 @@ from tunesmith.space import expr as size
 #
 #     (blockIdx.y * 16 + threadIdx.y - 1) * w + x      ->  blockIdx.y * w: 16,  w: threadIdx.y - 1,  1: x
 #
-# A `Box` says where the elements of a block lie: along an axis they are `width * blockIdx + place`, every place
+# A `Box` says where the elements of a block lie: along an axis they are `width * blockIdx + place`, every
+# place
 # below the width once. A `Fit` says a sum over these in place of threads and blocks.
 
 

@@ -413,7 +413,8 @@ def text_digest(text: str) -> str:
 # -- Drafts of several kernels that one call launches, put together: one problem with a launch for each.
 #
 # What two launches are handed is one argument where the host has the same words for it. A buffer that an
-# earlier launch writes and a later one reads is a workspace, where the host makes it and does not give it back.
+# earlier launch writes and a later one reads is a workspace, where the host makes it and does not give it
+# back.
 
 
 Table = dict[str, Any]

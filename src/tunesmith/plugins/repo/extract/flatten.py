@@ -367,7 +367,8 @@ def _text(tokens: Sequence[Token]) -> str:
 
 # -- A kernel that takes structs or tensor accessors by value, with their fields as parameters of its own.
 #
-# Problem files know scalars and arrays. So the kernel becomes a device function, and a kernel of ours beside it
+# Problem files know scalars and arrays. So the kernel becomes a device function, and a kernel of ours beside
+# it
 # takes the fields, puts the structs together and calls it.
 
 
