@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from unittest import mock
 
 import pytest
 
@@ -104,12 +105,11 @@ def test_code_that_cannot_be_loaded_is_an_error_in_words(program):
         assert lines[-2] == "not prepared"
 
 
-def test_without_a_compiler_other_devices_get_an_error_that_says_so(tmp_path, monkeypatch):
+def test_without_a_compiler_other_devices_get_an_error_that_says_so(tmp_path):
     def nothing_here(*_):
         raise Unsupported("NVRTC cannot be loaded: not here")
 
-    with silu.without_compiler():
-        monkeypatch.setitem(COMPILERS, "nvrtc", nothing_here)
+    with silu.without_compiler(), mock.patch.dict(COMPILERS, nvrtc=nothing_here):
         call = TensorCall(operators.artefact())
     written_with(call, tmp_path)
     assert told(tmp_path)[1] == ""

@@ -25,15 +25,9 @@ CUDA = {"cpp": CPP, "cubin": CUBIN, "sglang": sglang.TARGET, "vllm": vllm.TARGET
 
 
 def pages() -> Pages:
-    with silu.without_compiler():
-        for name, artefact in _of_cuda().items():
-            chosen, _, about = name.rpartition(": ")
-            for target in chosen.split(" ") if chosen else CUDA:
-                yield from _files(f"{target}/{about}", CUDA[target].export(artefact))
-        for name, artefact in (("silu", silu.artefact(silu.result(90))), ("sum", operators.artefact())):
-            yield from _files(f"native/{name}", Export(python_package.native_files(artefact)))
-        with mock.patch.dict(COMPILERS, nvrtc=_not_here):
-            yield "cubin/without ptx.h", TensorCall(operators.artefact()).host.header
+    with silu.without_compiler():  # whoever reads on may stop anywhere: nothing is replaced by then
+        cuda = list(_cuda_pages())
+    yield from cuda
     for name, result in _of_opencl().items():
         yield from _files(f"opencl/{name}", opencl.TARGET.export(Artefact((result,))))
     for name, result in _of_patches().items():
@@ -43,6 +37,17 @@ def pages() -> Pages:
     for name, (files, result, same) in _REPOSITORIES.items():
         found = patched(*files, result=result, same=same)
         yield f"repository/{name}.txt", "\n".join((*found.launches, *found.notes, found.diff)).encode()
+
+
+def _cuda_pages() -> Pages:
+    for name, artefact in _of_cuda().items():
+        chosen, _, about = name.rpartition(": ")
+        for target in chosen.split(" ") if chosen else CUDA:
+            yield from _files(f"{target}/{about}", CUDA[target].export(artefact))
+    for name, artefact in (("silu", silu.artefact(silu.result(90))), ("sum", operators.artefact())):
+        yield from _files(f"native/{name}", Export(python_package.native_files(artefact)))
+    with mock.patch.dict(COMPILERS, nvrtc=_not_here):
+        yield "cubin/without ptx.h", TensorCall(operators.artefact()).host.header
 
 
 def _files(name: str, export: Export) -> Pages:
