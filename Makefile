@@ -21,7 +21,7 @@ help:
 
 demo:
 	@sh scripts/setup.sh opencl device
-	@echo 'The demo takes about two minutes: it writes a template of the kernel, searches it and checks the winner.'
+	@echo 'The demo takes about three minutes: it writes a template of the kernel, searches it and checks the winner.'
 	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1 --time 60
 
 # Without a GPU a run is checked and never timed: it ends with exit code 5.
