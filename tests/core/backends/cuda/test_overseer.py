@@ -51,7 +51,7 @@ TABLE = """
     eps += 0.0f * table[lane % 256];
 """
 # Who flickers may also be seen by those of its own blocks that read meanwhile.
-FLICKERS = ("while it runs", "two runs on the same inputs give different")
+FLICKERS = ("while it runs", "two runs on the same inputs give different", "off by")
 CHEATS = {"puts_back": (PUTS_BACK, FLICKERS), "near": (NEAR, ("out",)), "table": (TABLE, ("local memory",))}
 
 
