@@ -56,10 +56,10 @@ class WatchCount:
 def watch(place: Path, whole: bool, within: float) -> WatchCount:
     problem = load_problem(place).definition
     language = problem.kernel.language
-    if language not in [own.name for own in backends.kind(stand_in.CPU).languages]:
+    if language not in [own.name for own in backends.find_backend_kind(stand_in.CPU).languages]:
         return WatchCount(place.name, unknown=OTHER)
     with machine.temporary_scratch() as scratch:
-        here = machine.look(machine.Workplace(stand_in.CPU, scratch))
+        here = machine.find_local_devices(machine.Workplace(stand_in.CPU, scratch))
         device = stand_in.choose_device(language, here, None)
         lab = machine.make_lab(
             problem, device, machine.Workplace(stand_in.CPU, scratch), settings=LabSettings(0, 1)

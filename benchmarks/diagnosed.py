@@ -17,7 +17,7 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.backends.port import NoCounting
 from tunesmith.lab.profile import Profiler, ProfileSubject
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import Bound, Ceilings, Diagnosis, Point
 from tunesmith.run.folder import RunFolder
 from tunesmith.session import place
@@ -74,7 +74,7 @@ def diagnosed(run: Path) -> Iterator[DiagnosedAgain]:
                 moved = looked.profile.work.bytes if looked.profile.work else 0
                 floor = (Point(moved, old.floor),)  # as it was measured then
                 again = replace(looked.profile, ceilings=Ceilings(copy=floor, read=floor))
-                yield DiagnosedAgain(run.name, workload.name, old, diagnose(again))
+                yield DiagnosedAgain(run.name, workload.name, old, diagnose_profile(again))
         finally:
             builders.close()
 

@@ -30,7 +30,7 @@ from tunesmith.plugins.studies.difference import WorkloadDifference, compared_wo
 from tunesmith.run.figures import Figure
 from tunesmith.run.folder import JOURNAL
 from tunesmith.run.outcome import Timing, median
-from tunesmith.run.race import CLAIM, settle
+from tunesmith.run.race import CLAIM, settle_figure
 from tunesmith.run.report import WorkloadReport
 
 Ratios = tuple[float, ...]
@@ -149,7 +149,7 @@ def _row(claim: KeptClaim, offs: Sequence[float], rng: np.random.Generator) -> W
         true = sum(math.log(median(ratios)) for ratios in claim.sittings) / len(claim.sittings)
         paired = tuple((drawn * math.exp(true - middle + offs[int(rng.integers(len(offs)))])).tolist())
         timings.append(Timing((1.0,) * len(paired), paired, draws=(len(paired),)))
-    settled = settle(timings[0], timings[1:], int(rng.integers(1 << 30)))
+    settled = settle_figure(timings[0], timings[1:], int(rng.integers(1 << 30)))
     figure = Figure.of(settled.speedup, settled.doubt)
     drift = math.exp(rng.normal(0, 0.5))  # of the machine, from one day to the other
     times = (100 * drift, 100 * drift / figure.value)

@@ -16,11 +16,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted, markdown, one_line, ratio_text, table
+from tunesmith.base.text import escape_markdown, format_count, markdown_table, one_line, ratio_text
 from tunesmith.plugins.studies import experiment as page
-from tunesmith.plugins.studies.experiment import TOKENS, ExperimentFigures, ExperimentRun, arm_label, figures
+from tunesmith.plugins.studies.experiment import (
+    TOKENS,
+    ExperimentFigures,
+    ExperimentRun,
+    arm_label,
+    experiment_figures,
+)
 from tunesmith.plugins.studies.plan import Allowance, ComparisonPlan, RunFacts, RunResult
-from tunesmith.plugins.studies.run import look
+from tunesmith.plugins.studies.run import read_comparison
 from tunesmith.run.folder import PLAN
 from tunesmith.run.outcome import geometric_mean
 
@@ -32,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, help="the page; else it is printed")
     given = parser.parse_args(arguments)
-    text = experiment_page([look(folder) for folder in comparisons(given.folders)])
+    text = experiment_page([read_comparison(folder) for folder in comparisons(given.folders)])
     if given.out is None:
         sys.stdout.write(text)
     else:
@@ -72,7 +78,7 @@ def experiment_sections(found: ExperimentFigures, budgets: Iterable[Allowance]) 
 def experiment_page(looked: Sequence[Looked]) -> str:
     runs = experiment_runs(looked)
     sections = {"What was run": _what(looked, runs), "Problem by problem": _by_problem(runs)}
-    sections |= experiment_sections(figures(runs), [plan.budget for plan, _ in looked])
+    sections |= experiment_sections(experiment_figures(runs), [plan.budget for plan, _ in looked])
     sections["Runs that do not count"] = _unfinished(runs)
     lines = ["# Experiment"]
     for title, part in sections.items():
@@ -85,10 +91,13 @@ def _what(looked: Sequence[Looked], runs: Sequence[ExperimentRun]) -> list[str]:
     devices = dict.fromkeys(f"{f.device} ({f.driver})" for f in facts)
     versions = dict.fromkeys(f.versions for f in facts)
     counts = sum(run.result.counts for run in runs)
-    lines = [f"{counted(len(looked), 'comparison')}, {counted(len(runs), 'run')}, of which {counts} count."]
-    lines += [f"On {markdown('; '.join(devices)) or 'no device so far'}."]
+    lines = [
+        f"{format_count(len(looked), 'comparison')}, {format_count(len(runs), 'run')}, of which "
+        f"{counts} count."
+    ]
+    lines += [f"On {escape_markdown('; '.join(devices)) or 'no device so far'}."]
     lines += [
-        f"- {markdown(plan.model or 'no model')}: {page.budget_text(plan.budget)}"
+        f"- {escape_markdown(plan.model or 'no model')}: {page.budget_text(plan.budget)}"
         for plan in _budgets(looked)
     ]
     if len({plan.budget for plan, _ in looked}) > 1:
@@ -115,8 +124,10 @@ def _by_problem(runs: Sequence[ExperimentRun]) -> list[str]:
                 rounds = max((run.facts for run in own if run.facts), key=_rounds, default=None)
                 every = ", ".join(f"{value:.2f}" for value in speedups)
                 mean, worst = ratio_text(geometric_mean(speedups)), ratio_text(min(speedups))
-                rows.append((markdown(problem), arm, mean, every, worst, _rounds(rounds) if rounds else 0))
-    return table("problem | arm | mean: | every run | worst: | rounds at most:", rows)
+                rows.append(
+                    (escape_markdown(problem), arm, mean, every, worst, _rounds(rounds) if rounds else 0)
+                )
+    return markdown_table("problem | arm | mean: | every run | worst: | rounds at most:", rows)
 
 
 def _rounds(facts: RunFacts) -> int:
@@ -128,8 +139,12 @@ def _unfinished(runs: Sequence[ExperimentRun]) -> list[str]:
     if not open_:
         return ["None: all count."]
     kinds = Counter((run.arm, run.result.status) for run in open_)
-    lines = table("arm | status | runs:", ((arm, status, count) for (arm, status), count in kinds.items()))
-    reasons = dict.fromkeys(markdown(one_line(run.result.reason)) for run in open_ if run.result.reason)
+    lines = markdown_table(
+        "arm | status | runs:", ((arm, status, count) for (arm, status), count in kinds.items())
+    )
+    reasons = dict.fromkeys(
+        escape_markdown(one_line(run.result.reason)) for run in open_ if run.result.reason
+    )
     return [*lines, "", *(f"- {reason}" for reason in reasons)] if reasons else lines
 
 

@@ -36,7 +36,7 @@ from typing import Any
 
 import tunesmith
 from tunesmith.base.errors import TunesmithError
-from tunesmith.base.text import cut
+from tunesmith.base.text import truncate_text
 
 MET, NEW, LATER, OWN = "met", "new", "later", "framework"
 _INFERENCE = "inference/csrc"
@@ -158,7 +158,7 @@ def counted_kernel(
         one = CountedKernel(group, root.name, kernel, False, 0, 0, 0.0)
         try:
             found = tunesmith.extract(root, kernel=kernel, file=file or None, out=place, trim=asked.trim)
-            told = cut("; ".join(found.missing).replace("\n", "; "), 160)
+            told = truncate_text("; ".join(found.missing).replace("\n", "; "), 160)
             sizes = (found.fills, found.lines, time.monotonic() - begun)
             one = CountedKernel(group, root.name, kernel, found.stands_alone, *sizes, told)
             one = replace(one, file=found.place.rpartition(":")[0], compiles=found.stands_alone)
@@ -170,7 +170,7 @@ def counted_kernel(
 
 
 def _line(refused: TunesmithError) -> str:
-    return cut(str(refused).replace("\n", "; "), 160)
+    return truncate_text(str(refused).replace("\n", "; "), 160)
 
 
 def _edited(
@@ -203,7 +203,7 @@ def _edited(
         done = tunesmith.check(place, sanitize=True)
         watched = any(one.tools and not one.findings for one in done.sanitized)
         one = replace(one, compiles=True, cases=done.cases, watched=watched)
-        return one if done.cases else replace(one, stopped=cut("; ".join(done.notes), 160))
+        return one if done.cases else replace(one, stopped=truncate_text("; ".join(done.notes), 160))
     except TunesmithError as refused:
         return replace(one, stopped=_line(refused))
 

@@ -26,7 +26,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.search.recorded import Recorded, read_all
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.text import seed_of
 from tunesmith.plugins.fleet.cell import CellOutcome
 from tunesmith.plugins.fleet.head import CellRunner, FleetHead
@@ -50,11 +50,11 @@ from tunesmith.plugins.fleet.record import (
     FleetResult,
     How,
     VerifiedCell,
-    fold,
+    fold_fleet_events,
 )
 from tunesmith.run.folder import FLEET, RunFolder
 from tunesmith.run.ports import SearchView, Tried
-from tunesmith.search import searcher
+from tunesmith.search import load_searcher
 from tunesmith.space.configset import Config
 
 BATCH = 4
@@ -85,7 +85,7 @@ def part_of(recorded: Recorded, seed: int) -> Recorded:
 def batches_of(recorded: Recorded, seed: int, evals: int) -> list[CellBatch]:
     """The whole search of a cell: it depends on nothing else, as that of a run does not."""
     view = SearchView(recorded.space, recorded.configs, Config(()), (), (), budget_left=evals, seed=seed)
-    own, found, best, number = searcher("default"), list[CellBatch](), 0.0, -1
+    own, found, best, number = load_searcher("default"), list[CellBatch](), 0.0, -1
     while len(view.tried) < evals:
         view = replace(view, seed=seed * 100_003 + len(view.tried), budget_left=evals - len(view.tried))
         proposal = own.ask(view, min(BATCH, evals - len(view.tried)))
@@ -277,13 +277,13 @@ def run(folder: Path, plan: FleetPlan, runner: VirtualCells) -> Finished:
     """To its end, by as many heads as it takes."""
     begun, heads = perf_counter(), 0
     folder.mkdir()
-    (folder / FLEET).write_bytes(encode(plan) + b"\n")
+    (folder / FLEET).write_bytes(encode_json(plan) + b"\n")
     own = RunFolder(folder)
     while True:
         heads += 1
         journal = FleetJournal(folder)
         stored, cells = stored_plan(folder)
-        state = fold(journal.read())
+        state = fold_fleet_events(journal.read())
         head = FleetHead(own, stored, cells, runner, journal, state, Silent())
         try:
             return Finished(head.run(), runner, heads, perf_counter() - begun)

@@ -30,8 +30,8 @@ from tunesmith.run.events import (
     SurveyedBuild,
 )
 from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
-from tunesmith.run.scores import scores
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.scores import score_configs
+from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.space.configset import Config
 
 SIZES = (1000, 2000, 4000, 8000)
@@ -105,15 +105,15 @@ def measure(trials: int, problem: Problem) -> tuple[float, float]:
     """Seconds to fold them all, and of one call of scores()."""
     recorded = records(trials)
     begun = time.process_time()
-    fold(recorded)
+    fold_records(recorded)
     folded = time.process_time() - begun
-    state: State = fold(recorded[:-CALLS])
-    scores(problem, state)
+    state: State = fold_records(recorded[:-CALLS])
+    score_configs(problem, state)
     spent = 0.0
     for record in recorded[-CALLS:]:
-        state = apply(state, record)
+        state = apply_record(state, record)
         begun = time.process_time()
-        scores(problem, state)
+        score_configs(problem, state)
         spent += time.process_time() - begun
     return folded, spent / CALLS
 

@@ -17,7 +17,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.run.folder import JOURNAL, PLAN
 from tunesmith.run.journal import FIRST
 
@@ -56,7 +56,7 @@ def small_journal(journal: bytes) -> bytes:
     for whole in journal.split(b"\n")[:-1]:
         short = LONG_TIME.sub(lambda time: b"%.5g" % float(time[0]), SYSTEM.sub(b"", whole))
         line = BEFORE.sub(b'"before":"%s"' % head.encode(), short, count=1)
-        head = sha256(line)
+        head = sha256_hex(line)
         lines.append(line)
     return b"".join(line + b"\n" for line in lines)
 

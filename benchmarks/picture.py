@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tunesmith.deliver.pages.plots import INK, MUTED, PALETTE, RULE, Drawing, Linear, times
+from tunesmith.deliver.pages.plots import INK, MUTED, PALETTE, RULE, Drawing, Linear, format_ratio
 
 WIDTH, LEFT, RIGHT, TOP, ROW = 760.0, 130.0, 560.0, 72.0, 58.0
 
@@ -33,7 +33,7 @@ def picture(report: dict[str, Any]) -> bytes:
             drawing.rect(LEFT, top + 4 + 21 * row, x.at(value / before) - LEFT, 17, colour)
             drawing.text(x.at(value / before) + 8, top + 17 + 21 * row, f"{value:,.0f} µs", 12, MUTED)
         low, high = workload["interval"]
-        drawing.text(RIGHT + 90, top + 24, times(workload["speedup"]), 18, INK, bold=True)
+        drawing.text(RIGHT + 90, top + 24, format_ratio(workload["speedup"]), 18, INK, bold=True)
         drawing.text(RIGHT + 90, top + 42, f"{low:.2f} to {high:.2f}", 11, MUTED)
     return drawing.render()
 

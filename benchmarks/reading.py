@@ -27,14 +27,14 @@ from pathlib import Path
 
 from benchmarks.alone import run_alone
 from tunesmith import backends
-from tunesmith.backends.cuda.compile import build, needs_host_headers
+from tunesmith.backends.cuda.compile import build_cubin, needs_host_headers
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
 from tunesmith.base.errors import TunesmithError
-from tunesmith.expert.author import ExpertAuthor, read
+from tunesmith.expert.author import ExpertAuthor, try_read_kernel
 from tunesmith.expert.moves import MOVES, OWN_TEXT
 from tunesmith.expert.read.accesses import bytes_at_once
-from tunesmith.expert.write.page import declared
+from tunesmith.expert.write.page import declared_parameters
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -84,9 +84,9 @@ def names(folder: Path) -> list[str]:
 def examine(place: Path, templates: Path | None, builds: int = 0) -> ReadingFound:
     problem, _ = load_problem(place)
     device, author = _device(problem), ExpertAuthor()
-    model = read(problem)
+    model = try_read_kernel(problem)
     own = author.write(Refactoring(OWN_TEXT), problem, device)
-    opened = () if isinstance(own, Declined) else tuple(name for name, _ in declared(own.text))
+    opened = () if isinstance(own, Declined) else tuple(name for name, _ in declared_parameters(own.text))
     no_knobs = own.reason.partition("(knobs: ")[2] or own.reason if isinstance(own, Declined) else ""
     if isinstance(model, str):
         return ReadingFound(place.name, knobs=opened, why=model, why_no_knobs=no_knobs)
@@ -129,11 +129,11 @@ def _compile(v: Variant, device: Device) -> None:
     """By NVRTC, or by nvcc where NVRTC lacks something, as a run would."""
     unit = Unit(v.path, v.source, v.language, v.flags, v.entries, v.headers, "nvrtc")
     try:
-        build(unit, device)
+        build_cubin(unit, device)
     except BuildFailed as error:
         if not needs_host_headers(str(error)):
             raise
-        build(replace(unit, compiler="nvcc"), device)
+        build_cubin(replace(unit, compiler="nvcc"), device)
 
 
 def _vectors(written: Written, widest: int) -> tuple[str, str]:
@@ -147,12 +147,12 @@ def _vectors(written: Written, widest: int) -> tuple[str, str]:
 
 
 def _device(problem: Problem) -> Device:
-    assumed = languages.named(problem.kernel.language).assumed
+    assumed = languages.find_language(problem.kernel.language).assumed
     if assumed is not None:
         return assumed
     spec = backends.backend_for(problem.kernel.language, None)
     with machine.temporary_scratch() as scratch:
-        return machine.choose_device(machine.look(machine.Workplace(spec, scratch)), None)
+        return machine.choose_device(machine.find_local_devices(machine.Workplace(spec, scratch)), None)
 
 
 # -- in the one that counts

@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.base.errors import TunesmithError
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, builds_of, users_texts
-from tunesmith.problem.vet import vet, vet_flags
+from tunesmith.problem.vet import vet_flags, vet_source
 from tunesmith.run.folder import JOURNAL, RunFolder
 from tunesmith.session import problems
 from tunesmith.space.configset import Config
@@ -59,7 +59,7 @@ def first_fault(problem: Problem, template: Template) -> str:
     for config in ends(template):
         for build in builds_of(problem, template, config):
             one = build.variant
-            found = vet(one.source, original, one.language, headers, one.overlapping)
+            found = vet_source(one.source, original, one.language, headers, one.overlapping)
             fault = str(found) if found is not None else vet_flags(template.flags, one.language)
             if fault:
                 return f"{config.label}: {fault}"

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.lab.profile import Profiler, ProfileSubject
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.run.events import (
     Baseline,
@@ -32,8 +32,8 @@ from tunesmith.run.events import (
 from tunesmith.run.journal import decode_record
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall, Tried
-from tunesmith.run.scores import scores
-from tunesmith.run.state import State, fold
+from tunesmith.run.scores import score_configs
+from tunesmith.run.state import State, fold_records
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.configset import Config
 
@@ -74,10 +74,10 @@ def read_run(folder: Path, examples: Path = EXAMPLES) -> Run:
     problem, files = load_problem(examples / folder.name)
     template = load_template(examples / folder.name / "template.cu", problem, files)
     lines = (folder / "journal.jsonl").read_bytes().splitlines()
-    state = fold(decode_record(line) for line in lines)
+    state = fold_records(decode_record(line) for line in lines)
     page = json.loads(folder.with_name(f"{folder.name}.profile.json").read_text("utf-8"))
-    ceilings = decode(json.dumps(page["ceilings"]).encode(), Ceilings)
-    tried = {t.config: t for t in scores(problem, state)}
+    ceilings = decode_json(json.dumps(page["ceilings"]).encode(), Ceilings)
+    tried = {t.config: t for t in score_configs(problem, state)}
     return Run(folder.name, problem, template, state, ceilings, tried)
 
 
@@ -91,7 +91,7 @@ def profiled(run: Run, profiler: Profiler, known: Profiles, config: Config | Non
         assert result.timing is not None
         subject = ProfileSubject(run.template if config is not None else None, config)
         looked = profiler.known(subject, run.problem.workload(workload), result.timing.seconds)
-        known[config, workload] = Profiled(config, workload, diagnose(looked.profile), looked.notes)
+        known[config, workload] = Profiled(config, workload, diagnose_profile(looked.profile), looked.notes)
     return known[config, workload]
 
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.agents.mailbox import letter
+from tunesmith.agents.mailbox import format_letter
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status, least_seconds
 from tunesmith.problem.problem import Problem
@@ -46,7 +46,7 @@ from tunesmith.run.events import (
 from tunesmith.run.folder import JOURNAL, RunFolder
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Catalogue
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.run.talk import Conversation, Talking
 from tunesmith.session import roles as casting
 from tunesmith.session.problems import load_problem, state_and_templates
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 if given.out is not None:
                     given.out.mkdir(parents=True, exist_ok=True)
                     file = given.out / f"{name}-{kind.replace(' ', '-')}.md"
-                    file.write_text(letter(request, "reply.md"), encoding="utf-8")
+                    file.write_text(format_letter(request, "reply.md"), encoding="utf-8")
     print(f"{sources} problems and runs; tokens by length, means over the requests of a kind\n")
     print("\n".join(table(found)))
 
@@ -175,7 +175,7 @@ def _talking(problem: Problem, templates: Templates, strategy: str, moves: Catal
     prompts = casting.prompts_for("mailbox", "", strategy)
     roles: tuple[Role, ...] = tuple(prompts)
     conversation = Conversation(dict.fromkeys(roles, NobodyAnswers()))
-    expert = casting.roles(problem, templates) if strategy == "template" else None
+    expert = casting.planner_and_author(problem, templates) if strategy == "template" else None
     about = (problem, templates, conversation, prompts, lambda _kernel: moves, strategy, expert)
     return casting.RoleFactory(*about).talking()
 
@@ -203,7 +203,7 @@ def _made_up(problem: Problem, device: Device) -> Baseline:
 
 
 def _folded(events: Sequence[Event]) -> State:
-    return fold([Recorded(number, float(number), event) for number, event in enumerate(events)])
+    return fold_records([Recorded(number, float(number), event) for number, event in enumerate(events)])
 
 
 class _NoTexts:
@@ -226,7 +226,7 @@ def asked_again(folder: Path) -> Iterator[Request]:
     moves = casting.catalogue_of(problem, recorded.device)
     prompts = casting.prompts_for("mailbox", "", strategy)
     conversation = Conversation({role: NobodyAnswers() for role in prompts if role in roles})
-    expert = casting.roles(problem, templates) if strategy == "template" else None
+    expert = casting.planner_and_author(problem, templates) if strategy == "template" else None
     about = (problem, templates, conversation, prompts, lambda _kernel: moves, strategy, expert)
     talk = casting.RoleFactory(*about).talking()
     state = State()
@@ -238,7 +238,7 @@ def asked_again(folder: Path) -> Iterator[Request]:
                 found = _asked_now(talk, state, role)
                 if found is not None and found.role == role:
                     yield found
-        state = apply(state, record)
+        state = apply_record(state, record)
 
 
 def _asked_now(talk: Talking, state: State, role: Role) -> Request | None:

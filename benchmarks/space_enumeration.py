@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.space.configset import Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint, Space
 
 PARAMS: dict[str, tuple[int, ...]] = {
@@ -68,7 +68,7 @@ Workloads = Sequence[Mapping[str, int]]
 
 def space() -> Space:
     params = tuple(Param(name, values) for name, values in PARAMS.items())
-    return Space(params, tuple(Constraint(name, parse(text)) for name, text in RULES.items()))
+    return Space(params, tuple(Constraint(name, parse_expr(text)) for name, text in RULES.items()))
 
 
 def brute_force(workloads: Workloads) -> set[tuple[int, ...]]:

@@ -46,14 +46,14 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import RunLog
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 from tunesmith.run.talk import Talking
-from tunesmith.search import searcher
+from tunesmith.search import load_searcher
 from tunesmith.session import place
 from tunesmith.session.place import temporary_scratch
-from tunesmith.session.roles import roles
+from tunesmith.session.roles import planner_and_author
 from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 WITHIN = -math.log(1 - 0.03)
 MISLED = ", every answer turned round"
@@ -96,7 +96,7 @@ def profiling(run: Run) -> Iterator[Profiler]:
 def work(job: Job) -> dict[str, Any]:
     run, known = recorded(job.folder)
     if job.misled:
-        wrong = tuple((remedy, parse(f"not ({expr.text})")) for remedy, expr in run.template.answers)
+        wrong = tuple((remedy, parse_expr(f"not ({expr.text})")) for remedy, expr in run.template.answers)
         run = replace(run, template=replace(run.template, answers=wrong))
     configs = configs_of(run.problem, run.template, run.device)
     evals = DEFAULT_EVALS if len(configs) > UNLIMITED else None
@@ -106,10 +106,10 @@ def work(job: Job) -> dict[str, Any]:
         lab = RecordedLab(run, profiler, known, WITHIN)
         journal = MemoryJournal(run, settings)
         templates = Templates(run.problem, run.device, run.template, NoTexts())
-        talk = Talking(run.problem, templates, *roles(run.problem, templates))
-        chosen = searcher(settings.search)
+        talk = Talking(run.problem, templates, *planner_and_author(run.problem, templates))
+        chosen = load_searcher(settings.search)
         world = World(run.problem, templates, lab, chosen, talk, heeds_words=False)
-        loop = Loop(world, RunLog(journal, fold(journal.read()), Silence()))
+        loop = Loop(world, RunLog(journal, fold_records(journal.read()), Silence()))
         reached = ended(loop)
     moves = [r.event for r in journal.records if isinstance(r.event, Steered)]
     return {
@@ -167,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
     searches = " ".join(given.search)
     command = f"python -m benchmarks.steering RUNS_FOLDER --seeds {given.seeds} --search {searches}"
     command += " --misled" if given.misled else ""
-    built = " ".join((backends.compilers("cuda") or (("an unknown compiler", ""),))[0])
+    built = " ".join((backends.list_compilers("cuda") or (("an unknown compiler", ""),))[0])
     said = out / "commands.txt"  # of every call that the searches come from
     commands = said.read_text("utf-8").splitlines() if said.exists() else []
     commands = list(dict.fromkeys([*commands, command]))

@@ -13,7 +13,7 @@ from tunesmith.plugins.studies.plan import (
     RunFacts,
     RunResult,
     WorkloadGain,
-    schedule,
+    schedule_runs,
 )
 
 BUDGET = Allowance(evals=40, seconds=None, rounds=3)
@@ -66,7 +66,7 @@ def ran(
 ) -> tuple[RunResult, ...]:
     """For each problem and arm its repeats: a speed-up, facts, or a status."""
     found: list[RunResult] = []
-    for item in schedule(planned):
+    for item in schedule_runs(planned):
         given = speedups[item.problem, item.arm][item.repeat - 1]
         found.append(_result(item, given))
     return tuple(found)

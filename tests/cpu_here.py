@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tunesmith.plugins.cpu_device.build import compilers
+from tunesmith.plugins.cpu_device.build import find_compilers
 
 needs_cpu = pytest.mark.skipif(
-    sys.platform != "linux" or not compilers(), reason="there is no C++ compiler for the cpu device"
+    sys.platform != "linux" or not find_compilers(), reason="there is no C++ compiler for the cpu device"
 )

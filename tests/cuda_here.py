@@ -6,9 +6,9 @@ import ctypes
 
 import pytest
 
-from tunesmith.backends.cuda.compile import compilers
+from tunesmith.backends.cuda.compile import cuda_compilers
 
-BUILDS = dict(compilers())
+BUILDS = dict(cuda_compilers())
 
 
 def _has_driver() -> bool:

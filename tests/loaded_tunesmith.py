@@ -110,7 +110,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)  # in all that is forked from it: short runs, few circles
-    process.serve(app.main, idle=None)
+    process.run_fork_server(app.main, idle=None)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.outcome import Outcome, Purpose, Result, Timing, Trial
 from tunesmith.run.ports import Journal, Listener, RunLog
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State, fold_records
 from tunesmith.space.configset import Config
 
 LIMITS = Limits(
@@ -228,9 +228,9 @@ def state_of(
     rest: list[Event] = []
     for item in outcomes:
         rest += [Asked((item.trial,)), Measured(item)] if isinstance(item, Outcome) else [item]
-    return fold(records([*first, *rest]))
+    return fold_records(records([*first, *rest]))
 
 
 def log_of(journal: Journal, listener: Listener) -> RunLog:
     """As a run goes on from what a journal holds."""
-    return RunLog(journal, fold(journal.read()), listener)
+    return RunLog(journal, fold_records(journal.read()), listener)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.base.text import names_secret, redacted
+from tunesmith.base.text import names_secret, redact_secrets
 
 
 @pytest.mark.parametrize(
@@ -20,17 +20,17 @@ from tunesmith.base.text import names_secret, redacted
     ],
 )
 def test_what_looks_like_a_key(text: str) -> None:
-    assert redacted(f"the log says {text}, and ends") == "the log says …, and ends"
+    assert redact_secrets(f"the log says {text}, and ends") == "the log says …, and ends"
 
 
 def test_in_its_surroundings() -> None:
-    assert redacted("SOME_API_KEY=hunter22 x") == "SOME_API_KEY=… x"
-    assert redacted("https://me:pass@host/x") == "https://…@host/x"
-    assert redacted("Authorization: Bearer abcdefghijklmnop") == "Authorization: Bearer …"
+    assert redact_secrets("SOME_API_KEY=hunter22 x") == "SOME_API_KEY=… x"
+    assert redact_secrets("https://me:pass@host/x") == "https://…@host/x"
+    assert redact_secrets("Authorization: Bearer abcdefghijklmnop") == "Authorization: Bearer …"
 
 
 def test_known_ones_whatever_they_look_like() -> None:
-    assert redacted("a hunter22 b hunter2 c", ["hunter2", "hunter22", "", "a"]) == "a … b … c"
+    assert redact_secrets("a hunter22 b hunter2 c", ["hunter2", "hunter22", "", "a"]) == "a … b … c"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_known_ones_whatever_they_look_like() -> None:
     ],
 )
 def test_the_rest_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact_secrets(text) == text
 
 
 def test_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.base.text import cut, escaped_json, plain
+from tunesmith.base.text import escaped_json, strip_controls, truncate_text
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
@@ -34,21 +34,21 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
     ],
 )
 def test_plain(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert strip_controls(text) == shown
 
 
 @given(st.text(st.characters(codec=None)))
 def test_nothing_that_acts_is_left(text: str) -> None:
-    left = plain(text)
+    left = strip_controls(text)
     assert all(c in "\n\t" or c.isprintable() or c.isspace() or ord(c) > 0x9F for c in left)
     assert "\x1b" not in left
-    assert plain(left) == left
+    assert strip_controls(left) == left
     left.encode()
 
 
 @pytest.mark.parametrize(("text", "shown"), [("abcd", "abcd"), ("abcde", "abc…"), ("", "")])
 def test_what_is_cut_says_so(text: str, shown: str) -> None:
-    assert cut(text, 4) == shown
+    assert truncate_text(text, 4) == shown
 
 
 @given(st.text())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import TunesmithError
 from tunesmith.plugins.studies.pages import DATA, PLOTS, RUNS
 from tunesmith.plugins.studies.plan import RunFacts
@@ -36,7 +36,7 @@ def one_run(path: Path) -> dict[str, Any]:
     settings = state.settings
     return {
         "kernel": state.started.problem,
-        "facts": json.loads(encode(facts)),
+        "facts": json.loads(encode_json(facts)),
         "written": written(state),
         "rounds": settings.rounds,
         "evals": settings.evals,
@@ -53,7 +53,7 @@ def written(state: State) -> list[str]:
 def compared(path: Path) -> ComparisonResult:
     try:
         told = json.loads((path / DATA).read_text(encoding="utf-8"))["comparison"]
-        return decode(json.dumps(told).encode(), ComparisonResult, "comparison")
+        return decode_json(json.dumps(told).encode(), ComparisonResult, "comparison")
     except (OSError, ValueError, KeyError, Malformed) as error:
         raise SystemExit(
             f"{path} is no folder of tunesmith compare: {DATA} cannot be read: {error}"
@@ -112,7 +112,7 @@ def main() -> int:
         for run in found.runs
     }
     figures = {
-        "comparison": json.loads(encode(found)),
+        "comparison": json.loads(encode_json(found)),
         "written": {place: written(state) for place, (state, _) in runs.items()},
         "expert": beside(found, compared(arguments.expert)) if arguments.expert is not None else {},
         "runs": [one_run(path) for path in arguments.runs],

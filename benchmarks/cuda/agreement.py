@@ -41,7 +41,7 @@ from tunesmith.problem.compare import Views, views_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session import place
 from tunesmith.session.problems import load_problem
 
@@ -122,11 +122,11 @@ def side(
 
 def sides(problem: Problem, backend: str, scratch: Path, until: ExitStack) -> tuple[Side, Side]:
     """The cpu device with the limits of the other, and the other."""
-    here = place.look(place.Workplace(stand_in.CPU, scratch))
+    here = place.find_local_devices(place.Workplace(stand_in.CPU, scratch))
     if backend == stand_in.CPU:
         gpu, compiler = stand_in.choose_device(problem.kernel.language, here, None), ""
     else:
-        gpu = place.choose_device(place.look(place.Workplace(backend, scratch)), None)
+        gpu = place.choose_device(place.find_local_devices(place.Workplace(backend, scratch)), None)
         if gpu.absent:
             raise BadInput(f"there is no device of {backend} here", hint="see: tunesmith doctor")
         compiler = place.choose_compiler(
@@ -197,7 +197,7 @@ def look(folder: Path, backend: str) -> apart.Row:
     tally = Tally()
     with place.temporary_scratch() as scratch, ExitStack() as until:
         host, gpu = sides(problem, backend, scratch, until)
-        cases = list(dict.fromkeys(full_cases(problem, original(problem), host.device, SEED)))
+        cases = list(dict.fromkeys(full_cases(problem, original_variant(problem), host.device, SEED)))
         for number, case in enumerate(cases):
             for ahead in cases[number : number + 3]:
                 for one in (host, gpu):

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.race import Contender, Track
-from tunesmith.backends.cuda.devices import checked, driver
+from tunesmith.backends.cuda.devices import check_driver_status, driver
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import TimingPolicy
 from tunesmith.backends.port import Pointer
@@ -176,12 +176,12 @@ def by_driver(sizes: list[int], device: Device) -> dict[int, float]:
 
         def chain(length: int, places: list[list[Pointer]] = places) -> float:
             with session.gate:
-                checked(cu.cuEventRecord(begin, session.stream))
+                check_driver_status(cu.cuEventRecord(begin, session.stream))
                 for number in range(length):
                     session.copy(*places[number % len(places)])
-                checked(cu.cuEventRecord(end, session.stream))
-            checked(cu.cuStreamSynchronize(session.stream))
-            return float(checked(cu.cuEventElapsedTime(begin, end))) * 1e-3 / length
+                check_driver_status(cu.cuEventRecord(end, session.stream))
+            check_driver_status(cu.cuStreamSynchronize(session.stream))
+            return float(check_driver_status(cu.cuEventElapsedTime(begin, end))) * 1e-3 / length
 
         chain(2)
         length = max(2, min(256, math.ceil(CHAIN_S / chain(2))))
@@ -198,7 +198,7 @@ def main() -> int:
     wanted = bytes_of_examples()
     kernels = by_kernel(list(wanted))
     with place.temporary_scratch() as scratch:
-        device = place.choose_device(place.look(place.Workplace("cuda", scratch)), None)
+        device = place.choose_device(place.find_local_devices(place.Workplace("cuda", scratch)), None)
     large = list(dict.fromkeys(elements(moved) for moved in wanted if moved >= LARGE))
     copies = by_driver(large, device)
     rows: dict[str, Any] = {}

@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
         "driver": device.get("driver_version", "unknown"),
         "max_clock": device.get("clocks.max.sm", "unknown"),
         "power_limit": device.get("power.limit", "unknown"),
-        "compilers": [" ".join(pair) for pair in backends.compilers("cuda") or ()],
+        "compilers": [" ".join(pair) for pair in backends.list_compilers("cuda") or ()],
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "packages": {

@@ -27,9 +27,9 @@ from tunesmith.run.events import (
 from tunesmith.run.folder import RunFolder
 from tunesmith.run.outcome import Outcome, Result
 from tunesmith.run.race import Winners, verified_choice
-from tunesmith.run.scores import Yardstick, score
-from tunesmith.run.state import State, fold
-from tunesmith.session.problems import reload
+from tunesmith.run.scores import Yardstick, overall_score
+from tunesmith.run.state import State, fold_records
+from tunesmith.session.problems import reload_problem
 from tunesmith.space.configset import Config
 
 PHASES = ("original", "search", "finalists", "verification")
@@ -57,8 +57,8 @@ class Run:
 def read_run(path: Path) -> Run:
     folder = RunFolder.open(path)
     records = tuple(folder.journal().read())
-    state = fold(records)
-    problem, template = reload(folder, state.started)
+    state = fold_records(records)
+    problem, template = reload_problem(folder, state.started)
     return Run(path, problem, template, records, state)
 
 
@@ -134,7 +134,7 @@ def general_scores(runs: Iterable[Run]) -> dict[Config, float]:
     for run in runs:
         yardstick = Yardstick(run.state)
         for outcome in run.state.searched:
-            config, value = outcome.trial.config, score(run.problem, yardstick.speedups(outcome))
+            config, value = outcome.trial.config, overall_score(run.problem, yardstick.speedups(outcome))
             if config is not None and value is not None and all(r.ok for r in outcome.results):
                 found[config] = max(value, found.get(config, value))
     return found

@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import NotReadable
 from tunesmith.run.events import Admitted, Event, Measured, Rejected
 from tunesmith.run.folder import RunFolder
@@ -138,7 +138,7 @@ def is_read(name: str) -> str:
     if not (PROBLEMS / name).exists():
         return ""
     problem, _ = load_problem(PROBLEMS / name)
-    return "no" if isinstance(lift(problem), NotReadable) else "yes"
+    return "no" if isinstance(lift_kernel(problem), NotReadable) else "yes"
 
 
 def knobs_of(found: Told) -> str:

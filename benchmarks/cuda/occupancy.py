@@ -18,9 +18,9 @@ from typing import Any
 from benchmarks.cuda import evidence
 from tunesmith import backends
 from tunesmith.backends.cuda.cubin import unpack
-from tunesmith.backends.cuda.devices import checked, describe_all, driver
+from tunesmith.backends.cuda.devices import check_driver_status, describe_all, driver
 from tunesmith.backends.messages import Unit
-from tunesmith.problem.device import Device, Resources, occupancy
+from tunesmith.problem.device import Device, Resources, compute_occupancy
 
 CAPS = (16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 168, 192, 224, 255)
 STATIC = (0, 100, 4096, 20000)
@@ -44,16 +44,19 @@ extern "C" __global__ void busy(float *out, const float *in, int n)
 
 def builds(device: Device) -> list[tuple[Resources, Any]]:
     """Each kernel as the compiler describes it, and as the driver has loaded it."""
-    backend, found = backends.backend("cuda"), []
+    backend, found = backends.make_backend("cuda"), []
     for cap in CAPS:
         for static in STATIC:
             source = SOURCE.replace("STATIC_FLOATS", str(static // 4))
             unit = Unit("busy.cu", source, "cuda", (f"--maxrregcount={cap}",), ("busy",))
             binary = backend.build(unit, device)
             symbols, cubin = unpack(binary.data)
-            module = checked(driver().cuModuleLoadData(cubin))
+            module = check_driver_status(driver().cuModuleLoadData(cubin))
             found.append(
-                (binary.resources, checked(driver().cuModuleGetFunction(module, symbols["busy"].encode())))
+                (
+                    binary.resources,
+                    check_driver_status(driver().cuModuleGetFunction(module, symbols["busy"].encode())),
+                )
             )
     return found
 
@@ -61,7 +64,13 @@ def builds(device: Device) -> list[tuple[Resources, Any]]:
 def compare(cases: int, seed: int) -> dict[str, Any]:
     cu = driver()
     device = describe_all()[0]
-    checked(cu.cuCtxSetCurrent(checked(cu.cuDevicePrimaryCtxRetain(checked(cu.cuDeviceGet(int(device.id)))))))
+    check_driver_status(
+        cu.cuCtxSetCurrent(
+            check_driver_status(
+                cu.cuDevicePrimaryCtxRetain(check_driver_status(cu.cuDeviceGet(int(device.id))))
+            )
+        )
+    )
     kernels, drawn = builds(device), random.Random(seed)
     attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     limits, different, registers = device.limits, [], set()
@@ -72,9 +81,11 @@ def compare(cases: int, seed: int) -> dict[str, Any]:
         )
         most = limits.shared - (resources.shared or 0)
         shared = drawn.choice((0, drawn.randint(0, most), drawn.randint(0, most // 16)))
-        checked(cu.cuFuncSetAttribute(function, attribute, shared))
-        told = int(checked(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, shared)))
-        ours = occupancy(limits, resources, threads, shared)
+        check_driver_status(cu.cuFuncSetAttribute(function, attribute, shared))
+        told = int(
+            check_driver_status(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, shared))
+        )
+        ours = compute_occupancy(limits, resources, threads, shared)
         registers.add(resources.registers)
         if ours is None or ours.blocks_per_sm != told:
             case = {

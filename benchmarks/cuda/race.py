@@ -47,7 +47,7 @@ class Track:
 
     def __enter__(self) -> Track:
         self.scratch: Path = self._stack.enter_context(machine.temporary_scratch())
-        here = machine.look(machine.Workplace(self._spec, self.scratch))
+        here = machine.find_local_devices(machine.Workplace(self._spec, self.scratch))
         if not here.devices:
             raise SystemExit(f"there is no device here: {here.trouble}")
         wanted = self._wanted

@@ -28,7 +28,7 @@ from benchmarks.cuda.render_retune import retune
 from benchmarks.cuda.render_searches import seeds, tenth
 from benchmarks.cuda.throughput import compared
 from benchmarks.cuda.truth import WITHIN as TRUTH_WITHIN
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.run.outcome import geometric_mean
 
 FLAGSHIP = "silu_and_mul"
@@ -211,7 +211,7 @@ def truth(all_: Mapping[str, Told | None]) -> list[str]:
     for problem, found in told["problems"].items():
         runs, others = found["runs"], found["others"]
         head = ["workload", "timed", "true best", "configuration", "its spread"]
-        head += [f"choice / general, worst of {counted(len(runs), 'run')}", *others]
+        head += [f"choice / general, worst of {format_count(len(runs), 'run')}", *others]
         rows = []
         for name, w in found["workloads"].items():
             cells = [name, str(w["timed"]), f"{md.us(w['best']['us'])} µs", md.config(w["best"]["config"])]

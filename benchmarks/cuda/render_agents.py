@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.cuda import markdown as md
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.plugins.studies.experiment import budget_text
 from tunesmith.plugins.studies.pages import comparison_sections
 from tunesmith.plugins.studies.result import ComparisonResult
@@ -67,7 +67,7 @@ def strategies(all_: Mapping[str, Told | None]) -> list[str]:
     told = all_.get("agents")
     if told is None:
         return ["Not measured.", ""]
-    found = decode(json.dumps(told["comparison"]).encode(), ComparisonResult, "comparison")
+    found = decode_json(json.dumps(told["comparison"]).encode(), ComparisonResult, "comparison")
     parts = comparison_sections(found, PLOTS)
     lines = [
         f"{len(found.plan.problems)} problems, {found.plan.repeats} runs of each arm at each, every run with "

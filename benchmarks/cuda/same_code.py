@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cuda.asking import environment_with
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.problem import Problem
@@ -52,7 +52,7 @@ def codes(problem: Problem, template: Template, config: Config) -> list[str]:
     found = []
     for made in builds_of(problem, template, config, problem.workloads[:2]):
         v = made.variant
-        binary = build(Unit(v.path, v.source, v.language, v.flags, v.entries, compiler="nvrtc"), DEVICE)
+        binary = build_cubin(Unit(v.path, v.source, v.language, v.flags, v.entries, compiler="nvrtc"), DEVICE)
         found.append(binary.code_digest)
     return found
 

@@ -84,7 +84,7 @@ def look(folder: Path) -> apart.Row:
     """One problem under both, in this process."""
     problem = load_problem(folder)[0]
     with machine.temporary_scratch() as scratch:
-        gpu = machine.choose_device(machine.look(machine.Workplace(BACKEND, scratch)), None)
+        gpu = machine.choose_device(machine.find_local_devices(machine.Workplace(BACKEND, scratch)), None)
         settings = LabSettings(SEED, 1)
         found: apart.Row = {"gpu": gpu.name}
         if gpu.absent:

@@ -24,7 +24,7 @@ from benchmarks.cuda.journals import Run, general_scores, read_run, search_speed
 from benchmarks.cuda.race import Contender, Track, behind
 from tunesmith.backends.messages import TimingPolicy
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import Template, Variant, original
+from tunesmith.problem.template import Template, Variant, original_variant
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.space.configset import Config
 
@@ -80,7 +80,7 @@ def wanted(
 
 def render(problem: Problem, template: Template, choice: Choice, workload: Workload) -> Variant:
     if choice is None:
-        return original(problem, workload.as_dict())
+        return original_variant(problem, workload.as_dict())
     values = dict(choice)
     order = {param.name: values[param.name] for param in template.space.params}
     return template.render(problem, Config(tuple(order.items())), workload.as_dict())

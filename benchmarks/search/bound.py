@@ -37,8 +37,10 @@ def told(folder: Path, name: str) -> gp.Hyperparameters:
     scores = np.array([np.nan if score is None else score for score in recorded.scores])
     order = np.random.default_rng(0).permutation(len(scores))
     part = order[models.most_telling(scores[order], ROWS)]
-    made = models.targets(scores[part][:, None])
-    return gp.fit(gp.Encoding.of(recorded.space), recorded.configs.positions(part), made.values)
+    made = models.speed_targets(scores[part][:, None])
+    return gp.fit_hyperparameters(
+        gp.Encoding.of(recorded.space), recorded.configs.positions(part), made.values
+    )
 
 
 def work(job: tuple[Path, str, int, int]) -> tuple[str, int, list[int]]:

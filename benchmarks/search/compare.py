@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
 from benchmarks.search.recorded import Recorded, read_all
-from tunesmith.run.budget import pace
+from tunesmith.run.budget import plan_batches
 from tunesmith.run.events import Settings
 from tunesmith.run.ports import Searcher
 from tunesmith.search.default import Choices, Default
@@ -55,7 +55,7 @@ def _ours(make: Callable[[], Searcher], paced: our_arm.Paced = our_arm.ONE) -> A
 
 
 def _as_a_run(devices: int) -> our_arm.Paced:
-    return lambda known: pace(known, devices, Settings().width)
+    return lambda known: plan_batches(known, devices, Settings().width)
 
 
 # What several devices do to a search; parallel.py shows it.

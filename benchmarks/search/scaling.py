@@ -12,7 +12,8 @@ The searcher is the real one and the processor time of each of its answers passe
 which the loop does nothing else. Everything else is simulated: builds on builder cores, trials on devices,
 and what the transport and the journal add. `Costs` has what each of these takes and where that was measured.
 
-Trials are asked for at the pace of a run (`tunesmith.run.budget.pace`), of what is built, builds as far ahead
+Trials are asked for at the pace of a run (`tunesmith.run.budget.plan_batches`), of what is built, builds
+as far ahead
 as a run asks for them. Each device takes the next trial as soon as it is free, each builder the next build.
 
 A recording's `cost_s` is compiling, verifying and timing together. Here the device has as many launches of
@@ -45,13 +46,13 @@ from benchmarks.search.compare import EVALS, here
 from benchmarks.search.figures import BUDGETS
 from benchmarks.search.recorded import Recorded, nearness, read_all
 from tunesmith.lab.measure import OUT_OF_RACE
-from tunesmith.run.budget import pace
+from tunesmith.run.budget import plan_batches
 from tunesmith.run.events import Settings
 from tunesmith.run.folder import FileJournal
 from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
-from tunesmith.run.scores import BUILDS, scores
+from tunesmith.run.scores import BUILDS, score_configs
 from tunesmith.run.stages import CHOICE
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 from tunesmith.search.default import Default
 from tunesmith.session.place import LEAST_AHEAD
 from tunesmith.space.configset import Config
@@ -142,7 +143,7 @@ class Simulation:
         evals: int,
         seed: int,
         clock: Callable[[], float] = time.process_time,
-        pace: Callable[[int, int, int], tuple[int, int]] = pace,
+        pace: Callable[[int, int, int], tuple[int, int]] = plan_batches,
     ) -> None:
         self._pace = pace
         self._searcher, self._recorded, self._times = searcher, recorded, times
@@ -280,9 +281,9 @@ def event_seconds(count: int = 500) -> float:
         journal = FileJournal(Path(folder) / "journal.jsonl", time.monotonic)
         for event in events(count):
             begun = time.perf_counter()
-            state = apply(state, journal.append(event))
+            state = apply_record(state, journal.append(event))
             if state.admitted is not None:
-                scores(problem, state)
+                score_configs(problem, state)
             taken.append(time.perf_counter() - begun)
         journal.close()
     return float(np.median(taken))

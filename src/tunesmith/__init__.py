@@ -57,7 +57,7 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module("tunesmith.api"), name)
     elif found_by_name.is_known("api", name):
         try:
-            value = found_by_name.load("api", name)
+            value = found_by_name.load_plugin("api", name)
         except errors.BadInput as error:  # as for any name that is not there
             raise AttributeError(f"{error}; {error.hint}") from error
     else:

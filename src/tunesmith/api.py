@@ -15,7 +15,7 @@ from tunesmith.base.errors import BadInput, TunesmithError
 from tunesmith.base.interrupts import interrupted_once
 from tunesmith.problem.device import Device
 from tunesmith.run.config import Budget as Budget
-from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run.config import RunConfig, resolve_config
 from tunesmith.run.events import Primed
 from tunesmith.run.folder import JOURNAL, RunFolder, newest_run
 from tunesmith.run.journal import ALONE
@@ -93,7 +93,7 @@ def settings(
         raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
     options = {"time": limits.seconds, "money": limits.dollars, "device": device, "model": model}
     options |= {name: getattr(limits, name) for name in ("evals", "rounds", "tokens", "device_seconds")}
-    found = resolve({**others, **options})
+    found = resolve_config({**others, **options})
     if not found.effort:
         return found
     from tunesmith.agents.models import with_effort
@@ -136,14 +136,14 @@ def report_of(given: RunLike | Report) -> tuple[Report, str]:
     folder = path if found is None else path.parent
     if found is not None and not (folder / JOURNAL).is_file():
         return replace(found, unproven=found.unproven or ALONE), str(path)
-    return as_it_stands(RunFolder.open(folder, resolve({}).wait)).result, str(path)
+    return as_it_stands(RunFolder.open(folder, resolve_config({}).wait)).result, str(path)
 
 
 def loaded_run(given: RunLike | None) -> Run:
     """As it stands, finished or not, by default the newest here."""
     if isinstance(given, Run):
         return given
-    config = resolve({})
+    config = resolve_config({})
     return as_it_stands(RunFolder.open(path_of(given) or newest_run(Path(config.runs)), config.wait))
 
 
@@ -183,10 +183,10 @@ def tune(
     loaded, listening, earlier = problem_of(problem), listener_of(listener), tuple(map(Path, prior_runs))
     definition, files = loaded
     if template is None and not from_library and isinstance(problem, str | os.PathLike):
-        for line in retuning.offers(definition, os.fspath(problem), config, listening.say):
+        for line in retuning.format_library_offers(definition, os.fspath(problem), config, listening.say):
             listening.say(line)
     given = load_template(Path(template), definition, files) if template is not None else None
-    roles.check(config, given is not None, bool(earlier), from_library)
+    roles.check_strategy_config(config, given is not None, bool(earlier), from_library)
     stored = library.to_begin_from(definition, given, config, listening.say) if from_library else ()
     measured = retuning.measured_files(earlier)
 
@@ -200,7 +200,7 @@ def tune(
     kept = retuning.names_of(measured)
     about = runs.RunInput(loaded, given, library=stored, measured=kept)
     with interrupted_once():
-        return runs.begin(about, config, path_of(out), listening, priors)
+        return runs.begin_run(about, config, path_of(out), listening, priors)
 
 
 def retune(
@@ -245,7 +245,7 @@ def check(
     config = settings(device=device, **others)
     with interrupted_once():
         request = (problem_of(problem), path_of(template), config, listener_of(listener), sanitize)
-        return authoring.check(*request)
+        return authoring.check_problem(*request)
 
 
 def explain(
@@ -254,7 +254,7 @@ def explain(
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
     from tunesmith.session import check as authoring
 
-    return authoring.explain(problem_of(problem).definition, settings(device=device, backend=backend))
+    return authoring.explain_kernel(problem_of(problem).definition, settings(device=device, backend=backend))
 
 
 def explain_file(
@@ -333,7 +333,7 @@ def profile(
         assert not isinstance(target, Run)
         looked_at = profiling.of_problem(problem_of(target), path_of(template), values, resolved)
     with interrupted_once():
-        return profiling.profile(
+        return profiling.profile_target(
             looked_at,
             resolved,
             listener_of(listener),
@@ -348,7 +348,7 @@ def devices(backend: str | None = None) -> FoundDevices:
     """The devices that kernels can run on."""
     from tunesmith.session import check as authoring
 
-    return authoring.devices(backend)
+    return authoring.find_devices(backend)
 
 
 # -- runs that are there --------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def verify(
     """Whether what a run's certificate claims holds: by its files, or judged again on this machine."""
     path = certificate.folder if isinstance(certificate, Run) else Path(certificate)
     with interrupted_once():
-        return certify.verify(
+        return certify.verify_certificate(
             path,
             settings(device=device),
             listener_of(listener),
@@ -420,4 +420,4 @@ def export(
     from tunesmith.session import result
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    return result.export([loaded_run(one) for one in several], to, path_of(out))
+    return result.export_runs([loaded_run(one) for one in several], to, path_of(out))

@@ -22,7 +22,7 @@ from benchmarks.fleet import (
     whole_hours,
 )
 from tunesmith.plugins.fleet.plan import FleetPlan, cells_of
-from tunesmith.plugins.fleet.record import FleetJournal, fold
+from tunesmith.plugins.fleet.record import FleetJournal, fold_fleet_events
 
 GPUS = {"A": 2, "B": 1}
 
@@ -68,7 +68,7 @@ def test_a_budget_that_is_too_small_is_spent_where_it_gives_most(tmp_path: Path)
 
 def test_the_state_is_that_of_the_journal(tmp_path: Path) -> None:
     found = finished(tmp_path / "fleet", 1.1, 600.0, kill=400.0)
-    state = fold(FleetJournal(tmp_path / "fleet").read())
+    state = fold_fleet_events(FleetJournal(tmp_path / "fleet").read())
     assert state.heads == 2
     assert state.spent == pytest.approx(found.result.used * 3600)
     assert all(cell.began is None for cell in state.cells.values())

@@ -19,10 +19,10 @@ from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
 from tunesmith.run.loop import Loop
-from tunesmith.run.scores import scores
+from tunesmith.run.scores import score_configs
 from tunesmith.run.talk import Talking
-from tunesmith.search import searcher
-from tunesmith.session.roles import roles
+from tunesmith.search import load_searcher
+from tunesmith.session.roles import planner_and_author
 from tunesmith.space.configset import Config
 
 WITHIN = -math.log(0.97)
@@ -35,7 +35,7 @@ def a_run() -> Run:
         events += [built(chosen), outcome(number, chosen, found)]
     events.append(outcome(999, None, ORIGINAL, "sentinel"))
     state = state_of(*events, original=ORIGINAL)
-    tried = {t.config: t for t in scores(PROBLEM, state)}
+    tried = {t.config: t for t in score_configs(PROBLEM, state)}
     return Run("it", PROBLEM, ANSWERED, state, Ceilings(), tried)
 
 
@@ -65,8 +65,8 @@ def search(
     lab = RecordedLab(RUN, Diagnosing(), known, within)  # type: ignore[arg-type]
     journal = MemoryJournal(RUN, settings)
     templates = Templates(PROBLEM, DEVICE, ANSWERED, NoTexts())
-    talk = Talking(PROBLEM, templates, *roles(PROBLEM, templates))
-    world = World(PROBLEM, templates, lab, searcher(settings.search), talk, heeds_words=False)
+    talk = Talking(PROBLEM, templates, *planner_and_author(PROBLEM, templates))
+    world = World(PROBLEM, templates, lab, load_searcher(settings.search), talk, heeds_words=False)
     loop = Loop(world, log_of(journal, Silence()))
     try:
         loop.run()

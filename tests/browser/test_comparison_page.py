@@ -15,7 +15,7 @@ from tests.core.deliver.test_page import HOSTILE
 from tests.end_to_end.replaying import unpacked
 from tests.frameworks import need
 from tunesmith.plugins.watch.following import RunsBelow
-from tunesmith.plugins.watch.guard import Door, listen
+from tunesmith.plugins.watch.guard import Door, open_listener
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +33,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def place(compared: Path) -> Iterator[str]:
     """The address of a server of that folder, without a path."""
-    own = listen(0)
+    own = open_listener(0)
     door = Door.new(own.getsockname()[1])
     with closing(server.WatchServer(RunsBelow(compared), door)) as watching:
         config = uvicorn.Config(watching.app(), log_config=None, lifespan="off", ws="none")

@@ -13,7 +13,7 @@ import pytest
 from tests.browser.opened import NARROW, WIDE, Opened, too_wide, violations
 from tests.core.deliver.reports import REPORT, every
 from tests.core.deliver.test_page import HOSTILE
-from tunesmith.plugins.studies.difference import difference_page, differences
+from tunesmith.plugins.studies.difference import compare_reports, difference_page
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +23,7 @@ RUNS = [
     (SLOWER, "runs/after"),
     (replace(REPORT, device="another"), "runs/elsewhere"),
 ]
-PAGE = difference_page(differences(RUNS), 0.97)
+PAGE = difference_page(compare_reports(RUNS), 0.97)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -39,7 +39,7 @@ def test_runs_side_by_side(opened: Opened, size: tuple[int, int], scheme: str) -
 
 def test_hostile_names_do_nothing(opened: Opened) -> None:
     hostile = replace(every(REPORT, HOSTILE), unproven="")
-    page = opened.page(difference_page(differences([(hostile, HOSTILE), (hostile, f"{HOSTILE}2")])))
+    page = opened.page(difference_page(compare_reports([(hostile, HOSTILE), (hostile, f"{HOSTILE}2")])))
     assert page.locator("script, svg, iframe").count() == 0
     assert "<script>alert(1)</script>" in page.locator("body").inner_text()
     assert opened.wrong == []

@@ -44,9 +44,9 @@ from tunesmith.run.journal import UNCHAINED
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 from tunesmith.run.talk import Talking
-from tunesmith.search import searcher
+from tunesmith.search import load_searcher
 from tunesmith.session import roles as casting
 from tunesmith.session.problems import PROMPT, templates_of
 from tunesmith.space.configset import Config
@@ -186,7 +186,7 @@ def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
     roles = STRATEGIES[settings.strategy].roles
     prompts = {r: folder.get(files[f"{PROMPT}{r}"]).decode() for r in roles if f"{PROMPT}{r}" in files}
     cast = casting.Casting(settings.models, prompts, folder.path, strategy=settings.strategy)
-    return casting.talking(templates.problem, templates, state, cast)
+    return casting.create_talking(templates.problem, templates, state, cast)
 
 
 def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
@@ -195,7 +195,7 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     events, folder = events_of(run), RunFolder.open(run)
     # Devices that came later are told of by the lab.
     memory = _Memory(list(takewhile(lambda e: isinstance(e, Started | Primed | Enlisted), events)))
-    state = apply(State(), next(memory.read()))
+    state = apply_record(State(), next(memory.read()))
     templates = templates_of(folder, state)
     talk = talking(folder, templates, state)
     said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
@@ -204,7 +204,7 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     lab = _RecordedDevices(events, memory) if several else _Recorded(events)
     with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
         inbox = _Instructions(events, memory)
-        chosen = searcher(state.settings.search)
+        chosen = load_searcher(state.settings.search)
         world = World(templates.problem, templates, lab, chosen, talk, inbox, heeds_words=False)
         Loop(world, log_of(memory, _Silent())).run()  # type: ignore[arg-type]
     return memory.events

@@ -15,9 +15,9 @@ from tests.end_to_end.asking import quickly
 from tests.running import Ended, journal, tunesmith
 from tests.wording import says
 from tunesmith.run.config import RunConfig
-from tunesmith.session.library import opened
+from tunesmith.session.library import open_library
 from tunesmith.session.problems import load_problem
-from tunesmith.session.retune import offers
+from tunesmith.session.retune import format_library_offers
 
 pytestmark = pytest.mark.long
 
@@ -91,7 +91,7 @@ def test_what_a_model_wrote_is_vetted_again_whoever_searches_it(
     folder, name = filled
     shutil.copytree(folder / "user-library", tmp_path / "user-library")
     shutil.copytree(folder / "problem", tmp_path / "problem")
-    with opened(RunConfig(library_dir=str(tmp_path / "user-library"))) as library:
+    with open_library(RunConfig(library_dir=str(tmp_path / "user-library"))) as library:
         entry = library.get(name)
         library.remove(name)
         library.add(replace(entry, author=author, template=entry.template + HOSTILE))
@@ -131,9 +131,9 @@ class TestTheKernelComesAgain:
         config = RunConfig(library_dir=str(again / "user-library"))
         problem, _ = load_problem(again / "problem")
         path = "problem"
-        assert len(offers(problem, path, config)) == 2
-        assert offers(problem, path, replace(config, library=False)) == []
-        assert offers(problem, path, replace(config, strategy="single")) == []
+        assert len(format_library_offers(problem, path, config)) == 2
+        assert format_library_offers(problem, path, replace(config, library=False)) == []
+        assert format_library_offers(problem, path, replace(config, strategy="single")) == []
         ended = tunesmith(again, "tune", "problem", "--no-cache", "--no-prior", "--out", "offered")
         assert ended.code == 0, ended.err
         says(ended.err, "library has", "tiny-")

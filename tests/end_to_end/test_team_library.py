@@ -12,7 +12,7 @@ import pytest
 from tests.end_to_end import kept
 from tests.running import Ended, journal, tunesmith
 from tunesmith.run.config import RunConfig
-from tunesmith.session.library import opened
+from tunesmith.session.library import open_library
 
 INCLUDE = "#include </etc/passwd>\n"
 
@@ -104,7 +104,7 @@ def test_what_others_wrote_is_vetted_whoever_they_say_they_are(first: Path, tmp_
     folder = member(tmp_path / "own", shared_folder(tmp_path / "library"))
     tuned(folder)
     name = named(folder)
-    with opened(RunConfig(library_dir=str(tmp_path / "library"))) as library:
+    with open_library(RunConfig(library_dir=str(tmp_path / "library"))) as library:
         entry = replace(library.get(name), author="", template=library.get(name).template + INCLUDE)
         library.remove(name)
         library.add(entry)

@@ -24,7 +24,7 @@ from tests.end_to_end import tiny
 from tests.fleets import planned
 from tests.opencl_here import has_opencl
 from tests.running import environment, tunesmith
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.cli.app import app
 from tunesmith.run.protection import NEEDED
 from tunesmith.session import place
@@ -270,7 +270,9 @@ def _begin_elsewhere(folder: Path, mark: Path, port: int) -> None:
     applied, secret = folder / RUN / "apply", folder.parent / ".netrc"
     applied.mkdir()
     (applied / "before-0").write_text("spoilt")
-    files = [{"path": secret.name, "before": sha256(b"spoilt"), "after": sha256(KEY.encode()), "mode": 420}]
+    files = [
+        {"path": secret.name, "before": sha256_hex(b"spoilt"), "after": sha256_hex(KEY.encode()), "mode": 420}
+    ]
     record = {
         "format": 1,
         "status": "applied",
@@ -294,7 +296,7 @@ def test_every_command_is_called() -> None:
 
 
 def _sandboxed(scratch: Path) -> bool:
-    return not place.protection(Workplace("fake", scratch)).missing(NEEDED)
+    return not place.worker_protection(Workplace("fake", scratch)).missing(NEEDED)
 
 
 @pytest.mark.timeout(300)  # the first makes the folder

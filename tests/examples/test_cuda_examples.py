@@ -13,7 +13,7 @@ from tunesmith.expert.drafts.signature import missing_entry, signature_faults
 from tunesmith.problem.cases import smoke_cases
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import Template, configs_of, original
+from tunesmith.problem.template import Template, configs_of, original_variant
 from tunesmith.problem.template_file import parse_template
 from tunesmith.space.expr import Expr
 
@@ -65,7 +65,7 @@ def test_there_is_enough_to_search_and_every_workload_has_a_share(folder: Path) 
 
 def test_a_reference_gives_the_shapes_of_the_problem(folder: Path) -> None:
     problem = read_problem(folder)
-    sizes = dict(smoke_cases(problem, original(problem), H200, seed=1)[0].sizes)
+    sizes = dict(smoke_cases(problem, original_variant(problem), H200, seed=1)[0].sizes)
     rng = np.random.default_rng(1)
     known: dict[str, Any] = {a.name: scalar(a, sizes) for a in problem.arguments if a.role == "scalar"}
     known |= {a.name: drawn(a, sizes, rng) for a in problem.arguments if a.role in ("input", "inout")}

@@ -13,7 +13,7 @@ from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.drafts.signature import missing_entry, signature_faults
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
@@ -41,6 +41,6 @@ def test_originals_and_templates_build_for_nvidia(folder: Path) -> None:
     template = parse_template(written.text, path="template.hip", problem=problem)
     assert "amdgpu_waves_per_eu(BOUNDS)" in template.source
     assert "__builtin_nontemporal_store" in template.source
-    for made in (original(problem, sizes), template.render(problem, template.default, sizes)):
+    for made in (original_variant(problem, sizes), template.render(problem, template.default, sizes)):
         unit = Unit("kernel.hip", made.source, "hip", made.flags, made.entries)
         assert CudaBackend().build(unit, device).resources.spills == 0

@@ -14,20 +14,20 @@ from tunesmith.source.effects import (
     effects_of,
     function_effects,
     is_pure,
-    joined,
+    join_effects,
     of_assembly,
 )
-from tunesmith.source.fold import fold, fold_statements, int_value
-from tunesmith.source.inline import in_words_of, inline, with_bit_copies, with_helpers, words_of
-from tunesmith.source.lex import layout, lex, wrapped
-from tunesmith.source.preprocess import Predefined, folded, preprocess, resolved
+from tunesmith.source.fold import fold_expr, fold_statements, int_value
+from tunesmith.source.inline import find_identifiers, in_words_of, inline_calls, with_bit_copies, with_helpers
+from tunesmith.source.lex import lay_out_tokens, lex, wrap_line
+from tunesmith.source.preprocess import Predefined, define_macro_values, fold_macro_bodies, preprocess
 from tunesmith.source.printing import print_expr, print_function, print_statements, print_type
 from tunesmith.source.reader.parse import read_expression, read_source_tree
-from tunesmith.source.reader.templates import bind
+from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.substitution import Changes, Handed, is_plain_place, substitute
 from tunesmith.source.tree import Language
-from tunesmith.source.types import declared_types, integer, type_of
-from tunesmith.source.walk import root, statements_in
+from tunesmith.source.types import declared_types, integer_literal, type_of
+from tunesmith.source.walk import root_variable, statements_in
 
 Reader = Callable[..., Iterable[str]]
 Told = object  # what a reader is told and does not ask for
@@ -109,7 +109,7 @@ def read_comments(text: str, language: Language, before: str = "", **_: Told) ->
 
 
 def read_wrapped(text: str, width: int = 60, **_: Told) -> Iterator[str]:
-    yield from wrapped(text, width)
+    yield from wrap_line(text, width)
 
 
 def read_words(text: str, **_: Told) -> Iterator[str]:
@@ -132,7 +132,7 @@ def read_preprocessed(
     about = {"predefined": state} if state else {}
     pairs = tuple((name, value) for name, value in defines)
     done = preprocess(text, language, pairs, headers=(headers or {}).items(), **about)
-    yield layout(done.tokens, 1).strip("\n")
+    yield lay_out_tokens(done.tokens, 1).strip("\n")
     yield from (f"include: {name}" for name in done.includes)
     yield from (f"problem: {problem}" for problem in done.problems)
     yield from (f"decided: {line}" for line in done.decided)
@@ -141,7 +141,7 @@ def read_preprocessed(
 def read_resolved(
     text: str, values: dict[str, int], early: Sequence[str] = (), fold: bool = False, **_: Told
 ) -> Iterator[str]:
-    done = folded(text, values) if fold else resolved(text, values, early=early)
+    done = fold_macro_bodies(text, values) if fold else define_macro_values(text, values, early=early)
     yield from (line for line in done.splitlines() if line.strip())
 
 
@@ -150,7 +150,7 @@ def read_resolved(
 
 def read_bound(text: str, language: Language, entries: Sequence[str] = ("k",), **_: Told) -> Iterator[str]:
     for entry in entries:
-        found = bind(read_source_tree(text, language), entry)
+        found = bind_kernel(read_source_tree(text, language), entry)
         if len(entries) > 1:
             yield f"-- {entry}"
         if isinstance(found, str):
@@ -166,13 +166,13 @@ def read_inlined(text: str, language: Language, entries: Sequence[str] = ("k",),
     source = read_source_tree(text, language)
     yield from (f"not read: {reason}" for reason in source.unread)
     for entry in entries if not source.unread or source.functions else ():
-        bound = bind(source, entry)
+        bound = bind_kernel(source, entry)
         if len(entries) > 1:
             yield f"-- {entry}"
         if isinstance(bound, str):
             yield bound
             continue
-        done = inline(bound.function, bound.source)
+        done = inline_calls(bound.function, bound.source)
         yield print_statements(done.function.body, 0, language).rstrip("\n")
         yield from (f"note: {note}" for note in done.notes)
 
@@ -249,12 +249,12 @@ def type_in(text: str) -> c.Type:
 
 
 def read_folded(text: str, language: Language, values: dict[str, int], **_: Told) -> Iterator[str]:
-    known: dict[str, c.Expr] = {name: integer(value) for name, value in values.items()}
-    yield print_expr(fold(substitute(expression_of(text, language), known)))
+    known: dict[str, c.Expr] = {name: integer_literal(value) for name, value in values.items()}
+    yield print_expr(fold_expr(substitute(expression_of(text, language), known)))
 
 
 def read_folded_statements(text: str, language: Language, values: dict[str, int], **_: Told) -> Iterator[str]:
-    known: dict[str, c.Expr] = {name: integer(value) for name, value in values.items()}
+    known: dict[str, c.Expr] = {name: integer_literal(value) for name, value in values.items()}
     stmts = substitute(statements_of(text, language), known)
     yield print_statements(fold_statements(stmts)).rstrip("\n")
 
@@ -264,12 +264,12 @@ def read_integer(text: str, language: Language, values: dict[str, int], **_: Tol
 
 
 def read_root(text: str, language: Language, **_: Told) -> Iterator[str]:
-    name, through = root(expression_of(text, language))
+    name, through = root_variable(expression_of(text, language))
     yield f"{name}, through memory" if through else str(name)
 
 
 def read_spoken(text: str, source: str, **_: Told) -> Iterator[str]:
-    yield in_words_of(words_of(source), text)
+    yield in_words_of(find_identifiers(source), text)
 
 
 # -- effects
@@ -285,16 +285,16 @@ def read_effects_of_functions(text: str, **_: Told) -> Iterator[str]:
 
 
 def read_effects_of_registers(text: str, **_: Told) -> Iterator[str]:
-    found = [joined(of_assembly(f'asm("mov.u32 %0, %%{name};" : "=r"(a));')) for name in text.split()]
+    found = [join_effects(of_assembly(f'asm("mov.u32 %0, %%{name};" : "=r"(a));')) for name in text.split()]
     found += [
-        joined(of_assembly(f'asm volatile("{{ .reg .u32 t; mov.u32 t, %{name}; }}");'))
+        join_effects(of_assembly(f'asm volatile("{{ .reg .u32 t; mov.u32 t, %{name}; }}");'))
         for name in text.split()
     ]
     yield "; ".join(dict.fromkeys(map(names_of, found)))
 
 
 def read_effects_of_assembly(text: str, **_: Told) -> Iterator[str]:
-    yield names_of(joined(of_assembly(text)))
+    yield names_of(join_effects(of_assembly(text)))
 
 
 @cache

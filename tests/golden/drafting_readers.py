@@ -11,12 +11,12 @@ from tests.golden.made_problems import in_toml
 from tunesmith.expert.drafts.bare import not_said
 from tunesmith.expert.drafts.draft import bare_kernels, draft_problem, explain_text
 from tunesmith.expert.drafts.headers import elements_of
-from tunesmith.expert.drafts.launches import looks_like_a_size, read_launches, translate
+from tunesmith.expert.drafts.launches import looks_like_a_size, read_launches, translate_expr
 from tunesmith.expert.drafts.signature import missing_entry, read_source, signature_faults
 from tunesmith.problem.problem import Accuracy, Argument, Contract, Kernel, Launch, Problem
 from tunesmith.source.reader.grammar import syntax_tree
 from tunesmith.source.tree import Language
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 Reader = Callable[..., Iterable[str]]
 Told = object
@@ -76,7 +76,7 @@ def read_accesses(
 
 
 def read_launch_text(text: str, sizes: dict[str, str], constants: dict[str, str], **_: Told) -> Iterator[str]:
-    yield translate(text, sizes, constants) or "none"
+    yield translate_expr(text, sizes, constants) or "none"
 
 
 def read_launches_of(text: str, language: Language, **_: Told) -> Iterator[str]:
@@ -122,7 +122,7 @@ def read_faults(
         arguments, _bar, text = text.partition(" | ")
     listed = [argument_of(one) for one in arguments.split("; ")] if arguments else []
     names = launches or [(entry, *(a.name for a in listed))]
-    made = tuple(Launch(of, (parse(1),), (parse(1),), tuple(args)) for of, *args in names)
+    made = tuple(Launch(of, (parse_expr(1),), (parse_expr(1),), tuple(args)) for of, *args in names)
     about: dict[str, Any] = dict(kernel or {})
     about |= {"flags": tuple(about.get("flags", ())), "defines": tuple(about.get("defines", {}).items())}
     about = {"path": "kernel.cu", "text": text, "entry": entry, "language": language, **about}
@@ -137,8 +137,8 @@ def argument_of(text: str) -> Argument:
     name, _, kind = text.partition(": ")
     kind, _, role = kind.partition("* ") if "* " in kind else (kind.rstrip("*"), "", "input")
     if "*" in text:
-        return Argument(name, kind, role, (parse("n"),))  # type: ignore[arg-type]
-    return Argument(name, kind, "scalar", value=parse("n") if "int" in kind else 0.5)
+        return Argument(name, kind, role, (parse_expr("n"),))  # type: ignore[arg-type]
+    return Argument(name, kind, "scalar", value=parse_expr("n") if "int" in kind else 0.5)
 
 
 DRAFTING: dict[str, Reader] = {

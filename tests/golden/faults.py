@@ -60,7 +60,7 @@ def template(text: str, place: Path) -> str:
 
 def settings(text: str, place: Path) -> str:
     (place / "tunesmith.toml").write_text(text)
-    return refused(lambda: entry.resolve({}, {}, place))
+    return refused(lambda: entry.resolve_config({}, {}, place))
 
 
 def hosts(text: str, place: Path) -> str:

@@ -99,7 +99,7 @@ class MadeUpLab:
 
     def profile(self, config: entry.Config | None, workload: str, _seconds: float) -> entry.Profiled:
         name = BAD[int(part(self._problem.name, workload) * len(BAD))]
-        return entry.Profiled(config, workload, entry.diagnose(recorded(name)), ("made up",))
+        return entry.Profiled(config, workload, entry.diagnose_profile(recorded(name)), ("made up",))
 
     def verify(self, trial: entry.Trial, _later: Sequence[entry.Trial] = ()) -> entry.Verified:
         return entry.Verified(self._outcome(trial), cases=7, seed=11, reach=())
@@ -124,7 +124,7 @@ def device_for(problem: entry.Problem) -> entry.Device:
     limits = {"cuda": samples.HOPPER, "opencl": samples.LIMITS}
     if language in limits:
         return entry.Device(language, "0", "a made-up GPU", "made up", "1", "gpu", limits[language])
-    assumed = entry.device.named(language).assumed
+    assumed = entry.device.find_language(language).assumed
     assert assumed is not None, language
     return replace(assumed, id="0", name="a made-up GPU", absent=False)
 
@@ -155,13 +155,13 @@ def record(place: Path, problem: Path, template: str = "", replies: Path | None 
     )
     clock = Clock()
     journal = folder.journal(clock)
-    state = entry.apply(entry.State(), journal.append(started))
+    state = entry.apply_record(entry.State(), journal.append(started))
     templates = entry.templates_of(folder, state)
     cast = entry.casting_of_run(folder, started, entry.RunConfig(), Silence())
     lab = MadeUpLab(definition, device, clock)
     with contextlib.chdir(place):
-        talk = entry.talking(definition, templates, state, cast)
-        world = entry.World(definition, templates, lab, entry.searcher(settings.search), talk)
+        talk = entry.create_talking(definition, templates, state, cast)
+        world = entry.World(definition, templates, lab, entry.load_searcher(settings.search), talk)
         world.heeds_words = False
         entry.Loop(world, entry.RunLog(journal, state, Silence())).run()
     journal.close()

@@ -12,20 +12,20 @@ from tests.running import FIXTURES
 from tunesmith.backends.binaries import as_compiled
 from tunesmith.backends.cuda.devices import absent_device as nvidia
 from tunesmith.backends.hip.devices import absent_device as amd
-from tunesmith.expert.author import read, reading_lines
+from tunesmith.expert.author import reading_lines, try_read_kernel
 from tunesmith.expert.read.contract import SizeBounds, with_decided, with_promised
 from tunesmith.expert.read.integers import (
     LaunchTerms,
-    affine,
     conditions_for_multiple,
     from_sizes,
+    index_stride,
     launch_terms,
     same_value,
-    simplified,
-    stride,
+    simplify_expr,
+    split_affine,
     to_sizes,
 )
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import Each, KernelModel, Let, NotReadable, Once, Repeat, Step, When
 from tunesmith.expert.read.rules.launched_loops import turned_once
 from tunesmith.expert.read.rules.loops import with_scratch_in_loops, without_single_turns
@@ -34,7 +34,7 @@ from tunesmith.expert.read.rules.pointers import (
     with_arrays_for_pointers,
     with_branches_for_pointers,
 )
-from tunesmith.expert.read.rules.tidy import tidy
+from tunesmith.expert.read.rules.tidy import tidy_statements
 from tunesmith.expert.read.words import explain_lines, fact_lines
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.session.problems import load_problem
@@ -42,7 +42,7 @@ from tunesmith.source import tree as c
 from tunesmith.source.printing import print_expr, print_statements
 from tunesmith.source.reader.parse import read_expression, read_source_tree
 from tunesmith.source.tree import Language
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 Reader = Callable[..., Iterable[str]]
 Told = object
@@ -60,7 +60,7 @@ def problem_of(text: str, told: dict[str, Any]) -> Problem:
 
 def read_model(text: str, **told: Any) -> Iterator[str]:
     """All of a model that its words do not say as well; or why there is none."""
-    model = lift(problem_of(text, told))
+    model = lift_kernel(problem_of(text, told))
     if isinstance(model, NotReadable):
         yield f"not read: {model.reason}"
         return
@@ -78,18 +78,18 @@ def read_model(text: str, **told: Any) -> Iterator[str]:
 
 
 def read_words(text: str, **told: Any) -> Iterator[str]:
-    yield from explain_lines(lift(problem_of(text, told)))
+    yield from explain_lines(lift_kernel(problem_of(text, told)))
 
 
 def read_refusal(text: str, around: str, **told: Any) -> Iterator[str]:
     """Whether a kernel is read, in one line, with the text where `VALUE` stands."""
-    found = lift(problem_of(around.replace("VALUE", text), told))
+    found = lift_kernel(problem_of(around.replace("VALUE", text), told))
     yield f"not read: {found.reason}" if isinstance(found, NotReadable) else summary(found)
 
 
 def read_obstacles(text: str, **told: Any) -> Iterator[str]:
     problem = problem_of(text, told)
-    yield from reading_lines(problem, read(problem))
+    yield from reading_lines(problem, try_read_kernel(problem))
 
 
 def summary(kernel: KernelModel) -> str:
@@ -147,11 +147,11 @@ def read_tidied(text: str, language: Language, parameters: str, **_: Told) -> It
     head = "__kernel" if language == "opencl" else "__global__"
     source = read_source_tree(f"{head} void k({parameters}) {{ {text} }}", language)
     (function,) = source.functions
-    yield on_one_line(tidy(function.body, source, function.parameters))
+    yield on_one_line(tidy_statements(function.body, source, function.parameters))
 
 
 def read_byte_pointers(text: str, arguments: dict[str, str], **_: Told) -> Iterator[str]:
-    launch = LaunchTerms({name: parse(value).tree for name, value in arguments.items()}, {})
+    launch = LaunchTerms({name: parse_expr(value).tree for name, value in arguments.items()}, {})
     names = (c.Parameter(c.Type("int"), name) for name in (*arguments, "i"))
     function = as_function(text, (c.Parameter(c.Type("float", 1), "x"), *names))
     yield on_one_line(in_elements(function, function.body, launch))
@@ -174,7 +174,7 @@ def read_decided(text: str, fixed: dict[str, int], arrays: Sequence[str], **_: T
 
 def read_single_turns(text: str, fixed: dict[str, int], **_: Told) -> Iterator[str]:
     done, names = without_single_turns(as_function(text), fixed)
-    body = tidy(done.body, c.Source("cuda", (), ()), ())
+    body = tidy_statements(done.body, c.Source("cuda", (), ()), ())
     yield on_one_line(body) + (f" // by {', '.join(sorted(names))}" if names else "")
 
 
@@ -201,7 +201,7 @@ def read_passed_tests(text: str, **told: Any) -> Iterator[str]:
 def read_affine(text: str, **_: Told) -> Iterator[str]:
     """`a * i + b`, with a multiple of it that is a stride; what is no such sum has none."""
     expr = read_expression(text)
-    found, step = affine(expr, "i"), stride(expr, "i")
+    found, step = split_affine(expr, "i"), index_stride(expr, "i")
     yield f"({print_expr(found[0])}) * i + ({print_expr(found[1])})" if found is not None else "no sum"
     if step is None:
         yield "no stride"
@@ -212,7 +212,7 @@ def read_affine(text: str, **_: Told) -> Iterator[str]:
 
 def read_same_value(text: str, **_: Told) -> Iterator[str]:
     left, right = map(read_expression, text.split(" == "))
-    yield f"{'the same' if same_value(left, right) else 'not proved'}: {print_expr(simplified(left))}"
+    yield f"{'the same' if same_value(left, right) else 'not proved'}: {print_expr(simplify_expr(left))}"
 
 
 def read_multiples(text: str, names: Sequence[str], **_: Told) -> Iterator[str]:
@@ -221,12 +221,14 @@ def read_multiples(text: str, names: Sequence[str], **_: Told) -> Iterator[str]:
 
 
 def read_sizes(text: str, values: dict[str, str], **_: Told) -> Iterator[str]:
-    known = {name: parse(value).tree for name, value in values.items()}
+    known = {name: parse_expr(value).tree for name, value in values.items()}
     yield to_sizes(read_expression(text), known) or "none"
 
 
 def read_from_sizes(text: str, values: dict[str, str], **_: Told) -> Iterator[str]:
-    found = from_sizes(parse(text).tree, {name: parse(value).tree for name, value in values.items()})
+    found = from_sizes(
+        parse_expr(text).tree, {name: parse_expr(value).tree for name, value in values.items()}
+    )
     yield "none" if found is None else print_expr(found)
 
 
@@ -240,7 +242,7 @@ def read_never_negative(
 ) -> Iterator[str]:
     rules = [SizeRule(name, low, high) for name, (low, high) in sizes.items()]
     rules += [SizeRule(name, 0, 0, 1, tuple(listed)) for name, listed in one_of.items()]
-    known = {name: parse(value).tree for name, value in values.items()}
+    known = {name: parse_expr(value).tree for name, value in values.items()}
     ends = {name: (expression_of(low), expression_of(high)) for name, (low, high) in ranges.items()}
     is_sure = SizeBounds(tuple(rules), known, ends).never_negative(expression_of(text))
     yield "never negative" if is_sure else "not proved"

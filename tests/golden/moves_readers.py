@@ -12,10 +12,10 @@ from tests.samples import HOPPER
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES
-from tunesmith.expert.moves.convert import recognised, run
+from tunesmith.expert.moves.convert import recognise_format, run_function
 from tunesmith.expert.moves.move import Context
-from tunesmith.expert.moves.text_edits import find_site, start, template_text
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.moves.text_edits import find_site, start_draft, template_text
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, TemplateDraft
 from tunesmith.expert.write.rules import structural_rules
 from tunesmith.problem.problem import Problem
@@ -24,7 +24,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Declined, Refactoring
 from tunesmith.source.reader.parse import read_source_tree
 from tunesmith.source.tree import Language
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 Reader = Callable[..., Iterable[str]]
 Told = object
@@ -62,7 +62,7 @@ def read_moves(
     problem = problem_of(text, {"base": "moves", **told})
     gpu = replace(GPU, limits=replace(HOPPER, capability=capability))
     context = Context(problem, CPU if device == "cpu" else gpu)
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     if not isinstance(kernel, KernelModel):
         yield f"not read: {kernel.reason}"
         return
@@ -100,7 +100,7 @@ def read_local_moves(text: str, moves: str = "", **told: Any) -> Iterator[str]:
     if isinstance(site, str):
         yield f"left alone: {site}"
         return
-    context, draft = Context(problem, GPU), start(site, problem)
+    context, draft = Context(problem, GPU), start_draft(site, problem)
     for move in LOCAL_MOVES:
         if move.name in (moves.split() or [move.name]):
             found = move.apply(draft, context)
@@ -142,7 +142,7 @@ def read_call(
         problem = replace(problem, kernel=replace(problem.kernel, text=problem.kernel.text.replace(old, new)))
     if when:
         *ahead, last = problem.launches
-        problem = replace(problem, launches=(*ahead, replace(last, when=parse(when))))
+        problem = replace(problem, launches=(*ahead, replace(last, when=parse_expr(when))))
     found = ExpertAuthor().write(Refactoring(tuple(moves.split())), problem, absent_device(arch))
     if isinstance(found, Declined):
         yield f"declined: {found.reason}"
@@ -163,7 +163,7 @@ def read_call(
 def read_conversion(text: str, language: Language, **_: Told) -> Iterator[str]:
     """The number format that a helper converts to, by what it gives."""
     (function,) = read_source_tree(text, language).functions
-    found = recognised(function)
+    found = recognise_format(function)
     yield found.name if found is not None else "none"
 
 
@@ -171,7 +171,7 @@ def read_run(text: str, language: Language, **_: Told) -> Iterator[str]:
     """`0.5 -> return v > 1.0f;`: what a helper gives for a number."""
     argument, _arrow, body = text.partition(" -> ")
     source = read_source_tree(f"__device__ unsigned int f(float v) {{ {body} }}", language)
-    yield str(run(source.functions[0], float(argument)))
+    yield str(run_function(source.functions[0], float(argument)))
 
 
 MOVE_READERS: dict[str, Reader] = {

@@ -87,7 +87,7 @@ def difference(kernel: str) -> str:
     was, problem = frozen().get(kernel, {}), entry.load_problem(KERNELS[kernel]).definition
     now = dict(texts_of(problem))
     for name in dict.fromkeys([*was, *now]):
-        if was.get(name) != (entry.sha256(now[name].encode()) if name in now else None):
+        if was.get(name) != (entry.sha256_hex(now[name].encode()) if name in now else None):
             old = read_archive(TEXTS).get(was.get(name, ""), b"").decode()
             lines = unified_diff(old.splitlines(), now.get(name, "").splitlines(), "was", "is", lineterm="")
             return "\n".join([f"{kernel}, {name}:", *list(lines)[:SHOWN]])
@@ -101,8 +101,8 @@ def main(wanted: Sequence[str]) -> None:
         if not any(fnmatchcase(kernel, one) for one in wanted or ["*"]):
             continue
         found = {n: text.encode() for n, text in texts_of(entry.load_problem(place).definition)}
-        table[kernel] = {name: entry.sha256(text) for name, text in found.items()}
-        texts |= {entry.sha256(text): text for text in found.values()}
+        table[kernel] = {name: entry.sha256_hex(text) for name, text in found.items()}
+        texts |= {entry.sha256_hex(text): text for text in found.values()}
     named = {digest for row in table.values() for digest in row.values()}
     rows = (json.dumps({"kernel": name, **table[name]}) for name in sorted(table))
     TABLE.write_text("".join(f"{row}\n" for row in rows), "utf-8")

@@ -58,7 +58,7 @@ def packed(name: str, run: Path) -> Iterator[tuple[str, bytes]]:
             versions = tuple(pair for pair in record.event.versions if pair[0] != "system")
             record = replace(record, event=replace(record.event, versions=versions))
         lines.append(entry.encode_record(record, head))
-        head = entry.sha256(lines[-1])
+        head = entry.sha256_hex(lines[-1])
     journal = b"".join(line + b"\n" for line in lines)
     yield f"{name}/{JOURNAL}", journal
     for digest in sorted(set(DIGEST.findall(journal))):

@@ -225,21 +225,21 @@ def _play_session(
 ) -> bool:
     """Whether the run has ended."""
     lab.begin_a_session()
-    state = entry.fold(journal.read())
+    state = entry.fold_records(journal.read())
     templates = entry.templates_of(folder, state)
     cast = entry.casting_of_run(folder, state.started, entry.RunConfig(), Silence())
     spec = re.sub(r"recorded:[^,+]*", f"recorded:{folder.path}", cast.spec)  # which has to be there
-    talk = entry.talking(templates.problem, templates, state, replace(cast, spec=spec, inbox=inbox))
+    talk = entry.create_talking(templates.problem, templates, state, replace(cast, spec=spec, inbox=inbox))
     talk.conversation.models = dict.fromkeys(talk.conversation.models, model)
     is_absent = state.device.absent
     lab.lacks |= {"time": "it was not there"} if is_absent else {}
-    chosen = entry.searcher("random" if is_absent else state.settings.search)
+    chosen = entry.load_searcher("random" if is_absent else state.settings.search)
     world = entry.World(templates.problem, templates, lab, chosen, talk, inbox, heeds_words=False)
     world.rehearse = lab.rehearse
     ends = (SessionEnded, Unmeasured, KeyboardInterrupt, entry.WaitingForModel)
     with contextlib.suppress(*ends):
         entry.Loop(world, entry.RunLog(journal, state, Silence())).run()
-    return entry.fold(journal.read()).stopped is not None
+    return entry.fold_records(journal.read()).stopped is not None
 
 
 # -- what differs ---------------------------------------------------------------------------------------

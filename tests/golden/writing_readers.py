@@ -13,11 +13,11 @@ from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import excess_block_notes
 from tunesmith.expert.write.given import Sizes
 from tunesmith.expert.write.names import SourceNames, with_plain_names
-from tunesmith.expert.write.packs import converted, pack_accesses
-from tunesmith.expert.write.several import apart, defined_names
+from tunesmith.expert.write.packs import pack_accesses, split_final_conversion
+from tunesmith.expert.write.several import defined_names, split_pieces
 from tunesmith.source import tree as c
 from tunesmith.source.printing import print_expr
-from tunesmith.source.snippets import code
+from tunesmith.source.snippets import parse_snippet
 
 Reader = Callable[..., Iterable[str]]
 Told = object
@@ -35,7 +35,7 @@ def read_packs(text: str, most: int = 8, stop: str = "d", **_: Told) -> Iterator
 
 
 def read_pairs(text: str, **_: Told) -> Iterator[str]:
-    found = converted(statements(text), "v", {"to_e4m3": "both({a}, {b})"})
+    found = split_final_conversion(statements(text), "v", {"to_e4m3": "both({a}, {b})"})
     if found is None:
         yield "none"
     else:
@@ -46,7 +46,7 @@ def read_pairs(text: str, **_: Told) -> Iterator[str]:
 def read_plain_names(
     text: str, file_words: Sequence[str] = (), kept: Sequence[str] = (), **_: Told
 ) -> Iterator[str]:
-    yield on_one_line(with_plain_names(code(text), ["p"], file_words, kept))
+    yield on_one_line(with_plain_names(parse_snippet(text), ["p"], file_words, kept))
 
 
 def read_source_names(
@@ -54,13 +54,13 @@ def read_source_names(
 ) -> Iterator[str]:
     function = source_of(f"__global__ void f({parameters}, float *out) {{{source}}}").functions[-1]
     names = SourceNames.of(function)
-    yield on_one_line(names.in_body(code(text), frozenset(taken), {"DIVIDED": "/", "REST": "%"}))
+    yield on_one_line(names.in_body(parse_snippet(text), frozenset(taken), {"DIVIDED": "/", "REST": "%"}))
 
 
 def read_pieces(text: str, **_: Told) -> Iterator[str]:
     """What a text defines, and where it may be parted."""
     yield f"defines {', '.join(defined_names(text)) or 'nothing'}"
-    pieces = list(apart(text))
+    pieces = list(split_pieces(text))
     if len(pieces) > 1:
         yield from (f"piece {number}: {' '.join(piece.split())}" for number, piece in enumerate(pieces, 1))
 

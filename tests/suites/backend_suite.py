@@ -25,7 +25,7 @@ from tunesmith.backends.port import (
     Slots,
     Unsupported,
 )
-from tunesmith.base.codec import decode, encode
+from tunesmith.base.codec import decode_json, encode_json
 from tunesmith.problem.device import Device
 
 
@@ -83,7 +83,7 @@ class BackendSuite(ABC):
         assert devices
         for device in devices:
             assert device.backend == backend.name
-            assert decode(encode(device), Device) == device
+            assert decode_json(encode_json(device), Device) == device
             limits = device.limits
             assert limits.max_threads >= 1
             assert limits.memory >= limits.max_allocation > 0

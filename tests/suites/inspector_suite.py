@@ -18,7 +18,7 @@ from tests.suites.arbitrary_outputs import ROUNDS, Trials, buffer, edges, ends, 
 from tunesmith.backends.port import Comparison, Difference, Inspector, NumberRule, Pointer, Session
 from tunesmith.lab.memory import original_rule, reference_rule, rms_holds
 from tunesmith.problem import inputs
-from tunesmith.problem.compare import judge, judge_against_original
+from tunesmith.problem.compare import judge_against_original, judge_output
 from tunesmith.problem.inputs import draw_array, draw_block
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import TYPES, Compare, ElementType, element_type
@@ -253,7 +253,7 @@ class InspectorSuite(ABC):
             assert rule is not None
             found = _compare(session, inspector, got, b.type, expected, rule)
             right = not found.wrong and rms_holds(found, original)
-            reason = judge(b, got, expected, original)
+            reason = judge_output(b, got, expected, original)
             assert not right or reason is None, (b, got, expected, original, found, reason)
             # Where the order of a sum decides, it leaves the verdict to the host.
             nearly = replace(found, squared_error=(1 - 1e-6) * found.squared_error)
@@ -277,7 +277,7 @@ class InspectorSuite(ABC):
             for got in ends(element_type(type)):
                 expected = np.array([edge])
                 found = _compare(session, inspector, got, type, expected, rule)
-                reason = judge(b, got, expected, None)
+                reason = judge_output(b, got, expected, None)
                 assert found.wrong or reason is None, (got, edge, reason)
 
     @pytest.mark.parametrize("type", FLOATS)
@@ -313,7 +313,7 @@ class InspectorSuite(ABC):
                 got = np.array([value], dtype=type)
                 found = _compare(session, inspector, got, type, np.array([number]), rule)
                 assert found.wrong == (value != int(number))
-                assert (judge(b, got, np.array([number]), None) is None) == (value == int(number))
+                assert (judge_output(b, got, np.array([number]), None) is None) == (value == int(number))
                 equal += value == int(number)
         assert equal >= 4
 

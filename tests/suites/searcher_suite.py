@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.thoroughness import THOROUGH, examples
 from tunesmith.run.ports import Prior, Proposal, Searcher, SearchView, Tried
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint, Space
 
 Cost = Callable[[Config], float | None]
@@ -23,7 +23,7 @@ Cost = Callable[[Config], float | None]
 def space(domains: dict[str, int], *constraints: str) -> Space:
     """Parameters with the values 0 to n - 1."""
     params = tuple(Param(name, tuple(range(n))) for name, n in domains.items())
-    return Space(params, tuple(Constraint(text, parse(text)) for text in constraints))
+    return Space(params, tuple(Constraint(text, parse_expr(text)) for text in constraints))
 
 
 def view_of(made: Space) -> SearchView:

@@ -16,7 +16,7 @@ from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.search.default import Default
 from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random, Tpe
 from tunesmith.space.configset import Config
-from tunesmith.space.space import Condition, Focus, count
+from tunesmith.space.space import Condition, Focus, count_configs
 
 
 class TestExhaustive(SearcherSuite):
@@ -77,7 +77,7 @@ class Steered:
     def ask(self, view: SearchView, n: int) -> Proposal:
         texts = (f"{view.space.params[0].name} >= 1",)
         conditions = tuple(Condition("unroll", text, "latency", "few bytes in flight", 0.5) for text in texts)
-        inside = count(view.configs, view.space.params, texts) if len(view.configs) else 0
+        inside = count_configs(view.configs, view.space.params, texts) if len(view.configs) else 0
         return self._focused.ask(replace(view, focus=Focus(conditions, inside, len(view.configs))), n)
 
 
@@ -120,6 +120,6 @@ def hill(config: Config) -> float | None:
 
 def test_names() -> None:
     for name in search.SEARCHERS:
-        assert search.searcher(name).name == name
+        assert search.load_searcher(name).name == name
     with pytest.raises(BadInput, match="unknown search 'magic'; known are default"):
-        search.searcher("magic")
+        search.load_searcher("magic")

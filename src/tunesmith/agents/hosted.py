@@ -42,7 +42,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.usage import RequestUsage
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted, cut, flat, redacted
+from tunesmith.base.text import flatten_text, format_count, redact_secrets, truncate_text
 from tunesmith.run.events import LONGEST, Expects, Message, NoReply, Reply, Request, Usage
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -142,7 +142,7 @@ class Hosted:
         is_long = arrival.is_long or len(text) > LONGEST
         if not arrival.is_whole and not is_long:
             why = self._failed(arrival)
-            if not _holds(text, request.expects):
+            if not _has_full_answer(text, request.expects):
                 return why
             note = f"the stream broke off behind what was asked for: {why.reason}"
             return Reply(text, arrival.usage, arrival.seconds, is_cut=True, note=note)
@@ -159,20 +159,23 @@ class Hosted:
             UserError,
         )
 
-        came = f" ({counted(arrival.length, 'character')} had come)" if arrival.length else ""
+        came = f" ({format_count(arrival.length, 'character')} had come)" if arrival.length else ""
         sent = "" if "event-stream" in arrival.kind else f"; it was sent as {arrival.kind or 'nothing known'}"
         error = arrival.error
         if arrival.fault:
             return NoReply(self._said(arrival.fault + came))
         if arrival.elsewhere:
             where = (
-                f"it sends us to {flat(arrival.elsewhere)}, and a key goes nowhere but where it was named for"
+                f"it sends us to {flatten_text(arrival.elsewhere)}, and a key goes nowhere "
+                "but where it was named for"
             )
             return NoReply(self._said(f"{where}; name that address if it is right"), lasts=True)
         if isinstance(error, ModelAPIError):
             rejected = isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError)
             lasts = rejected or getattr(error, "status_code", None) in LASTING
-            return NoReply(self._said(f"{error}{_cause(error)}{came}"), lasts, _pause(error.retry_after))
+            return NoReply(
+                self._said(f"{error}{_root_cause(error)}{came}"), lasts, _valid_retry_delay(error.retry_after)
+            )
         if isinstance(error, UserError):
             return NoReply(self._said(str(error)), lasts=True)
         if error is None:
@@ -184,7 +187,8 @@ class Hosted:
 
     def _said(self, text: str) -> str:
         """On one line that nothing acts in; keys are cut out before it is shortened, hidden ones too."""
-        return f"{self.name}: {cut(redacted(flat(redacted(text, [self._key])), [self._key]), 300)}"
+        line = redact_secrets(flatten_text(redact_secrets(text, [self._key])), [self._key])
+        return f"{self.name}: {truncate_text(line, 300)}"
 
     def _stable(self, request: Request) -> int:
         """How many characters of its material this role was sent before, up to a heading: what to store on
@@ -210,7 +214,7 @@ def progress_text(name: str, arrival: Arrival) -> str:
     return f"waiting for {name}, {seconds}"
 
 
-def _holds(text: str, expects: Expects) -> bool:
+def _has_full_answer(text: str, expects: Expects) -> bool:
     """Whether what came before a stream broke off has all that was asked for: an object, or a whole file."""
     begin, end = text.find("{"), text.rfind("}")
     is_object = False
@@ -224,7 +228,7 @@ def _holds(text: str, expects: Expects) -> bool:
     return is_object if expects == "json" else is_file or (expects == "turn" and is_object)
 
 
-def _cause(error: BaseException) -> str:
+def _root_cause(error: BaseException) -> str:
     """What is behind an error of the connection, where its own words are a wrapper's."""
     from pydantic_ai.exceptions import ModelConnectionError
 
@@ -236,7 +240,7 @@ def _cause(error: BaseException) -> str:
     return f" ({last})" if last is not error and str(last) and str(last) not in str(error) else ""
 
 
-def _pause(asked: float | None) -> float | None:
+def _valid_retry_delay(asked: float | None) -> float | None:
     """What the other side asks for, where it is a time."""
     return asked if asked is not None and math.isfinite(asked) and asked >= 0 else None
 
@@ -335,7 +339,7 @@ class Arrival:
         self.is_long = stream.finish_reason == "length"
         raw: Mapping[str, Any] = details.get("usage") or {} if provider == "openai" else stream.usage.details
         found = openai_usage(raw) if provider == "openai" else anthropic_usage(raw)
-        self.usage = priced(found, raw, stream.model_name, stream.provider_url or "")
+        self.usage = add_price(found, raw, stream.model_name, stream.provider_url or "")
 
 
 class Incoming:
@@ -366,7 +370,7 @@ class Incoming:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._received())
+            asyncio.run(self._receive_guarded())
         except asyncio.CancelledError:
             self.arrival.fault = self.arrival.fault or "the request was cancelled"
         except Exception as error:  # whatever libraries make of what they are sent
@@ -376,7 +380,7 @@ class Incoming:
                 self._done.set()
                 self._loop = self._task = None
 
-    async def _received(self) -> None:
+    async def _receive_guarded(self) -> None:
         with self._lock:
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             if self._is_cancelled:
@@ -384,12 +388,12 @@ class Incoming:
         endpoint, arrival = self._own[0], self.arrival
         try:
             async with asyncio.timeout(endpoint.seconds):
-                await receive(*self._own, arrival)
+                await receive_reply(*self._own, arrival)
         except TimeoutError:
             arrival.fault = f"the reply was not whole after {endpoint.seconds:g} s (reply_seconds)"
 
 
-async def receive(
+async def receive_reply(
     endpoint: Endpoint, said: Sequence[Message], most_tokens: int, stable: int, arrival: Arrival
 ) -> None:
     """Reads until the reply is whole, too long, or nothing more comes."""
@@ -398,22 +402,22 @@ async def receive(
     limits = httpx2.Timeout(endpoint.seconds, connect=min(CONNECTING, endpoint.seconds))
     # Whoever we are sent to gets neither the key nor the kernel; and nobody makes us unpack anything.
     async with httpx2.AsyncClient(
-        verify=_certificates(),
+        verify=_load_ssl_context(),
         follow_redirects=False,
         timeout=limits,
         headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [_looked_at(arrival)]},
     ) as http:
-        model, settings = _model(endpoint, http, most_tokens)
-        messages = conversation(said, stable if endpoint.provider == "anthropic" else None)
+        model, settings = _make_model(endpoint, http, most_tokens)
+        messages = model_messages(said, stable if endpoint.provider == "anthropic" else None)
         async with model_request_stream(model, messages, model_settings=settings) as stream:
             try:
-                await _drain(aiter(stream), endpoint.stall, arrival)
+                await _read_stream(aiter(stream), endpoint.stall, arrival)
             finally:
                 arrival.close(stream, endpoint.provider)
 
 
-async def _drain(events: AsyncIterator[object], stall: float, arrival: Arrival) -> None:
+async def _read_stream(events: AsyncIterator[object], stall: float, arrival: Arrival) -> None:
     while arrival.length <= LONGEST:
         try:
             async with asyncio.timeout(stall if arrival.length else None):
@@ -429,7 +433,7 @@ async def _drain(events: AsyncIterator[object], stall: float, arrival: Arrival) 
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def _load_ssl_context() -> ssl.SSLContext:
     """Which to trust; read once, since that takes longer than many a request."""
     found: ssl.SSLContext = httpx2.create_ssl_context()
     return found
@@ -507,7 +511,7 @@ class _CountedModel(OpenAIChatModel):  # type: ignore[misc]
         return _CountedResponse
 
 
-def _model(endpoint: Endpoint, http: httpx2.AsyncClient, most_tokens: int) -> tuple[Any, Any]:
+def _make_model(endpoint: Endpoint, http: httpx2.AsyncClient, most_tokens: int) -> tuple[Any, Any]:
     own: dict[str, Any] = {"api_key": endpoint.key or "none", "base_url": endpoint.url or None}
     own |= {"max_retries": 0, "http_client": http, "timeout": http.timeout}
     most = most_tokens + _ROOM[endpoint.effort]
@@ -536,7 +540,7 @@ def _model(endpoint: Endpoint, http: httpx2.AsyncClient, most_tokens: int) -> tu
     return _CountedModel(endpoint.model, provider=OpenAIProvider(openai_client=AsyncOpenAI(**own))), chosen
 
 
-def conversation(said: Sequence[Message], stable: int | None) -> list[ModelMessage]:
+def model_messages(said: Sequence[Message], stable: int | None) -> list[ModelMessage]:
     """With `stable` also where the other side is to store what it has read: behind so many characters of the
     material, at the end of the turn before, and at the end. None: it stores by itself, or not at all."""
     users = [at for at, message in enumerate(said) if message.speaker == "user"]
@@ -564,31 +568,31 @@ def openai_usage(raw: Mapping[str, Any]) -> Usage:
     cached = sent.get("cached_tokens") if isinstance(sent, Mapping) else None
     reasoning = received.get("reasoning_tokens") if isinstance(received, Mapping) else None
     return Usage(
-        _count(raw.get("prompt_tokens")) or None,
-        _count(raw.get("completion_tokens")) or None,
+        _token_count(raw.get("prompt_tokens")) or None,
+        _token_count(raw.get("completion_tokens")) or None,
         None,
-        _count(cached),
+        _token_count(cached),
         None,
-        _count(reasoning),
+        _token_count(reasoning),
     )
 
 
 def anthropic_usage(raw: Mapping[str, Any]) -> Usage:
     """There tokens that were read from the store, or written to it, are not among those sent."""
-    fresh, cached = _count(raw.get("input_tokens")), _count(raw.get("cache_read_input_tokens"))
-    stored = _count(raw.get("cache_creation_input_tokens"))
+    fresh, cached = _token_count(raw.get("input_tokens")), _token_count(raw.get("cache_read_input_tokens"))
+    stored = _token_count(raw.get("cache_creation_input_tokens"))
     sent = None if fresh is None else fresh + (cached or 0) + (stored or 0)
-    received, reasoning = _count(raw.get("output_tokens")), _count(raw.get("thinking_tokens"))
+    received, reasoning = _token_count(raw.get("output_tokens")), _token_count(raw.get("thinking_tokens"))
     return Usage(sent or None, received or None, None, cached, stored, reasoning)
 
 
-def _count(value: object) -> int | None:
+def _token_count(value: object) -> int | None:
     """None for what cannot be."""
     is_one = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
     return int(value) if is_one else None  # type: ignore[call-overload]
 
 
-def priced(usage: Usage, raw: Mapping[str, Any], model: str, url: str) -> Usage:
+def add_price(usage: Usage, raw: Mapping[str, Any], model: str, url: str) -> Usage:
     """With the price that was reported, else that of a price list for this model at this address."""
     reported = raw.get("cost")
     dollars: float | None = None
@@ -600,7 +604,7 @@ def priced(usage: Usage, raw: Mapping[str, Any], model: str, url: str) -> Usage:
             output_tokens=usage.received,
             cache_read_tokens=usage.cached or 0,
             cache_write_tokens=usage.stored or 0,
-            cache_write_1h_tokens=_count(raw.get("ephemeral_1h_input_tokens")) or 0,
+            cache_write_1h_tokens=_token_count(raw.get("ephemeral_1h_input_tokens")) or 0,
         )
         try:
             dollars = float(calc_price(counts, model, provider_api_url=url).total_price)

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import open_plain, read_plain, write_whole
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.run.events import LONGEST, Exchange, NoReply, Pending, Reply, Request, Settings, Started, Usage
 
 WANTED = {
@@ -35,7 +35,7 @@ POLL = 0.5
 SETTLED = 1.0  # seconds without a change, after which a file that somebody writes is believed to be whole
 
 
-def letter(request: Request, reply_name: str) -> str:
+def format_letter(request: Request, reply_name: str) -> str:
     """Markdown. Fences are long, so that whatever a message holds stays inside."""
     parts = [
         f"# Request {request.number}: {request.role}",
@@ -44,12 +44,12 @@ def letter(request: Request, reply_name: str) -> str:
         f"**Expected**: {WANTED[request.expects]} At most about {request.most_tokens} tokens.",
     ]
     if request.example and not any(request.example.strip() in m.text for m in request.messages):
-        parts += ["## An answer that would be understood", _fenced(request.example)]
-    parts += [f"## {m.speaker}\n\n{_fenced(m.text)}" for m in request.messages]
+        parts += ["## An answer that would be understood", _fence_with_tildes(request.example)]
+    parts += [f"## {m.speaker}\n\n{_fence_with_tildes(m.text)}" for m in request.messages]
     return "\n\n".join(parts) + "\n"
 
 
-def _fenced(text: str) -> str:
+def _fence_with_tildes(text: str) -> str:
     runs = (len(line) - len(line.lstrip("~")) for line in map(str.strip, text.splitlines()))
     longest = max(runs, default=0)
     fence = "~" * max(5, longest + 1)
@@ -102,7 +102,7 @@ class Mailbox:
                 self.tell(f"waiting for {target}")
             reported = ""
             while True:
-                text = _whole(target)
+                text = _read_settled(target)
                 if text is not None:
                     self._taken[request.name] = _as_taken(text.encode("utf-8", "replace"))
                     return Reply(text[: LONGEST + 1], is_cut=len(text) > LONGEST, note=note)
@@ -122,7 +122,7 @@ class Mailbox:
         """Once: a request that is there was asked by this run before it was interrupted, or by another run,
         whose reply is not ours."""
         file = self.folder / f"{request.name}.request.md"
-        text = letter(request, reply_name)
+        text = format_letter(request, reply_name)
         if os.path.lexists(file):
             there = read_plain(file, _MOST_BYTES).decode("utf-8", "replace")
             if there == text:
@@ -163,7 +163,7 @@ def has_reply(file: Path) -> bool:
         return True  # what is wrong with it is told to whoever reads it
 
 
-def _whole(file: Path) -> str | None:
+def _read_settled(file: Path) -> str | None:
     """What it holds, once nobody writes to it any more; None before."""
     try:
         source = os.fdopen(open_plain(file, os.O_RDONLY), "rb")
@@ -209,27 +209,27 @@ class About:
     unanswered: dict[str, str] = field(default_factory=dict)  # requests that were given up, and why
 
 
-def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
+def write_dialogue(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
     """All that has been said in a run so far; what is there already is written again."""
     replies: dict[str, ReplyFacts] = {}
     unanswered: dict[str, str] = {}
     folder.mkdir(parents=True, exist_ok=True)
     for exchange in dialogue:
         name, reply = exchange.request.name, exchange.reply
-        _write(folder / f"{name}.request.md", letter(exchange.request, f"{name}.reply.md"))
+        _write_letter(folder / f"{name}.request.md", format_letter(exchange.request, f"{name}.reply.md"))
         if reply is not None:
-            _write(folder / f"{name}.reply.md", reply.text)
+            _write_letter(folder / f"{name}.reply.md", reply.text)
             replies[name] = ReplyFacts(reply.usage, reply.seconds, reply.is_cut)
         elif exchange.failed:
             unanswered[name] = exchange.failed
     own = (started.problem, started.backend, started.device.name, started.settings)
     about = About(*own, replies, unanswered)
-    _write(folder / ABOUT, encode(about).decode())
+    _write_letter(folder / ABOUT, encode_json(about).decode())
 
 
 def read_about(folder: Path) -> About:
     file = folder / ABOUT
-    return decode(read_plain(file), About, "recording") if os.path.lexists(file) else About()
+    return decode_json(read_plain(file), About, "recording") if os.path.lexists(file) else About()
 
 
 @dataclass
@@ -266,13 +266,13 @@ class Player:
         self.prepare()
         try:
             if self._known is None:
-                self._known = _read(self.folder)
+                self._known = _read_replies(self.folder)
             if not self._known:
                 hint = "name a folder with files such as 0001-planner.reply.md"
                 raise BadInput(f"the recording {self.folder} holds no reply", hint=hint)
             own, place = self._known.get(request.role, []), self._given[request.role]
             if place >= len(own):
-                known = counted(len(own), "reply", "replies")
+                known = format_count(len(own), "reply", "replies")
                 why = f"the recording {self.folder} has {known} of the {request.role}"
                 return NoReply(f"{why}, and request {request.name} asks for another", lasts=True)
             self._given[request.role] += 1
@@ -288,7 +288,9 @@ class Player:
         if self._has_noted or not file.is_file():
             return ""
         same = replace(request, number=int(name.partition("-")[0]))
-        if read_plain(file, _MOST_BYTES).decode("utf-8", "replace") == letter(same, f"{name}.reply.md"):
+        if read_plain(file, _MOST_BYTES).decode("utf-8", "replace") == format_letter(
+            same, f"{name}.reply.md"
+        ):
             return ""
         self._has_noted = True
         return (
@@ -297,7 +299,7 @@ class Player:
         )
 
 
-def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
+def _read_replies(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
     """By role, in the order of their numbers."""
     about = read_about(folder)
     numbered: list[tuple[int, str, str, Reply | NoReply]] = []
@@ -320,5 +322,5 @@ def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
     return found
 
 
-def _write(file: Path, text: str) -> None:
+def _write_letter(file: Path, text: str) -> None:
     write_whole(file, text.encode("utf-8", "replace"))

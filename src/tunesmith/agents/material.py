@@ -11,33 +11,40 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tunesmith.agents.prompting import PromptPart, fenced, shortened
-from tunesmith.base.text import counted
+from tunesmith.agents.prompting import PromptPart, fence_with_backticks, shorten_middle
+from tunesmith.base.text import format_count
 from tunesmith.problem import device as languages
 from tunesmith.problem.cases import full_cases
 from tunesmith.problem.device import LARGEST_CLUSTER, Device, Resources
 from tunesmith.problem.plan import necessary_traffic
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.problem.vetting.device_words import CUDA, HIP
 from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.budget import budget_uses, evals_left, is_concrete, next_share, noun, rounds_begun
+from tunesmith.run.budget import (
+    budget_uses,
+    candidate_noun,
+    evals_left,
+    is_concrete,
+    next_share,
+    rounds_begun,
+)
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Profiled
 from tunesmith.run.figures import best_so_far, candidate_speedups
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import Catalogue, Offer
-from tunesmith.run.prior import best_config, diagnoses, in_view
+from tunesmith.run.prior import best_config, diagnoses_in_view, in_view
 from tunesmith.run.race import sound_scores
 from tunesmith.run.rounds import (
     RoundReport,
-    leader,
+    leading_candidate,
     moves_on,
-    ratio,
-    refusals,
+    refusals_by_candidate,
     refused_words,
     round_reports,
     score_at,
+    speedup_from_log,
 )
 from tunesmith.run.scores import Yardstick
 from tunesmith.run.state import Candidate, Grown, State
@@ -55,9 +62,9 @@ def kernel_parts(problem: Problem) -> list[PromptPart]:
     """The source, which is never cut, and the user's own headers."""
     kernel = problem.kernel
     return [
-        PromptPart(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
+        PromptPart(f"The kernel as it is ({kernel.path})", fence_with_backticks(kernel.text)),
         *(
-            PromptPart(f"Its header {name}", fenced(text), 2, "left out: no room")
+            PromptPart(f"Its header {name}", fence_with_backticks(text), 2, "left out: no room")
             for name, text in kernel.headers
         ),
     ]
@@ -86,9 +93,12 @@ def least_times(problem: Problem, state: State) -> dict[str, LeastTime]:
             least = LeastTime(known.floor, f"{known.ceiling} {MEASURED}")
         elif rate and moved:
             least = LeastTime(moved / rate, DATA_SHEET)
-        fastest = _fastest(state, w.name)
+        fastest = _best_seconds(state, w.name)
         if least is not None and fastest is not None and fastest < BEATEN * least.seconds:
-            above = f"a kernel that is right takes no more; {least.why} would be {_micro(least.seconds)}"
+            above = (
+                f"a kernel that is right takes no more; {least.why} would be "
+                f"{_format_microseconds(least.seconds)}"
+            )
             least = LeastTime(fastest, above)
         if least is not None:
             found[w.name] = least
@@ -109,9 +119,9 @@ def floors_since(problem: Problem, state: State) -> list[str]:
     """Where there is another by now, and why: that is then the one floor of the workload."""
     first = floors_first(problem, state)
     return [
-        f"- {name}: its floor is now {_micro(one.seconds)}: {one.why}"
+        f"- {name}: its floor is now {_format_microseconds(one.seconds)}: {one.why}"
         for name, one in least_times(problem, state).items()
-        if name in first and _micro(one.seconds) != _micro(first[name].seconds)
+        if name in first and _format_microseconds(one.seconds) != _format_microseconds(first[name].seconds)
     ]
 
 
@@ -129,35 +139,35 @@ def memory_rate(device: Device) -> float | None:
     return None if device.is_host else device.limits.pin_bandwidth
 
 
-def _fastest(state: State, workload: str) -> float | None:
-    timed = (o.result(workload) for o in (*state.outcomes, *_baseline(state)))
+def _best_seconds(state: State, workload: str) -> float | None:
+    timed = (o.result(workload) for o in (*state.outcomes, *_baseline_outcomes(state)))
     return min((r.timing.seconds for r in timed if r is not None and r.ok and r.timing), default=None)
 
 
-def _baseline(state: State) -> Iterable[Outcome]:
+def _baseline_outcomes(state: State) -> Iterable[Outcome]:
     return () if state.baseline is None else (state.baseline.outcome,)
 
 
 def problem_part(problem: Problem, state: State) -> PromptPart:
     kernel = problem.kernel
-    about = languages.named(kernel.language).about
+    about = languages.find_language(kernel.language).about
     arrays, scalars = (
         [a for a in problem.arguments if (a.role == "scalar") is scalar] for scalar in (False, True)
     )
     lines = [
         f"- language {', '.join(filter(None, [kernel.language, about]))}; entry `{kernel.entry}`",
-        *(_argument(a) for a in arrays),
-        *([f"- scalars: {'; '.join(map(_scalar, scalars))}"] if scalars else []),
-        *(_launch(one, problem) for one in problem.launches),
+        *(_argument_prompt_line(a) for a in arrays),
+        *([f"- scalars: {'; '.join(map(_scalar_text, scalars))}"] if scalars else []),
+        *(_launch_prompt_line(one, problem) for one in problem.launches),
         f"- sizes: {'; '.join(f'`{rule.name}` {rule.describe()}' for rule in problem.contract.sizes)}",
         *(f"- callers promise: {c.expr.text}" for c in problem.contract.require),
-        *_workloads(problem, state),
-        *_accuracy(problem),
+        *_workload_lines(problem, state),
+        *_accuracy_rules(problem),
     ]
     return PromptPart("The problem", "\n".join(lines))
 
 
-def _argument(a: Argument) -> str:
+def _argument_prompt_line(a: Argument) -> str:
     parts = [
         f"strides [{', '.join(e.text for e in a.strides)}]" if a.strides else "",
         str(a.role),
@@ -173,11 +183,11 @@ def _argument(a: Argument) -> str:
     return f"- argument `{a.name}`: {a.type}{shape}, {', '.join(filter(None, parts))}"
 
 
-def _scalar(a: Argument) -> str:
+def _scalar_text(a: Argument) -> str:
     return f"`{a.name}` {a.type} = {getattr(a.value, 'text', a.value)}"
 
 
-def _launch(one: Launch, problem: Problem) -> str:
+def _launch_prompt_line(one: Launch, problem: Problem) -> str:
     grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
     more = f", shared {one.shared.text} bytes" if one.shared else ""
     more += ", cooperative" if one.cooperative else ""
@@ -187,7 +197,7 @@ def _launch(one: Launch, problem: Problem) -> str:
     return f"- launched today: `{one.entry}`, grid ({grid}), block ({block}){more}; arguments ({passed})"
 
 
-def _workloads(problem: Problem, state: State) -> list[str]:
+def _workload_lines(problem: Problem, state: State) -> list[str]:
     """Sizes in the order of their names, which are said once; so is what holds for all."""
     least, device = floors_first(problem, state), state.device
     caches = {w.cache for w in problem.workloads}
@@ -200,8 +210,8 @@ def _workloads(problem: Problem, state: State) -> list[str]:
             f"weight {w.weight:g}" if weighted else "",
             w.cache if len(caches) > 1 else "",
             f"{necessary_traffic(problem, w.as_dict())} bytes must move",
-            f"floor {_micro(least[w.name].seconds)}" if w.name in least else "",
-            _today(problem, device, w),
+            f"floor {_format_microseconds(least[w.name].seconds)}" if w.name in least else "",
+            _current_launch_shape(problem, device, w),
         ]
         values = ", ".join(str(value) for _, value in w.sizes)
         lines.append(f"  - `{w.name}` ({values}): {', '.join(filter(None, more))}")
@@ -214,11 +224,11 @@ def _workloads(problem: Problem, state: State) -> list[str]:
     return lines
 
 
-def _micro(seconds: float) -> str:
+def _format_microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs"
 
 
-def _today(problem: Problem, device: Device, w: Workload) -> str:
+def _current_launch_shape(problem: Problem, device: Device, w: Workload) -> str:
     """How many blocks and threads there are today, where that is known without a build."""
     names, launches = {**w.as_dict(), **device.limits.names()}, []
     for launch in problem.launches:
@@ -230,7 +240,7 @@ def _today(problem: Problem, device: Device, w: Workload) -> str:
     return f"today {', then '.join(launches)}"
 
 
-def _accuracy(problem: Problem) -> list[str]:
+def _accuracy_rules(problem: Problem) -> list[str]:
     accuracy = problem.accuracy
     rules = [f"- {problem.own_rules}"] if problem.own_rules else []
     if accuracy.reference is None:
@@ -313,18 +323,20 @@ def build_part(problem: Problem, state: State) -> PromptPart:
     flags = "begin with `-cl-`"
     if kernel.language == languages.HIP.name:
         own, flags = HIP_RULES, _HIP_FLAGS
-    elif not languages.named(kernel.language).is_native:
+    elif not languages.find_language(kernel.language).is_native:
         own, flags = _cuda_rules(state), _CUDA_FLAGS
-    lines = [f"{_compiler(problem, state)}; flags in `[build]` {flags}", *own]
+    lines = [f"{_compiler_line(problem, state)}; flags in `[build]` {flags}", *own]
     return PromptPart("How it is built", "\n".join(lines))
 
 
 def plain_build_part(problem: Problem, state: State) -> PromptPart:
     """Of a kernel that has nothing but its launch, in plain C."""
-    return PromptPart("How it is built", f"{_compiler(problem, state)}; `#include`: the original's alone")
+    return PromptPart(
+        "How it is built", f"{_compiler_line(problem, state)}; `#include`: the original's alone"
+    )
 
 
-def _compiler(problem: Problem, state: State) -> str:
+def _compiler_line(problem: Problem, state: State) -> str:
     kernel = problem.kernel
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     given = " ".join(filter(None, [*kernel.flags, defined]))
@@ -365,7 +377,7 @@ _ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
 
 def reading_part(moves: Catalogue) -> PromptPart:
     lines = [_how_once(line) for line in moves.reading]
-    lines += ["", fenced(moves.text)] if moves.text else []
+    lines += ["", fence_with_backticks(moves.text)] if moves.text else []
     return PromptPart(f"How a program reads {moves.of or 'the kernel'}", "\n".join(lines), 1)
 
 
@@ -381,10 +393,10 @@ def _how_once(line: str) -> str:
 
 def tested_part(problem: Problem, state: State) -> PromptPart:
     """Where a kernel is tried: as the original is, for the whole contract, and what a tester has added."""
-    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
-    sizes = dict.fromkeys(_values(problem, case.sizes) for case in cases)
+    cases = full_cases(problem, original_variant(problem), state.device, state.settings.seed)
+    sizes = dict.fromkeys(_format_sizes(problem, case.sizes) for case in cases)
     extra = state.extended.cases if state.extended is not None else ()
-    added = [f"{_values(problem, case.sizes)} {case.distribution}" for case in extra]
+    added = [f"{_format_sizes(problem, case.sizes)} {case.distribution}" for case in extra]
     lines = [
         f"Sizes ({', '.join(problem.size_names)}): {' '.join(list(sizes)[:LISTED])}",
         f"Values: {values_tested(problem, state)}.",
@@ -399,11 +411,11 @@ def lessons_part(lessons: str) -> PromptPart:
 
 
 def values_tested(problem: Problem, state: State) -> str:
-    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
+    cases = full_cases(problem, original_variant(problem), state.device, state.settings.seed)
     return ", ".join(dict.fromkeys(case.distribution for case in cases))
 
 
-def _values(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
+def _format_sizes(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
     """In the order of the problem's names."""
     known = dict(sizes)
     return f"({', '.join(str(known[name]) for name in problem.size_names if name in known)})"
@@ -419,7 +431,7 @@ def refused_lines(moves: Catalogue) -> list[str]:
 
 def moves_part(moves: Catalogue) -> PromptPart:
     """Places that several share, and reasons that several have, are said once."""
-    shared = _shared((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
+    shared = _alias_repeated_texts((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
     lines = [f"- {sign} is {place}" for place, sign in shared.items()]
     lines += [offer_line(offer, shared) for offer in moves.offers]
     lines += refused_lines(moves)
@@ -436,7 +448,7 @@ def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart
     return [replace(moves_part(moves()), heading=heading)]
 
 
-def _shared(texts: Iterable[str], sign: Callable[[int], str]) -> dict[str, str]:
+def _alias_repeated_texts(texts: Iterable[str], sign: Callable[[int], str]) -> dict[str, str]:
     """Those that are there twice or more and long enough for it, each with a sign."""
     every = list(texts)
     twice = dict.fromkeys(text for text in every if every.count(text) > 1 and len(text) > 24)
@@ -492,46 +504,46 @@ def standing_parts(problem: Problem, state: State) -> list[PromptPart]:
 
 def times_part(problem: Problem, state: State) -> PromptPart:
     """What the original takes, and the best so far, with what each value of a parameter gave."""
-    lines = [*_original(problem, state), *floors_since(problem, state)]
+    lines = [*_original_lines(problem, state), *floors_since(problem, state)]
     best = best_config(problem, state)
     if best is not None:
         gain = f"{candidate_speedups(problem, state)[best.candidate]:.2f}× the speed of the original"
-        lines.append(f"- the best so far: {_where(best)}, {gain} in the mean")
+        lines.append(f"- the best so far: {_describe_config(best)}, {gain} in the mean")
         lines += _at_workloads(problem, state, best)
         built = next((o.resources for o in reversed(state.outcomes) if o.trial.config == best), None)
-        lines += _resources(str(best) if best.items else best.label, built)
-        lines += _clusters(state, best)
+        lines += _resource_line(str(best) if best.items else best.label, built)
+        lines += _cluster_lines(state, best)
         lines += _by_value(problem, state, best)
-        lines += _failed(state, best.candidate) if best.items else []
+        lines += _failure_lines(state, best.candidate) if best.items else []
     return PromptPart("Measured", "\n".join(lines) or NOTHING)
 
 
-def _original(problem: Problem, state: State) -> list[str]:
+def _original_lines(problem: Problem, state: State) -> list[str]:
     if state.baseline is None:
         found = next((s for s in state.surveyed if s.config is None), None)
         built = found.builds[0] if found is not None and found.builds else None
-        lines = _resources("the original", built.resources if built else None)
+        lines = _resource_line("the original", built.resources if built else None)
         if built is not None and built.occupancy is not None:
             lines.append(f"- so its blocks fill {built.occupancy} % of a multiprocessor's threads at most")
         return [f"- {NOTHING}", *lines] if lines else []
     lines, least = [], least_times(problem, state)
-    for name, seconds in _seconds(state).items():
+    for name, seconds in _baseline_seconds(state).items():
         moved = necessary_traffic(problem, problem.workload(name).as_dict())
-        rate = f" ({_rate(moved / seconds / 1e9)} GB/s of what must move)" if seconds else ""
+        rate = f" ({_format_rate(moved / seconds / 1e9)} GB/s of what must move)" if seconds else ""
         away = times_least(least.get(name), seconds)
         lines.append(f"- {name}: the original takes {seconds * 1e6:.2f} µs{rate}{away}")
-    lines += _resources("the original", state.baseline.outcome.resources)
-    return lines + _clusters(state, None)
+    lines += _resource_line("the original", state.baseline.outcome.resources)
+    return lines + _cluster_lines(state, None)
 
 
-def _rate(value: float) -> str:
+def _format_rate(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
     """The best at each workload by itself, which may be another configuration, and the one that is best in
     the mean."""
-    tried, lines, timed = sound_scores(problem, state), [], _seconds(state)
+    tried, lines, timed = sound_scores(problem, state), [], _baseline_seconds(state)
     least, best = least_times(problem, state), best_so_far(state)
     longer = best.at if best is not None and best.config == general else {}
     for place, workload in enumerate(problem.workloads):
@@ -544,33 +556,36 @@ def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
         before = timed.get(workload.name)
 
         own = max((found for found, other in scored if other == general), default=None)
-        takes = _takes(score, before, least.get(workload.name))
-        line = f"- {workload.name}: {ratio(score):.2f}× at best{takes}, with {_where(config)}"
+        takes = _format_expected_time(score, before, least.get(workload.name))
+        line = (
+            f"- {workload.name}: {speedup_from_log(score):.2f}× at best{takes}, with "
+            f"{_describe_config(config)}"
+        )
         if config != general and own is not None:
-            takes = _takes(own, before, least.get(workload.name))
-            line += f"; {ratio(own):.2f}×{takes} with the best in the mean"
+            takes = _format_expected_time(own, before, least.get(workload.name))
+            line += f"; {speedup_from_log(own):.2f}×{takes} with the best in the mean"
         lines.append(line)
     return lines
 
 
-def _takes(score: float, before: float | None, least: LeastTime | None) -> str:
+def _format_expected_time(score: float, before: float | None, least: LeastTime | None) -> str:
     if before is None:
         return ""
-    seconds = before / ratio(score)
+    seconds = before / speedup_from_log(score)
     return f", about {seconds * 1e6:.2f} µs{times_least(least, seconds)}"
 
 
-def _seconds(state: State) -> dict[str, float]:
+def _baseline_seconds(state: State) -> dict[str, float]:
     """What the original takes at each workload."""
     found = state.baseline.outcome.results if state.baseline is not None else ()
     return {result.workload: result.timing.seconds for result in found if result.timing}
 
 
-def _where(config: Config) -> str:
+def _describe_config(config: Config) -> str:
     return f"template {config.candidate} at {config}" if config.items else config.label
 
 
-def _resources(what: str, used: Resources | None) -> list[str]:
+def _resource_line(what: str, used: Resources | None) -> list[str]:
     if used is None:
         return []
     names = ("registers", "shared", "spills", "occupancy", "blocks_per_sm")
@@ -578,7 +593,7 @@ def _resources(what: str, used: Resources | None) -> list[str]:
     return [f"- the compiler on {what}: {', '.join(shown)}"] if shown else []
 
 
-def _clusters(state: State, config: Config | None) -> list[str]:
+def _cluster_lines(state: State, config: Config | None) -> list[str]:
     """How many run at once, where it was looked at and has any; workloads that differ are each told."""
     found: dict[str, list[str]] = {}
     for one in state.profiled:
@@ -598,12 +613,12 @@ def _by_value(problem: Problem, state: State, best: Config) -> list[str]:
             if t.score is not None:
                 found[t.config[name]] = max(found.get(t.config[name], t.score), t.score)
         if len(found) > 1:
-            shown = ", ".join(f"{value}: {ratio(found[value]):.2f}×" for value in sorted(found))
+            shown = ", ".join(f"{value}: {speedup_from_log(found[value]):.2f}×" for value in sorted(found))
             lines.append(f"- the best with each {name}: {shown}")
     return lines
 
 
-def _failed(state: State, candidate: str) -> list[str]:
+def _failure_lines(state: State, candidate: str) -> list[str]:
     """Configurations of a template that gave no time, and the first of them in its own words."""
     own = state.searched.of(("of", candidate))
     bad = [(o, r) for o in own if (r := next((r for r in o.results if not r.ok), None))]
@@ -611,18 +626,18 @@ def _failed(state: State, candidate: str) -> list[str]:
         return []
     counts = ", ".join(f"{n} {status}" for status, n in Counter(str(r.status) for _, r in bad).items())
     first, why = bad[0]
-    words = shortened(why.detail.strip(), 300) or str(why.status)
+    words = shorten_middle(why.detail.strip(), 300) or str(why.status)
     return [f"- of template {candidate} gave no time: {counts}; first {first.trial.config}: {words}"]
 
 
 def diagnosis_part(problem: Problem, state: State) -> PromptPart:
     """Workloads of which the same is found are told together."""
-    found, seen = diagnoses(problem, state), in_view(problem, state)
+    found, seen = diagnoses_in_view(problem, state), in_view(problem, state)
     is_known = seen is not None and any(p.config == seen and p.diagnosis for p in state.profiled)
-    whose = _where(seen) if seen is not None and is_known else "the original"
+    whose = _describe_config(seen) if seen is not None and is_known else "the original"
     alike: dict[tuple[str, str], dict[str, Diagnosis]] = {}
     for name, diagnosis in found.items():
-        alike.setdefault((diagnosis.bound, _findings(diagnosis)), {})[name] = diagnosis
+        alike.setdefault((diagnosis.bound, _finding_lines(diagnosis)), {})[name] = diagnosis
     several = [
         f"{', '.join(own)}: bound by {bound}{words or _without_fault(own)}"
         for (bound, words), own in alike.items()
@@ -632,7 +647,7 @@ def diagnosis_part(problem: Problem, state: State) -> PromptPart:
     return PromptPart(f"Diagnosis of {whose}", text, 1, short)
 
 
-def _findings(found: Diagnosis) -> str:
+def _finding_lines(found: Diagnosis) -> str:
     """Empty where no fault is found."""
     if not found.findings:
         return ""
@@ -659,15 +674,17 @@ def _without_fault(found: Mapping[str, Diagnosis]) -> str:
 
 
 def base_part(problem: Problem, state: State, templates: Templates, base: Candidate) -> PromptPart:
-    heading = f"{noun(state.settings).title()} {base.id}, which this goes on from"
+    heading = f"{candidate_noun(state.settings).title()} {base.id}, which this goes on from"
     text = templates.text(base)
     if base.rejected is None:
         lines = [*measured_lines(problem, state, base.id), ""] if is_concrete(state) else []
-        if refused := refused_words(refusals(problem, state).get(base.id, ())):
-            lines += [shortened(refused[0].upper() + refused[1:], LONGEST_REASON), ""]
-        return PromptPart(heading, "\n".join([*lines, fenced(text)]))
-    why = shortened(base.rejected.reason, LONGEST_REASON)
-    return PromptPart(heading, f"It is broken:\n\n{why}\n\n{fenced(shortened(text, BROKEN))}")
+        if refused := refused_words(refusals_by_candidate(problem, state).get(base.id, ())):
+            lines += [shorten_middle(refused[0].upper() + refused[1:], LONGEST_REASON), ""]
+        return PromptPart(heading, "\n".join([*lines, fence_with_backticks(text)]))
+    why = shorten_middle(base.rejected.reason, LONGEST_REASON)
+    return PromptPart(
+        heading, f"It is broken:\n\n{why}\n\n{fence_with_backticks(shorten_middle(text, BROKEN))}"
+    )
 
 
 def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
@@ -683,14 +700,14 @@ def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
             time = f"{found.timing.seconds * 1e6:.2f} µs"
             lines.append(f"- {workload.name}: {time}, a speed-up of {speedups[workload.name]:.2f}×")
         elif found is not None:
-            lines.append(f"- {workload.name}: {found.status}. {shortened(found.detail)}".rstrip(". "))
+            lines.append(f"- {workload.name}: {found.status}. {shorten_middle(found.detail)}".rstrip(". "))
     return lines
 
 
 def candidates_part(problem: Problem, state: State) -> PromptPart:
     """What each goes on from, and what it reached."""
-    word, scored = noun(state.settings), candidate_speedups(problem, state)
-    lines, refused = [], refusals(problem, state)
+    word, scored = candidate_noun(state.settings), candidate_speedups(problem, state)
+    lines, refused = [], refusals_by_candidate(problem, state)
     for c in state.candidates:
         base = f"{word} {c.parent}" if c.parent else "the original"
         is_refused = c.id in refused
@@ -702,13 +719,13 @@ def candidates_part(problem: Problem, state: State) -> PromptPart:
                 f"right, {gain}" if c.id in scored else none if is_refused else "turned away",
             )
         else:
-            by, status = _by(state, c), f"{c.status}, {gain}"
+            by, status = _author_phrase(state, c), f"{c.status}, {gain}"
         lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")
     lines.append(f"- {best_line(problem, state)}")
     return PromptPart(f"{word.title()}s so far", "\n".join(lines), 1, lines[-1])
 
 
-def _by(state: State, candidate: Candidate) -> str:
+def _author_phrase(state: State, candidate: Candidate) -> str:
     """Whatever the model is called: what a recording was asked is asked again when it is played."""
     if candidate.drafted is None or not candidate.drafted.author:
         return f", moves {', '.join(candidate.moves) or 'none'}"
@@ -719,22 +736,24 @@ def _by(state: State, candidate: Candidate) -> str:
 
 
 def best_line(problem: Problem, state: State) -> str:
-    best = leader(problem, state)
+    best = leading_candidate(problem, state)
     if best is None:
         return "the best that is right: the original"
     gain = candidate_speedups(problem, state)[best.id]
-    return f"the best that is right: {noun(state.settings)} {best.id}, {gain:.2f}×"
+    return f"the best that is right: {candidate_noun(state.settings)} {best.id}, {gain:.2f}×"
 
 
 def round_parts(problem: Problem, state: State) -> list[PromptPart]:
     """A part for each round that is over, the older the sooner it is shortened."""
-    rounds, word = round_reports(problem, state), noun(state.settings)
+    rounds, word = round_reports(problem, state), candidate_noun(state.settings)
     if state.under_way is not None and state.under_way.decision == "refactor":
         rounds = rounds[:-1]
-    return [_round(one, word, 2 if place < len(rounds) - WHOLE else 1) for place, one in enumerate(rounds)]
+    return [
+        _round_part(one, word, 2 if place < len(rounds) - WHOLE else 1) for place, one in enumerate(rounds)
+    ]
 
 
-def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
+def _round_part(one: RoundReport, word: str, rank: int) -> PromptPart:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
     lines += ["Only to rewrite the kernel plainly, for a program to read"] if one.plain else []
@@ -742,22 +761,22 @@ def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
     for draft in one.drafts:
         status = "turned away" if draft.status == "rejected" else draft.status
         if word == "template" or draft.status == "rejected":
-            lines.append(f"{word.title()} {draft.template}: {status}. {shortened(draft.why)}".rstrip())
-    after = f" after {counted(one.evaluations, 'evaluation')}" if word == "template" else ""
-    lines.append(f"Result{after}: {shortened(one.verdict)}")
-    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+            lines.append(f"{word.title()} {draft.template}: {status}. {shorten_middle(draft.why)}".rstrip())
+    after = f" after {format_count(one.evaluations, 'evaluation')}" if word == "template" else ""
+    lines.append(f"Result{after}: {shorten_middle(one.verdict)}")
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shorten_middle(one.verdict, 200))
 
 
 def left_words(state: State) -> str:
     """Of the budgets that a plan has to fit in."""
     most, evals = state.settings.rounds, None if is_concrete(state) else evals_left(state)
-    rounds = f"{counted(rounds_begun(state), 'round')} begun"
+    rounds = f"{format_count(rounds_begun(state), 'round')} begun"
     rounds += f", {most} at most" if most is not None else ""
     words = [rounds]
     if evals is not None:
         share = next_share(state)
         gets = "" if share is None else f", of which the next template's search gets {share}"
-        words.append(f"{counted(evals, 'evaluation')} left for searches{gets}")
+        words.append(f"{format_count(evals, 'evaluation')} left for searches{gets}")
     return "; ".join([*words, *still_left(state)])
 
 

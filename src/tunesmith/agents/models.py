@@ -85,7 +85,7 @@ def _with_each(text: str, change: Callable[[str], str]) -> str:
     return ",".join(f"{role}={change(spec)}" for role, _, spec in parts)
 
 
-def reaching(text: str) -> list[str]:
+def external_models(text: str) -> list[str]:
     """Of the models named those that are more than the expert and the mailbox in the run's own folder."""
     parts = [part.partition("=")[2] for part in text.split(",")] if names_roles(text) else [text]
     return [
@@ -115,7 +115,7 @@ def parse_models(text: str) -> Mapping[Role, Spec]:
     return dict.fromkeys(ROLES, Spec(EXPERT)) | found
 
 
-def alone(text: str) -> str:
+def sole_model(text: str) -> str:
     """The one model that plays whatever roles are named; where they are several, the text as it is."""
     if not names_roles(text):
         return text
@@ -123,7 +123,7 @@ def alone(text: str) -> str:
     return named.pop() if len(named) == 1 else text
 
 
-def placed(text: str, below: str) -> str:
+def move_model_folders(text: str, below: str) -> str:
     """The same models with their folders one of their own below the one named, where they have one."""
 
     def changed(one: str) -> str:

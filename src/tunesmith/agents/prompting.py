@@ -134,7 +134,7 @@ def read_file(reply: Reply) -> str | Unusable:
     """The one fenced block that is a template; where there is a single block, that one."""
     if (fault := _no_text(reply)) is not None:
         return fault
-    blocks, _, is_open = _split(reply.text)
+    blocks, _, is_open = _split_fences(reply.text)
     marked = [block for block in blocks if MARK in block]
     if len(marked) == 1:
         return marked[0]
@@ -161,32 +161,34 @@ def read_json(reply: Reply, kind: type[T]) -> T | Unusable:
     """One object of that kind, alone, in a fence, or with words around it."""
     if (fault := _no_text(reply)) is not None:
         return fault
-    blocks, _, _ = _split(reply.text)
-    text = next((b for b in blocks if b.lstrip().startswith("{")), None) or _braced(reply.text)
+    blocks, _, _ = _split_fences(reply.text)
+    text = next((b for b in blocks if b.lstrip().startswith("{")), None) or _extract_braces(reply.text)
     if text is None:
         cut = ": it was cut off" if reply.is_cut else ""
         return Unusable(f"the reply has no JSON object{cut}; send one object and nothing else")
-    return decoded(text, kind)
+    return decode_reply(text, kind)
 
 
-def decoded(text: str, kind: type[T]) -> T | Unusable:
+def decode_reply(text: str, kind: type[T]) -> T | Unusable:
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
     except msgspec.ValidationError as error:
-        return Unusable(f"the JSON is not of the shape asked for: {error}{_known(str(error), kind)}")
+        return Unusable(
+            f"the JSON is not of the shape asked for: {error}{_list_allowed_words(str(error), kind)}"
+        )
     except (msgspec.DecodeError, RecursionError) as error:
         return Unusable(f"the reply is no JSON: {error}")
 
 
-def parted(reply: Reply) -> tuple[str | None, list[str]]:
+def split_reply(reply: Reply) -> tuple[str | None, list[str]]:
     """The text of a JSON object that stands in a fence or outside of fences, and the other closed fences."""
-    blocks, around, _ = _split(reply.text[:LONGEST])
+    blocks, around, _ = _split_fences(reply.text[:LONGEST])
     inside = next((b for b in blocks if b.lstrip().startswith("{")), None)
-    outside = _braced("\n".join(line for line in around if line is not None))
+    outside = _extract_braces("\n".join(line for line in around if line is not None))
     return inside or outside, [block for block in blocks if block is not inside]
 
 
-def _known(error: str, kind: type) -> str:
+def _list_allowed_words(error: str, kind: type) -> str:
     """The words of which one must stand where another does; empty where it is about something else."""
     found = _NO_SUCH_WORD.match(error)
     if found is None:
@@ -209,10 +211,10 @@ def _no_text(reply: Reply) -> Unusable | None:
 
 def without_files(text: str, instead: str) -> str:
     """What is said around fenced blocks, each of them replaced."""
-    return "\n".join(instead if line is None else line for line in _split(text)[1])
+    return "\n".join(instead if line is None else line for line in _split_fences(text)[1])
 
 
-def _split(text: str) -> tuple[list[str], list[str | None], bool]:
+def _split_fences(text: str) -> tuple[list[str], list[str | None], bool]:
     """The fenced blocks; the lines around them, with None for each block; whether the last one is open."""
     blocks: list[str] = []
     around: list[str | None] = []
@@ -231,7 +233,7 @@ def _split(text: str) -> tuple[list[str], list[str | None], bool]:
     return blocks, around, bool(fence)
 
 
-def _braced(text: str) -> str | None:
+def _extract_braces(text: str) -> str | None:
     begin, end = text.find("{"), text.rfind("}")
     return text[begin : end + 1] if 0 <= begin < end else None
 
@@ -270,18 +272,18 @@ class NoAnswer:
 def own_prompt(name: str) -> str:
     """By the name of its file: a role, or a role in another strategy. What several have in common stands in
     files of its own, `<<name>>`."""
-    text = _resource(f"prompts/{name}.md")
+    text = _read_agent_file(f"prompts/{name}.md")
     return _SHARED.sub(lambda found: own_prompt(found[1]).rstrip("\n"), text)
 
 
 def example_file(language: str, concrete: bool, plain: bool = False) -> str:
     """A small template, or a kernel without parameters, of the kernel's own language, as a reply."""
     kind = "plain" if plain else "kernel" if concrete else "template"
-    file = kind + device.named(language).example
-    return f"```\n{_resource(f'examples/{file}')}```\n"
+    file = kind + device.find_language(language).example
+    return f"```\n{_read_agent_file(f'examples/{file}')}```\n"
 
 
-def _resource(name: str) -> str:
+def _read_agent_file(name: str) -> str:
     return resources.files("tunesmith.agents").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -296,14 +298,14 @@ def of_role(
     """The example stands in the material, since not every model is shown anything else; `changing` behind it,
     so that a role's next request begins as this one does."""
     shown = [shape_part(example)] if example else []
-    return Question(role, messages(prompt, [*parts, *shown, *changing]), expects, example)
+    return Question(role, build_messages(prompt, [*parts, *shown, *changing]), expects, example)
 
 
 def shape_part(example: str) -> PromptPart:
-    return PromptPart("A reply of the right shape", fenced(example))
+    return PromptPart("A reply of the right shape", fence_with_backticks(example))
 
 
-def settled(
+def settle_turn(
     who: str,
     turn: Sequence[Exchange],
     repairs: int,
@@ -326,51 +328,51 @@ def settled(
         return found
     if sum(e.reply is not None for e in turn) > repairs:
         return NoAnswer(f"the {who}'s reply cannot be used", found.reason)
-    return redo(found.reason) if redo else again(turn[0].request, last, found.reason)
+    return redo(found.reason) if redo else ask_again(turn[0].request, last, found.reason)
 
 
-def again(first: Request, reply: Reply, why: str, between: Sequence[Message] = ()) -> Question:
+def ask_again(first: Request, reply: Reply, why: str, between: Sequence[Message] = ()) -> Question:
     """The material of the turn's first request, the last reply, and what is wrong with it; `between` is what
     was said since that stays."""
-    quoted = Message("assistant", shortened(reply.text, QUOTED) or "(nothing)")
-    said = (*first.messages[:2], *between, quoted, Message("user", refusal(why, first.expects)))
+    quoted = Message("assistant", shorten_middle(reply.text, QUOTED) or "(nothing)")
+    said = (*first.messages[:2], *between, quoted, Message("user", refusal_message(why, first.expects)))
     return Question(first.role, said, first.expects, first.example)
 
 
-def refusal(why: str, expects: Expects) -> str:
+def refusal_message(why: str, expects: Expects) -> str:
     file = "Send the whole file again, corrected, in one fenced block."
     return f"That cannot be used:\n\n{why}\n\n{'Send one JSON object.' if expects == 'json' else file}"
 
 
-def messages(prompt: str, parts: Sequence[PromptPart], budget: int = MATERIAL) -> tuple[Message, ...]:
-    return (Message("system", prompt), Message("user", material(parts, budget)))
+def build_messages(prompt: str, parts: Sequence[PromptPart], budget: int = MATERIAL) -> tuple[Message, ...]:
+    return (Message("system", prompt), Message("user", fit_material(parts, budget)))
 
 
-def material(parts: Sequence[PromptPart], budget: int = MATERIAL) -> str:
+def fit_material(parts: Sequence[PromptPart], budget: int = MATERIAL) -> str:
     """All parts in their order, as many of them whole as there is room for."""
     kept = [part for part in parts if part.text.strip()]
     # The least important first; of equals the earlier one, which is the older.
     for at in sorted(range(len(kept)), key=lambda i: (-kept[i].rank, i)):
-        if kept[at].rank == 0 or sum(tokens_of(_shown(part)) for part in kept) <= budget:
+        if kept[at].rank == 0 or sum(tokens_of(_format_part(part)) for part in kept) <= budget:
             break
         summary = kept[at].summary
         if summary is not None:
             kept[at] = PromptPart(kept[at].heading, summary, kept[at].rank, None)
-    return "\n\n".join(_shown(part) for part in kept if part.text.strip())
+    return "\n\n".join(_format_part(part) for part in kept if part.text.strip())
 
 
-def _shown(part: PromptPart) -> str:
+def _format_part(part: PromptPart) -> str:
     return f"## {part.heading}\n\n{part.text.strip()}"
 
 
-def fenced(text: str) -> str:
+def fence_with_backticks(text: str) -> str:
     bare = [line.lstrip() for line in text.splitlines()]
     longest = max((len(line) - len(line.lstrip("`")) for line in bare), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-def shortened(text: str, most: int = LONGEST_WHY) -> str:
+def shorten_middle(text: str, most: int = LONGEST_WHY) -> str:
     """Beginning and end, where the words of a compiler say most."""
     if len(text) <= most:
         return text

@@ -17,23 +17,23 @@ from tunesmith.agents.prompting import (
     PlanReply,
     PromptPart,
     Unusable,
-    fenced,
+    fence_with_backticks,
     of_role,
     read_json,
-    settled,
-    shortened,
+    settle_turn,
+    shorten_middle,
 )
-from tunesmith.base.text import counted
-from tunesmith.problem.cases import ExtraCase, misfit
+from tunesmith.base.text import format_count
+from tunesmith.problem.cases import ExtraCase, case_misfit
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.vet import foreign_fault
-from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
+from tunesmith.run.budget import candidate_noun, last_written, no_more_requests, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Exchange, Extended, Question, Reply
 from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Refactoring, Written
-from tunesmith.run.rounds import leader, plain_problem, problem_of
+from tunesmith.run.rounds import leading_candidate, plain_problem, problem_of
 from tunesmith.run.state import Candidate, State
 
 # -- The expert as a colleague: an author is handed the template that a program makes by moves, and
@@ -53,7 +53,7 @@ def expert_words(moves: Catalogue, writes: bool) -> str:
     )
 
 
-def handed(plan: PlanReply, moves: Catalogue, writes: bool) -> Decided | Unusable:
+def decide_handover(plan: PlanReply, moves: Catalogue, writes: bool) -> Decided | Unusable:
     """Of a plan that has the program's template changed by the author."""
     if not writes:
         return Unusable(f"`base` is {EXPERT!r}, and nobody here writes by words: leave `base` out")
@@ -83,7 +83,7 @@ def handed_parts(
         return [PromptPart(heading, f"There is none: {made.reason}. Go on from the kernel as it is.")]
     left_out = [f"{name} does not apply: {why}" for name, why in made.refused]
     words = "It is right as far as a program can prove. Change what the plan says, and keep the rest."
-    return [PromptPart(heading, "\n".join([words, *left_out, "", fenced(made.text)]))]
+    return [PromptPart(heading, "\n".join([words, *left_out, "", fence_with_backticks(made.text)]))]
 
 
 def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
@@ -95,11 +95,11 @@ def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
         lines.append(f"Made by a program already: {', '.join(decision.moves)}.")
     elif decision.moves:
         lines.append("With these choices; names, values and places are a program's proposal:")
-        lines += _offers(decision.moves, moves)
+        lines += _offer_lines(decision.moves, moves)
     return lines
 
 
-def _offers(names: Sequence[str], moves: Catalogue) -> list[str]:
+def _offer_lines(names: Sequence[str], moves: Catalogue) -> list[str]:
     return [material.offer_line(moves.offer(name)) for name in names]
 
 
@@ -128,7 +128,9 @@ class ModelAnalyst:
             return of_role("analyst", self.prompt, parts, "json", prompting.ANALYSIS, [*rounds, *now])
 
         said = state.this_turn("analyst")
-        found = settled("analyst", said, REPAIRS, lambda reply: read_json(reply, prompting.Analysis), first)
+        found = settle_turn(
+            "analyst", said, REPAIRS, lambda reply: read_json(reply, prompting.Analysis), first
+        )
         return found if isinstance(found, Question) else None
 
     def words(self, state: State) -> str:
@@ -175,7 +177,7 @@ def analysis_text(exchange: Exchange) -> str:
     lines += [f"- ({made_up} more left out: they cite numbers that were not measured)"] if made_up else []
     lines += [f"Advice: {line}" for line in found.advice[:MOST_ADVICE]]
     # On a line each, so that none can pass for a heading of what it is shown in.
-    return shortened("\n".join(" ".join(line.split()) for line in lines), LONGEST)
+    return shorten_middle("\n".join(" ".join(line.split()) for line in lines), LONGEST)
 
 
 SignatureFaults = Callable[[Template], str | None]
@@ -196,7 +198,7 @@ class ModelAuthor:
     expert: Author | None = None  # who applies moves, where there is such a one
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
-        found = settled(
+        found = settle_turn(
             "author",
             state.this_turn("author"),
             state.settings.repairs,
@@ -225,7 +227,7 @@ class ModelAuthor:
         turn, before = state.this_turn("author"), state.written
         rejected = before[-1].rejected if before else None
         if turn and rejected is not None and (reply := turn[-1].reply) is not None:
-            return prompting.again(turn[0].request, reply, shortened(rejected.reason, 6000))
+            return prompting.ask_again(turn[0].request, reply, shorten_middle(rejected.reason, 6000))
         parts, now = self._stable(state), self._parts(state, decision)
         return of_role("author", self.prompt, parts, "file", self._example(), now)
 
@@ -242,15 +244,15 @@ class ModelAuthor:
 
     def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
-        best = leader(self.problem, state)
+        best = leading_candidate(self.problem, state)
         evals = None if self.concrete else share_of(state).evals
         plan = [
             *plan_lines(decision, self.catalogue()),
             goes_on(base) if self.concrete else "",
-            f"The best that is right so far is {noun(state.settings)} {best.id}."
+            f"The best that is right so far is {candidate_noun(state.settings)} {best.id}."
             if best and best is not base
             else "",
-            "" if evals is None else f"The search of your template has {counted(evals, 'evaluation')}.",
+            "" if evals is None else f"The search of your template has {format_count(evals, 'evaluation')}.",
         ]
         return [
             *material.round_parts(self.problem, state),
@@ -311,7 +313,7 @@ class PlanningModel:
             ]
             return of_role("planner", self.prompt, parts, "json", example(), now)
 
-        return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
+        return settle_turn("planner", state.this_turn("planner"), state.settings.repairs, read, first)
 
     def _text(self, state: State, base: Candidate | None, called: str = "") -> list[PromptPart]:
         """What is gone on from, as far as there is room; `called` says what else it is."""
@@ -352,7 +354,7 @@ class ModelPlanner(PlanningModel):
             example,
             lambda: [material.moves_part(self.catalogue())],
             lambda: [
-                *self._text(state, leader(self.problem, state), ", the best so far"),
+                *self._text(state, leading_candidate(self.problem, state), ", the best so far"),
                 material.candidates_part(self.problem, state),
             ],
             who,
@@ -360,7 +362,7 @@ class ModelPlanner(PlanningModel):
         if not isinstance(found, NoAnswer):
             return found
         if is_without:
-            best = leader(self.problem, state)
+            best = leading_candidate(self.problem, state)
             reason = f"{found.what} ({found.why}); the author chooses"
             return Decided("refactor", reason, (), best.id if best else "", what=OWN_CHOICE)
         plan = self.expert.decide(state)  # one of moves, which it can apply by itself
@@ -379,11 +381,11 @@ class ModelPlanner(PlanningModel):
         if plan.decision == "search":
             base = self._base(plan, state)
             return base if isinstance(base, Unusable) else _further_search(plan, base, state)
-        return self._refactoring(plan, state)
+        return self._decide_refactoring(plan, state)
 
-    def _refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
+    def _decide_refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
         if plan.base == EXPERT:
-            return handed(plan, self.catalogue(), self.writes)
+            return decide_handover(plan, self.catalogue(), self.writes)
         base = self._base(plan, state)
         if isinstance(base, Unusable):
             return base
@@ -399,7 +401,7 @@ class ModelPlanner(PlanningModel):
     def _base(self, plan: PlanReply, state: State) -> Candidate | Unusable | None:
         """None: the original. What was turned away is nobody's base."""
         if plan.base in ("", "best"):
-            return leader(self.problem, state)
+            return leading_candidate(self.problem, state)
         if plan.base == "original":
             return None
         sound = {c.id: c for c in state.candidates if c.status in ("admitted", "searched")}
@@ -440,7 +442,7 @@ class RewritePlanner(PlanningModel):
     def decide(self, state: State) -> Decided | Question:
         if (measure := to_measure(state)) is not None:
             return measure
-        base = last_written(state) if state.settings.linear else leader(self.problem, state)
+        base = last_written(state) if state.settings.linear else leading_candidate(self.problem, state)
         own = base.id if base else ""
 
         def read(reply: Reply) -> Decided | Unusable:
@@ -485,7 +487,7 @@ class ModelTester:
     def cases(self, state: State) -> Extended | Question:
         """What is to be tried on the original; what cannot be a case is set aside with the reason."""
         said = [e for e in state.dialogue if e.request.role == "tester"]
-        found = settled(
+        found = settle_turn(
             "tester",
             said,
             REPAIRS,
@@ -501,7 +503,7 @@ class ModelTester:
             ordered = {name: case.sizes[name] for name in self.problem.size_names if name in case.sizes}
             sizes = tuple((ordered if len(ordered) == len(case.sizes) else case.sizes).items())
             one = ExtraCase(sizes, case.values, case.why)
-            if (why := misfit(self.problem, one)) is None:
+            if (why := case_misfit(self.problem, one)) is None:
                 cases.append(one)
             else:
                 left_out.append((one, why))
@@ -651,7 +653,7 @@ class PlainAuthor(ModelAuthor):
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         if decision.plain:
-            return self._plaining.write(state, decision)
+            return self._make_plaining_author.write(state, decision)
         kernel, expert = state.plain_kernel, self.expert
         if kernel is not None and expert is not None:
             expert = OnPlain(expert, problem_of(self.problem, self.templates, kernel))
@@ -659,10 +661,10 @@ class PlainAuthor(ModelAuthor):
         return ModelAuthor.write(now, state, decision)
 
     def plain_fault(self, template: Template) -> str | None:
-        return self._plaining.faults(template) or self.kernels.fault(template)
+        return self._make_plaining_author.faults(template) or self.kernels.fault(template)
 
     @property
-    def _plaining(self) -> PlainingAuthor:
+    def _make_plaining_author(self) -> PlainingAuthor:
         return PlainingAuthor(
             self.problem,
             self.templates,
@@ -687,8 +689,12 @@ class PlainPlanner(ModelPlanner):
     def _colleague_words(self, state: State) -> str:
         return " ".join(filter(None, [super()._colleague_words(state), self.kernels.words(state)]))
 
-    def _refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
-        return self.kernels.decision(plan, state) if plan.base == PLAIN else super()._refactoring(plan, state)
+    def _decide_refactoring(self, plan: PlanReply, state: State) -> Decided | Unusable:
+        return (
+            self.kernels.decision(plan, state)
+            if plan.base == PLAIN
+            else super()._decide_refactoring(plan, state)
+        )
 
 
 @dataclass(frozen=True)

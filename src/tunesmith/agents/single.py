@@ -10,14 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.agents import material, prompting
-from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
+from tunesmith.agents.prompting import (
+    NoAnswer,
+    PromptPart,
+    StopReply,
+    Unusable,
+    fence_with_backticks,
+    shorten_middle,
+)
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, rounds_begun
 from tunesmith.run.events import SINGLE, Decided, Exchange, Message, Question, Reply, tokens_of
 from tunesmith.run.ports import Declined, Written
 from tunesmith.run.prior import in_view
-from tunesmith.run.rounds import leader, round_reports
+from tunesmith.run.rounds import leading_candidate, round_reports
 from tunesmith.run.state import State
 
 CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
@@ -50,7 +57,7 @@ class SinglePlanner:
         said = read_turn(last.reply) if last is not None and last.reply is not None else None
         if isinstance(said, StopReply):
             return Decided("finish", said.why)
-        best = leader(self.problem, state)
+        best = leading_candidate(self.problem, state)
         why = "the conversation begins" if last is None else "the conversation goes on"
         return Decided("refactor", why, (), best.id if best else "")
 
@@ -62,14 +69,14 @@ class SingleWriter(ModelAuthor):
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         turn = state.this_turn(SINGLE)
-        found: str | StopReply | Question | NoAnswer = prompting.settled(
+        found: str | StopReply | Question | NoAnswer = prompting.settle_turn(
             "model",
             turn,
             state.settings.repairs,
             read_turn,
             lambda: self._next(state, bool(turn)),
             state.drafts(),
-            lambda why: self._go_on(state, prompting.refusal(why, "turn")),
+            lambda why: self._go_on(state, prompting.refusal_message(why, "turn")),
         )
         if isinstance(found, Question):
             return found
@@ -86,12 +93,12 @@ class SingleWriter(ModelAuthor):
         before = state.written
         rejected = before[-1].rejected if before else None
         if is_repair and rejected is not None:
-            why = shortened(rejected.reason, material.LONGEST_REASON)
-            return self._go_on(state, prompting.refusal(why, "turn"))
+            why = shorten_middle(rejected.reason, material.LONGEST_REASON)
+            return self._go_on(state, prompting.refusal_message(why, "turn"))
         if last_said(state) is None:
-            opening = prompting.messages(self.prompt, self._opening(state))
+            opening = prompting.build_messages(self.prompt, self._opening(state))
             return Question(SINGLE, opening, "turn", self._example())
-        return self._go_on(state, prompting.material(self._news(state)))
+        return self._go_on(state, prompting.fit_material(self._news(state)))
 
     def _opening(self, state: State) -> list[PromptPart]:
         """Everything a planner and an author would be told."""
@@ -108,7 +115,7 @@ class SingleWriter(ModelAuthor):
         """What came of the round before this one."""
         last = round_reports(self.problem, state)[-2]
         own = last.drafts[-1].template if last.drafts else ""
-        lines = [f"Result: {shortened(last.verdict, material.LONGEST_REASON)}"]
+        lines = [f"Result: {shorten_middle(last.verdict, material.LONGEST_REASON)}"]
         if own and last.speedup is not None:
             lines = [f"Kernel {own} is right.", *material.measured_lines(self.problem, state, own), *lines]
         seen = in_view(self.problem, state)
@@ -126,22 +133,22 @@ class SingleWriter(ModelAuthor):
         last = last_said(state)
         assert last is not None, "the conversation has begun"
         assert last.reply is not None, "without a reply it does not go on"
-        said = (*last.request.messages, Message("assistant", self._quoted(state, last, last.reply)))
-        whole = fitted((*said, Message("user", words)))
-        best = leader(self.problem, state)
+        said = (*last.request.messages, Message("assistant", self._quote_reply(state, last, last.reply)))
+        whole = fit_conversation((*said, Message("user", words)))
+        best = leading_candidate(self.problem, state)
         text = self.templates.text(best) if best else ""
         if best is not None and not any(text.strip() in message.text for message in whole):
-            shown = f"## Kernel {best.id}, the best that is right\n\n{fenced(text)}"
-            whole = fitted((*said, Message("user", f"{words}\n\n{shown}")))
+            shown = f"## Kernel {best.id}, the best that is right\n\n{fence_with_backticks(text)}"
+            whole = fit_conversation((*said, Message("user", f"{words}\n\n{shown}")))
         return Question(SINGLE, whole, "turn", self._example())
 
-    def _quoted(self, state: State, last: Exchange, reply: Reply) -> str:
+    def _quote_reply(self, state: State, last: Exchange, reply: Reply) -> str:
         """The last reply; of one beyond measure its kernel, if that is right, or its beginning and end."""
         own = last_written(state)
         is_right = own is not None and own.admitted is not None and last.drafts < state.drafts()
         if own is not None and is_right and len(reply.text) > prompting.QUOTED:
-            return f"{words_around(reply.text)}\n\n{fenced(self.templates.text(own))}"
-        return shortened(reply.text, prompting.QUOTED) or "(nothing)"
+            return f"{words_around(reply.text)}\n\n{fence_with_backticks(self.templates.text(own))}"
+        return shorten_middle(reply.text, prompting.QUOTED) or "(nothing)"
 
     def _example(self) -> str:
         return prompting.example_file(self.problem.kernel.language, concrete=True)
@@ -153,17 +160,17 @@ def last_said(state: State) -> Exchange | None:
 
 def words_around(text: str) -> str:
     """What a reply says beside its file, on one line."""
-    return shortened(" ".join(prompting.without_files(text, "").split()), NOTED).replace("\n", " ")
+    return shorten_middle(" ".join(prompting.without_files(text, "").split()), NOTED).replace("\n", " ")
 
 
-def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message, ...]:
+def fit_conversation(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message, ...]:
     """As much of a conversation as there is room for. Its first two messages and its last two stay whole."""
     kept = list(said)
     for at in range(2, len(kept) - 2):
         if sum(tokens_of(m.text) for m in kept) <= budget:
             break
         words = prompting.without_files(kept[at].text, _LEFT_OUT)
-        kept[at] = Message(kept[at].speaker, shortened(words, OLD_WORDS))
+        kept[at] = Message(kept[at].speaker, shorten_middle(words, OLD_WORDS))
     return tuple(kept)
 
 

@@ -22,48 +22,48 @@ ABSENT = "absent"  # `fake:absent`: a simulated device as if it were elsewhere; 
 OWN_BACKEND = "leave --backend out: the kernel's language has its own"
 
 
-languages.found_by(lambda: [language for own in kinds() for language in own.languages])
+languages.found_by(lambda: [language for own in backend_kinds() for language in own.languages])
 
 
 @cache
-def _load(name: str) -> BackendKind:
-    found: BackendKind = plugins.load("backends", name)
+def _load_kind(name: str) -> BackendKind:
+    found: BackendKind = plugins.load_plugin("backends", name)
     return found
 
 
-def kinds() -> tuple[BackendKind, ...]:
-    return tuple(map(_load, plugins.names("backends")))
+def backend_kinds() -> tuple[BackendKind, ...]:
+    return tuple(map(_load_kind, plugins.plugin_names("backends")))
 
 
-def kind(spec: str) -> BackendKind:
+def find_backend_kind(spec: str) -> BackendKind:
     """Of the backend called `name` or `name:argument`."""
     name, _, argument = spec.partition(":")
     if not plugins.is_known("backends", name):
-        known = ", ".join(plugins.names("backends"))
+        known = ", ".join(plugins.plugin_names("backends"))
         raise BadInput(f"unknown backend {name!r}; known are {known}", hint=OWN_BACKEND)
-    found = _load(name)
+    found = _load_kind(name)
     if argument and not found.from_file and not (found.plays_absent and argument == ABSENT):
-        takers = " and ".join(k.name for k in kinds() if k.from_file)
+        takers = " and ".join(k.name for k in backend_kinds() if k.from_file)
         words = f"only the {takers} backend takes a file, got {spec!r}"
         raise BadInput(words, hint=f"write --backend {name}")
     return found
 
 
-def backend(spec: str) -> Backend:
-    return kind(spec).make(spec.partition(":")[2])
+def make_backend(spec: str) -> Backend:
+    return find_backend_kind(spec).make(spec.partition(":")[2])
 
 
 def kind_for(language: str) -> BackendKind | None:
     """The backend that runs a language unless another is named: the one of its own name, or the first."""
     first = [name for name in plugins.our_names("backends") if name == language]
-    found = map(_load, chain(first, plugins.names("backends")))
-    return next((k for k in found if not k.from_file and language in _names(k)), None)
+    found = map(_load_kind, chain(first, plugins.plugin_names("backends")))
+    return next((k for k in found if not k.from_file and language in _kind_language_names(k)), None)
 
 
 def kind_of(device: Device, language: str) -> BackendKind | None:
     """The backend of a device, where it runs the language."""
-    found = _load(device.backend) if plugins.is_known("backends", device.backend) else None
-    return found if found is not None and language in _names(found) else None
+    found = _load_kind(device.backend) if plugins.is_known("backends", device.backend) else None
+    return found if found is not None and language in _kind_language_names(found) else None
 
 
 def runs_untimed(language: str) -> bool:
@@ -77,51 +77,54 @@ def backend_for(language: str, wanted: str | None) -> str:
     if wanted is None:
         own = kind_for(language)
         if own is None:
-            runs = ", ".join(dict.fromkeys(name for k in kinds() for name in _names(k)))
+            runs = ", ".join(dict.fromkeys(name for k in backend_kinds() for name in _kind_language_names(k)))
             words = f"this version runs {runs} kernels, this one is {language}"
             raise BadInput(words, hint="see what is usable here with: tunesmith doctor")
         return own.name
-    found = kind(wanted)
-    if language not in _names(found):
-        words = f"backend {found.name} runs {', '.join(_names(found))} kernels, this one is {language}"
+    found = find_backend_kind(wanted)
+    if language not in _kind_language_names(found):
+        words = (
+            f"backend {found.name} runs {', '.join(_kind_language_names(found))} kernels, "
+            f"this one is {language}"
+        )
         raise BadInput(words, hint=OWN_BACKEND)
     return wanted
 
 
-def _names(kind: BackendKind) -> tuple[str, ...]:
+def _kind_language_names(kind: BackendKind) -> tuple[str, ...]:
     return tuple(language.name for language in kind.languages)
 
 
 def plays_absent(spec: str) -> bool:
-    return kind(spec).plays_absent and spec.partition(":")[2] == ABSENT
+    return find_backend_kind(spec).plays_absent and spec.partition(":")[2] == ABSENT
 
 
 def absent_device(spec: str, wanted: str | None) -> Device | None:
     """The device to build for where none is here; None for backends that cannot build without one."""
     if plays_absent(spec):
-        return replace(backend(spec).devices()[0], absent=True)
-    return kind(spec).absent_device(wanted)
+        return replace(make_backend(spec).devices()[0], absent=True)
+    return find_backend_kind(spec).absent_device(wanted)
 
 
 def spec_of(device: Device) -> str:
     """How a device's backend is named again, also one that only played to be elsewhere."""
-    own = kind(device.backend)
+    own = find_backend_kind(device.backend)
     return f"{own.name}:{ABSENT}" if device.absent and own.plays_absent else own.name
 
 
-def compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
+def list_compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
     """Name and version of each compiler here, the preferred one first; None where there is no choice."""
-    own = toolchain(spec)
+    own = find_toolchain(spec)
     return own.compilers() if own is not None else None
 
 
-def toolchain(spec: str) -> Toolchain | None:
-    return kind(spec).toolchain
+def find_toolchain(spec: str) -> Toolchain | None:
+    return find_backend_kind(spec).toolchain
 
 
 def instructions_reader(spec: str) -> ReadInstructions:
     """What tells the instructions of a build, or why nobody can."""
-    own = kind(spec)
+    own = find_backend_kind(spec)
     if own.instructions is not None:
         return own.instructions
     return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {own.name} builds")
@@ -134,7 +137,7 @@ def ceilings_text(backend: str, file: str) -> str:
     return resources.files(plugins.module_of("backends", backend)).joinpath(file).read_text(encoding="utf-8")
 
 
-def versions(*own: BackendKind) -> tuple[tuple[str, str], ...]:
+def package_versions(*own: BackendKind) -> tuple[tuple[str, str], ...]:
     """Of this program, the machine's system, and the packages that backends rest on."""
     from importlib import metadata  # which reads e-mail headers: no worker asks
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.backends import kind_for, kind_of
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.source.preprocess import asked_names
@@ -56,7 +56,17 @@ def read_sections(data: bytes) -> tuple[ElfSection, ...]:
         raise ValueError("a section reaches beyond the end")
     contents = [b"" if h[1] == NOBITS else data[h[4] : h[4] + h[5]] for h in heads]
     return tuple(
-        ElfSection(number, _text(contents[names], h[0]), h[1], h[3], contents[number], h[5], h[6], h[7], h[8])
+        ElfSection(
+            number,
+            _read_c_string(contents[names], h[0]),
+            h[1],
+            h[3],
+            contents[number],
+            h[5],
+            h[6],
+            h[7],
+            h[8],
+        )
         for number, h in enumerate(heads)
     )
 
@@ -67,10 +77,10 @@ def read_symbols(sections: Sequence[ElfSection], *types: int) -> Iterator[ElfSym
         if table.type in types:
             names = sections[table.link].data
             for name, info, other, section, value, size in _SYMBOL.iter_unpack(table.data):
-                yield ElfSymbol(_text(names, name), info & 0xF, other, section, value, size)
+                yield ElfSymbol(_read_c_string(names, name), info & 0xF, other, section, value, size)
 
 
-def _text(names: bytes, at: int) -> str:
+def _read_c_string(names: bytes, at: int) -> str:
     return names[at : names.index(b"\0", at)].decode(errors="replace")
 
 
@@ -85,7 +95,7 @@ class SymbolTable:
     language: str  # as people call it
 
     def pack(self, symbols: Mapping[str, str], code: bytes) -> bytes:
-        table = encode(dict(symbols))
+        table = encode_json(dict(symbols))
         rest = struct.pack("<I", len(table)) + table + code
         return self.magic + hashlib.sha256(rest).digest() + rest
 
@@ -100,7 +110,7 @@ class SymbolTable:
             words = f"{len(data)} bytes that do not have their own digest"
             raise Malformed(f"a damaged {self.language} binary: {words}")
         end = start + int.from_bytes(data[digest_end:start], "little")
-        return decode(data[start:end], dict[str, str]), data[end:]
+        return decode_json(data[start:end], dict[str, str]), data[end:]
 
 
 # -- A problem with what its kernel is compiled with: the macros of the compilers that may build it, since

@@ -31,7 +31,7 @@ class HostPages:
 
 
 @contextmanager
-def shielded(spans: Sequence[tuple[HostPages, int, int]]) -> Iterator[None]:
+def shield_spans(spans: Sequence[tuple[HostPages, int, int]]) -> Iterator[None]:
     with ExitStack() as stack:
         for pages, start, nbytes in spans:
             pages.protect(start, nbytes, mmap.PROT_READ)

@@ -485,7 +485,7 @@ class Scrambling(Protocol):
         waits longer for parts that others have when it `is_patient`."""
 
 
-def scramble(session: Session) -> None:
+def scramble_local_memory(session: Session) -> None:
     """Nothing of what others have left in local memory is there any more, where the session can see to it."""
     if isinstance(session, Scrambling):
         session.scramble(is_local=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tunesmith.backends.messages import REPLY_TYPES, EndedTool, Failed, Request
 from tunesmith.base.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.run.config import passed_on
 
 MOST_OUTPUT = 16 << 20  # bytes
@@ -77,9 +77,9 @@ def run_under(
             )
         except OSError as error:
             return EndedTool(1, "", "", fault=f"{name} does not start: {error.strerror}")
-        fault = _wait(name, process, (log, errors), end, seconds, most_output)
+        fault = _wait_for_tool(name, process, (log, errors), end, seconds, most_output)
     texts = (text_of(log, most_output), text_of(errors, most_output))
-    return EndedTool(process.returncode, *texts, *_refusal(reply), fault)
+    return EndedTool(process.returncode, *texts, *_read_refusal(reply), fault)
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def _ended_with_us(group: int) -> Iterator[None]:
             guard.kill()
 
 
-def _wait(
+def _wait_for_tool(
     name: str,
     process: subprocess.Popen[bytes],
     files: Sequence[Path],
@@ -123,7 +123,7 @@ def _wait(
                 except subprocess.TimeoutExpired:
                     if time.monotonic() > end:
                         fault = f"{name} took more than {seconds:g} s and was ended"
-                    elif any(_size(file) > most_output for file in files):
+                    elif any(_file_size(file) > most_output for file in files):
                         fault = f"{name} printed more than {most_output >> 20} MiB and was ended"
     finally:
         try:
@@ -134,7 +134,7 @@ def _wait(
     return fault
 
 
-def _refusal(file: Path) -> tuple[str, int]:
+def _read_refusal(file: Path) -> tuple[str, int]:
     """Why the process could not do what it was asked to, by its replies, and how many there are."""
     count = 0
     try:
@@ -144,7 +144,7 @@ def _refusal(file: Path) -> tuple[str, int]:
                 count += 1
                 if isinstance(reply, Failed):
                     first = (reply.message.strip().splitlines() or ["no reason given"])[0]
-                    return plain(first)[:300], count
+                    return strip_controls(first)[:300], count
     except (OSError, Malformed):
         pass  # it did not come so far
     return "", count
@@ -163,7 +163,7 @@ def text_of(file: Path, most: int = MOST_OUTPUT) -> str:
         return ""
 
 
-def _size(file: Path) -> int:
+def _file_size(file: Path) -> int:
     try:
         return file.stat().st_size
     except OSError:

@@ -30,7 +30,7 @@ class Incomplete(Malformed):
     """There should be more of them."""
 
 
-def encode(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     return msgspec.json.encode(value, enc_hook=_path_text)
 
 
@@ -40,11 +40,11 @@ def _path_text(value: object) -> str:
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
-def decode(data: bytes, kind: type[T], called: str = "") -> T:
+def decode_json(data: bytes, kind: type[T], called: str = "") -> T:
     """Events and messages alone: they hold plans and texts, never an expression, which has no way back.
     `called` is what people call it, where its type says nothing to them."""
     try:
-        found: T = _decoder(kind).decode(data)
+        found: T = _cached_decoder(kind).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a {called or kind.__name__}: {error}") from error
     return found
@@ -53,7 +53,7 @@ def decode(data: bytes, kind: type[T], called: str = "") -> T:
 _DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # one for each type: to make one takes longer
 
 
-def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+def _cached_decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
     if kind not in _DECODERS:
         _DECODERS[kind] = msgspec.json.Decoder(kind)
     return _DECODERS[kind]
@@ -62,12 +62,12 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
 def make_ready(kinds: Iterable[type]) -> None:
     """Before several threads read them: msgspec crashes where two are the first to use a type."""
     for kind in kinds:
-        _decoder(kind)
+        _cached_decoder(kind)
 
 
 def encode_tagged(value: object) -> bytes:
     """A value of a union, with its type's name beside it."""
-    return encode({"type": type(value).__name__, "value": value})
+    return encode_json({"type": type(value).__name__, "value": value})
 
 
 class _Tagged(msgspec.Struct):
@@ -79,14 +79,14 @@ make_ready([_Tagged])
 
 
 def tag_of(data: bytes) -> str:
-    return decode(data, _Tagged, "message").type
+    return decode_json(data, _Tagged, "message").type
 
 
 def decode_tagged(data: bytes, types: Mapping[str, type[T]]) -> T:
-    tagged = decode(data, _Tagged, "message")
+    tagged = decode_json(data, _Tagged, "message")
     if tagged.type not in types:
         raise Malformed(f"unknown message {tagged.type!r}")
-    return decode(bytes(tagged.value), types[tagged.type])
+    return decode_json(bytes(tagged.value), types[tagged.type])
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def read_frame(read: Callable[[int], bytes]) -> Frame | None:
         raise Malformed("not a frame")
     if not 0 <= deadline <= MAX_DEADLINE:  # nor is it if this is not a number
         raise Malformed(f"a frame with a deadline of {deadline} seconds")
-    sizes = [_SIZE.unpack(_exactly(read, _SIZE.size))[0] for _ in range(count)]
+    sizes = [_SIZE.unpack(_read_exactly(read, _SIZE.size))[0] for _ in range(count)]
     if any(size > MAX_BLOB for size in sizes):
         raise Malformed("a blob is larger than any array we send")
-    json = _exactly(read, json_size)
-    return Frame(json, tuple(_exactly(read, size) for size in sizes), deadline)
+    json = _read_exactly(read, json_size)
+    return Frame(json, tuple(_read_exactly(read, size) for size in sizes), deadline)
 
 
-def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
     data = read(size)
     if len(data) != size:
         raise Incomplete("the stream ended inside a frame")

@@ -28,7 +28,9 @@ _OWN = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @contextlib.contextmanager
-def explained(action: str, path: Path, then: str = AGAIN, instead: str = "another folder") -> Iterator[None]:
+def explain_disk_errors(
+    action: str, path: Path, then: str = AGAIN, instead: str = "another folder"
+) -> Iterator[None]:
     """Turn what a disk can do to us into a sentence. `then` goes on once the trouble is over."""
     try:
         yield

@@ -104,8 +104,8 @@ TABLE: Mapping[str, Mapping[str, str]] = {
         "kernel-tuner": "tunesmith.plugins.exports.kernel_tuner:TARGET cuda opencl",
     },
     "places": {  # where workers run: connects to them, as long as a run needs them
-        "workers": "tunesmith.plugins.hosts.hosts:connected",
-        "ray": "tunesmith.plugins.hosts.ray:connected",
+        "workers": "tunesmith.plugins.hosts.hosts:connected_hosts",
+        "ray": "tunesmith.plugins.hosts.ray:connect_cluster",
     },
     "stand_in": {  # a `DeviceStandIn` of `session.stand_in`: checks kernels whose device is not here
         "cpu": "tunesmith.plugins.cpu_device.stand_in:PROCESSOR",
@@ -122,7 +122,7 @@ def our_names(group: str) -> list[str]:
     return [name for name, target in TABLE[group].items() if _is_here(target)]
 
 
-def names(group: str) -> Iterator[str]:
+def plugin_names(group: str) -> Iterator[str]:
     """All that are installed here, ours first: whoever finds what it wants looks no further."""
     yield from our_names(group)
     yield from _entry_points(group)
@@ -139,12 +139,12 @@ def module_of(group: str, name: str) -> str:
     return target.partition(":")[0] if target is not None else _entry_points(group)[name].module
 
 
-def words_of(group: str, name: str) -> str:
+def plugin_words(group: str, name: str) -> str:
     """What the table says of one of ours beside where it is."""
     return TABLE[group].get(name, "").partition(" ")[2]
 
 
-def load(group: str, name: str) -> Any:
+def load_plugin(group: str, name: str) -> Any:
     """BadInput where it is known and not installed, or does not load."""
     target = TABLE[group].get(name)
     if target is None:

@@ -18,7 +18,7 @@ _UNSEEN = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def strip_controls(text: str) -> str:
     """The text as it may go to a terminal: letters, spaces, tabs and newlines."""
     text = _LINE_ENDS.sub("\n", _ESCAPES.sub("", text))
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -44,7 +44,7 @@ def names_secret(name: str) -> bool:
     return _SECRET_NAME.search(name.upper()) is not None
 
 
-def redacted(text: str, known: Iterable[str] = ()) -> str:
+def redact_secrets(text: str, known: Iterable[str] = ()) -> str:
     """Without the known secrets, and without what looks like a key. To be called before anything is cut,
     which could leave a part of one."""
     for value in sorted(set(known), key=len, reverse=True):
@@ -53,7 +53,7 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     return _SECRET.sub("…", text)
 
 
-def cut(text: str, most: int) -> str:
+def truncate_text(text: str, most: int) -> str:
     """At most so many characters; where any are left out, a mark says so."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -63,7 +63,7 @@ def escaped_json(text: str) -> str:
     return _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def counted(number: int | float, what: str, several: str = "") -> str:
+def format_count(number: int | float, what: str, several: str = "") -> str:
     """`1 block`, `0.5 blocks`; of another plural `several` has the word: `2 replies`."""
     shown = f"{number:g}" if isinstance(number, float) else str(number)
     return f"{shown} {what if number == 1 else several or f'{what}s'}"
@@ -88,7 +88,7 @@ def digest_of(*parts: str | bytes) -> str:
     return state.hexdigest()
 
 
-def sha256(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """As `sha256sum` prints it."""
     return hashlib.sha256(data).hexdigest()
 
@@ -108,7 +108,7 @@ _NUMBERED = re.compile(r"^(\d+)(?=[.)](?: |$))")
 _LONGEST = 4000  # characters of what is told in full
 
 
-def table(head: str, rows: Iterable[Sequence[object]]) -> list[str]:
+def markdown_table(head: str, rows: Iterable[Sequence[object]]) -> list[str]:
     """`head` names the columns, between bars; a name that ends in a colon is that of a column of numbers."""
     names = [name.strip() for name in head.split("|")]
     rules = ("---:" if name.endswith(":") else "---" for name in names)
@@ -127,13 +127,13 @@ def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}×"
 
 
-def flat(text: str) -> str:
+def flatten_text(text: str) -> str:
     """On one line: who is not us has no second one to write."""
-    return " ".join(plain(text).split())
+    return " ".join(strip_controls(text).split())
 
 
 def one_line(text: str, most: int = 300) -> str:
-    return cut(flat(text), most)
+    return truncate_text(flatten_text(text), most)
 
 
 def first_line(text: str) -> str:
@@ -141,7 +141,7 @@ def first_line(text: str) -> str:
     return one_line((text.strip().splitlines() or [""])[0]) or "no reason given"
 
 
-def sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """What somebody says in words, as good as whole."""
     said = one_line(text, _LONGEST)
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."
@@ -158,9 +158,9 @@ def end_of_process(code: int) -> str:
         return f"killed by signal {-code}"
 
 
-def markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """A line that reads in Markdown as it was written, whoever wrote it: nothing in it acts."""
-    line = _ACTING.sub(lambda found: "".join(f"\\{letter}" for letter in found.group()), flat(text))
+    line = _ACTING.sub(lambda found: "".join(f"\\{letter}" for letter in found.group()), flatten_text(text))
     return _NUMBERED.sub(r"\1\\", line)
 
 
@@ -180,23 +180,23 @@ class Markup:
 Inside = Markup | str
 
 
-def shown(text: str) -> str:
+def escape_html(text: str) -> str:
     """Foreign text for a page, inside an element or between the quotes of an attribute: nothing acts."""
-    return escape(_NOT_HTML.sub("\N{REPLACEMENT CHARACTER}", plain(text)), quote=True)
+    return escape(_NOT_HTML.sub("\N{REPLACEMENT CHARACTER}", strip_controls(text)), quote=True)
 
 
-def element(tag: str, *inside: Inside, **attributes: str) -> Markup:
+def html_element(tag: str, *inside: Inside, **attributes: str) -> Markup:
     """`class_` is class, and left out where it is empty; `aria_label` is aria-label. Tags and the names of
     attributes are always ours."""
     written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{shown(value)}"'
+        f' {name.rstrip("_").replace("_", "-")}="{escape_html(value)}"'
         for name, value in attributes.items()
         if value or name != "class_"
     )
     if tag in _EMPTY:
         return Markup(f"<{tag}{written}>")
-    return Markup(f"<{tag}{written}>{joined(inside).text}</{tag}>")
+    return Markup(f"<{tag}{written}>{join_markup(inside).text}</{tag}>")
 
 
-def joined(inside: Iterable[Inside]) -> Markup:
-    return Markup("".join(one.text if isinstance(one, Markup) else shown(one) for one in inside))
+def join_markup(inside: Iterable[Inside]) -> Markup:
+    return Markup("".join(one.text if isinstance(one, Markup) else escape_html(one) for one in inside))

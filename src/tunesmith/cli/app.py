@@ -19,7 +19,7 @@ import tunesmith
 from tunesmith.base import plugins
 from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.base.interrupts import end_when_asked
-from tunesmith.base.text import counted, plain
+from tunesmith.base.text import format_count, strip_controls
 from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
@@ -51,12 +51,12 @@ class CommandTable(Mapping[str, Any]):
         if name not in self._made:
             if not plugins.is_known("commands", name):
                 raise KeyError(name)
-            words = plugins.words_of("commands", name)
+            words = plugins.plugin_words("commands", name)
             self._made[name] = LazyCommand(name, help=words) if words else load_command(name)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return plugins.names("commands")
+        return plugins.plugin_names("commands")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -76,8 +76,8 @@ class LazyCommand(TyperCommand):
 
 
 def load_command(name: str) -> Any:
-    with console.handled(as_json=False):
-        found: typer.Typer | Callable[..., None] = plugins.load("commands", name)
+    with console.handle_errors(as_json=False):
+        found: typer.Typer | Callable[..., None] = plugins.load_plugin("commands", name)
     if not isinstance(found, typer.Typer):
         function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
         console.add_command(found, function)
@@ -109,13 +109,13 @@ def init(
     """Draft a problem folder from a kernel source; "FILL" stands where only you know."""
     from tunesmith.session import check as sources
 
-    draft = sources.draft(kernel_file, output, entry, sources.given_defines(define or ()))
+    draft = sources.write_problem_draft(kernel_file, output, entry, sources.given_defines(define or ()))
     there = shlex.quote(str(kernel_file.parent))
     then = f"tunesmith check {shlex.quote(str(draft.folder))}" + f" --allow-folder {there}" * draft.is_apart
-    places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
-    console.say(
+    places = format_count(draft.fills, 'place says "FILL"', 'places say "FILL"')
+    console.print_result(
         as_json,
-        {"folder": plain(str(draft.folder)), "files": draft.files, "fill": draft.fills},
+        {"folder": strip_controls(str(draft.folder)), "files": draft.files, "fill": draft.fills},
         [
             f"wrote {', '.join(draft.files)} in {draft.folder}",
             f"{places}: only you know what belongs there. Then: {then}",
@@ -141,7 +141,7 @@ def explain(
         found = tunesmith.explain_file(
             target, entry=entry, defines=dict(given_defines(define or ())), **place
         )
-        console.say(as_json, found, list(source_lines(found)))
+        console.print_result(as_json, found, list(source_lines(found)))
         return
     if entry is not None or define:
         fault = "a problem says itself which kernel it is about: --entry and --define go with a kernel file"
@@ -151,8 +151,8 @@ def explain(
     moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
     about = (f"  {name}: {words}" for name, words in reading.about)
     skipped = (f"  {name} leaves out {why}" for name, why in reading.skipped)
-    refused = (f"  {line}" for line in refusals(reading.refused))
-    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *skipped, *refused])
+    refused = (f"  {line}" for line in refusal_lines(reading.refused))
+    console.print_result(as_json, reading, [*reading.lines, *notes, "", moves, *about, *skipped, *refused])
 
 
 @console.reads_problems
@@ -170,26 +170,28 @@ def check(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox}
         own |= {"workers": workers, "ray": ray}
         done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **own, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
     notes = [f"note: {note}" for note in done.notes]
-    count = f"the template has {counted(done.feasible or 0, 'configuration')} for it there"
+    count = f"the template has {format_count(done.feasible or 0, 'configuration')} for it there"
     counts = [count] if done.feasible is not None else []
     if done.missing:
         if not as_json:
             console.show_lines([*counts, *notes])
-        console.fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
+        console.exit_with_error(
+            as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known
+        )
     by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
     by += f"; {done.own_rules}" if done.own_rules else ""
-    right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
+    right = f"{done.problem} is right on {format_count(done.cases, 'case')} on {done.device}, judged by {by}"
     watched = [one.sentence for one in done.sanitized]
     known |= {"sanitized": watched} if watched else {}
     lines = [right, *counts, *(f"sanitized: {words}" for words in watched), *notes]
-    console.say(as_json, {**known, "cases": done.cases, "right": True}, lines)
+    console.print_result(as_json, {**known, "cases": done.cases, "right": True}, lines)
 
 
 @console.reads_problems
@@ -220,7 +222,7 @@ def template(
     if (target / JOURNAL).is_file():
         own = {"moves": moves, "to": to, "template": template, **place}
         needless = [f"--{name}" for name, value in own.items() if value is not None]
-        _kept(target, out, winner, _listed(still_open), needless, as_json)
+        _write_kept_template(target, out, winner, _split_names(still_open), needless, as_json)
         return
     if winner or still_open is not None:
         fault = "only a run has winners, and this is none"
@@ -229,20 +231,22 @@ def template(
     if (template is not None and to is None) or (moves is not None and to is not None):
         fault = "--template goes with --to, and --moves does not"
         raise BadInput(fault, where=str(target), hint="name the language with --to, or leave the other out")
-    made = tunesmith.write_template(target, moves=_listed(moves), out=out, to=to, template=template, **place)
+    made = tunesmith.write_template(
+        target, moves=_split_names(moves), out=out, to=to, template=template, **place
+    )
     if as_json:
         console.print_encoded(made)
         return
-    for line in (*made.notes, *refusals(made.refused)):
+    for line in (*made.notes, *refusal_lines(made.refused)):
         console.print_note(line)
     if made.template is None:
         console.print_line(f"there is no template: {made.declined}", stderr=True)
         return
-    count = counted(made.feasible or 0, "configuration")
+    count = format_count(made.feasible or 0, "configuration")
     how = f"{', '.join(made.moves) or 'no moves'}; {count} on {made.device}"
     console.print_note(f"{made.problem}: {how}")
     if out is None:
-        console.write(made.template.rstrip())
+        console.write_text(made.template.rstrip())
     elif to is not None:
         console.print_line(f"wrote {out}: it goes with a problem whose kernel is {to}")
     else:
@@ -250,7 +254,7 @@ def template(
         console.print_line(f"wrote {out}; search it with: {go_on}")
 
 
-def _kept(
+def _write_kept_template(
     run: Path,
     out: Path | None,
     winner: bool,
@@ -272,10 +276,10 @@ def _kept(
         fault = f"{len(kept.texts)} templates won: {', '.join(kept.texts)}"
         raise BadInput(fault, where=str(run), hint="each becomes a file of its own with --out FILE")
     else:
-        console.write(next(iter(kept.texts.values())).rstrip())
+        console.write_text(next(iter(kept.texts.values())).rstrip())
 
 
-def _listed(names: str | None) -> list[str] | None:
+def _split_names(names: str | None) -> list[str] | None:
     return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
 
 
@@ -305,7 +309,7 @@ def profile(
     """Show how far a kernel is from what its device can do, why, and what to do about it."""
     from tunesmith.deliver.pages.profile import page_lines
 
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         page = tunesmith.profile(
             target,
             template=template,
@@ -321,7 +325,7 @@ def profile(
         console.show_lines(page_lines(page))
     if page.missing:
         hint = "run the same command where it is, or see what is missing with: tunesmith doctor"
-        console.fail(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
+        console.exit_with_error(as_json, DeviceMissing.exit_code, page.missing, hint, profile=page)
     if as_json:
         console.print_encoded(page)
 
@@ -360,29 +364,29 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Say what is usable here, and the one command that enables what is not."""
-    findings, lines = _tried(model, effort, as_json) if model is not None else _examined(), []
+    findings, lines = _try_model(model, effort, as_json) if model is not None else _examine_machine(), []
     for f in findings:
         lines.append(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
         lines += [f"         enable it with: {f.fix}"] if f.fix else []
-    console.say(as_json, findings, lines)
+    console.print_result(as_json, findings, lines)
 
 
-def _examined() -> list[DoctorFinding]:
-    from tunesmith.session.check import examine
+def _examine_machine() -> list[DoctorFinding]:
+    from tunesmith.session.check import doctor_findings
 
-    return examine()
+    return doctor_findings()
 
 
-def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]:
+def _try_model(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]:
     from tunesmith.api import settings
     from tunesmith.session.check import try_out
 
     config = settings(model=model, effort=effort)
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         return try_out(config.model, config, listener.note)
 
 
-def _version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         console.print_line(f"tunesmith {tunesmith.__version__}")
         raise typer.Exit
@@ -391,7 +395,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
     ] = False,
     quiet: console.Quiet = False,
     verbose: console.Verbose = False,
@@ -433,7 +437,7 @@ if __name__ == "__main__":
 # -- What `tunesmith explain` says of a file that has no problem yet, and of moves that do not apply.
 
 
-def refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
+def refusal_lines(refused: Iterable[tuple[str, str]]) -> list[str]:
     """Moves that do not apply; many with the same reason together."""
     by_reason: dict[str, list[str]] = {}
     for name, why in refused:
@@ -450,7 +454,7 @@ def refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
 def source_lines(source: ExplainedSource) -> Iterator[str]:
     if len(source.kernels) > 1:
         names = ", ".join(f"{kernel.entry} (line {kernel.line})" for kernel in source.kernels)
-        yield f"{source.file} defines {counted(len(source.kernels), 'kernel')}: {names}"
+        yield f"{source.file} defines {format_count(len(source.kernels), 'kernel')}: {names}"
         read = sum(kernel.read for kernel in source.kernels)
         yield f"read: {read} of {len(source.kernels)}"
     for kernel in source.kernels:
@@ -464,12 +468,12 @@ def _kernel_lines(kernel: ExplainedBareKernel, source: ExplainedSource) -> Itera
     yield f"{kernel.entry}, {source.language}, line {kernel.line}: {verdict}"
     yield from (f"  {line}" for line in kernel.lines)
     if kernel.obstacles:
-        yield f"{counted(len(kernel.obstacles), 'obstacle')}:"
+        yield f"{format_count(len(kernel.obstacles), 'obstacle')}:"
         yield from (f"  {obstacle}" for obstacle in kernel.obstacles)
     if source.device and (kernel.moves or kernel.refused):
         yield f"moves that would apply on {source.device}: {', '.join(kernel.moves) or 'none'}"
         yield from (f"  {name}: {words}" for name, words in kernel.about)
-        yield from (f"  {line}" for line in refusals(kernel.refused))
+        yield from (f"  {line}" for line in refusal_lines(kernel.refused))
     elif source.device:
         yield "moves cannot be told before that"
     else:

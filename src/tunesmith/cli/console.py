@@ -16,8 +16,8 @@ import typer
 
 from tunesmith.base import plugins
 from tunesmith.base.errors import BadInput, Interrupted, TunesmithError, bug_text
-from tunesmith.base.text import escaped_json, plain
-from tunesmith.run.config import debugging
+from tunesmith.base.text import escaped_json, strip_controls
+from tunesmith.run.config import is_debugging
 
 if TYPE_CHECKING:
     from tunesmith.run.ports import Listener
@@ -65,7 +65,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
     ) -> None:
         verbosity.quiet, verbosity.verbose = verbosity.quiet or quiet, verbosity.verbose or verbose
         with ExitStack() as opened:
-            opened.enter_context(handled(bool(named["as_json"])))
+            opened.enter_context(handle_errors(bool(named["as_json"])))
             if allow_folder:
                 from tunesmith.session.problems import readable_folders
 
@@ -97,7 +97,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
 
 
 @contextmanager
-def handled(as_json: bool) -> Iterator[None]:
+def handle_errors(as_json: bool) -> Iterator[None]:
     """Errors as messages and exit codes; a traceback is for nobody."""
     try:
         yield
@@ -105,27 +105,31 @@ def handled(as_json: bool) -> Iterator[None]:
         raise
     except TunesmithError as error:
         mend = "mend it and run the same command again" if isinstance(error, BadInput) else None
-        fail(as_json, error.exit_code, str(error), error.hint or mend)
+        exit_with_error(as_json, error.exit_code, str(error), error.hint or mend)
     except Interrupted as error:
-        fail(as_json, error.exit_code, str(error), error.hint)
+        exit_with_error(as_json, error.exit_code, str(error), error.hint)
     except KeyboardInterrupt:
-        fail(as_json, Interrupted.exit_code, "interrupted", "run the same command again")
+        exit_with_error(as_json, Interrupted.exit_code, "interrupted", "run the same command again")
     except MemoryError:
-        fail(as_json, 1, "this machine ran out of memory", "choose smaller sizes")
+        exit_with_error(as_json, 1, "this machine ran out of memory", "choose smaller sizes")
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        fail(as_json, 2, f"{name}{error.strerror or error}", None)
+        exit_with_error(as_json, 2, f"{name}{error.strerror or error}", None)
     except Exception as error:
-        if debugging():
+        if is_debugging():
             raise
         hint = "set TUNESMITH_DEBUG=1 to see the traceback, and please report it"
-        fail(as_json, 1, f"a bug in Tunesmith: {bug_text(error)}", hint)
+        exit_with_error(as_json, 1, f"a bug in Tunesmith: {bug_text(error)}", hint)
 
 
-def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
+def exit_with_error(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
     print_error(message, hint)
     if as_json:
-        fields = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
+        fields = {
+            "error": strip_controls(message),
+            "hint": strip_controls(hint) if hint else None,
+            "exit": code,
+        }
         print_encoded({**fields, **more})
     raise typer.Exit(code)
 
@@ -137,7 +141,7 @@ def print_error(message: str, hint: str | None) -> None:
 
 
 @contextmanager
-def progress(as_json: bool) -> Iterator[Listener]:
+def show_progress(as_json: bool) -> Iterator[Listener]:
     from tunesmith.deliver.pages.terminal import Progress
 
     quiet = as_json or verbosity.quiet
@@ -151,7 +155,7 @@ def show_result(run: Run, as_json: bool) -> None:
     if not (missing and as_json):
         show_report(run, "json" if as_json else "text")
     if missing:
-        fail(as_json, missing.exit_code, str(missing), missing.hint, report=run.result)
+        exit_with_error(as_json, missing.exit_code, str(missing), missing.hint, report=run.result)
 
 
 def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
@@ -162,7 +166,7 @@ def show_several(ended: list[tuple[Path, Ended]], as_json: bool) -> None:
         run, trouble = (None, found) if isinstance(found, TunesmithError) else (found, found.missing)
         if trouble is not None:
             troubles.append((folder, trouble))
-        code, error = (trouble.exit_code, plain(str(trouble))) if trouble else (0, None)
+        code, error = (trouble.exit_code, strip_controls(str(trouble))) if trouble else (0, None)
         report = run.result if run else None
         rows.append({"run": str(folder), "exit": code, "error": error, "report": report})
         if not as_json:
@@ -197,7 +201,7 @@ def show_report(run: Run, form: str, full: bool = False) -> None:
     elif form in ("md", "html"):
         print_line(run.report("md" if form == "md" else "html").rstrip())
     else:
-        write(run.report("text", sys.stdout, full))
+        write_text(run.report("text", sys.stdout, full))
 
 
 def show_lines(lines: list[str]) -> None:
@@ -205,7 +209,7 @@ def show_lines(lines: list[str]) -> None:
         print_line(line)
 
 
-def say(as_json: bool, value: object, lines: list[str]) -> None:
+def print_result(as_json: bool, value: object, lines: list[str]) -> None:
     """The result: as JSON, or in words."""
     if as_json:
         print_encoded(value)
@@ -220,26 +224,26 @@ def print_note(text: str) -> None:
 
 
 def print_encoded(value: object) -> None:
-    from tunesmith.base.codec import encode
+    from tunesmith.base.codec import encode_json
 
-    print_json(encode(value))
+    print_json(encode_json(value))
 
 
 def print_line(text: str, stderr: bool = False) -> None:
-    write(plain(text), stderr)
+    write_text(strip_controls(text), stderr)
 
 
 def print_json(data: bytes) -> None:
-    write(escaped_json(data.decode()).rstrip())
+    write_text(escaped_json(data.decode()).rstrip())
 
 
 def print_table(head: str, rows: Iterable[Sequence[str]]) -> None:
     from tunesmith.deliver.pages.terminal import table_text
 
-    write(table_text(sys.stdout, head, rows))
+    write_text(table_text(sys.stdout, head, rows))
 
 
-def write(text: str, stderr: bool = False) -> None:
+def write_text(text: str, stderr: bool = False) -> None:
     """The only way out. Who stops reading has seen enough; a result that cannot be written is an error."""
     try:
         typer.echo(text, err=stderr)
@@ -258,7 +262,7 @@ def write(text: str, stderr: bool = False) -> None:
 # A command takes a group of options as `**named: Unpack[Group]`; None says that one was not given.
 
 
-def _names(module: str, constant: str) -> Callable[[str], list[str]]:
+def _complete_names(module: str, constant: str) -> Callable[[str], list[str]]:
     """Completes with the names in a constant of ours, which is loaded when a shell asks for them."""
 
     def complete(incomplete: str) -> list[str]:
@@ -270,19 +274,19 @@ def _names(module: str, constant: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def _switch(name: str, text: str) -> typer.models.OptionInfo:
+def _switch_option(name: str, text: str) -> typer.models.OptionInfo:
     found: typer.models.OptionInfo = typer.Option(f"--{name}/--no-{name}", help=text)
     return found
 
 
-_SEARCHERS = _names("tunesmith.search", "SEARCHERS")
-_STRATEGIES = _names("tunesmith.run.budget", "STRATEGIES")
+_SEARCHERS = _complete_names("tunesmith.search", "SEARCHERS")
+_STRATEGIES = _complete_names("tunesmith.run.budget", "STRATEGIES")
 _WHO = (
     "Who plays the roles: openai:NAME[@URL][#EFFORT], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
     "or planner=…,author=…; several authors: author=…+…."
 )
 MOVES_HELP = "The expert's, told to models: usual (to planners of templates), all (to all), none."
-MOVE_SETS = _names("tunesmith.run.config", "MOVES")
+MOVE_SETS = _complete_names("tunesmith.run.config", "MOVES")
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 
 _BACKENDS = ", ".join(plugins.our_names("backends"))
@@ -290,7 +294,7 @@ Backend = Annotated[
     str | None,
     typer.Option(
         help=f"{_BACKENDS} (a recording: NAME:FILE); by default the language's own.",
-        autocompletion=lambda: list(plugins.names("backends")),
+        autocompletion=lambda: list(plugins.plugin_names("backends")),
     ),
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; several: 0-7.")]
@@ -298,12 +302,12 @@ OneTemplate = Annotated[Path | None, typer.Option("--template", help="A template
 ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
 ]
-Wait = Annotated[bool | None, _switch("wait", "For replies to a mailbox; else stop, exit 4.")]
+Wait = Annotated[bool | None, _switch_option("wait", "For replies to a mailbox; else stop, exit 4.")]
 Effort = Annotated[
     str | None,
     typer.Option(
         help="How much hosted models are to think: low, medium or high.",
-        autocompletion=_names("tunesmith.agents.models", "EFFORTS"),
+        autocompletion=_complete_names("tunesmith.agents.models", "EFFORTS"),
     ),
 ]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
@@ -319,7 +323,7 @@ SandboxMode = Annotated[
     typer.Option(
         "--sandbox",
         help="Of workers: auto (as far as this machine can), required or off.",
-        autocompletion=_names("tunesmith.run.events", "MODES"),
+        autocompletion=_complete_names("tunesmith.run.events", "MODES"),
     ),
 ]
 
@@ -359,12 +363,14 @@ class SearchOptions(PlaceOptions):
     ]
     seed: Seed
     out: Annotated[Path | None, typer.Option(help="The run's folder.")]
-    cache: Annotated[bool | None, _switch("cache", "Use timings of earlier runs.")]
-    prune: Annotated[bool | None, _switch("prune", "Leave out what its build condemns.")]
-    steer: Annotated[bool | None, _switch("steer", "Look first where the diagnosis points.")]
-    counters: Annotated[bool | None, _switch("counters", "Diagnose with hardware counters: takes seconds.")]
-    prior: Annotated[bool | None, _switch("prior", "Begin from what earlier runs found.")]
-    library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
+    cache: Annotated[bool | None, _switch_option("cache", "Use timings of earlier runs.")]
+    prune: Annotated[bool | None, _switch_option("prune", "Leave out what its build condemns.")]
+    steer: Annotated[bool | None, _switch_option("steer", "Look first where the diagnosis points.")]
+    counters: Annotated[
+        bool | None, _switch_option("counters", "Diagnose with hardware counters: takes seconds.")
+    ]
+    prior: Annotated[bool | None, _switch_option("prior", "Begin from what earlier runs found.")]
+    library: Annotated[bool | None, _switch_option("library", "Keep winning templates in your library.")]
     sandbox: SandboxMode
     workers: Workers
     ray: Ray
@@ -376,13 +382,15 @@ class TuneOptions(SearchOptions):
     model: Annotated[str | None, typer.Option("--model", help=_WHO)]
     strategy: Annotated[str | None, typer.Option(help=_STRATEGY, autocompletion=_STRATEGIES)]
     linear: Annotated[
-        bool | None, _switch("linear", "With rewrite: go on from the last kernel, not the best.")
+        bool | None, _switch_option("linear", "With rewrite: go on from the last kernel, not the best.")
     ]
     effort: Effort
     wait: Wait
     prompts: Prompts
     record: Record
-    plain: Annotated[bool | None, _switch("plain", "Have a model rewrite the kernel for the expert first.")]
+    plain: Annotated[
+        bool | None, _switch_option("plain", "Have a model rewrite the kernel for the expert first.")
+    ]
     moves: Annotated[str | None, typer.Option(help=MOVES_HELP, autocompletion=MOVE_SETS)]
     rounds: Annotated[int | None, typer.Option(help="Refactorings at most.")]
     tokens: Annotated[int | None, typer.Option(help="That models may send and receive.")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tunesmith.base.errors import BadInput, TunesmithError
-from tunesmith.base.text import counted, named_values
+from tunesmith.base.text import format_count, named_values
 from tunesmith.cli import console
 from tunesmith.cli.console import AsJson
 
@@ -29,15 +29,18 @@ library_app = typer.Typer(
 )
 
 
-def _names(incomplete: str) -> list[str]:
+def _complete_entry_names(incomplete: str) -> list[str]:
     """For the shell: where the library cannot be read there are none."""
-    with suppress(TunesmithError), _opened() as library:
-        return [e.name for e in library.entries(_silent, _query()) if e.name.startswith(incomplete)]
+    with suppress(TunesmithError), _open_library() as library:
+        return [e.name for e in library.entries(_ignore_note, _make_query()) if e.name.startswith(incomplete)]
     return []
 
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="As `tunesmith library` lists it.", autocompletion=_names)
+    str,
+    typer.Argument(
+        metavar="NAME", help="As `tunesmith library` lists it.", autocompletion=_complete_entry_names
+    ),
 ]
 Operator = Annotated[str | None, typer.Option(help="Only of the operator with this name: the problem's.")]
 Code = Annotated[
@@ -57,12 +60,12 @@ def library(
     """List the templates in your library."""
     if context.invoked_subcommand is not None:
         return
-    with console.handled(as_json), _opened() as own:
-        from tunesmith.run.library import summary
+    with console.handle_errors(as_json), _open_library() as own:
+        from tunesmith.run.library import entry_summary
 
-        entries = own.entries(console.print_note, _query(operator, code, device))
+        entries = own.entries(console.print_note, _make_query(operator, code, device))
         if as_json:
-            console.print_encoded([summary(entry) for entry in entries])
+            console.print_encoded([entry_summary(entry) for entry in entries])
         elif entries:
             rows = []
             for e in entries:
@@ -82,7 +85,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
     """Show one of them: what it is of, what it gave and where, and how to use it again."""
     from tunesmith.run.figures import Figure
 
-    with _opened() as own:
+    with _open_library() as own:
         entry, named = own.get(name), " --problem PROBLEM" if own.is_shared else ""
     compiled = f", built with {entry.compiler}" if entry.compiler else ""
     by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
@@ -92,20 +95,21 @@ def show(name: Name, as_json: AsJson = False) -> None:
         f"kernel           {entry.signature}",
         f"                 text {entry.kernel[:DIGEST]}",
         f"device           {entry.device} ({entry.driver}){compiled}",
-        f"template         {entry.path}, {counted(len(entry.template.splitlines()), 'line')}, {by}",
+        f"template         {entry.path}, {format_count(len(entry.template.splitlines()), 'line')}, {by}",
     ]
     for s in entry.served:
         sizes = named_values(s.sizes)
         figure = Figure(s.speedup, *s.interval)
         lines.append(f"{s.workload:<16} {figure.words} ({figure.span}) at {sizes}: {s.config}")
     lines.append(
-        f"known            {counted(len(entry.rows), 'configuration')}, {len(entry.best)} of them tried first"
+        f"known            {format_count(len(entry.rows), 'configuration')}, {len(entry.best)} "
+        "of them tried first"
     )
     lines.append(f"from             {entry.origin}, {entry.date}")
     if entry.certificate:
         lines.append(f"certificate      {entry.certificate}")
     lines.append(f"again with       tunesmith retune {entry.name}{named} [--device D] [--workloads FILE]")
-    console.say(as_json, entry, lines)
+    console.print_result(as_json, entry, lines)
 
 
 def export(
@@ -116,41 +120,41 @@ def export(
     """Write its template to a file of its own."""
     from tunesmith.session import library as stored
 
-    with _opened() as own:
+    with _open_library() as own:
         entry = own.get(name)
     if out is None:
         text = entry.template
-        console.say(as_json, {"name": name, "template": text}, [text.rstrip()])
+        console.print_result(as_json, {"name": name, "template": text}, [text.rstrip()])
         return
-    written = [str(path) for path in stored.export(entry, out)]
-    console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
+    written = [str(path) for path in stored.export_template(entry, out)]
+    console.print_result(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Take it out of the library; runs are left alone."""
-    with _opened() as own:
+    with _open_library() as own:
         own.remove(name)
-    console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
+    console.print_result(as_json, {"removed": name}, [f"{name} is no longer in the library"])
 
 
 def runs(
     operator: Operator = None, code: Code = None, device: OnDevice = None, as_json: AsJson = False
 ) -> None:
     """List the runs whose timings are stored, the newest first: of what, where, by whom."""
-    with _opened() as own:
+    with _open_library() as own:
         counts = own.timing_counts()
-        listed = own.runs(console.print_note, _query(operator, code, device))
+        listed = own.runs(console.print_note, _make_query(operator, code, device))
     found = [(run, counts.get(run.id, 0)) for run in listed]
     if as_json:
         console.print_encoded([{"run": run, "timings": count} for run, count in found])
     elif found:
         head = "operator | code | device | timings: | date | from"
-        console.print_table(head, [_row(run, count) for run, count in found])
+        console.print_table(head, [_timing_row(run, count) for run, count in found])
     else:
         console.print_line(f"{own.where} has no timings of such runs yet")
 
 
-def _row(run: RunRecord, count: int) -> tuple[str, ...]:
+def _timing_row(run: RunRecord, count: int) -> tuple[str, ...]:
     day = run.provenance.date[:10]
     return run.problem, run.kernel[:DIGEST], run.device, str(count), day, run.about
 
@@ -163,12 +167,14 @@ def add(
     from tunesmith.session import library as stored
 
     done = []
-    with _opened() as own:
+    with _open_library() as own:
         for folder in folders:
             console.print_note(f"{folder} …")
             done.append(stored.add_run(own, folder))
     lines = [line for one in done for line in one.lines(own.where)]
-    console.say(as_json, [{"folder": str(f), "stored": d} for f, d in zip(folders, done, strict=True)], lines)
+    console.print_result(
+        as_json, [{"folder": str(f), "stored": d} for f, d in zip(folders, done, strict=True)], lines
+    )
 
 
 def prune(
@@ -183,10 +189,10 @@ def prune(
     except OverflowError as error:
         fault = f"--older-than {older_than} is before any calendar"
         raise BadInput(fault, hint="give days, e.g. --older-than 365") from error
-    with _opened() as own:
+    with _open_library() as own:
         gone = own.prune(before)
-    lines = [f"took the timings of {counted(gone, 'run')} out of {own.where}"]
-    console.say(as_json, {"before": before, "runs": gone}, lines)
+    lines = [f"took the timings of {format_count(gone, 'run')} out of {own.where}"]
+    console.print_result(as_json, {"before": before, "runs": gone}, lines)
 
 
 for _command in (show, export, remove, runs, add, prune):
@@ -194,23 +200,25 @@ for _command in (show, export, remove, runs, add, prune):
 
 
 @contextmanager
-def _opened() -> Iterator[Library]:
-    from tunesmith.session.library import opened
+def _open_library() -> Iterator[Library]:
+    from tunesmith.session.library import open_library
 
-    with opened(_config()) as found:
+    with open_library(_resolve_config()) as found:
         yield found
 
 
-def _config() -> RunConfig:
-    from tunesmith.run.config import resolve
+def _resolve_config() -> RunConfig:
+    from tunesmith.run.config import resolve_config
 
-    config = resolve({})
+    config = resolve_config({})
     for note in config.notes:
         console.print_note(f"note: {note}")
     return config
 
 
-def _query(operator: str | None = None, code: str | None = None, device: str | None = None) -> LibraryQuery:
+def _make_query(
+    operator: str | None = None, code: str | None = None, device: str | None = None
+) -> LibraryQuery:
     """What is no digest names a problem."""
     from tunesmith.run.library import LibraryQuery, kernel_digest
 
@@ -222,5 +230,5 @@ def _query(operator: str | None = None, code: str | None = None, device: str | N
     return LibraryQuery(operator or "", code or "", device or "")
 
 
-def _silent(_text: str) -> None:
+def _ignore_note(_text: str) -> None:
     """Whoever completes a name is told nothing else."""

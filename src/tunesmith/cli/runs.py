@@ -44,7 +44,7 @@ def tune(
     **named: Unpack[TuneOptions],
 ) -> None:
     """Make templates of the kernel, search them on the device and deliver the verified winners."""
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         run = tunesmith.tune(
             problem,
             template=template,
@@ -73,7 +73,7 @@ def retune(
     **named: Unpack[SearchOptions],
 ) -> None:
     """Search a stored template again, with no model: another device, another driver, other sizes."""
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         own = console.with_budget(named)
         run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)
     console.show_result(run, as_json)
@@ -100,16 +100,16 @@ def resume(
         if given := [f"--{name}" for name, value in own.items() if value is not None and name != "ray"]:
             fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
             raise BadInput(fault, hint="leave it out")
-        plugins.load("commands", "fleet")(run[0], ray=ray, as_json=as_json)
+        plugins.load_plugin("commands", "fleet")(run[0], ray=ray, as_json=as_json)
         return
     if run is None or len(run) < 2:
-        with console.progress(as_json) as listener:
+        with console.show_progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
         console.show_result(one, as_json)
         return
     from tunesmith.api import resume_all
 
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         ended = resume_all(run, listener=listener, **own)
     console.show_several(list(zip(run, ended, strict=True)), as_json)
 
@@ -146,7 +146,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check what a run's certificate claims: by its files anywhere, or by measuring it again."""
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         found = tunesmith.verify(certificate, rerun=rerun, device=device, listener=listener)
     if as_json:
         console.print_encoded(found)
@@ -177,20 +177,20 @@ def trust(
         if remove:
             raise BadInput("--remove needs a folder", hint="see which are trusted: tunesmith trust")
         known = trusting.trusted_folders(os.environ)
-        console.say(as_json, known, [one.folder for one in known] or ["no folder is trusted"])
+        console.print_result(as_json, known, [one.folder for one in known] or ["no folder is trusted"])
         return
     if remove:
-        was = trusting.forget(folder, os.environ)
+        was = trusting.forget_folder(folder, os.environ)
         words = "is not trusted any more" if was else "was not trusted"
-        console.say(as_json, {"folder": str(folder), "removed": was}, [f"{folder} {words}"])
+        console.print_result(as_json, {"folder": str(folder), "removed": was}, [f"{folder} {words}"])
         return
     if files := trusting.beginning_of(folder):
         beyond = ["models, hosts and programs, as it was begun"]
     else:
         asked, files = folder_settings(folder)
         beyond = beyond_permission(asked, folder)
-    trusting.remember(folder, files, os.environ)
-    console.say(
+    trusting.trust_folder(folder, files, os.environ)
+    console.print_result(
         as_json,
         {"folder": str(folder), "files": files, "settings": beyond},
         [

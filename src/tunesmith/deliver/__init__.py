@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 def names_for(language: str) -> list[str]:
     """The targets that a kernel in this language can have; of an unknown one all."""
-    every = list(plugins.names("exports"))
+    every = list(plugins.plugin_names("exports"))
     return [name for name in every if language in _languages_of(name)] or every
 
 
 def _languages_of(name: str) -> Sequence[str]:
-    return plugins.words_of("exports", name).split() or target_named(name).languages
+    return plugins.plugin_words("exports", name).split() or target_named(name).languages
 
 
 def target_named(name: str, language: str = "") -> Target:
@@ -27,5 +27,5 @@ def target_named(name: str, language: str = "") -> Target:
     if not plugins.is_known("exports", name):
         fault = f"there is no export {name!r}" if name else "an export needs a target"
         raise BadInput(fault, hint=f"name one of these with --to: {', '.join(names_for(language))}")
-    found: Target = plugins.load("exports", name)
+    found: Target = plugins.load_plugin("exports", name)
     return found

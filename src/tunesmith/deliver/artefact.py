@@ -9,13 +9,13 @@ from itertools import zip_longest
 from math import prod
 
 from tunesmith.base.errors import BadInput
-from tunesmith.deliver.expr_text import identifier
+from tunesmith.deliver.expr_text import c_identifier
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, headers_of
 from tunesmith.problem.problem import SizeRule, element_type
 from tunesmith.run.candidates import Templates
 from tunesmith.run.state import State
 from tunesmith.space import expr as n
-from tunesmith.space.expr import Expr, Node, parse, unparse
+from tunesmith.space.expr import Expr, Node, parse_expr, unparse
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Artefact:
     @cached_property
     def name(self) -> str:
         """The problem's, as a name in C and Python."""
-        return identifier(self.problem)
+        return c_identifier(self.problem)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
     """The same operator on each device, no device twice."""
     first = results[0]
     for other in results[1:]:
-        if differs := _difference(first, other):
+        if differs := _find_difference(first, other):
             names = f"{first.run} ({first.dispatch.device}) and {other.run} ({other.dispatch.device})"
             fault = f"one export takes runs of one problem, {other.dispatch.problem} is not the same operator"
             hint = "export each by itself, or tune the first run's problem there: tunesmith retune RUN"
@@ -125,7 +125,7 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
     return Artefact(results)
 
 
-def _difference(one: DeviceResult, two: DeviceResult) -> str:
+def _find_difference(one: DeviceResult, two: DeviceResult) -> str:
     """What two runs of one problem have in common, and these have not. Grids, blocks and flags may differ, as
     devices do, and so may the workloads; but one of the same name has the same sizes."""
     a, b = one.dispatch, two.dispatch
@@ -139,10 +139,10 @@ def _difference(one: DeviceResult, two: DeviceResult) -> str:
         return f"the contract on {_first_that_differs(a.sizes, b.sizes)} is another"
     if set(a.require) != set(b.require):
         return f"the contract requires {min(set(a.require) ^ set(b.require))} in one of them"
-    if _text(one) != _text(two):
+    if _original_texts(one) != _original_texts(two):
         return f"the original kernel is another text, {a.original.file}"
-    if (launched := _launched(a)) != _launched(b):
-        return f"the original kernel is {launched} in one, {_launched(b)} in the other"
+    if (launched := _launched_entries(a)) != _launched_entries(b):
+        return f"the original kernel is {launched} in one, {_launched_entries(b)} in the other"
     sizes = {workload.name: workload.sizes for workload in a.workloads}
     resized = [w.name for w in b.workloads if sizes.get(w.name, w.sizes) != w.sizes]
     return f"the workload {resized[0]} has other sizes" if resized else ""
@@ -155,13 +155,13 @@ def _first_that_differs(
     return next((x or y).name for x, y in zip_longest(one, two) if x != y)
 
 
-def _text(result: DeviceResult) -> tuple[str, object]:
+def _original_texts(result: DeviceResult) -> tuple[str, object]:
     """The user's own kernel, and its headers."""
     own = result.dispatch.original
     return result.source(own), headers_of(own, result.files)
 
 
-def _launched(dispatch: Dispatch) -> str:
+def _launched_entries(dispatch: Dispatch) -> str:
     return ", ".join(launch.entry for launch in dispatch.original.launches)
 
 
@@ -171,12 +171,12 @@ def _launched(dispatch: Dispatch) -> str:
 def bytes_of(argument: DispatchArgument) -> Expr:
     """The bytes of an array or of local memory, from its first element to the last one."""
     element = element_type(argument.type)
-    shape = [n.FunctionCall("max", (n.Num(0), parse(text).tree)) for text in argument.shape]
-    count: Node = _product(list(shape))
+    shape = [n.FunctionCall("max", (n.Num(0), parse_expr(text).tree)) for text in argument.shape]
+    count: Node = _product_node(list(shape))
     if argument.strides:
         extent: Node = n.Num(1)
         for length, stride in zip(shape, argument.strides, strict=True):
-            step = n.Arithmetic("*", n.Arithmetic("-", length, n.Num(1)), parse(stride).tree)
+            step = n.Arithmetic("*", n.Arithmetic("-", length, n.Num(1)), parse_expr(stride).tree)
             extent = n.Arithmetic("+", extent, step)
         count = n.Conditional(n.Compare(count, ((">", n.Num(0)),)), extent, n.Num(0))
     if element.packed > 1:
@@ -197,9 +197,9 @@ def within_contract(dispatch: Dispatch) -> Expr:
         if rule.multiple_of != 1:
             rest = n.Arithmetic("%", size, n.Num(rule.multiple_of))
             parts.append(n.Compare(rest, (("==", n.Num(0)),)))
-    parts += [parse(text).tree for text in dispatch.require]
+    parts += [parse_expr(text).tree for text in dispatch.require]
     if not parts:
-        return parse(1)
+        return parse_expr(1)
     tree = parts[0] if len(parts) == 1 else n.Logic("and", tuple(parts))
     return Expr(unparse(tree), tree)
 
@@ -212,7 +212,7 @@ def is_written(argument: DispatchArgument) -> bool:
     return argument.role in ("output", "inout", "workspace")
 
 
-def about(argument: DispatchArgument, *, caller_fills: bool = False) -> str:
+def describe_argument(argument: DispatchArgument, *, caller_fills: bool = False) -> str:
     """A parameter, for people."""
     if not argument.is_array:
         return f"{argument.type}, tuned with {argument.value}"
@@ -225,7 +225,7 @@ def about(argument: DispatchArgument, *, caller_fills: bool = False) -> str:
     return ", ".join(parts)
 
 
-def _product(nodes: list[Node]) -> Node:
+def _product_node(nodes: list[Node]) -> Node:
     if all(isinstance(node, n.Num) for node in nodes):
         return n.Num(prod(node.value for node in nodes if isinstance(node, n.Num)))
     product = nodes[0]

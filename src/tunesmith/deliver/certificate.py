@@ -22,7 +22,7 @@ from tunesmith.run.events import (
 from tunesmith.run.journal import ChainHead
 from tunesmith.run.race import Pick, interval_seed, sittings_of, timing_of, verified_choice
 from tunesmith.run.report import judged_by
-from tunesmith.run.state import State, protections
+from tunesmith.run.state import State, run_protections
 
 CERTIFICATE_VERSION = 1
 DISPATCH = "tuned/dispatch.json"
@@ -101,7 +101,7 @@ class Certificate:
     version: int = CERTIFICATE_VERSION
 
 
-def certificate(
+def make_certificate(
     problem: Problem,
     state: State,
     templates: Templates,
@@ -118,9 +118,9 @@ def certificate(
     return Certificate(
         problem=started.problem,
         judged_by=judged_by(problem, state),
-        claims=tuple(_claim(problem, state, templates, pick, entry) for pick, entry in served),
+        claims=tuple(_make_claim(problem, state, templates, pick, entry) for pick, entry in served),
         general=choice.general.as_dict() if choice.general else None,
-        verified=tuple(_verified(state, templates, v) for v in state.verified),
+        verified=tuple(_verified_config(state, templates, v) for v in state.verified),
         journal=head,
         inputs=dict(started.files),
         problem_digest=problem.digest,
@@ -132,19 +132,21 @@ def certificate(
         device=state.device,
         compiler=state.compiler,
         versions=dict(started.versions),
-        sanitizer=_sanitizer(state),
-        sandbox="; ".join(held.sentence for held in protections(state)) or NOT_IN_FORCE,
+        sanitizer=_sanitizer_sentence(state),
+        sandbox="; ".join(held.sentence for held in run_protections(state)) or NOT_IN_FORCE,
         ended=stopped.reason,
     )
 
 
-def _claim(problem: Problem, state: State, templates: Templates, pick: Pick, entry: DispatchEntry) -> Claim:
+def _make_claim(
+    problem: Problem, state: State, templates: Templates, pick: Pick, entry: DispatchEntry
+) -> Claim:
     proven = timing_of(state, pick.config, pick.workload) if pick.config is not None else None
     timing = proven.timing if proven is not None else None
     return Claim(
         workload=pick.workload,
         sizes=problem.workload(pick.workload).as_dict(),
-        status=_status(pick),
+        status=_claim_status(pick),
         speedup=pick.speedup.value,
         interval=(pick.speedup.low, pick.speedup.high),
         seed=interval_seed(state, pick.workload),
@@ -154,29 +156,29 @@ def _claim(problem: Problem, state: State, templates: Templates, pick: Pick, ent
         config=pick.config.as_dict() if pick.config is not None else None,
         template=templates.lookup(state)(pick.config).digest if pick.config is not None else "",
         source=entry.digest,
-        code=_code(state, pick, entry),
+        code=_delivered_code_digest(state, pick, entry),
         file=f"tuned/{entry.file}",
         clocks=timing.clocks if timing is not None else (),
         doubt=pick.doubt,
         disturbed=timing.disturbed if timing is not None else 0,
         draws=timing.draws if timing is not None else (),
-        others=_others(state, pick) if timing is not None and timing.draws else (),
+        others=_other_sittings(state, pick) if timing is not None and timing.draws else (),
     )
 
 
-def _status(pick: Pick) -> Literal["faster", "faster, not certified", "the original stays"]:
+def _claim_status(pick: Pick) -> Literal["faster", "faster, not certified", "the original stays"]:
     if pick.config is None:
         return "the original stays"
     return "faster, not certified" if pick.doubt else "faster"
 
 
-def _others(state: State, pick: Pick) -> tuple[Sitting, ...]:
+def _other_sittings(state: State, pick: Pick) -> tuple[Sitting, ...]:
     assert pick.config is not None, "the original has no sittings"
     found = sittings_of(state, pick.config, pick.workload)[1:]
     return tuple(Sitting(timing.samples, timing.paired, timing.disturbance, timing.draws) for timing in found)
 
 
-def _code(state: State, pick: Pick, entry: DispatchEntry) -> str:
+def _delivered_code_digest(state: State, pick: Pick, entry: DispatchEntry) -> str:
     """That of the very source that is delivered."""
     if pick.config is None:
         return state.baseline.outcome.code_digest if state.baseline is not None else ""
@@ -185,7 +187,7 @@ def _code(state: State, pick: Pick, entry: DispatchEntry) -> str:
     return own[-1] if own else ""
 
 
-def _verified(state: State, templates: Templates, found: Verified) -> VerifiedConfig:
+def _verified_config(state: State, templates: Templates, found: Verified) -> VerifiedConfig:
     config = found.outcome.trial.config
     assert config is not None, "the original is not verified"
     statuses = {result.workload: result.status.value for result in found.outcome.results}
@@ -195,7 +197,7 @@ def _verified(state: State, templates: Templates, found: Verified) -> VerifiedCo
     return VerifiedConfig(config.as_dict(), template, statuses, found.builds, found.seen, *said)
 
 
-def _sanitizer(state: State) -> str:
+def _sanitizer_sentence(state: State) -> str:
     """What watched those that were verified; where nobody says, what was there when the run began."""
     said = dict.fromkeys(v.sanitized.sentence for v in state.verified if v.sanitized is not None)
     notes = state.started.notes if state.started is not None else ()

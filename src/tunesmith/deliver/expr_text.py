@@ -8,7 +8,7 @@ from functools import reduce
 from typing import assert_never
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.space import expr as n
 from tunesmith.space.expr import LIMIT, ArithmeticOp, CompareOp, Expr, Function, Node, RealExpr, real_code
 
@@ -25,7 +25,7 @@ C_TYPES: dict[str, tuple[str, str | None]] = {
 }  # fmt: skip
 
 
-def identifier(text: str) -> str:
+def c_identifier(text: str) -> str:
     """The text as (part of) a C name."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return f"k{name}" if not name or name[0].isdigit() else name
@@ -33,17 +33,17 @@ def identifier(text: str) -> str:
 
 def c_text(text: str) -> str:
     """A string literal of C with this text, whatever is in it."""
-    return '"' + "".join(map(_escaped, text.encode("utf-8", "surrogatepass"))) + '"'
+    return '"' + "".join(map(_escape_byte, text.encode("utf-8", "surrogatepass"))) + '"'
 
 
-def _escaped(byte: int) -> str:
+def _escape_byte(byte: int) -> str:
     char = chr(byte)
     return char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
 
 
-def comment(lines: Iterable[str], indent: str = "") -> str:
+def format_comment(lines: Iterable[str], indent: str = "") -> str:
     """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
-    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
+    shown = (" ".join(strip_controls(line).split("\n")).rstrip("\\/? \t") for line in lines)
     return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
 
 
@@ -209,7 +209,7 @@ class _PlainCWriter(CodeWriter):
         return f"({' && '.join(steps)})"
 
 
-def literal(text: str) -> str:
+def string_literal(text: str) -> str:
     """A string literal; every byte that is not plain ASCII is an escape of three digits, which nothing that
     follows can make longer."""
     pieces = []
@@ -223,13 +223,13 @@ def literal(text: str) -> str:
     return f'"{"".join(pieces)}"'
 
 
-def literals(text: str) -> list[str]:
+def string_literals(text: str) -> list[str]:
     """Literals that together are the text: a line each, long lines in several."""
     lines = text.split("\n")
     lines = [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
     step = LONGEST // 4  # an escape for a character of four bytes has sixteen
     cut = [line[at : at + step] for line in lines for at in range(0, len(line), step)]
-    return [literal(line) for line in cut]
+    return [string_literal(line) for line in cut]
 
 
 def c_names(names: Sequence[str], prefix: str) -> dict[str, str]:
@@ -271,11 +271,11 @@ def python_text(expr: Expr, largest: Mapping[str, int]) -> str:
     """The expression over `v`, where each name has its value; its own value is an integer, or a truth value
     that counts as one. `largest` has the greatest magnitude of each name: the language gives no value beyond
     2**62, Python does, so where one may lie there the two would differ."""
-    _magnitude(expr, expr.tree, largest)
-    return _text(expr.tree, as_number=True)
+    _largest_magnitude(expr, expr.tree, largest)
+    return _expression_text(expr.tree, as_number=True)
 
 
-def _text(node: n.Node, as_number: bool) -> str:
+def _expression_text(node: n.Node, as_number: bool) -> str:
     """In parentheses wherever it has parts. A truth value need not be a number where it is only tested."""
     match node:
         case n.Num(value):
@@ -283,30 +283,33 @@ def _text(node: n.Node, as_number: bool) -> str:
         case n.Variable(id):
             return f"v[{id!r}]"
         case n.Neg(operand):
-            return f"(-{_text(operand, True)})"
+            return f"(-{_expression_text(operand, True)})"
         case n.Not(operand):
-            return f"(not {_text(operand, False)})"
+            return f"(not {_expression_text(operand, False)})"
         case n.Arithmetic(op, left, right):
-            return f"({_text(left, True)} {op} {_text(right, True)})"
+            return f"({_expression_text(left, True)} {op} {_expression_text(right, True)})"
         case n.Compare(left, links):
-            chain = "".join(f" {op} {_text(right, True)}" for op, right in links)
-            return f"({_text(left, True)}{chain})"
+            chain = "".join(f" {op} {_expression_text(right, True)}" for op, right in links)
+            return f"({_expression_text(left, True)}{chain})"
         case n.OneOf(item, options, negated):
             listed = "".join(f"{option}, " for option in options)
-            return f"({_text(item, True)} {'not in' if negated else 'in'} ({listed}))"
+            return f"({_expression_text(item, True)} {'not in' if negated else 'in'} ({listed}))"
         case n.Logic(op, operands):
-            joined = f" {op} ".join(_text(operand, False) for operand in operands)
+            joined = f" {op} ".join(_expression_text(operand, False) for operand in operands)
             return f"bool({joined})" if as_number else f"({joined})"
         case n.Conditional(test, then, other):
-            return f"({_text(then, True)} if {_text(test, False)} else {_text(other, True)})"
+            return (
+                f"({_expression_text(then, True)} if {_expression_text(test, False)} else "
+                f"{_expression_text(other, True)})"
+            )
         case n.FunctionCall(function, args):
-            return f"{function}({', '.join(_text(arg, True) for arg in args)})"
+            return f"{function}({', '.join(_expression_text(arg, True) for arg in args)})"
     assert_never(node)
 
 
-def _magnitude(expr: Expr, node: n.Node, largest: Mapping[str, int]) -> int:
+def _largest_magnitude(expr: Expr, node: n.Node, largest: Mapping[str, int]) -> int:
     """A bound on how large a value may become; refused where that is beyond what an expression can be."""
-    parts = [_magnitude(expr, child, largest) for child in n.children(node)]
+    parts = [_largest_magnitude(expr, child, largest) for child in n.operands_of_node(node)]
     match node:
         case n.Num(value):
             most = abs(value)

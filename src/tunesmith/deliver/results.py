@@ -14,7 +14,7 @@ from tunesmith.deliver.pages.page import (
     report_markdown,
     report_page,
 )
-from tunesmith.deliver.tuned import delivered, tuned_files
+from tunesmith.deliver.tuned import build_delivery, tuned_files
 from tunesmith.run.candidates import Templates
 from tunesmith.run.journal import is_broken
 from tunesmith.run.report import Report, build_report
@@ -42,11 +42,11 @@ class Results:
         }
 
 
-def results(templates: Templates, state: State, stored: Callable[[str], bytes]) -> Results:
+def build_results(templates: Templates, state: State, stored: Callable[[str], bytes]) -> Results:
     """`stored` gives what lies beside the journal, by its digest."""
     problem, tuned, dispatch = templates.problem, dict[str, bytes](), None
     if state.stopped is not None and not is_broken(state.unproven):
-        made = delivered(problem, state, templates.lookup(state))
+        made = build_delivery(problem, state, templates.lookup(state))
         tuned, dispatch = tuned_files(problem, state.device, made, stored), made.dispatch
     names = tuple(f"{TUNED}/{name}" for name in tuned)
     report = build_report(problem, state, names, templates=templates, dispatch=dispatch)

@@ -8,19 +8,19 @@ from tunesmith import backends
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.candidates import TemplateOf
-from tunesmith.run.delivery import baked_services, builds_known, delivery
+from tunesmith.run.delivery import assemble_delivery, baked_services, builds_known
 from tunesmith.run.figures import as_shown
 from tunesmith.run.ports import Delivery
 from tunesmith.run.race import verified_choice
 from tunesmith.run.state import State
 
 
-def delivered(problem: Problem, state: State, template_of: TemplateOf) -> Delivery:
+def build_delivery(problem: Problem, state: State, template_of: TemplateOf) -> Delivery:
     """What a run that has ended delivers."""
     choice = verified_choice(problem, state)
     services = [s for s in baked_services(problem, state, template_of, choice) if s.shown]
     known = (builds_known(state), state.compiler, services)
-    return delivery(problem, template_of, state.device, as_shown(state, choice), *known)
+    return assemble_delivery(problem, template_of, state.device, as_shown(state, choice), *known)
 
 
 def tuned_files(

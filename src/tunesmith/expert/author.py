@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
-from tunesmith.expert.call import Reading, by_kernel, opened, texts_of, write_call
-from tunesmith.expert.drafting import at_line, best_page, left_out, listed, not_here
+from tunesmith.expert.call import Reading, apply_local_moves, by_kernel, texts_of, write_call
+from tunesmith.expert.drafting import at_line, best_page, left_out, not_here, sort_refusals
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, OWN_TEXT, PARAMETERS, REMEDIES, Move, is_of
 from tunesmith.expert.moves.move import Context, Noted
-from tunesmith.expert.moves.text_edits import LocalDraft, find_site, start, template_text
+from tunesmith.expert.moves.text_edits import LocalDraft, find_site, start_draft, template_text
 from tunesmith.expert.read.call import handed_on, parts_of, passed_twice, with_handed
 from tunesmith.expert.read.checks import with_change
 from tunesmith.expert.read.contract import with_entry_sizes
 from tunesmith.expert.read.geometry import Scenario, scenario_at
 from tunesmith.expert.read.integers import launch_terms
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, NotReadable, Reach, TemplateDraft
 from tunesmith.expert.read.words import explain_lines, fact_lines
-from tunesmith.expert.write.page import declared
+from tunesmith.expert.write.page import declared_parameters
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -55,21 +55,21 @@ class ExpertAuthor:
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
         problem = self.as_compiled(problem, device)
         context = Context(problem, device)
-        if not languages.named(problem.kernel.language).is_c_family:
-            read_ones = ", ".join(one.name for one in languages.known() if one.is_c_family)
+        if not languages.find_language(problem.kernel.language).is_c_family:
+            read_ones = ", ".join(one.name for one in languages.known_languages() if one.is_c_family)
             return Declined(f"the expert reads {read_ones}, not {problem.kernel.language}")
         reading = read_call(problem)
         if not any(isinstance(kernel, KernelModel) for _, kernel in reading):
-            return _local(task, context, why_not(reading))
+            return _write_local(task, context, why_not(reading))
         if task.moves == OWN_TEXT:
-            return _local(task, context)
+            return _write_local(task, context)
         if len(problem.launches) == 1:
             kernel = reading[0][1]
             own = with_entry_sizes(problem, () if isinstance(kernel, str) else kernel.pinned)
-            written = _template(task, Context(with_handed(own), device), kernel)
+            written = _write_template(task, Context(with_handed(own), device), kernel)
         else:
             written = write_call(task, context, reading)
-        return _local(task, context, written) if isinstance(written, str) else written
+        return _write_local(task, context, written) if isinstance(written, str) else written
 
     def available(
         self, problem: Problem, device: Device
@@ -95,7 +95,7 @@ class ExpertAuthor:
         if isinstance(own, Declined):
             return own.reason
         left = used_words(without_comments(written.text))
-        opened = [name for name, _ in declared(own.text)]
+        opened = [name for name, _ in declared_parameters(own.text)]
         if not any(name.partition("_")[2] in left for name in opened):
             return f"what it opens ({', '.join(opened)}) is no constant of the template: other moves set it"
         return own
@@ -107,12 +107,12 @@ def _said_of(names: Sequence[str], why: str, refused: _Reasons) -> _Reasons:
 
 
 @lru_cache(maxsize=8)
-def _lifted(problem: Problem) -> KernelModel | NotReadable:
-    return lift(problem)
+def _lift_cached(problem: Problem) -> KernelModel | NotReadable:
+    return lift_kernel(problem)
 
 
 @lru_cache(maxsize=32)  # the note on the launch, what models are offered, and every round read the same
-def read(problem: Problem) -> KernelModel | str:
+def try_read_kernel(problem: Problem) -> KernelModel | str:
     """The kernel as tasks and steps, or why it is beyond the expert, in words with a line."""
     if len(problem.launches) > 1:
         return f"a call is {len(problem.launches)} launches, and the expert reads one kernel at a time"
@@ -121,7 +121,7 @@ def read(problem: Problem) -> KernelModel | str:
     if problem.launches and (twice := passed_twice(problem.launches[0], problem)):
         return f"the launch passes '{twice}' twice: two of the kernel's names are one array"
     try:
-        found = _lifted(problem)
+        found = _lift_cached(problem)
     except Unreadable as error:
         return f"{error.reason}{at_line(error.line)}"
     if isinstance(found, NotReadable):
@@ -132,7 +132,7 @@ def read(problem: Problem) -> KernelModel | str:
 
 def read_call(problem: Problem) -> Reading:
     """Every kernel of a call, read by itself."""
-    return tuple((part, read(part.problem)) for part in parts_of(problem))
+    return tuple((part, try_read_kernel(part.problem)) for part in parts_of(problem))
 
 
 def why_not(reading: Reading) -> str:
@@ -140,16 +140,16 @@ def why_not(reading: Reading) -> str:
     return by_kernel([(part.entry, kernel) for part, kernel in reading if isinstance(kernel, str)])
 
 
-def _template(task: Refactoring, context: Context, kernel: KernelModel | str) -> Written | str:
+def _write_template(task: Refactoring, context: Context, kernel: KernelModel | str) -> Written | str:
     """With as many of the task's moves as go together; why none can be written."""
     page = kernel if isinstance(kernel, str) else best_page(task, context, kernel)
     if isinstance(page, str) or isinstance(kernel, str):
         return str(page)
     text, draft, refused = page
-    return Written(text, draft.moves, listed(refused), kernel.notes)
+    return Written(text, draft.moves, sort_refusals(refused), kernel.notes)
 
 
-def _local(task: Refactoring, context: Context, why: str = "") -> Written | Declined:
+def _write_local(task: Refactoring, context: Context, why: str = "") -> Written | Declined:
     """The original's own text with local choices; `why` says what kept the expert from more, if anything."""
     problem = context.problem
     notes = (
@@ -159,7 +159,7 @@ def _local(task: Refactoring, context: Context, why: str = "") -> Written | Decl
     )
     kernels = texts_of(problem, parts_of(problem), context)
     wanted = [move for move in LOCAL_MOVES if move.name in task.moves]
-    draft, refused = opened(problem, kernels, wanted, context)
+    draft, refused = apply_local_moves(problem, kernels, wanted, context)
     refused += not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
     unseen = [(one.entry, one.site) for one in kernels if isinstance(one.site, str)]
@@ -170,17 +170,17 @@ def _local(task: Refactoring, context: Context, why: str = "") -> Written | Decl
         reasons = "; ".join(f"{name}: {reason}" for name, reason in own)
         none = f", and none applies ({reasons})" if reasons else ""
         return Declined(f"{notes[0]}{none}{f'; {hidden}' if hidden else ''}")
-    return Written(template_text(draft, context), draft.moves, listed(refused), (*notes, *draft.notes))
+    return Written(template_text(draft, context), draft.moves, sort_refusals(refused), (*notes, *draft.notes))
 
 
 # -- what the expert can do to a kernel, so that somebody else can choose
 
 
-def catalogue(problem: Problem, device: Device) -> Catalogue:
+def build_catalogue(problem: Problem, device: Device) -> Catalogue:
     """Every move at once is what tells which go together, and with which values."""
     written = ExpertAuthor().write(Refactoring(tuple(PARAMETERS)), problem, device)
     lines = reading_of_call(problem)
-    beyond = _beyond(problem)
+    beyond = _unread_reasons(problem)
     if isinstance(written, Declined):
         refused = tuple((name, written.reason) for name in PARAMETERS)
         return Catalogue(lines, (), refused, beyond=beyond or (written.reason,))
@@ -191,7 +191,7 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     on_model = {move.name: move.about for move in MOVES}
     about = {**on_text, **on_model} if is_written else on_text
     places = _places_on_models(written, context) if is_written else _places_in_text(written, context)
-    parameters = declared(written.text)
+    parameters = declared_parameters(written.text)
     refused = written.refused
     offers = tuple(
         Offer(
@@ -212,9 +212,9 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     return Catalogue(lines, offers, refused, written.skipped, beyond)
 
 
-def _beyond(problem: Problem) -> tuple[str, ...]:
+def _unread_reasons(problem: Problem) -> tuple[str, ...]:
     """What keeps the expert from reading kernels of a call; none where it reads them all."""
-    if not languages.named(problem.kernel.language).is_c_family:
+    if not languages.find_language(problem.kernel.language).is_c_family:
         return ()
     unread = [(part, kernel) for part, kernel in read_call(problem) if isinstance(kernel, str)]
     found = (line.strip() for part, kernel in unread for line in reading_lines(part.problem, kernel))
@@ -223,7 +223,7 @@ def _beyond(problem: Problem) -> tuple[str, ...]:
 
 def _offered_alone(move: Move[LocalDraft], own: Written) -> Offer:
     about = f"{move.about} Only by itself: the template keeps the original's text, where no other move acts"
-    lines = tuple(line for name, line in declared(own.text) if is_of(move.name, name))
+    lines = tuple(line for name, line in declared_parameters(own.text) if is_of(move.name, name))
     return Offer(move.name, about, "", lines, tuple(str(remedy) for remedy in move.remedies))
 
 
@@ -256,15 +256,18 @@ def _about_call(problem: Problem, reading: Reading) -> str:
 def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
     if isinstance(kernel, str):
-        return (f"{problem.kernel.path} is beyond the expert: {with_change(kernel)}", *_others(problem))
+        return (
+            f"{problem.kernel.path} is beyond the expert: {with_change(kernel)}",
+            *_other_obstacles(problem),
+        )
     return tuple(explain_lines(kernel))
 
 
-def _others(problem: Problem) -> tuple[str, ...]:
+def _other_obstacles(problem: Problem) -> tuple[str, ...]:
     """What else stands in the way."""
     if len(problem.launches) > 1 or not problem.workloads:
         return ()
-    found = _lifted(problem)
+    found = _lift_cached(problem)
     return tuple(f"  also {said}" for said in found.others) if isinstance(found, NotReadable) else ()
 
 
@@ -282,7 +285,7 @@ def _places_on_models(written: Written, context: Context) -> dict[str, str]:
         if isinstance(kernel, str):
             continue
         own = Context(with_entry_sizes(part.problem, kernel.pinned), context.device, part.number)
-        for name, place in _places(used, TemplateDraft(kernel, number=part.number), own):
+        for name, place in _move_places(used, TemplateDraft(kernel, number=part.number), own):
             found.setdefault(name, []).append(
                 f"{part.entry}: {place}" if len(reading) > 1 and place else place
             )
@@ -292,10 +295,14 @@ def _places_on_models(written: Written, context: Context) -> dict[str, str]:
 def _places_in_text(written: Written, context: Context) -> dict[str, str]:
     local = [move for move in LOCAL_MOVES if move.name in written.moves]
     site = find_site(context.problem)
-    return {} if isinstance(site, str) else dict(_places(local, start(site, context.problem), context))
+    return (
+        {}
+        if isinstance(site, str)
+        else dict(_move_places(local, start_draft(site, context.problem), context))
+    )
 
 
-def _places(moves: Sequence[Move[_Any]], draft: _Any, context: Context) -> Iterator[tuple[str, str]]:
+def _move_places(moves: Sequence[Move[_Any]], draft: _Any, context: Context) -> Iterator[tuple[str, str]]:
     """Of each move that applies: where it would act, before it has and otherwise afterwards."""
     for move in moves:
         changed = move.apply(draft, context)
@@ -331,13 +338,13 @@ class ExcessBlocks:
 
 def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """In words; nothing where the kernel cannot be read."""
-    if not languages.named(problem.kernel.language).is_c_family:
+    if not languages.find_language(problem.kernel.language).is_c_family:
         return ()
     notes = []
     for part, kernel in read_call(problem):
         found = () if isinstance(kernel, str) else excess_blocks(part.problem, kernel, device)
         if found:
-            note = _note(found, problem.kernel.language)
+            note = _excess_note(found, problem.kernel.language)
             notes.append(f"{part.entry}: {note}" if part.number else note)
     return tuple(notes)
 
@@ -351,7 +358,7 @@ def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tupl
         scenario = scenario_at(problem, parameters, workload.as_dict(), device.limits.names())
         if scenario is None or not kernel.reach:
             continue
-        parts = [_part(part, problem, scenario) for part in kernel.reach]
+        parts = [_working_blocks(part, problem, scenario) for part in kernel.reach]
         blocks, meant = max(parts, key=lambda part: math.prod(part[0]))
         launched, enough = math.prod(scenario.grid), math.prod(blocks)
         if launched >= TIMES * enough and launched - enough >= SPARE:
@@ -360,14 +367,14 @@ def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tupl
     return tuple(found)
 
 
-def _part(
+def _working_blocks(
     reaches: Sequence[Reach], problem: Problem, scenario: Scenario
 ) -> tuple[tuple[int, ...], tuple[tuple[str, str], ...]]:
     """Blocks along each axis that have work, and how the grid may have been meant."""
     launch, blocks, meant = problem.launches[0], list(scenario.grid), dict[str, str]()
     numbers = scenario.numbers
     for reach in reaches:
-        counted = [axis for axis in range(len(launch.grid)) if _blocks(axis) in names_in(reach.count)]
+        counted = [axis for axis in range(len(launch.grid)) if _grid_axis_name(axis) in names_in(reach.count)]
         if len(counted) != 1:
             continue
         axis = counted[0]
@@ -375,7 +382,10 @@ def _part(
         # A loop is often given as many blocks as keep the device busy, whatever there is to do.
         if reach.goes_on and not grid.names & set(problem.size_names):
             continue
-        values, bound = int_value(reach.count, {**numbers, _blocks(axis): 1}), int_value(reach.bound, numbers)
+        values, bound = (
+            int_value(reach.count, {**numbers, _grid_axis_name(axis): 1}),
+            int_value(reach.bound, numbers),
+        )
         if values is None or bound is None:
             continue
         needed = -(-max(1, bound) // max(1, values))
@@ -388,11 +398,11 @@ def _part(
     return tuple(blocks), tuple(meant.items())
 
 
-def _blocks(axis: int) -> str:
+def _grid_axis_name(axis: int) -> str:
     return f"gridDim.{'xyz'[axis]}"
 
 
-def _note(found: Sequence[ExcessBlocks], language: str) -> str:
+def _excess_note(found: Sequence[ExcessBlocks], language: str) -> str:
     """The rule, the numbers, what to do."""
     groups, items = ("work-groups", "work-items") if language == "opencl" else ("blocks", "threads")
     worst = max(found, key=lambda one: one.times)

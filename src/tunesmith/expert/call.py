@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tunesmith.base.errors import BadInput
-from tunesmith.expert.drafting import Refusals, best_page, left_out, listed
+from tunesmith.expert.drafting import Refusals, best_page, left_out, sort_refusals
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, Move
-from tunesmith.expert.moves.compiler import flags, registers
-from tunesmith.expert.moves.launch import LEAST_CAPABILITY, SWITCH, fills, overlap
-from tunesmith.expert.moves.move import Context, either
+from tunesmith.expert.moves.compiler import cap_registers, tune_build_flags
+from tunesmith.expert.moves.launch import LEAST_CAPABILITY, SWITCH, drop_fills, overlap_launches
+from tunesmith.expert.moves.move import Context, merge_answers
 from tunesmith.expert.moves.text_edits import (
     EditSite,
     LocalDraft,
-    add,
-    edited,
+    add_choice,
+    apply_edits,
     find_site,
     local_defaults,
     local_heading,
-    start,
+    start_draft,
     whole_text,
 )
 from tunesmith.expert.read.call import (
     CallPart,
+    find_overlaps,
     launches_of,
-    overlaps,
     with_handed,
     with_own_roles,
     without_fills,
@@ -34,8 +34,8 @@ from tunesmith.expert.read.call import (
 from tunesmith.expert.read.contract import with_entry_sizes
 from tunesmith.expert.read.model import KernelModel, ParameterChoice
 from tunesmith.expert.write import Unwritable
-from tunesmith.expert.write.given import distinct
-from tunesmith.expert.write.page import page_of, unused, without
+from tunesmith.expert.write.given import add_distinct_conditions
+from tunesmith.expert.write.page import drop_choices, page_of, unused_choices
 from tunesmith.expert.write.several import OwnText, WrittenPart, kept_memory, text_of_call
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.reduced import without_kernels
@@ -62,11 +62,13 @@ class TextOfKernel:
 
 def texts_of(problem: Problem, parts: Sequence[CallPart], context: Context) -> tuple[TextOfKernel, ...]:
     """The kernels of a problem's launches by their entries; `parts` give them their numbers."""
-    numbers = {_bare(part.entry): part.number for part in reversed(parts)}
-    names = list(dict.fromkeys(_bare(launch.entry) for launch in problem.launches))
+    numbers = {_plain_entry_name(part.entry): part.number for part in reversed(parts)}
+    names = list(dict.fromkeys(_plain_entry_name(launch.entry) for launch in problem.launches))
     found = []
     for name in names:
-        own = [place for place, launch in enumerate(problem.launches) if _bare(launch.entry) == name]
+        own = [
+            place for place, launch in enumerate(problem.launches) if _plain_entry_name(launch.entry) == name
+        ]
         alone = replace(problem, launches=tuple(problem.launches[place] for place in own))
         number = numbers.get(name, "") if len(parts) > 1 else ""
         site = find_site(alone)
@@ -74,17 +76,17 @@ def texts_of(problem: Problem, parts: Sequence[CallPart], context: Context) -> t
     return tuple(found)
 
 
-def _bare(entry: str) -> str:
+def _plain_entry_name(entry: str) -> str:
     return entry.split("<")[0].split("::")[-1].strip()
 
 
-def opened(
+def apply_local_moves(
     problem: Problem, kernels: Sequence[TextOfKernel], moves: Sequence[Move[LocalDraft]], context: Context
 ) -> tuple[LocalDraft, OwnTextRefusals]:
     """The original's text with these moves where they apply; and those that apply nowhere."""
     alone = kernels[0].site if len(kernels) == 1 else ""
     whole = whole_text(problem) if isinstance(alone, str) else alone
-    draft, refused = start(whole, problem), list[tuple[str, str]]()
+    draft, refused = start_draft(whole, problem), list[tuple[str, str]]()
     for move in moves:
         if move.of_file:
             result = move.apply(draft, context)
@@ -127,16 +129,18 @@ def by_kernel(said: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in said)
 
 
-def rewritten(every: Sequence[CallPart], kept: Sequence[CallPart]) -> frozenset[str]:
+def rewritten_kernels(every: Sequence[CallPart], kept: Sequence[CallPart]) -> frozenset[str]:
     """Kernels of the text that no launch runs any more: names of those that do not keep their text."""
-    return frozenset(_bare(part.entry) for part in every) - {_bare(part.entry) for part in kept}
+    return frozenset(_plain_entry_name(part.entry) for part in every) - {
+        _plain_entry_name(part.entry) for part in kept
+    }
 
 
 def own_text(draft: LocalDraft, places: Sequence[int], gone: Collection[str] = ()) -> OwnText:
     """For a file that has other kernels besides; `places` are those of the draft's launches in the call.
 
     Kernels that are `gone` have no launch."""
-    text = without_kernels(edited(draft), gone) if draft.launches else ""
+    text = without_kernels(apply_edits(draft), gone) if draft.launches else ""
     return OwnText(local_heading(draft), tuple(places), text, tuple(local_defaults(draft)))
 
 
@@ -159,10 +163,10 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
             left.append((part, found))
         else:
             made.append(found)
-    return _joined(task, context, on_launches, made, left, why_all)
+    return _join_kernels(task, context, on_launches, made, left, why_all)
 
 
-def _joined(
+def _join_kernels(
     task: Refactoring,
     context: Context,
     call: _ChangedCall,
@@ -198,8 +202,8 @@ def _as_one_file(
         left += [(one.written.part, shared.format(memory)) for one, memory in kept if memory]
     if not made:
         return by_kernel([(part.entry, why) for part, why in left])
-    made, switches, why_order = _overlapping(task, list(made), reading, context)
-    own, moves, why_text = _kept(
+    made, switches, why_order = _overlap_kernels(task, list(made), reading, context)
+    own, moves, why_text = _keep_own_text(
         task, [part for part, _ in left], [part for part, _ in reading], context, switches
     )
     try:
@@ -210,7 +214,9 @@ def _as_one_file(
     except BadInput as error:
         return f"the template was written, and cannot be read again: {error}"
     done = {*on_launches.moves, *moves, *(name for one in made for name in one.moves)}
-    said = [(_called(one.written.part, reading), name, why) for one in made for name, why in one.refused]
+    said = [
+        (_kernel_label(one.written.part, reading), name, why) for one in made for name, why in one.refused
+    ]
     reasons = [*why_text, *why_all, *why_order]
     lacking = [(name, _why_not(name, said, reasons)) for name in task.moves if name not in done]
     notes = [
@@ -222,11 +228,11 @@ def _as_one_file(
         f"{one.written.part.entry}: {note}" for one in made for note in one.written.page.plan.kernel.notes
     ]
     names = tuple(name for name in PARAMETERS if name in done)
-    skipped = listed([(name, f"{kernel}: {why}") for kernel, name, why in said if name in done])
-    return Written(text, names, listed(lacking), tuple(dict.fromkeys(notes)), skipped=skipped)
+    skipped = sort_refusals([(name, f"{kernel}: {why}") for kernel, name, why in said if name in done])
+    return Written(text, names, sort_refusals(lacking), tuple(dict.fromkeys(notes)), skipped=skipped)
 
 
-def _called(part: CallPart, reading: Reading) -> str:
+def _kernel_label(part: CallPart, reading: Reading) -> str:
     """A kernel by its name, with its number where the call runs another one of that name."""
     several = sum(other.entry == part.entry for other, _ in reading) > 1
     return f"{part.entry} (kernel {part.number})" if several else part.entry
@@ -254,13 +260,13 @@ class _ChangedCall:
 def _on_launches(task: Refactoring, context: Context, reading: Reading) -> tuple[_ChangedCall, Refusals]:
     """The moves that act on the launches, and not on single kernels."""
     call = _ChangedCall(context.problem, reading)
-    if fills.name not in task.moves:
+    if drop_fills.name not in task.moves:
         return call, []
     fewer = without_fills(context.problem, reading)
     if isinstance(fewer, str):
-        return call, [(fills.name, fewer)]
+        return call, [(drop_fills.name, fewer)]
     problem, reading, notes = fewer
-    return _ChangedCall(problem, reading, (fills.name,), notes), []
+    return _ChangedCall(problem, reading, (drop_fills.name,), notes), []
 
 
 def _why_not(move: str, said: Sequence[tuple[str, str, str]], of_text: Refusals) -> str:
@@ -286,26 +292,26 @@ def _of_call(
     if isinstance(found, str):
         return found
     text, draft, refused = found
-    draft = without(draft, unused(draft.schedule.choices, text))
+    draft = drop_choices(draft, unused_choices(draft.schedule.choices, text))
     return _MadePart(WrittenPart(part, page_of(draft, own)), draft.moves, refused)
 
 
-def _overlapping(
+def _overlap_kernels(
     task: Refactoring, made: list[_MadePart], reading: Reading, context: Context
 ) -> tuple[list[_MadePart], tuple[ParameterChoice, ...], Refusals]:
     """The kernels with waits for the launches ahead of them where these may overlap, and what says so."""
-    if overlap.name not in task.moves:
+    if overlap_launches.name not in task.moves:
         return made, (), []
     if context.language != "cuda" or context.device.limits.capability < LEAST_CAPABILITY:
         return (
             made,
             (),
-            [(overlap.name, "launches overlap on NVIDIA's GPUs alone, from sm_90 on")],
+            [(overlap_launches.name, "launches overlap on NVIDIA's GPUs alone, from sm_90 on")],
         )
-    found, reasons = overlaps(context.problem, reading)
+    found, reasons = find_overlaps(context.problem, reading)
     done = {place: one for one in made for place in one.written.part.places}
     models, switches = dict(reading), list[ParameterChoice]()
-    of_kernels, note = replace(task, moves=_of_kernels(task)), dict(overlap.parameters)[SWITCH]
+    of_kernels, note = replace(task, moves=_of_kernels(task)), dict(overlap_launches.parameters)[SWITCH]
     for one in found:
         if one.place not in done:
             continue
@@ -320,24 +326,24 @@ def _overlapping(
             continue
         names = dict(zip(part.problem.launches[0].args, kernel.function.parameters, strict=False))
         handed = frozenset(p.name for argument, p in names.items() if argument in one.handed)
-        done[one.place] = _ordered(again, waits_if=name, handed=handed)
+        done[one.place] = _with_launch_order(again, waits_if=name, handed=handed)
         before = done.get(one.place - 1)
         starts = before is not None and len(before.written.part.places) == 1
         if before is not None and starts:
-            done[one.place - 1] = _ordered(before, starts_if=f"{name} == 2")
+            done[one.place - 1] = _with_launch_order(before, starts_if=f"{name} == 2")
         switches.append(ParameterChoice(name, (0, 1, 2) if starts else (0, 1), 0, note, categorical=True))
     said = "; ".join(reasons) or "no kernel behind another is written"
-    refused = [] if switches else [(overlap.name, said)]
+    refused = [] if switches else [(overlap_launches.name, said)]
     return list(dict.fromkeys(done[place] for place in sorted(done))), tuple(switches), refused
 
 
-def _ordered(one: _MadePart, **how: Any) -> _MadePart:
+def _with_launch_order(one: _MadePart, **how: Any) -> _MadePart:
     plan = one.written.page.plan
     draft = replace(plan.draft, order=replace(plan.draft.order, **how))
     return replace(one, written=replace(one.written, page=page_of(draft, plan.problem)))
 
 
-def _kept(
+def _keep_own_text(
     task: Refactoring,
     parts: Sequence[CallPart],
     every: Sequence[CallPart],
@@ -348,16 +354,18 @@ def _kept(
     places = sorted(place for part in parts for place in part.places)
     problem = replace(context.problem, launches=launches_of(context.problem, parts))
     on_kernels = [m for m in LOCAL_MOVES if not m.of_file and parts]
-    of_build = [m for m in LOCAL_MOVES if m.name in (registers.name, flags.name)]
+    of_build = [m for m in LOCAL_MOVES if m.name in (cap_registers.name, tune_build_flags.name)]
     wanted = [move for move in (*on_kernels, *of_build) if move.name in task.moves]
     kernels, whole = texts_of(problem, every, context), replace(context, problem=problem)
-    draft, refused = opened(problem, kernels, wanted, whole)
+    draft, refused = apply_local_moves(problem, kernels, wanted, whole)
     for choice in switches:
-        draft = add(draft, overlap.name, choice)
+        draft = add_choice(draft, overlap_launches.name, choice)
         least = (f"overlap_{choice.name}", f"{choice.name} == 0 or device.capability >= {LEAST_CAPABILITY}")
         answer = (str(Remedy.FEWER_LAUNCHES), f"{choice.name} > 0")
         draft = replace(
-            draft, require=distinct(draft.require, [least]), answers=either(draft.answers, [answer])
+            draft,
+            require=add_distinct_conditions(draft.require, [least]),
+            answers=merge_answers(draft.answers, [answer]),
         )
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
-    return own_text(draft, places, rewritten(every, parts)), draft.moves, refused
+    return own_text(draft, places, rewritten_kernels(every, parts)), draft.moves, refused

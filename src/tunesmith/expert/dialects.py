@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tunesmith.expert.drafting import best_page, listed
+from tunesmith.expert.drafting import best_page, sort_refusals
 from tunesmith.expert.moves.move import Context
 from tunesmith.expert.read.contract import language_of, with_entry_sizes
 from tunesmith.expert.read.model import Each, KernelModel, Step, map_own_parts, map_steps
@@ -109,12 +109,12 @@ def write_in(
     text = _with_names(text, kernel.source.language, to)
     if (left := re.search(_LEFT[to], without_comments(text))) is not None:
         return Declined(f"'{left.group()}' has no word in {to} that the expert knows")
-    return Written(text, draft.moves, listed(refused), kernel.notes)
+    return Written(text, draft.moves, sort_refusals(refused), kernel.notes)
 
 
 def problem_in(problem: Problem, to: str) -> Problem:
     """The same call of a kernel in another language; flags are the compiler's own."""
-    kernel, suffix = problem.kernel, languages.named(to).suffixes[0]
+    kernel, suffix = problem.kernel, languages.find_language(to).suffixes[0]
     path = f"{kernel.path.rpartition('.')[0] or kernel.path}{suffix}"
     changed = replace(kernel, language=to, path=path, flags=(), compiler="", predefined=(), wave=0)
     return replace(problem, kernel=changed)
@@ -138,20 +138,20 @@ def _model_in(kernel: KernelModel, to: c.Language) -> KernelModel | str:
     words = _FUNCTIONS if to == "opencl" else {name: own for own, name in _FUNCTIONS.items()}
     function = replace(kernel.function, parameters=tuple(parameters))
     source = replace(source, language=to, includes=())
-    calls = _calls(kernel)
+    calls = _collect_calls(kernel)
     if unknown := sorted(calls - words.keys() - set(words.values())):
         return f"{unknown[0]}() has no word in {to} that the expert knows"
     return replace(_with_words(kernel, words), function=function, source=source)
 
 
-def _calls(kernel: KernelModel) -> set[str]:
+def _collect_calls(kernel: KernelModel) -> set[str]:
     found: set[str] = set()
 
     def seen(expr: c.Expr) -> c.Expr:
         found.update(call.function for call in walk.calls_in(expr))
         return expr
 
-    _with(kernel, seen)
+    _map_kernel(kernel, seen)
     return found
 
 
@@ -161,10 +161,10 @@ def _with_words(kernel: KernelModel, words: Mapping[str, str]) -> KernelModel:
             return replace(expr, function=words[expr.function])
         return expr
 
-    return _with(kernel, lambda expr: walk.map_expr(expr, word), words)
+    return _map_kernel(kernel, lambda expr: walk.map_expr(expr, word), words)
 
 
-def _with(kernel: KernelModel, change: object, words: Mapping[str, str] = {}) -> KernelModel:
+def _map_kernel(kernel: KernelModel, change: object, words: Mapping[str, str] = {}) -> KernelModel:
     assert callable(change)
 
     def one(step: Step) -> Step:
@@ -177,7 +177,7 @@ def _with(kernel: KernelModel, change: object, words: Mapping[str, str] = {}) ->
     return replace(kernel, steps=map_steps(kernel.steps, one))
 
 
-def translated(text: str, source: str, to: str) -> Written | Declined:
+def translate_names(text: str, source: str, to: str) -> Written | Declined:
     """A text by its names alone, or the first word that is more than a name."""
     if "opencl" in (source, to):
         return Declined("between OpenCL C and C++ more than names differ: address spaces, indices, barriers")

@@ -9,8 +9,8 @@ from tunesmith.base.errors import BadInput
 from tunesmith.expert.moves import MOVES, PARAMETERS
 from tunesmith.expert.moves.move import Context
 from tunesmith.expert.read.model import KernelModel, ParameterChoice, TemplateDraft, handed_to
-from tunesmith.expert.write import Unwritable, write
-from tunesmith.expert.write.page import unused
+from tunesmith.expert.write import Unwritable, render_draft
+from tunesmith.expert.write.page import unused_choices
 from tunesmith.problem.default_rules import usual_name
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring
@@ -30,7 +30,7 @@ def best_page(task: Refactoring, context: Context, kernel: KernelModel) -> Page 
     wanted = [move.name for move in MOVES if move.name in task.moves]
     refused = not_here(task, [move.name for move in MOVES])
     while True:
-        page = _page(task, context, kernel, wanted)
+        page = _write_page(task, context, kernel, wanted)
         if not isinstance(page, str):
             text, draft, not_applied = page
             idle = _without_effect(draft, text)
@@ -38,20 +38,20 @@ def best_page(task: Refactoring, context: Context, kernel: KernelModel) -> Page 
                 return text, draft, not_applied + refused
             refused += [(name, "the kernel as it is printed would not depend on it") for name in idle]
             wanted = [name for name in wanted if name not in idle]
-        elif wanted and not isinstance(_page(task, context, kernel, []), str):
-            dropped = _culprit(task, context, kernel, wanted)
+        elif wanted and not isinstance(_write_page(task, context, kernel, []), str):
+            dropped = _find_culprit(task, context, kernel, wanted)
             refused.append((dropped, f"with it {page}"))
             wanted.remove(dropped)
         else:
             return page
 
 
-def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> Page | str:
+def _write_page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> Page | str:
     """The template with these moves, or why there is none."""
     try:
-        draft, refused = _drafted(kernel, wanted, context)
+        draft, refused = _apply_moves(kernel, wanted, context)
         draft = _with_choices(draft, lambda _, choice: left_out(choice, task.without))
-        text = write(draft, context.problem)
+        text = render_draft(draft, context.problem)
         if draft.moves and not _without_effect(draft, text):
             parse_template(text, path=context.problem.kernel.path, problem=context.problem)
     except Unreadable as error:
@@ -63,15 +63,17 @@ def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list
     return text, draft, refused
 
 
-def _culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> str:
+def _find_culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> str:
     """The last move without which the rest can be written; the last of all where there is none."""
     for name in reversed(wanted):
-        if not isinstance(_page(task, context, kernel, [other for other in wanted if other != name]), str):
+        if not isinstance(
+            _write_page(task, context, kernel, [other for other in wanted if other != name]), str
+        ):
             return name
     return wanted[-1]
 
 
-def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[TemplateDraft, Refusals]:
+def _apply_moves(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[TemplateDraft, Refusals]:
     order = handed_to(kernel.function, bool(context.problem.launches[0].pdl))
     draft, refused = TemplateDraft(kernel, number=context.number, order=order), list[tuple[str, str]]()
     for move in MOVES:
@@ -79,7 +81,7 @@ def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[
             continue
         result = move.apply(draft, context)
         if not isinstance(result, str):
-            draft = result if move.name in wanted else _settled(result, draft)
+            draft = result if move.name in wanted else _pin_defaults(result, draft)
         elif move.name in wanted:
             refused.append((move.name, result))
     return draft, refused
@@ -87,11 +89,11 @@ def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[
 
 def _without_effect(draft: TemplateDraft, text: str) -> tuple[str, ...]:
     """Moves of which a parameter is not declared, or nowhere in the code, the launch or the flags."""
-    idle = {usual_name(choice.name)[0] for choice in unused(draft.schedule.choices, text)}
+    idle = {usual_name(choice.name)[0] for choice in unused_choices(draft.schedule.choices, text)}
     return tuple(m for m in draft.moves if m not in BASE and idle.intersection(PARAMETERS[m]))
 
 
-def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
+def _pin_defaults(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
     """A move that was not asked for, at its default: what the writer needs, with nothing to search."""
 
     def settled(role: str, choice: ParameterChoice) -> ParameterChoice:
@@ -115,7 +117,7 @@ def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> P
     return replace(choice, values=values, default=choice.default if choice.default in values else values[0])
 
 
-def listed(refused: Refusals) -> tuple[tuple[str, str], ...]:
+def sort_refusals(refused: Refusals) -> tuple[tuple[str, str], ...]:
     """In the order of the moves, whatever the task's was."""
     order = list(PARAMETERS)
     return tuple(sorted(refused, key=lambda item: order.index(item[0]) if item[0] in order else len(order)))

@@ -22,7 +22,7 @@ from tunesmith.expert.moves import (
     REMEDIES,
     SHARING,
     STAY_OPEN,
-    apart,
+    exclusive_moves,
     in_words,
     is_of,
 )
@@ -33,13 +33,21 @@ from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.budget import share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Declined, Question
-from tunesmith.run.explain import Explanation, explanations
+from tunesmith.run.explain import Explanation, explain_winners
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.outcome import Interval
 from tunesmith.run.ports import Author, Planner, Refactoring, Tried, Written
-from tunesmith.run.prior import diagnoses
+from tunesmith.run.prior import diagnoses_in_view
 from tunesmith.run.race import Pick, Winners, sound_scores
-from tunesmith.run.rounds import RoundOutcome, best_scores, leader, made_on, problem_of, rounds, score_at
+from tunesmith.run.rounds import (
+    RoundOutcome,
+    best_scores,
+    leading_candidate,
+    made_on,
+    problem_of,
+    round_outcomes,
+    score_at,
+)
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.configset import Config
 
@@ -68,16 +76,16 @@ def next_round(
     `diagnoses` are of the best kernel so far, one for each workload, as far as they are known; `available`
     are the moves that were not refused.
     """
-    if reason := _finished(history):
+    if reason := _stop_reason(history):
         return reason
-    alone = apart(available)
+    alone = exclusive_moves(available)
     available = [move for move in available if move not in alone]
-    best = _best(history)
+    best = _best_round(history)
     base = tuple(m for m in best.moves if m not in best.idle) if best is not None else ()
     if (half := _half_of_rejected(history, available)) is not None:
         return _in_order({*half, *base}, available)
-    spent = _spent(history)
-    fresh = list(rank(diagnoses, [move for move in available if move not in spent]))
+    spent = _spent_moves(history)
+    fresh = list(rank_moves(diagnoses, [move for move in available if move not in spent]))
     if not fresh and not spent.issuperset(alone):
         return alone
     if not fresh:
@@ -91,7 +99,7 @@ def next_round(
     return _in_order({*base, *added}, available)
 
 
-def rank(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str, ...]:
+def rank_moves(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str, ...]:
     """The moves by how much of the time their remedies may win, then in the fixed order."""
     worth: dict[Remedy, float] = {}
     for diagnosis in diagnoses:
@@ -133,9 +141,9 @@ def _may_be_faster(explanation: Explanation, names: Sequence[str]) -> bool:
     )
 
 
-def _finished(history: Sequence[RoundResult]) -> str:
+def _stop_reason(history: Sequence[RoundResult]) -> str:
     """Why there is no further round; "" where there is one."""
-    best = _best(history)
+    best = _best_round(history)
     if best is not None and best.distance is not None and best.distance <= NEAR:
         away = round(100 * max(0.0, best.distance - 1))
         return f"the best is within {away} % of the floor at every workload"
@@ -148,14 +156,14 @@ def _finished(history: Sequence[RoundResult]) -> str:
     return ""
 
 
-def _best(history: Sequence[RoundResult]) -> RoundResult | None:
+def _best_round(history: Sequence[RoundResult]) -> RoundResult | None:
     """The round to build on: the best of those whose template was sound; of equals the later."""
     sound = [(turn.score, place, turn) for place, turn in enumerate(history) if turn.score is not None]
     return max(sound, key=lambda item: item[:2])[2] if sound else None
 
 
-def _added(history: Sequence[RoundResult], place: int) -> tuple[str, ...]:
-    best = _best(history[:place])
+def _added_moves(history: Sequence[RoundResult], place: int) -> tuple[str, ...]:
+    best = _best_round(history[:place])
     before = best.moves if best is not None else ()
     return tuple(move for move in history[place].moves if move not in before)
 
@@ -164,15 +172,15 @@ def _half_of_rejected(history: Sequence[RoundResult], available: Sequence[str]) 
     """After a template that was rejected: the first half of what was new in it."""
     if not history or history[-1].score is not None:
         return None
-    added = [move for move in _added(history, len(history) - 1) if move in available]
+    added = [move for move in _added_moves(history, len(history) - 1) if move in available]
     return tuple(added[: len(added) // 2]) if len(added) > 1 else None
 
 
-def _spent(history: Sequence[RoundResult]) -> frozenset[str]:
+def _spent_moves(history: Sequence[RoundResult]) -> frozenset[str]:
     """Moves that had their turn: in a sound template, or alone to blame for a rejected one."""
     found: set[str] = set()
     for place, turn in enumerate(history):
-        added = _added(history, place)
+        added = _added_moves(history, place)
         if turn.score is not None:
             found.update(turn.moves)
         elif len(added) == 1:
@@ -223,7 +231,7 @@ class ExpertPlanner:
 
     def decide(self, state: State) -> Decided:
         waiting = [c for c in state.candidates if c.status == "admitted"]
-        done, base = rounds(self.problem, state), leader(self.problem, state)
+        done, base = round_outcomes(self.problem, state), leading_candidate(self.problem, state)
         if waiting:
             moves, name = waiting[-1].moves, waiting[-1].id
             reason = f"round {len(done)}: {', '.join(moves) or f'template {name}'}"
@@ -234,7 +242,9 @@ class ExpertPlanner:
                 return Decided("search", f"{chosen}: the rest is for the best", base.moves, base.id)
             return Decided("finish", chosen)
         # The original's own text is no change of a template that has replaced it.
-        goes_on = base is not None and not (apart((*base.moves, *chosen.moves)) == chosen.moves != base.moves)
+        goes_on = base is not None and not (
+            exclusive_moves((*base.moves, *chosen.moves)) == chosen.moves != base.moves
+        )
         return Decided("refactor", chosen.reason, chosen.moves, base.id if base and goes_on else "")
 
 
@@ -264,7 +274,7 @@ class ByDiagnosis:
             self._names[own], _ = self.available(
                 problem_of(self.problem, self.templates, kernel), state.device
             )
-        found = diagnoses(self.problem, state)
+        found = diagnoses_in_view(self.problem, state)
         tried = sound_scores(self.problem, state)
         history = [self._result(one, tried, state) for one in done]
         moves = next_round(history, list(found.values()), self._names[own])
@@ -272,7 +282,7 @@ class ByDiagnosis:
             return moves
         added = [move for move in moves if base is None or move not in base.moves]
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
-        return Next(moves, _reason(added, dropped, base, list(found.values())))
+        return Next(moves, _round_reason(added, dropped, base, list(found.values())))
 
     def _result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
         """Moves that were asked for have had their turn, also where the author left them out."""
@@ -291,7 +301,7 @@ class ByDiagnosis:
         choice = Winners(general, picks)
         template_of = self.templates.lookup(state)
         default = template_of(general).default
-        found = explanations(self.problem, template_of, state, choice)
+        found = explain_winners(self.problem, template_of, state, choice)
         idle = idle_moves(own.moves, default, choice.configs(), found)
         looked = [p.diagnosis for p in state.profiled if p.config == general and p.diagnosis is not None]
         distances = [d.distance for d in looked if d.distance is not None]
@@ -304,7 +314,7 @@ def _best_at(rows: Sequence[Tried], place: int) -> Config | None:
     return max(scored, key=lambda pair: pair[0])[1] if scored else None
 
 
-def _reason(
+def _round_reason(
     added: Sequence[str], dropped: Sequence[str], base: Candidate | None, found: Sequence[Diagnosis]
 ) -> str:
     whose = f"template {base.id}" if base else "the original"
@@ -312,7 +322,7 @@ def _reason(
     why = f"{whose} shows {', '.join(shown)}; " if shown else f"from {whose}; "
     without = f", without {', '.join(dropped)}, which made no difference" if dropped else ""
     tried = ", ".join(map(in_words, added)) or "the same moves"
-    if added and apart((*added, *dropped)):
+    if added and exclusive_moves((*added, *dropped)):
         return f"{why}tried next by itself, on the original's own text: {tried}"
     return f"{why}tried next: {tried}{without}"
 

@@ -22,7 +22,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
 from tunesmith.run.events import Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
-from tunesmith.run.report import judge
+from tunesmith.run.report import judge_build
 from tunesmith.space.configset import Config
 
 BUILD_SECONDS = 120.0
@@ -174,7 +174,7 @@ class BuildSurveyor:
                 builds.append(SurveyedBuild(names, built.variant.digest))
                 refused += [Result(name, code.status, detail=code.detail) for name in names]
                 continue
-            found = judge(self._problem, built, self._device, code.resources)
+            found = judge_build(self._problem, built, self._device, code.resources)
             digests = (built.variant.digest, code.code_digest)
             builds.append(SurveyedBuild(names, *digests, code.resources, found.occupancy, found.launches))
             refused += found.refused

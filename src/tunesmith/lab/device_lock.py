@@ -58,7 +58,7 @@ class DeviceLock:
         try:
             yield
         finally:
-            self._release(self._place)
+            self._release_lock(self._place)
 
     @contextmanager
     def shared(self, seconds: float = TURN_WAIT) -> Iterator[None]:
@@ -67,7 +67,7 @@ class DeviceLock:
         try:
             yield
         finally:
-            self._release(self._place)
+            self._release_lock(self._place)
 
     def _taken(self, kind: int, seconds: float) -> bool:
         began, queue = time.monotonic(), self._place + 1
@@ -77,18 +77,18 @@ class DeviceLock:
             try:
                 return self._wait(kind, self._place, began + seconds)
             finally:
-                self._release(queue)
+                self._release_lock(queue)
         finally:
             self.waited += time.monotonic() - began
 
     def _wait(self, kind: int, place: int, deadline: float) -> bool:
-        while not self._try(kind, place):
+        while not self._try_lock(kind, place):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_SECONDS)
         return True
 
-    def _try(self, kind: int, place: int) -> bool:
+    def _try_lock(self, kind: int, place: int) -> bool:
         if self._file < 0 or _SET is None:
             return True
         try:
@@ -99,8 +99,8 @@ class DeviceLock:
             self._file = -1
         return True
 
-    def _release(self, place: int) -> None:
-        self._try(fcntl.F_UNLCK, place)
+    def _release_lock(self, place: int) -> None:
+        self._try_lock(fcntl.F_UNLCK, place)
 
     def __del__(self) -> None:
         if self._file >= 0:

@@ -28,7 +28,7 @@ from tunesmith.backends.messages import (
 )
 from tunesmith.backends.port import BackendKind, Counting, NoCounting, SanitizerKind
 from tunesmith.base.errors import TunesmithError
-from tunesmith.base.text import cut, one_line, plain, redacted
+from tunesmith.base.text import one_line, redact_secrets, strip_controls, truncate_text
 from tunesmith.lab.process import (
     PROFILED,
     TOOLS,
@@ -39,7 +39,7 @@ from tunesmith.lab.process import (
     worker_command,
 )
 from tunesmith.profiles.facts import ALL, Counters
-from tunesmith.run.config import secrets
+from tunesmith.run.config import secret_values
 from tunesmith.run.protection import REQUIRED
 
 MOST_OUTPUT = 4 << 20
@@ -100,15 +100,17 @@ class ToolsThere:
 
     def run(self, tool: str, what: RunBare, blobs: Sequence[bytes], seconds: float) -> EndedTool:
         try:
-            reply = ask(self.spawn, RunUnder(tool, what, seconds), blobs, seconds + BESIDE_SECONDS)
+            reply = ask_tool_worker(
+                self.spawn, RunUnder(tool, what, seconds), blobs, seconds + BESIDE_SECONDS
+            )
         except NO_ANSWER as error:
             return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {error}")
         if isinstance(reply, EndedTool):
             return replace(reply, log=reply.log[:MOST_OUTPUT], stderr=reply.stderr[-MOST_OUTPUT:])
-        return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {_refused(reply)}")
+        return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {_refusal_reason(reply)}")
 
 
-def ask(spawn: Spawn, request: Request, blobs: Sequence[bytes], seconds: float) -> Reply:
+def ask_tool_worker(spawn: Spawn, request: Request, blobs: Sequence[bytes], seconds: float) -> Reply:
     """A worker for tools, of a host; NO_ANSWER where it gives none, DeviceMissing where the host is lost."""
     worker = spawn(TOOLS)
     try:
@@ -138,14 +140,14 @@ def tools_there(kind: BackendKind, spawn: Spawn, sandbox: str) -> ToolsThere | s
     if missing := why_no_sanitizer(kind, sandbox):
         return missing
     try:
-        reply = ask(spawn, FindTools(), (), FIND_SECONDS)
+        reply = ask_tool_worker(spawn, FindTools(), (), FIND_SECONDS)
     except NO_ANSWER as error:
         return f"its host does not say which sanitizer it has: {error}"
     if not isinstance(reply, ToolsFound):
-        return f"its host does not say which sanitizer it has: {_refused(reply)}"
+        return f"its host does not say which sanitizer it has: {_refusal_reason(reply)}"
     if reply.missing:
-        return cut(plain(reply.missing), LONGEST_NAME)
-    return ToolsThere(cut(plain(reply.name), LONGEST_NAME), spawn)
+        return truncate_text(strip_controls(reply.missing), LONGEST_NAME)
+    return ToolsThere(truncate_text(strip_controls(reply.name), LONGEST_NAME), spawn)
 
 
 def why_no_sanitizer(kind: BackendKind, sandbox: str) -> str:
@@ -157,7 +159,7 @@ def why_no_sanitizer(kind: BackendKind, sandbox: str) -> str:
     return ""
 
 
-def answer(kind: BackendKind, request: Request, blobs: Sequence[bytes]) -> Reply:
+def answer_tool_request(kind: BackendKind, request: Request, blobs: Sequence[bytes]) -> Reply:
     """What the worker of a host answers: it starts the tool, which starts a worker in the sandbox."""
     scratch, sandbox = Path(os.environ["TMPDIR"]), os.environ.get("TUNESMITH_SANDBOX", "")
     if isinstance(request, CountLaunches):
@@ -173,7 +175,7 @@ def answer(kind: BackendKind, request: Request, blobs: Sequence[bytes]) -> Reply
     return Failed("unsupported", f"{type(request).__name__}: this worker runs tools and no kernels")
 
 
-def _refused(reply: Reply) -> str:
+def _refusal_reason(reply: Reply) -> str:
     return reply.message if isinstance(reply, Failed) else f"it answered with {type(reply).__name__}"
 
 
@@ -226,10 +228,14 @@ class CountingThere:
 
     def _asked(self, what: CountLaunches, binary: bytes) -> Counted:
         try:
-            return checked(ask(self.spawn, what, (binary,), self.seconds + BESIDE_SECONDS))
+            return sanitize_counted(
+                ask_tool_worker(self.spawn, what, (binary,), self.seconds + BESIDE_SECONDS)
+            )
         except (*NO_ANSWER, TunesmithError) as error:
             too_slow = isinstance(error, WorkerTimedOut)  # and so it would be the next time
-            return Counted(None, f"its host counts nothing: {_foreign(str(error))}", lasting=too_slow)
+            return Counted(
+                None, f"its host counts nothing: {_sanitize_foreign_text(str(error))}", lasting=too_slow
+            )
 
 
 def counting_here(kind: BackendKind, environment: Mapping[str, str], scratch: Path, sandbox: str) -> Counting:
@@ -254,17 +260,17 @@ def why_no_counters(kind: BackendKind, sandbox: str) -> str:
     return ""
 
 
-def checked(reply: Reply) -> Counted:
+def sanitize_counted(reply: Reply) -> Counted:
     """What a host has answered, as it may be repeated and judged by."""
     if isinstance(reply, Failed):
-        return Counted(None, f"its host counts nothing: {_foreign(reply.message)}")
+        return Counted(None, f"its host counts nothing: {_sanitize_foreign_text(reply.message)}")
     if not isinstance(reply, Counted):
         return Counted(None, f"its host counts nothing: it answered with {type(reply).__name__}")
     if reply.counters is None:
-        return Counted(None, _foreign(reply.why_not), lasting=reply.lasting)
-    if fault := impossible(reply.counters):
+        return Counted(None, _sanitize_foreign_text(reply.why_not), lasting=reply.lasting)
+    if fault := find_impossible_counter(reply.counters):
         return Counted(None, f"its host counted what cannot be: {fault}")
-    left_out = tuple(_foreign(name, LONGEST_METRIC) for name in reply.left_out[:MOST_LEFT_OUT])
+    left_out = tuple(_sanitize_foreign_text(name, LONGEST_METRIC) for name in reply.left_out[:MOST_LEFT_OUT])
     return Counted(without_excess(reply.counters), "", left_out)
 
 
@@ -276,14 +282,14 @@ def without_excess(counters: Counters) -> Counters:
     return replace(counters, **excess)
 
 
-def impossible(counters: Counters) -> str:
+def find_impossible_counter(counters: Counters) -> str:
     """The first number that no profiler prints, with what it may be at most; empty: there is none."""
     for own in fields(counters):
         value = getattr(counters, own.name)
         if own.name == "stalls":
             continue
         most = _MOST.get(own.name, MOST_SHARE)
-        if value is not None and not _within(value, most):
+        if value is not None and not _is_within_limit(value, most):
             return f"{own.name} is {value:g}, which is 0 to {most:g}"
     if (counters.shared_conflicts or 0.0) > ALL * (counters.shared_wavefronts or math.inf):
         return "more conflicts in shared memory than accesses to it"
@@ -292,7 +298,7 @@ def impossible(counters: Counters) -> str:
 
 def _impossible_stalls(stalls: Sequence[tuple[str, float]]) -> str:
     for reason, share in stalls:
-        if not _within(share, ALL):
+        if not _is_within_limit(share, ALL):
             return f"of the time warps waited {share:g} for {reason}, which is 0 to 1"
     if len({reason for reason, _ in stalls}) < len(stalls):
         return "it names a reason why warps waited twice"
@@ -301,10 +307,10 @@ def _impossible_stalls(stalls: Sequence[tuple[str, float]]) -> str:
     return ""
 
 
-def _within(value: float, most: float) -> bool:
+def _is_within_limit(value: float, most: float) -> bool:
     return math.isfinite(value) and 0 <= value <= most
 
 
-def _foreign(text: str, most: int = LONGEST_WHY) -> str:
+def _sanitize_foreign_text(text: str, most: int = LONGEST_WHY) -> str:
     """Far more is read than is kept, so that no part of a secret is left at the cut."""
-    return one_line(redacted(text[: READ * most], secrets()), most) or "no reason given"
+    return one_line(redact_secrets(text[: READ * most], secret_values()), most) or "no reason given"

@@ -67,7 +67,7 @@ def disturbed_rounds(rounds: Sequence[Round], by: Sensitivity) -> dict[int, floa
     }
     if by.slack is None or len(rounds) < 2 or len(rounds[0]) < 2:
         return found
-    columns = [_excesses([taken[i] for taken in rounds], by.slack) for i in range(len(rounds[0]))]
+    columns = [_excess_shares([taken[i] for taken in rounds], by.slack) for i in range(len(rounds[0]))]
     original, *others = ({n: s for n, s in enumerate(column) if s > TAKEN} for column in columns)
     for slow in (original, *(o for o in others if len(o) <= 2 * len(original) + EXCESS)):
         for number, share in slow.items():
@@ -75,7 +75,7 @@ def disturbed_rounds(rounds: Sequence[Round], by: Sensitivity) -> dict[int, floa
     return found
 
 
-def _excesses(samples: Sequence[Sample], slack: float) -> list[float]:
+def _excess_shares(samples: Sequence[Sample], slack: float) -> list[float]:
     """Of each sample, the share by which its parts exceed what they take undisturbed."""
     count = min(len(sample.parts) for sample in samples)
     if count == 0:
@@ -97,10 +97,10 @@ def judge_rounds(rounds: Sequence[Round], least: int, by: Sensitivity) -> Judgem
         share = f"{100 * median(disturbed.values()):.0f} % of the time"
         words = f"in {len(disturbed)} of {len(rounds)} rounds {what} for {share}"
         return Judgement(tuple(range(len(rounds))), words)
-    return Judgement(kept, _drift([rounds[n][0].seconds for n in kept]) if by.drifts else "")
+    return Judgement(kept, _describe_drift([rounds[n][0].seconds for n in kept]) if by.drifts else "")
 
 
-def _drift(seconds: Sequence[float]) -> str:
+def _describe_drift(seconds: Sequence[float]) -> str:
     third = len(seconds) // 3
     if third < 3:
         return ""
@@ -139,20 +139,20 @@ def read_waits() -> Waits:
     with suppress(OSError):
         for thread in os.listdir(_TASKS):
             with suppress(OSError, ValueError, IndexError):  # a thread that has ended meanwhile
-                found[thread] = int(_read(f"{_TASKS}/{thread}/schedstat").split()[1])
+                found[thread] = int(_read_small_file(f"{_TASKS}/{thread}/schedstat").split()[1])
     return Waits(found, processor_ticks()[1])
 
 
 def processor_ticks() -> tuple[int, int]:
     """Of all processors so far, and those that others were given; zeros where nobody counts."""
     try:
-        fields = [int(field) for field in _read("/proc/stat").split(b"\n", 1)[0].split()[1:9]]
+        fields = [int(field) for field in _read_small_file("/proc/stat").split(b"\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
         return 0, 0
     return (sum(fields), fields[7]) if len(fields) == 8 else (0, 0)
 
 
-def _read(path: str) -> bytes:
+def _read_small_file(path: str) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(file, 256)

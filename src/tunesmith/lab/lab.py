@@ -24,12 +24,12 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.validate_timing import LookJudge
-from tunesmith.problem.cases import Case, ExtraCase, full_cases, reach
+from tunesmith.problem.cases import Case, ExtraCase, case_reach, full_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import delivered_variant
 from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
+from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original_variant
 from tunesmith.run.events import (
     Baseline,
     CaseSeen,
@@ -43,7 +43,7 @@ from tunesmith.run.events import (
     Surveyed,
     Verified,
     VerifiedBuild,
-    merged,
+    merge_sanitized,
 )
 from tunesmith.run.outcome import NO_SIDES, Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import Delivery, Power, ResultCache, SizedCall
@@ -132,14 +132,14 @@ class Serving:
             if isinstance(plan, CannotRun):
                 result = Result(call.name, plan.status, detail=plan.reason)
             else:
-                self._timer.expect(workload, self._estimate(sizes))
+                self._timer.expect(workload, self._estimate_original_time(sizes))
                 policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
                 is_claimed = any(w.name == call.name for w in self._problem.workloads)
                 ready = Ready(workload, code, plan)
                 result = self._timer.against_original(ready, policy, seed, waits=is_claimed)
         return ServedSize(call.sizes, entry.file, config, result)
 
-    def _estimate(self, sizes: Mapping[str, int]) -> float:
+    def _estimate_original_time(self, sizes: Mapping[str, int]) -> float:
         """Seconds of the original, by the workload that is nearest in volume; generous, for deadlines."""
         volume = prod(map(float, sizes.values()))
         known = {
@@ -249,7 +249,7 @@ class LocalLab:
 
     def check(self) -> int:
         """Prove the original right over the contract's edges; the number of cases that took."""
-        cases = full_cases(self._problem, original(self._problem), self._device, self._seed)
+        cases = full_cases(self._problem, original_variant(self._problem), self._device, self._seed)
         for number, case in enumerate(cases):
             self._progress(f"checking the original, case {number + 1} of {len(cases)}")
             self._cases.prepare(cases, number)
@@ -263,7 +263,7 @@ class LocalLab:
 
     def sanitize(self) -> Sanitized:
         """What sanitizers say of the original."""
-        return self._sanitizing.of_original(original(self._problem), self._seed)
+        return self._sanitizing.of_original(original_variant(self._problem), self._seed)
 
     def rehearse(self, template: Template | None, config: Config | None, whole: bool = True) -> Rehearsal:
         """A verdict without a time, on the original or a configuration; KernelWrong where the original is."""
@@ -271,7 +271,7 @@ class LocalLab:
         if template is None or config is None:
             return Rehearsal(RIGHT, self.check())
         found = builds_of(self._problem, template.on(self._device), config)
-        return rehearsed(found, self._builders, self._cases, self._sanitizing, self._seed, whole)
+        return rehearse_builds(found, self._builders, self._cases, self._sanitizing, self._seed, whole)
 
     def extend(self, wanted: Extended) -> Extended:
         accepted, rejected = [], list(wanted.aside)
@@ -290,7 +290,7 @@ class LocalLab:
         self.check()
         code, results = self._timer.baseline(self._progress)
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
-        outcome = self._outcome(trial, original(self._problem).digest, code, results, started)
+        outcome = self._outcome(trial, original_variant(self._problem).digest, code, results, started)
         self._timer.remember(outcome)
         builds = []
         for item in builds_of(self._problem, None, None):
@@ -320,7 +320,7 @@ class LocalLab:
 
     def submit(self, trial: Trial, device: str = "") -> None:
         self._queue.append(trial)
-        self._prepared[trial] = self._prepare(trial)
+        self._prepared[trial] = self._prepare_builds(trial)
         if not self._device.is_host:
             self._start_builds(trial)
             self._ahead.submit(self._think_ahead, trial)
@@ -361,9 +361,9 @@ class LocalLab:
         builds: list[VerifiedBuild] = []
         sanitized, sides = list[Sanitized](), NO_SIDES
         code: BuiltCode | Verdict | None = None
-        prepared = self._prepare(trial)
+        prepared = self._prepare_builds(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
-        self._builders.start(original(self._problem, prepared[0].workloads[0].as_dict()))
+        self._builders.start(original_variant(self._problem, prepared[0].workloads[0].as_dict()))
         if self._device.inspects:  # on a CPU builds would disturb what is timed
             for other in (trial, *later):
                 self._start_builds(other)
@@ -398,9 +398,9 @@ class LocalLab:
                 ready = Ready(workload, code, plan)
                 results.append(self._timer.against_original(ready, self._policies.verify, seed))
         built = code if isinstance(code, BuiltCode) else None
-        outcome = self._outcome(trial, _digest(prepared), built, results, started)
-        found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
-        return Verified(outcome, len(seen), seed, *found, merged(sanitized), sides)
+        outcome = self._outcome(trial, _variant_digest(prepared), built, results, started)
+        found = (tuple(replaced), case_reach(self._problem, seen), tuple(tried), tuple(builds))
+        return Verified(outcome, len(seen), seed, *found, merge_sanitized(sanitized), sides)
 
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""
@@ -447,7 +447,7 @@ class LocalLab:
 
     def _evaluate(self, trial: Trial) -> Outcome:
         started, busy = self._clock(), self._runner.busy
-        prepared = self._prepare(trial)
+        prepared = self._prepare_builds(trial)
         results: list[Result] = []
         built: BuiltCode | None = None
         for item in prepared:
@@ -459,7 +459,7 @@ class LocalLab:
             results += self._evaluate_variant(trial, item, code)
         order = {name: i for i, name in enumerate(trial.workloads)}
         results.sort(key=lambda r: order[r.workload])
-        outcome = self._outcome(trial, _digest(prepared), built, results, started)
+        outcome = self._outcome(trial, _variant_digest(prepared), built, results, started)
         outcome = replace(outcome, busy=self._runner.busy - busy)
         self.remember(outcome)
         return outcome
@@ -485,7 +485,7 @@ class LocalLab:
     def _think_ahead(self, trial: Trial) -> None:
         """While the device is busy with another: what follows from the build alone. What fails fails again
         when it is asked for."""
-        for item in self._prepare(trial) if trial.config is not None else ():
+        for item in self._prepare_builds(trial) if trial.config is not None else ():
             code = self._builders.start(item.variant).result()
             if isinstance(code, BuiltCode):
                 self._cases.think_ahead(code, item.variant)
@@ -531,7 +531,7 @@ class LocalLab:
 
     # -- small parts --------------------------------------------------------------------------------
 
-    def _prepare(self, trial: Trial) -> tuple[ToBuild, ...]:
+    def _prepare_builds(self, trial: Trial) -> tuple[ToBuild, ...]:
         if trial in self._prepared:
             return self._prepared[trial]
         workloads = [self._problem.workload(name) for name in trial.workloads]
@@ -539,13 +539,13 @@ class LocalLab:
         return builds_of(self._problem, template, trial.config, workloads)
 
     def _start_builds(self, trial: Trial) -> list[Future[BuiltCode | Verdict]]:
-        return [self._builders.start(item.variant) for item in self._prepare(trial)]
+        return [self._builders.start(item.variant) for item in self._prepare_builds(trial)]
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return self._plans.plan(variant, workload.as_dict(), code)
 
 
-def _digest(prepared: Sequence[ToBuild]) -> str:
+def _variant_digest(prepared: Sequence[ToBuild]) -> str:
     return prepared[0].variant.digest if prepared else ""
 
 
@@ -560,7 +560,7 @@ class Rehearsal:
     watched: str = ""  # what looked for faults that results need not show
 
 
-def rehearsed(
+def rehearse_builds(
     builds: Sequence[ToBuild],
     builders: Builders,
     cases: CaseJudge,

@@ -98,7 +98,7 @@ def _drawn_layouts(
         for name, nbytes, align in arrays
     ]
     return tuple(
-        _draw(placed, seed_of(seed, "layout", turn), far, largest, is_small, weights)
+        _draw_layout(placed, seed_of(seed, "layout", turn), far, largest, is_small, weights)
         for turn, weights in enumerate(WEIGHTS if is_small else WEIGHTS[:1])
     )
 
@@ -122,7 +122,7 @@ class _ArrayToPlace:
         return -(-(cursor - self.fine) // unit) * unit + self.fine
 
 
-def _draw(
+def _draw_layout(
     arrays: list[_ArrayToPlace],
     seed: int,
     far: int,
@@ -155,17 +155,17 @@ def _draw(
         parts[number] = GuardedLayout(GUARD, array.nbytes, 2 * GUARD + array.size, place - GUARD)
         cursor = place + array.size + (0 if arrangement == "together" else GUARD)
     if arrangement == "together":
-        parts = dict(zip(order, _joined([parts[n] for n in order]), strict=True))
+        parts = dict(zip(order, _share_guard_zones([parts[n] for n in order]), strict=True))
     layout = CaseLayout(arrangement, tuple(parts[n] for n in range(len(arrays))))
     if max(layout.blocks) <= largest:
         return layout
     single = (GuardedLayout(p.offset, p.nbytes, p.total, 0, n) for n, p in enumerate(layout.parts))
     if arrangement == "together":
-        return _draw(arrays, seed + 1, far, largest, is_small, weights)
+        return _draw_layout(arrays, seed + 1, far, largest, is_small, weights)
     return CaseLayout(arrangement, tuple(single))
 
 
-def _joined(parts: list[GuardedLayout]) -> list[GuardedLayout]:
+def _share_guard_zones(parts: list[GuardedLayout]) -> list[GuardedLayout]:
     """Neighbours share what lies between them: it is the zone behind the first of the two."""
     starts = [parts[0].start, *(b.place for _, b in pairwise(parts))]
     ends = [*starts[1:], parts[-1].start + parts[-1].total]

@@ -19,7 +19,7 @@ from tunesmith.lab.build import Builders, BuiltCode
 from tunesmith.lab.disturbance import RETAKEN
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
-from tunesmith.lab.validate_timing import DRAWS, Believer, LookJudge, dealt, times_vary
+from tunesmith.lab.validate_timing import DRAWS, Believer, LookJudge, split_policy, times_vary
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import (
@@ -32,7 +32,7 @@ from tunesmith.problem.plan import (
     show_sizes,
 )
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import Variant, original
+from tunesmith.problem.template import Variant, original_variant
 from tunesmith.problem.vetting.device_words import keeps_in_cache
 from tunesmith.run.outcome import Outcome, Result, Timing
 from tunesmith.run.ports import ResultCache
@@ -125,7 +125,7 @@ def _layout_seconds(device: Device, nbytes: int) -> float:
     return (2.0 if device.inspects else 5.0) + (nbytes + 3 * device.limits.llc) / rate
 
 
-def together(deadlines: Iterable[float], once: float = 1.0) -> float:
+def combined_deadline(deadlines: Iterable[float], once: float = 1.0) -> float:
     """For several in one request: each has so many seconds at the least, all together need them but once."""
     return once + sum(deadline - once for deadline in deadlines)
 
@@ -171,7 +171,7 @@ class Original:
     _plans: LaunchPlans
 
     def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | CannotRun]:
-        variant = original(self._problem, sizes)
+        variant = original_variant(self._problem, sizes)
         hint = "mend the source, or the entry, flags and defines in problem.toml"
         code = self._builders.build(variant, "the kernel", hint)
         return code, self._plans.plan(variant, sizes, code)
@@ -270,16 +270,16 @@ class TrialTimer:
         own, policy = self._own(workload), self._policies.baseline
         if isinstance(own, CannotRun):
             raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
-        deadline = baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
+        deadline = baseline_deadline(self._device, own.plan.nbytes) + self._input_creation_seconds(workload)
         started = time.perf_counter()
-        run = self._runner.time(self._race([own], policy), deadline)
+        run = self._runner.time(self._plan_race([own], policy), deadline)
         self._took[workload.name] = time.perf_counter() - started
         if isinstance(run, Verdict):
             raise original_failed(self._problem, run, workload)
         timing = Timing(run.timed.samples[0], discarded=run.timed.discarded)
         return own.code, Result(workload.name, Status.OK, timing, key=self._key(own, policy))
 
-    def _usual(self, workload: Workload) -> float:
+    def _cached_original_time(self, workload: Workload) -> float:
         """Seconds of the original; where nobody has timed it yet, it is timed now."""
         if workload.name not in self._original_seconds:
             _, result = self._of_original(workload)
@@ -317,13 +317,13 @@ class TrialTimer:
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         parts: list[Timed] = []
-        for number, share in enumerate(dealt(policy, DRAWS if times_vary(self._problem) else 1)):
-            race = self._race([own, item], share, own, fresh, number)
+        for number, share in enumerate(split_policy(policy, DRAWS if times_vary(self._problem) else 1)):
+            race = self._plan_race([own, item], share, own, fresh, number)
             timed = self._timed_quietly(item, race, share, fresh is not None, waits)
             if isinstance(timed, Verdict):
                 return Result(item.workload.name, timed.status, detail=timed.detail)
             parts.append(timed)
-        whole, draws = validate_timing.together(parts), tuple(len(part.samples[0]) for part in parts)
+        whole, draws = validate_timing.merge_timed(parts), tuple(len(part.samples[0]) for part in parts)
         theirs, ours = whole.samples
         about = (whole.discarded, whole.clocks, whole.disturbed, whole.disturbance)
         timing = Timing(ours, theirs, False, *about, draws)
@@ -336,7 +336,7 @@ class TrialTimer:
         pause, left = FIRST_PAUSE, min(QUIET_SECONDS, self._patience) if waits else 0.0
         loud: tuple[float, float] | None = None  # since when it waits, and for how long it had waited then
         while True:
-            deadline = self._deadline(item, policy, 2)
+            deadline = self._trial_deadline(item, policy, 2)
             run = self._runner.time(race, deadline)
             if isinstance(run, RaceRun) and run.timed.left_over:
                 return Verdict(Status.WRONG, run.timed.left_over)
@@ -358,15 +358,15 @@ class TrialTimer:
         and elsewhere, one by one."""
         originals = [self._own(item.workload) for item in items]
         races = [
-            self._race([item], self._short(item), own if isinstance(own, Ready) else None)
+            self._plan_race([item], self._short(item), own if isinstance(own, Ready) else None)
             for item, own in zip(items, originals, strict=True)
         ]
-        deadlines = [self._deadline(item, self._policies.short, 1) for item in items]
+        deadlines = [self._trial_deadline(item, self._policies.short, 1) for item in items]
         timed: list[RaceRun] | Verdict | None = None
         if self._device.inspects and len(items) > 1:
             # Their data is laid out at most once each, usually long ago.
             layout = _layout_seconds(self._device, 0)
-            timed = self._runner.time_all(races, together(deadlines, layout))
+            timed = self._runner.time_all(races, combined_deadline(deadlines, layout))
         for number, (item, race) in enumerate(zip(items, races, strict=True)):
             deadline, workload = deadlines[number], item.workload
             run = timed[number] if isinstance(timed, list) else self._runner.time(race, deadline)
@@ -379,15 +379,19 @@ class TrialTimer:
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
-        limit = give_up(self._usual(item.workload), self._best.get(name), self._device)
+        limit = give_up(self._cached_original_time(item.workload), self._best.get(name), self._device)
         return replace(self._policies.short, give_up=limit)
 
-    def _deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
-        usual = self._usual(item.workload)
+    def _trial_deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
+        usual = self._cached_original_time(item.workload)
         own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
-        return own + self._making(item.workload) + self._believer.sending_seconds(item.plan, policy)
+        return (
+            own
+            + self._input_creation_seconds(item.workload)
+            + self._believer.sending_seconds(item.plan, policy)
+        )
 
-    def _making(self, workload: Workload) -> float:
+    def _input_creation_seconds(self, workload: Workload) -> float:
         """What the user's function may take to make the inputs, for a worker that has none yet."""
         if self._problem.inputs is None:
             return 0.0
@@ -397,7 +401,7 @@ class TrialTimer:
         code, plan = self._original.planned(workload.as_dict())
         return plan if isinstance(plan, CannotRun) else Ready(workload, code, plan)
 
-    def _race(
+    def _plan_race(
         self,
         items: Sequence[Ready],
         policy: TimingPolicy,

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import TimedLook
-from tunesmith.base.text import counted, cut
+from tunesmith.base.text import format_count, truncate_text
 from tunesmith.lab.layouts import CaseLayout, GuardedLayout
 from tunesmith.problem.cases import Case
-from tunesmith.problem.compare import ErrorStats, rms, rms_limit
-from tunesmith.problem.inputs import logical, packed
+from tunesmith.problem.compare import ErrorStats, rms_limit, root_mean_square
+from tunesmith.problem.inputs import pack_elements, shaped_view
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
 
@@ -37,7 +37,7 @@ V = TypeVar("V")
 POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
 
 
-def fill(pattern: bytes, nbytes: int) -> bytes:
+def repeat_pattern(pattern: bytes, nbytes: int) -> bytes:
     return (pattern * (nbytes // len(pattern) + 1))[:nbytes]
 
 
@@ -62,13 +62,13 @@ def zones_digest(places: Sequence[CaseLayout], number: int) -> str:
 
 @lru_cache(256)
 def _zones_digest(sizes: tuple[int, int], number: int) -> bytes:
-    return memory_digest(*(fill(zone_pattern(number), size) for size in sizes)).encode()
+    return memory_digest(*(repeat_pattern(zone_pattern(number), size) for size in sizes)).encode()
 
 
-def zones(layout: GuardedLayout, number: int) -> tuple[bytes, bytes]:
+def intact_zones(layout: GuardedLayout, number: int) -> tuple[bytes, bytes]:
     """The two zones of the buffer with that number when nothing has touched them."""
     before, after = layout.zone_sizes
-    return fill(zone_pattern(number), before), fill(zone_pattern(number), after)
+    return repeat_pattern(zone_pattern(number), before), repeat_pattern(zone_pattern(number), after)
 
 
 def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
@@ -78,7 +78,7 @@ def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
     return memory_digest(words.tobytes())
 
 
-def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) -> str:
+def describe_damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) -> str:
     """Where the zones before and after an array were hit, relative to it, in words.
 
     By whole items of the array: of a number that was written some bytes may be those that lay there, as of
@@ -90,7 +90,7 @@ def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) 
             items = np.unique(np.flatnonzero(differs[::-1] if is_before else differs) // itemsize)
             name = "before its start" if is_before else "past its end"
             distance = int(items[0]) * itemsize + is_before
-            hits.append(f"{counted(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
+            hits.append(f"{format_count(items.size * itemsize, 'byte')} {name}, the nearest {distance} away")
     return "; ".join(hits)
 
 
@@ -111,7 +111,7 @@ def bytes_of_look(plan: Plan) -> int:
 
 
 def as_array(buffer: BufferPlan, data: bytes | memoryview) -> Array:
-    return logical(np.frombuffer(data, dtype=element_type(buffer.type).memory), buffer)
+    return shaped_view(np.frombuffer(data, dtype=element_type(buffer.type).memory), buffer)
 
 
 def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
@@ -119,11 +119,11 @@ def count_poisoned(buffer: BufferPlan, data: bytes) -> int:
     if buffer.role != "output" or buffer.init is not None:
         return 0
     word = np.dtype(f"u{buffer.itemsize}")
-    cycle = np.frombuffer(fill(PATTERN, POISON_PERIOD), dtype=word)
+    cycle = np.frombuffer(repeat_pattern(PATTERN, POISON_PERIOD), dtype=word)
     memory = np.frombuffer(data, dtype=word)
     if buffer.packed > 1:  # by whole bytes: half of one is poison by chance too often
         return buffer.packed * int(np.count_nonzero(memory == np.resize(cycle, memory.shape)))
-    view = logical(memory, buffer)
+    view = shaped_view(memory, buffer)
     return int(np.count_nonzero(view == np.resize(cycle, buffer.shape)))
 
 
@@ -131,7 +131,7 @@ def gaps_damaged(buffer: BufferPlan, data: bytes, before: str | None) -> bool:
     """Whether the memory between strided elements changed; an output's was poisoned."""
     if buffer.extent == buffer.count:
         return False
-    poisoned = fill(PATTERN, len(data))
+    poisoned = repeat_pattern(PATTERN, len(data))
     return gaps_digest(buffer, data) != (before or gaps_digest(buffer, poisoned))
 
 
@@ -157,7 +157,7 @@ def bind_calls(
 def initial_word(item: BufferPlan) -> bytes:
     """One item of what callers fill an array with."""
     element = element_type(item.type)
-    return packed(np.full(element.packed, item.init).astype(element.numpy), element).tobytes()
+    return pack_elements(np.full(element.packed, item.init).astype(element.numpy), element).tobytes()
 
 
 def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
@@ -165,15 +165,15 @@ def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
     Gaps between strided rows keep one pattern in both runs, so that only real elements may differ."""
     element = element_type(item.type)
     if item.init is None and item.extent == item.count:
-        return fill(pattern, item.nbytes)
+        return repeat_pattern(pattern, item.nbytes)
     word = np.dtype(f"u{element.bytes}")
-    memory = np.frombuffer(fill(PATTERN, item.nbytes), dtype=word).copy()
+    memory = np.frombuffer(repeat_pattern(PATTERN, item.nbytes), dtype=word).copy()
     shape, strides = (item.shape, item.strides) if element.packed == 1 else ((item.words,), (1,))
     view = as_strided(memory, shape, tuple(s * element.bytes for s in strides))
     if item.init is not None:
         view[...] = np.frombuffer(initial_word(item), dtype=word)
     else:
-        view[...] = np.resize(np.frombuffer(fill(pattern, 8), dtype=word), item.shape)
+        view[...] = np.resize(np.frombuffer(repeat_pattern(pattern, 8), dtype=word), item.shape)
     return memory.tobytes()
 
 
@@ -196,7 +196,7 @@ class Verdict:
     @property
     def first_line(self) -> str:
         """Of a compiler's or a kernel's words as much as stands in a sentence."""
-        return cut((self.detail.strip().splitlines() or ["no reason given"])[0], 300)
+        return truncate_text((self.detail.strip().splitlines() or ["no reason given"])[0], 300)
 
 
 RIGHT = Verdict(Status.OK)
@@ -225,7 +225,7 @@ class RunEvidence:
     stale_differs: Callable[[BufferPlan], bool]  # from a run that found what an earlier one had left
 
 
-def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdict, bool]:
+def check_integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdict, bool]:
     """Everything but the values, and whether memory outside the arrays was hit."""
     for number, b in enumerate(plan.buffers):
         if damage := seen.damage(b, number):
@@ -275,7 +275,7 @@ def rms_holds(found: port.Comparison, original: ErrorStats | None) -> bool:
         return True
     limit = rms_limit(original, found.squared_ulp, found.count)
     # The host adds up in another order: where that may decide, it shall.
-    return rms(found.squared_error, found.count) <= (1 - DOUBT) * limit
+    return root_mean_square(found.squared_error, found.count) <= (1 - DOUBT) * limit
 
 
 def is_comparable(b: BufferPlan, expected_type: str) -> bool:

@@ -34,10 +34,10 @@ from tunesmith.base.codec import (
     read_frame,
 )
 from tunesmith.base.errors import TunesmithError
-from tunesmith.base.files import check_room, explained
-from tunesmith.base.text import cut, end_of_process, redacted
+from tunesmith.base.files import check_room, explain_disk_errors
+from tunesmith.base.text import end_of_process, redact_secrets, truncate_text
 from tunesmith.lab.disturbance import processor_ticks
-from tunesmith.run.config import secrets
+from tunesmith.run.config import secret_values
 from tunesmith.run.protection import Protection
 
 # -- Starts workers by forking a process that has loaded what they need: milliseconds, not half a second.
@@ -244,7 +244,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)  # they are our parent's
 
 
-def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
+def run_fork_server(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
     """Forks a child for each request on standard input, which calls `run` with the arguments, environment,
     folder and streams of the request; until the other end is closed, or `idle` seconds without a child."""
     requests = socket.socket(fileno=os.dup(0))
@@ -270,14 +270,14 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
                 with contextlib.suppress(OSError):  # its owner may be gone
                     status.sendall(_NEWS.pack(ENDED, code))
             if status.fileno() in ready:  # its owner has let it go
-                _end(pid)
+                _kill_process_group(pid)
                 children.pop(pid).close()
                 ended.discard(pid)
         if requests.fileno() in ready:
-            request = _received(requests)
+            request = _receive_fork_request(requests)
             if request is None:
                 for pid in children:
-                    _end(pid)
+                    _kill_process_group(pid)
                 os._exit(0)
             pid = os.fork()
             if pid == 0:
@@ -285,7 +285,7 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
                     other.close()
                 for descriptor in (null, woken, wake):
                     os.close(descriptor)
-                _run(run, request)
+                _run_child(run, request)
             for descriptor in request.streams:
                 os.close(descriptor)
             children[pid] = request.status
@@ -299,7 +299,7 @@ class ForkRequest(NamedTuple):
     status: socket.socket
 
 
-def _received(requests: socket.socket) -> ForkRequest | None:
+def _receive_fork_request(requests: socket.socket) -> ForkRequest | None:
     try:
         size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, 4)
         if len(size) < _NUMBER.size:
@@ -312,7 +312,7 @@ def _received(requests: socket.socket) -> ForkRequest | None:
     return ForkRequest(arguments, environment, folder, streams, socket.socket(fileno=status))
 
 
-def _run(run: Callable[[], None], request: ForkRequest) -> NoReturn:
+def _run_child(run: Callable[[], None], request: ForkRequest) -> NoReturn:
     """The life of a child."""
     code = 1
     try:
@@ -351,7 +351,7 @@ def _exit_code(pid: int) -> int | None:
     return info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
 
 
-def _end(pid: int) -> None:
+def _kill_process_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -431,7 +431,7 @@ class Patience:
         return max(0.1, 1.0 - stolen / every) if every > 0 else 1.0
 
 
-def _answers(request: Request, reply: Reply, blobs: Sequence[bytes]) -> bool:
+def _is_expected_reply(request: Request, reply: Reply, blobs: Sequence[bytes]) -> bool:
     if isinstance(reply, Failed):
         return not isinstance(request, m.TellProtection)
     return isinstance(reply, REPLIES[type(request)]) and (bool(blobs) or not isinstance(reply, Built))
@@ -479,13 +479,13 @@ class WorkerProcess:
         if isinstance(reply, Failed) and reply.what in ("build", "internal"):
             self._refuse_full_disk()
         if isinstance(reply, Failed):
-            reply = replace(reply, message=redacted(reply.message, secrets()))
+            reply = replace(reply, message=redact_secrets(reply.message, secret_values()))
         elif isinstance(reply, Built):
-            reply = replace(reply, log=redacted(reply.log, secrets()))
+            reply = replace(reply, log=redact_secrets(reply.log, secret_values()))
         if isinstance(reply, Failed) and reply.what == "internal":
             words = f"a worker failed inside Tunesmith: {reply.message}"
             raise TunesmithError(words, hint="please report it; the run can be resumed")
-        if not _answers(request, reply, frame.blobs):
+        if not _is_expected_reply(request, reply, frame.blobs):
             asked, said = type(request).__name__, type(reply).__name__
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {said} in reply to {asked}"))
         return reply, frame.blobs
@@ -598,7 +598,7 @@ class WorkerProcess:
         """A compiler that fails where nothing can be written has said nothing about the kernel."""
         scratch = Path(self._environment.get("TMPDIR", ""))
         if scratch.is_absolute():
-            with explained("write there, as compilers must", scratch):
+            with explain_disk_errors("write there, as compilers must", scratch):
                 check_room(scratch)
 
     def _post_mortem(self, otherwise: str = "closed its end") -> str:
@@ -613,6 +613,6 @@ class WorkerProcess:
             how = otherwise
         self.kill()
         self._refuse_full_disk()
-        printed = redacted(self._stderr.decode(errors="replace"), secrets())
+        printed = redact_secrets(self._stderr.decode(errors="replace"), secret_values())
         last_words = printed.strip().splitlines()[-8:]
-        return "; ".join([how, *(cut(line.strip(), 300) for line in last_words)])
+        return "; ".join([how, *(truncate_text(line.strip(), 300) for line in last_words)])

@@ -34,9 +34,9 @@ from tunesmith.lab.runner import LOAD_SECONDS, Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, CannotRun, Geometry, Plan, ScalarPlan, plan_launch
 from tunesmith.problem.problem import Launch, Problem, Role, Workload
-from tunesmith.problem.template import Template, Variant, original
+from tunesmith.problem.template import Template, Variant, original_variant
 from tunesmith.profiles import facts as f
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import (
     Ceilings,
     Experiments,
@@ -46,7 +46,7 @@ from tunesmith.profiles.facts import (
     Profile,
     launch_facts,
 )
-from tunesmith.profiles.roofline import contradictions, possible, work_of
+from tunesmith.profiles.roofline import correct_ceilings, describe_corrections, work_of
 from tunesmith.run.events import Profiled
 from tunesmith.run.outcome import median
 from tunesmith.space.configset import Config
@@ -78,14 +78,14 @@ DRAW = Draw("normal", 1)
 MeasuredCeilings = tuple[Ceilings, tuple[str, ...]]  # with notes: what could not be measured, and why
 
 
-def measure(
+def measure_ceilings(
     device: Device,
     builders: Builders,
     runner: Runner,
     *,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> MeasuredCeilings:
-    source = backends.kind(device.backend).ceilings
+    source = backends.find_backend_kind(device.backend).ceilings
     if source is None:
         why = f"there are no kernels for {device.backend} to measure ceilings with"
         return Ceilings(), (why,)
@@ -95,7 +95,7 @@ def measure(
 def variant_of(backend: str, file: str, entries: Sequence[str]) -> Variant:
     """A source of the backend's own kernels."""
     launches = tuple(Launch(entry, (), (), ()) for entry in entries)
-    language = backends.kind(backend).languages[0].name
+    language = backends.find_backend_kind(backend).languages[0].name
     return Variant(file, backends.ceilings_text(backend, file), language, (), launches, ())
 
 
@@ -120,13 +120,13 @@ def known_or_measured(
     with `again` all are."""
     known = stored.get(device) if stored is not None and not again else None
     if known is None:
-        measured, notes = measure(device, builders, runner(), progress=progress)
+        measured, notes = measure_ceilings(device, builders, runner(), progress=progress)
         known = replace(measured, measured_on=today()), notes
         if stored is not None and measured.copy and measured.read:
             stored.put(device, *known)
     # As it was measured is what is stored: what is made of it may change.
-    ceilings = possible(known[0])
-    said = contradictions(known[0], ceilings)
+    ceilings = correct_ceilings(known[0])
+    said = describe_corrections(known[0], ceilings)
     return ceilings, (*known[1], *([said] if said else []))
 
 
@@ -148,14 +148,17 @@ class _Measuring:
             return Ceilings(), (why,)
         # The largest first: what is laid out for them serves the others too.
         sizes = sizes_for(self._device)[::-1]
-        read = [p for nbytes in sizes if (p := self._moving(code, "read", nbytes))]
-        copy = [p for nbytes in sizes if (p := self._moving(code, "copy", nbytes))]
+        read = [p for nbytes in sizes if (p := self._measure_moving(code, "read", nbytes))]
+        copy = [p for nbytes in sizes if (p := self._measure_moving(code, "copy", nbytes))]
         cache, llc = None, self._device.limits.llc
         if llc:
-            warm = [self._moving(code, "copy", _whole(llc // part), warm=True) for part in CACHE_SHARES]
+            warm = [
+                self._measure_moving(code, "copy", _round_to_items(llc // part), warm=True)
+                for part in CACHE_SHARES
+            ]
             cache = max((p.bytes / p.seconds for p in warm if p), default=None)
-        launch = self._empty(code, plain=True)
-        recorded = self._empty(code, plain=False) if self._device.inspects else None
+        launch = self._measure_empty_launch(code, plain=True)
+        recorded = self._measure_empty_launch(code, plain=False) if self._device.inspects else None
         fp16 = None
         if isinstance(half, Verdict):
             self._notes.append("fp16 was not measured: this device or its compiler does not have it")
@@ -177,7 +180,7 @@ class _Measuring:
         self._progress("measuring what the device can do at best: building")
         return self._builders.start(variant_of(self._device.backend, name, entries)).result()
 
-    def _moving(self, code: BuiltCode, what: str, nbytes: int, warm: bool = False) -> Point | None:
+    def _measure_moving(self, code: BuiltCode, what: str, nbytes: int, warm: bool = False) -> Point | None:
         """The fastest of a few ways to move that many bytes."""
         self._progress(f"measuring what the device can do at best: {what}, {nbytes >> 10} KiB")
         plans = [
@@ -185,14 +188,14 @@ class _Measuring:
             for items, block in (HOST_WAYS if self._device.is_host else GPU_WAYS)
             if items in self._source.items
         ]
-        seconds = self._fastest(code, plans, f"{what} of {nbytes} bytes", warm=warm)
+        seconds = self._time_fastest(code, plans, f"{what} of {nbytes} bytes", warm=warm)
         return Point(nbytes, seconds) if seconds else None
 
-    def _empty(self, code: BuiltCode, *, plain: bool) -> float | None:
+    def _measure_empty_launch(self, code: BuiltCode, *, plain: bool) -> float | None:
         self._progress("measuring what the device can do at best: launches")
         geometry = Geometry("empty", (1, 1, 1), (1, 1, 1), 0, ())
         plan = Plan((), (), (), (), (), (geometry,))
-        return self._fastest(code, [plan], "a launch", warm=True, plain=plain)
+        return self._time_fastest(code, [plan], "a launch", warm=True, plain=plain)
 
     def _rate(self, code: BuiltCode, kind: str) -> float | None:
         self._progress(f"measuring what the device can do at best: {kind}")
@@ -203,12 +206,12 @@ class _Measuring:
         scalars = (*factors, ScalarPlan("rounds", "int32", rounds))
         names = ("out", "a", "b", "rounds")
         geometry = Geometry(kind, (blocks, 1, 1), (block, 1, 1), 0, names)
-        plan = Plan((), (_array("out", "output", ITEM_BYTES),), scalars, (), (), (geometry,))
-        seconds = self._fastest(code, [plan], f"the {kind} rate", warm=True)
+        plan = Plan((), (_array_plan("out", "output", ITEM_BYTES),), scalars, (), (), (geometry,))
+        seconds = self._time_fastest(code, [plan], f"the {kind} rate", warm=True)
         operations = 2.0 * self._source.lanes[kind] * rounds * blocks * block
         return operations / seconds if seconds else None
 
-    def _fastest(
+    def _time_fastest(
         self, code: BuiltCode, plans: Sequence[Plan], what: str, *, warm: bool = False, plain: bool = False
     ) -> float | None:
         policy = RECORDED if self._device.inspects else QUEUED
@@ -236,20 +239,20 @@ def sizes_for(device: Device) -> list[int]:
 def moving_plan(what: str, nbytes: int, items: int, block: int) -> Plan:
     """A copy moves half of the bytes in and half out, a read all of them in."""
     copies = what == "copy"
-    each = _whole(nbytes) // 2 if copies else _whole(nbytes)
+    each = _round_to_items(nbytes) // 2 if copies else _round_to_items(nbytes)
     vectors = each // ITEM_BYTES
     grid = -(-vectors // (block * items))
-    out = _array("out", "output", each if copies else ITEM_BYTES)
+    out = _array_plan("out", "output", each if copies else ITEM_BYTES)
     geometry = Geometry(f"{what}{items}", (grid, 1, 1), (block, 1, 1), 0, ("out", "in", "n"))
-    arrays = (out, _array("in", "input", each))
+    arrays = (out, _array_plan("in", "input", each))
     return Plan((("n", vectors),), arrays, (ScalarPlan("n", "int64", vectors),), (), (), (geometry,))
 
 
-def _whole(nbytes: int) -> int:
+def _round_to_items(nbytes: int) -> int:
     return max(2 * ITEM_BYTES, nbytes // (2 * ITEM_BYTES) * (2 * ITEM_BYTES))
 
 
-def _array(name: str, role: Role, nbytes: int) -> BufferPlan:
+def _array_plan(name: str, role: Role, nbytes: int) -> BufferPlan:
     count = nbytes // 4
     return BufferPlan(
         name=name,
@@ -291,7 +294,7 @@ class ProfileSubject:
     def variant(self, problem: Problem, workload: Workload, device: Device) -> Variant:
         sizes = workload.as_dict()
         if self.template is None or self.config is None:
-            return original(problem, sizes)
+            return original_variant(problem, sizes)
         return self.template.on(device).render(problem, self.config, sizes)
 
     def other_blocks(self) -> tuple[Config, ...]:
@@ -375,8 +378,8 @@ class Profiler:
             return Looked(replace(profile, no_counters="the kernel does not run through"), (said,))
         seconds = timed[0]
         self.progress(f"experiments with {where}")
-        experiments, notes = self._experiments(subject, workload, code, plan, seconds)
-        profile, unknown = self._weighed(profile, code, plan, warm)
+        experiments, notes = self._run_experiments(subject, workload, code, plan, seconds)
+        profile, unknown = self._weigh_launches(profile, code, plan, warm)
         notes = (*notes, *unknown)
         if not isinstance(self._counting, port.NoCounting):
             self.progress(f"counting {where}")
@@ -406,7 +409,7 @@ class Profiler:
             return Looked(replace(found, cannot_run=plan.reason))
         held = clusters_held(self._runner, code, plan)
         parts = tuple(
-            LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g, clusters))
+            LaunchPart(g.entry, self._static_facts(code, g.entry), self._launch(code, plan, g, clusters))
             for g, clusters in zip(plan.launches, held, strict=True)
         )
         main = parts[main_place(plan.launches)]
@@ -430,7 +433,7 @@ class Profiler:
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
-    def _static(self, code: BuiltCode, entry: str) -> f.StaticFacts:
+    def _static_facts(self, code: BuiltCode, entry: str) -> f.StaticFacts:
         instructions, why_not = self._instructions(code.binary, entry)
         doubles = any(a.type == "float64" for a in self._problem.arguments)
         return f.StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
@@ -445,7 +448,7 @@ class Profiler:
 
     # -- what is measured -------------------------------------------------------------------------------
 
-    def _experiments(
+    def _run_experiments(
         self, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float
     ) -> tuple[Experiments, tuple[str, ...]]:
         notes: list[str] = []
@@ -472,16 +475,16 @@ class Profiler:
             blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
         return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
 
-    def _weighed(
+    def _weigh_launches(
         self, found: Profile, code: BuiltCode, plan: Plan, warm: bool
     ) -> tuple[Profile, tuple[str, ...]]:
         """Of several launches what each takes; the one that takes most is the one to tell of."""
         if not found.parts:
             return found, ()
-        timed = self._time(code, (*prefixes(plan), plan), warm)
+        timed = self._time(code, (*launch_prefixes(plan), plan), warm)
         if isinstance(timed, Verdict):
             return found, (f"its launches were not timed one by one: {timed.first_line}",)
-        pairs = zip(found.parts, shares(timed[:-1], timed[-1]), strict=True)
+        pairs = zip(found.parts, launch_shares(timed[:-1], timed[-1]), strict=True)
         parts = tuple(replace(part, share=share) for part, share in pairs)
         main = max(parts, key=lambda part: part.share or 0.0)
         return replace(found, parts=parts, static=main.static, launch=main.launch), ()
@@ -530,23 +533,23 @@ def half_grid(plan: Plan) -> Plan | None:
     block, or its blocks wait for others."""
     if any(math.prod(g.grid) < 2 or g.cooperative or g.cluster for g in plan.launches):
         return None
-    return replace(plan, launches=tuple(replace(g, grid=_half(g.grid)) for g in plan.launches))
+    return replace(plan, launches=tuple(replace(g, grid=_halve_dims(g.grid)) for g in plan.launches))
 
 
-def _half(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+def _halve_dims(grid: tuple[int, int, int]) -> tuple[int, int, int]:
     x, y, z = grid
     if z > 1:
         return x, y, -(-z // 2)
     return (x, -(-y // 2), z) if y > 1 else (-(-x // 2), y, z)
 
 
-def prefixes(plan: Plan) -> tuple[Plan, ...]:
+def launch_prefixes(plan: Plan) -> tuple[Plan, ...]:
     """The first launch, the first two, and so on, without all of them. Each finds what those before it have
     written, which a launch by itself would not."""
     return tuple(replace(plan, launches=plan.launches[:count]) for count in range(1, len(plan.launches)))
 
 
-def shares(first_ones: Sequence[float], whole: float) -> tuple[float, ...]:
+def launch_shares(first_ones: Sequence[float], whole: float) -> tuple[float, ...]:
     """Of the whole time, by how much longer each makes what is before it; noise is no negative share."""
     ends = [*first_ones, whole]
     each = [max(0.0, end - begin) for begin, end in zip([0.0, *first_ones], ends, strict=True)]
@@ -580,7 +583,7 @@ class Onlooker:
         try:
             self._ready(builders, runner)
         except Exception as error:  # see `look`
-            self.progress(f"ceilings were not measured: {_words(error)}")
+            self.progress(f"ceilings were not measured: {_describe_error(error)}")
 
     def look(
         self, builders: Builders, runner: Runner, subject: ProfileSubject, workload: str, seconds: float
@@ -591,8 +594,8 @@ class Onlooker:
             profiler = self._ready(builders, runner)
             looked = profiler.known(subject, self.problem.workload(workload), seconds)
         except Exception as error:  # also what nobody thought of: profilers and disassemblers are not ours
-            return Profiled(config, workload, None, (_words(error),))
-        return Profiled(config, workload, diagnose(looked.profile), (*looked.notes, *self._notes))
+            return Profiled(config, workload, None, (_describe_error(error),))
+        return Profiled(config, workload, diagnose_profile(looked.profile), (*looked.notes, *self._notes))
 
     def _ready(self, builders: Builders, runner: Runner) -> Profiler:
         if self._profiler is not None:
@@ -604,5 +607,5 @@ class Onlooker:
         return self._profiler
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]

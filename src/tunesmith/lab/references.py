@@ -26,7 +26,7 @@ from tunesmith.backends.messages import (
     Reply,
 )
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import cut, seed_of
+from tunesmith.base.text import seed_of, truncate_text
 from tunesmith.lab.memory import drop_oldest, gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
@@ -36,8 +36,8 @@ from tunesmith.problem.inputs import (
     draw_array,
     draw_rows,
     formula_values,
-    logical,
-    packed,
+    pack_elements,
+    shaped_view,
     slot_items,
 )
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
@@ -117,12 +117,12 @@ class References:
 
     def prepare(self, case: Case, plan: Plan, digests: bool) -> None:
         """Have the answer computed while others work: somebody is about to ask."""
-        self._start(self._question(case, digests), plan)
+        self._start(self._make_question(case, digests), plan)
 
     def ask(self, case: Case, plan: Plan, digests: bool, keys: bool = False) -> Referred:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
         Where rows are sampled, the contested ones are among them. With either, what indices point into."""
-        question = self._question(case, digests, keys)
+        question = self._make_question(case, digests, keys)
         found = self._start(question, plan)
         if isinstance(found, Referred):
             return found
@@ -137,7 +137,7 @@ class References:
                 drop_oldest(self._known, lambda referred: referred.nbytes, KNOWN_BYTES)
         return answer
 
-    def _question(self, case: Case, digests: bool, keys: bool = False) -> _CaseToRefer:
+    def _make_question(self, case: Case, digests: bool, keys: bool = False) -> _CaseToRefer:
         return _CaseToRefer(case, digests, keys or digests, self._contested.get(case, frozenset()))
 
     def _start(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
@@ -148,10 +148,10 @@ class References:
             if question not in self._coming:
                 for nobody_asked in [q for q, one in self._coming.items() if one.done()][:-PREPARED]:
                     del self._coming[nobody_asked]
-                self._coming[question] = self._threads.submit(self._refer, question, plan)
+                self._coming[question] = self._threads.submit(self._request_reference, question, plan)
             return self._coming[question]
 
-    def _refer(self, question: _CaseToRefer, plan: Plan) -> Referred:
+    def _request_reference(self, question: _CaseToRefer, plan: Plan) -> Referred:
         case, accuracy = question.case, self._problem.accuracy
         recorded = self._problem.recorded_case(case.distribution)
         rows = None if case.is_odd or recorded else self._rows(plan, case.seed)
@@ -214,7 +214,7 @@ class References:
         for name, digest in given.items():
             if made_by is not None and wanted.get(name) != digest:
                 words = f"gives {name} other values when it is called again"
-                raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
+                raise BadInput(str(function_fault(made_by, words)), hint="draw every random number from rng")
 
     def _rows(self, plan: Plan, seed: int) -> NDArray[np.intp] | None:
         accuracy = self._problem.accuracy
@@ -243,53 +243,53 @@ class UserCodeFailed(Exception):
     """The user's function raised, asked for something unknown or returned the wrong thing."""
 
 
-def load(function: PythonFunction) -> Callable[..., Any]:
+def load_function(function: PythonFunction) -> Callable[..., Any]:
     namespace: dict[str, Any] = {"__name__": "tunesmith_user_code", "__file__": function.path}
     try:
         exec(compile(function.text, function.path, "exec"), namespace)
     except Exception as error:
-        raise UserCodeFailed(describe(error, function)) from error
+        raise UserCodeFailed(describe_user_error(error, function)) from error
     found = namespace.get(function.function)
     if not callable(found):
         raise UserCodeFailed(f"{function.path} has no function {function.function!r}")
     return found  # type: ignore[no-any-return]
 
 
-def call(function: PythonFunction, offered: Mapping[str, Any]) -> Any:
+def call_user_function(function: PythonFunction, offered: Mapping[str, Any]) -> Any:
     """Call it with those of the offered names that its signature mentions."""
-    target = load(function)
+    target = load_function(function)
     parameters = inspect.signature(target).parameters.values()
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     wanted = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     missing = [p.name for p in wanted if p.name not in offered and p.default is p.empty]
     if missing:
-        raise fault(function, f"asks for {', '.join(missing)}; it may ask for {', '.join(offered)}")
+        raise function_fault(function, f"asks for {', '.join(missing)}; it may ask for {', '.join(offered)}")
     chosen = dict(offered) if takes_all else {p.name: offered[p.name] for p in wanted if p.name in offered}
     try:
         with np.errstate(all="ignore"):
             return target(**chosen)
     except Exception as error:
-        raise UserCodeFailed(describe(error, function)) from error
+        raise UserCodeFailed(describe_user_error(error, function)) from error
 
 
-def numbers(value: object, function: PythonFunction, what: str) -> NDArray[Any]:
+def as_number_array(value: object, function: PythonFunction, what: str) -> NDArray[Any]:
     """The value as an array, where it is one of real numbers."""
     try:
         array = np.asarray(value)
     except ValueError as error:  # rows of different lengths
-        raise fault(function, f"{what}: {error}") from error
+        raise function_fault(function, f"{what}: {error}") from error
     if array.dtype.kind in "OSUMmc" and (array.shape or value is None):
-        raise fault(function, f"{what}, but {'None' if value is None else f'of {array.dtype}'}")
+        raise function_fault(function, f"{what}, but {'None' if value is None else f'of {array.dtype}'}")
     return array
 
 
-def fault(function: PythonFunction, words: str) -> UserCodeFailed:
+def function_fault(function: PythonFunction, words: str) -> UserCodeFailed:
     """The failure of a function that ran and did something else than it should."""
     lines = [n.lineno for n in ast.parse(function.text).body if getattr(n, "name", "") == function.function]
     return UserCodeFailed(f"{function.path}:{lines[-1] if lines else 1}: {function.function} {words}")
 
 
-def describe(error: BaseException, function: PythonFunction) -> str:
+def describe_user_error(error: BaseException, function: PythonFunction) -> str:
     line = None
     trace = error.__traceback__
     while trace is not None:
@@ -308,30 +308,30 @@ def draw_inputs(plan: Plan, draw: Draw, linked: Mapping[str, Array] | None = Non
     are those that the user's function has made already."""
     linked = linked_inputs(plan, draw) if linked is None else linked
     return {
-        b.name: linked[b.name] if b.name in linked else drawn(b, draw)
+        b.name: linked[b.name] if b.name in linked else draw_memory(b, draw)
         for b in plan.buffers
         if b.role in ("input", "inout")
     }
 
 
-def drawn(b: BufferPlan, draw: Draw) -> Array:
+def draw_memory(b: BufferPlan, draw: Draw) -> Array:
     """An array's memory, that no function of the user's makes."""
     if draw.place is None:
         return draw_array(b, draw.distribution, draw.seed)
     return slot_items(b, draw.distribution, draw.seed, draw.place)
 
 
-def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
+def compute_expected(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
     plan, draw = request.plan, request.draw
     # What nobody asks the digest of is drawn when it is needed, and no more of it than that.
     linked = linked_inputs(plan, draw)
     inputs = draw_inputs(plan, draw, linked) if request.digests else linked
-    digests, gaps = _digests(plan, inputs)
+    digests, gaps = _input_digests(plan, inputs)
     sent = tuple(linked) if request.sends_inputs else ()
     memory = [linked[name].tobytes() for name in sent]
     for name in request.keys:
         known = inputs.get(name)
-        memory.append((drawn(plan.buffer(name), draw) if known is None else known).tobytes())
+        memory.append((draw_memory(plan.buffer(name), draw) if known is None else known).tobytes())
     if request.reference is None:
         return Expected(digests, gaps, (), sent), tuple(memory)
     offered = offered_numbers(plan)
@@ -339,18 +339,20 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
         offered[request.independent] = len(request.rows)
     for buffer in plan.buffers:
         if buffer.role in ("input", "inout"):
-            offered[buffer.name] = as_offered(buffer, _elements(buffer, inputs.get(buffer.name), request))
-    answer = _by_name(call(request.reference, offered), plan, request.reference)
+            offered[buffer.name] = as_offered(
+                buffer, _reference_view(buffer, inputs.get(buffer.name), request)
+            )
+    answer = _by_name(call_user_function(request.reference, offered), plan, request.reference)
     arrays, blobs = [], []
     for buffer in plan.compared():
         shape = buffer.shape
         if request.rows and buffer.name in request.independent_arrays:
             shape = (len(request.rows), *shape[1:])
         what = f"returned no array of numbers for {buffer.name}"
-        array = numbers(answer[buffer.name], request.reference, what)
+        array = as_number_array(answer[buffer.name], request.reference, what)
         if array.shape != shape:
             words = f"returned shape {array.shape} for {buffer.name}, expected {shape}"
-            raise fault(request.reference, words)
+            raise function_fault(request.reference, words)
         exact = buffer.compare in ("exact", "function") and array.dtype.kind in "iub"
         kind = ("uint64" if array.dtype.kind == "u" else "int64") if exact else "float64"
         arrays.append(ExpectedArray(buffer.name, kind, shape))
@@ -374,17 +376,17 @@ def sent_array(name: str, array: Array) -> tuple[ExpectedArray, bytes]:
     return ExpectedArray(name, kept.dtype.str, kept.shape), kept.tobytes()
 
 
-def _elements(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:
+def _reference_view(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:
     """What the reference sees of an array: all of it, or the rows asked for; drawn where it is not yet."""
     rows = request.rows if buffer.name in request.independent_arrays else ()
     draw = request.draw
     if memory is None and rows and draw.place is None:
         return draw_rows(buffer, draw.distribution, draw.seed, rows)
-    view = logical(drawn(buffer, draw) if memory is None else memory, buffer)
+    view = shaped_view(draw_memory(buffer, draw) if memory is None else memory, buffer)
     return view[np.asarray(rows, dtype=np.intp)] if rows else view
 
 
-def _digests(
+def _input_digests(
     plan: Plan, inputs: Mapping[str, Array]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Of the inputs, and of what lies between the elements of strided arrays that are changed in place."""
@@ -405,28 +407,38 @@ def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
 def _made_by_function(plan: Plan, draw: Draw) -> dict[str, Array]:
     assert draw.inputs is not None
     seed = draw.seed if draw.place is None else seed_of(draw.seed, draw.place.version)
-    made = call(draw.inputs, {"rng": np.random.default_rng(seed), **dict(plan.sizes)})
+    made = call_user_function(draw.inputs, {"rng": np.random.default_rng(seed), **dict(plan.sizes)})
     if not isinstance(made, dict):
-        raise fault(draw.inputs, f"returned {type(made).__name__}, not a dict of arrays")
+        raise function_fault(draw.inputs, f"returned {type(made).__name__}, not a dict of arrays")
     known = {b.name: b for b in plan.buffers if b.role in ("input", "inout")}
     for name in made:
         if name not in known:
-            raise fault(draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}")
+            raise function_fault(
+                draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}"
+            )
         if known[name].formula:
-            raise fault(draw.inputs, f"gave {name}, which has an init in the problem file: remove either")
-    return {name: _place(buffer, made[name], draw.inputs) for name, buffer in known.items() if name in made}
+            raise function_fault(
+                draw.inputs, f"gave {name}, which has an init in the problem file: remove either"
+            )
+    return {
+        name: _place_linked_values(buffer, made[name], draw.inputs)
+        for name, buffer in known.items()
+        if name in made
+    }
 
 
-def _place(buffer: BufferPlan, values: object, made_by: PythonFunction) -> Array:
+def _place_linked_values(buffer: BufferPlan, values: object, made_by: PythonFunction) -> Array:
     """Linked values in the buffer's memory layout."""
-    array = numbers(values, made_by, f"gave no array of numbers for {buffer.name}")
+    array = as_number_array(values, made_by, f"gave no array of numbers for {buffer.name}")
     if array.shape != buffer.shape:
-        raise fault(made_by, f"gave {buffer.name} shape {array.shape}, expected {buffer.shape}")
+        raise function_fault(made_by, f"gave {buffer.name} shape {array.shape}, expected {buffer.shape}")
     element = element_type(buffer.type)
     if element.packed > 1:
         low, high = element.bounds
         if array.size and not (low <= array.min() and array.max() <= high):
-            raise fault(made_by, f"gave {buffer.name} values outside {element.name}, {low} to {high}")
+            raise function_fault(
+                made_by, f"gave {buffer.name} values outside {element.name}, {low} to {high}"
+            )
     return laid_out(buffer, array)
 
 
@@ -434,7 +446,7 @@ def laid_out(buffer: BufferPlan, array: Array) -> Array:
     """Values as they lie in the buffer's memory."""
     element = element_type(buffer.type)
     if element.packed > 1:
-        return packed(array.astype(element.numpy), element)
+        return pack_elements(array.astype(element.numpy), element)
     # As plain words: NumPy makes no strided view of a type that is not its own.
     memory = np.zeros(buffer.extent, dtype=f"u{element.bytes}")
     strides = tuple(s * memory.itemsize for s in buffer.strides)
@@ -448,11 +460,15 @@ def _by_name(answer: object, plan: Plan, function: PythonFunction) -> dict[str, 
     if isinstance(answer, dict):
         missing = [name for name in names if name not in answer]
         if missing:
-            raise fault(function, f"returned no {', '.join(missing)}, only {', '.join(map(str, answer))}")
+            raise function_fault(
+                function, f"returned no {', '.join(missing)}, only {', '.join(map(str, answer))}"
+            )
         return answer
     parts = answer if isinstance(answer, tuple) else (answer,)
     if len(parts) != len(names):
-        raise fault(function, f"returned {len(parts)} arrays, expected {len(names)}: {', '.join(names)}")
+        raise function_fault(
+            function, f"returned {len(parts)} arrays, expected {len(names)}: {', '.join(names)}"
+        )
     return dict(zip(names, parts, strict=True))
 
 
@@ -469,14 +485,14 @@ def _recorded_results(recorded: RecordedCase, plan: Plan) -> PythonFunction | No
 LONGEST_REASON = 500  # characters
 
 
-def answer(request: CompareOutputs, blobs: Sequence[bytes]) -> OutputCompared:
-    got = _arrays(request.got, blobs[: len(request.got)])
-    expected = _arrays(request.expected, blobs[len(request.got) :])
-    reason = ask(request.function, request.plan, request.draw, request.output, got, expected)
+def answer_comparison(request: CompareOutputs, blobs: Sequence[bytes]) -> OutputCompared:
+    got = _unpack_arrays(request.got, blobs[: len(request.got)])
+    expected = _unpack_arrays(request.expected, blobs[len(request.got) :])
+    reason = run_compare_function(request.function, request.plan, request.draw, request.output, got, expected)
     return OutputCompared(reason or "")
 
 
-def ask(
+def run_compare_function(
     function: PythonFunction,
     plan: Plan,
     draw: Draw,
@@ -488,21 +504,21 @@ def ask(
     buffer = plan.buffer(output)
     offered = offered_numbers(plan)
     for name, memory in draw_inputs(plan, draw).items():
-        offered[name] = as_offered(plan.buffer(name), logical(memory, plan.buffer(name)))
+        offered[name] = as_offered(plan.buffer(name), shaped_view(memory, plan.buffer(name)))
     for other in plan.compared():
         mine, theirs = (as_offered(other, a[other.name]) for a in (got, expected))
         offered |= {f"got_{other.name}": mine, f"expected_{other.name}": theirs}
     offered |= {"got": offered[f"got_{output}"], "expected": offered[f"expected_{output}"]}
     offered |= {"rtol": buffer.rtol, "atol": buffer.atol}
-    found = call(function, offered)
+    found = call_user_function(function, offered)
     if found is None or isinstance(found, bool | np.bool_):
         return None if found is None or found else f"{function.path}: {function.function} says it is wrong"
     if isinstance(found, str):
-        return f"{function.path}: {cut(found.strip(), LONGEST_REASON)}" if found.strip() else None
+        return f"{function.path}: {truncate_text(found.strip(), LONGEST_REASON)}" if found.strip() else None
     words = "True or None where the output is right, False or a text that says why where it is wrong"
-    raise fault(function, f"returned {type(found).__name__}: it must return {words}")
+    raise function_fault(function, f"returned {type(found).__name__}: it must return {words}")
 
 
-def _arrays(specs: Sequence[ExpectedArray], blobs: Sequence[bytes]) -> dict[str, Array]:
+def _unpack_arrays(specs: Sequence[ExpectedArray], blobs: Sequence[bytes]) -> dict[str, Array]:
     pairs = zip(specs, blobs, strict=True)
     return {spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape) for spec, blob in pairs}

@@ -91,7 +91,7 @@ class Runner:
         self._renewals = 0
         self._opening: Future[None] | None = None
         self._device = device
-        kind = backends.kind(device.backend)
+        kind = backends.find_backend_kind(device.backend)
         self._is_clocked = not (kind.simulated or kind.from_file)  # else its times are computed
         self._loaded: set[str] = set()
         self._generation = 0
@@ -166,7 +166,7 @@ class Runner:
 
     def time(self, race: Race, deadline: float) -> RaceRun | Verdict:
         reply = self._in_turn(m.Timed, race.codes, race.request, deadline)
-        return reply if isinstance(reply, Verdict) else self._sensible(RaceRun(*reply), race)
+        return reply if isinstance(reply, Verdict) else self._validate_race(RaceRun(*reply), race)
 
     def time_all(self, races: Sequence[Race], deadline: float) -> list[RaceRun] | Verdict:
         codes = [code for race in races for code in race.codes]
@@ -179,7 +179,7 @@ class Runner:
             return NOT_ASKED
         for race, one in zip(races, all_timed.timed, strict=True):
             count = sum(blobs_of(look) for look in one.looks)
-            sensible = self._sensible(RaceRun(one, blobs[:count]), race)
+            sensible = self._validate_race(RaceRun(one, blobs[:count]), race)
             blobs = blobs[count:]
             if isinstance(sensible, Verdict):
                 return sensible
@@ -199,7 +199,7 @@ class Runner:
             reply = self.ask_loaded(kind, codes, request, deadline)
         return reply
 
-    def _sensible(self, run: RaceRun, race: Race) -> RaceRun | Verdict:
+    def _validate_race(self, run: RaceRun, race: Race) -> RaceRun | Verdict:
         """Samples for every contender, as many for one as for the other, times above zero, and a look at
         every measurement that is more than a glance."""
         timed = run.timed

@@ -22,7 +22,7 @@ from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.lab.worker.output_sampling import WholeLook
 from tunesmith.problem.cases import Case
-from tunesmith.problem.compare import judge, judge_against_original, judged_whole, unlike_original
+from tunesmith.problem.compare import judge_against_original, judge_output, judged_whole, unlike_original
 from tunesmith.problem.inputs import SlotPlace, after_slot, slot_items
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem, Workload, element_type
@@ -91,18 +91,18 @@ class LookJudge:
             return GARBLED
         sent = list(_out_of(blobs, pieces))
         seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
-        if harm := self._harm(plan, draw, look, seen):
+        if harm := self._find_stray_write(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)
         case = Case(plan.sizes, draw.distribution, draw.seed, "full", place=look.place)
         whole = judged_whole(plan)
         for b in plan.compared():
             if b.name in whole:
                 continue
-            by_them = _parts(b, theirs)
-            for number, part in enumerate(_parts(b, seen)):
-                items = _items(b, part)
+            by_them = _split_for_judging(b, theirs)
+            for number, part in enumerate(_split_for_judging(b, seen)):
+                items = _gather_items(b, part)
                 if look.originals:
-                    own = _items(b, by_them[number]) if number < len(by_them) else None
+                    own = _gather_items(b, by_them[number]) if number < len(by_them) else None
                     if own is None or not np.array_equal(own.places, items.places):
                         return GARBLED
                     others = own.values
@@ -111,7 +111,7 @@ class LookJudge:
                     if isinstance(outputs, Failing):
                         return outputs
                     others = items.of(outputs[b.name])
-                if reason := self._wrong(case, original[1], b, items, others):
+                if reason := self._mismatch_reason(case, original[1], b, items, others):
                     return Verdict(Status.WRONG, reason)
         outputs = _whole_arrays(plan, whole, seen)
         if not outputs:  # there are none, or a device found all of them alike
@@ -126,7 +126,7 @@ class LookJudge:
         reason = WholeLook(self._problem, self._references, case, plan).wrong(outputs, found)
         return Verdict(Status.WRONG, reason) if reason else RIGHT
 
-    def _harm(self, plan: Plan, draw: Draw, look: TimedLook, seen: Sequence[Seen]) -> str:
+    def _find_stray_write(self, plan: Plan, draw: Draw, look: TimedLook, seen: Sequence[Seen]) -> str:
         """Inputs that changed, and memory that belongs to nobody."""
         for piece, blob in seen:
             b = plan.buffer(piece.name)
@@ -157,10 +157,12 @@ class LookJudge:
         self._known.move_to_end(case)
         return self._known[case]
 
-    def _wrong(self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, others: Array) -> str | None:
+    def _mismatch_reason(
+        self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, others: Array
+    ) -> str | None:
         """`others`: the same items as the original has them."""
         accuracy = self._problem.accuracy
-        reason = _placed(judge_against_original(items.buffer, items.values, others), b, items.places)
+        reason = _relocate_reason(judge_against_original(items.buffer, items.values, others), b, items.places)
         may_fail = accuracy.baseline_may_fail
         if accuracy.reference is None or (reason is None and not may_fail):
             return reason
@@ -195,8 +197,8 @@ class LookJudge:
                 return reason
             number = np.searchsorted(referred.rows, places // row_size)
             places = number * row_size + places % row_size
-        found = judge(_flat(b, doubtful.size), items.values[doubtful], expected[places], None)
-        return _placed(found, b, items.places[doubtful])
+        found = judge_output(_flatten_plan(b, doubtful.size), items.values[doubtful], expected[places], None)
+        return _relocate_reason(found, b, items.places[doubtful])
 
 
 def _out_of(blobs: Iterable[bytes], pieces: Iterable[Piece]) -> Iterator[Seen]:
@@ -234,7 +236,7 @@ def _is_piece(piece: Piece, b: BufferPlan) -> bool:
     return inside and piece.start % b.itemsize == piece.nbytes % b.itemsize == 0
 
 
-def _placed(reason: str | None, b: BufferPlan, places: NDArray[np.intp]) -> str | None:
+def _relocate_reason(reason: str | None, b: BufferPlan, places: NDArray[np.intp]) -> str | None:
     """An element that is wrong, by its place in the output, and not among those that were seen."""
     head, bracket, rest = (reason or "").partition("]")
     number = head.removeprefix(f"{b.name}[")
@@ -254,7 +256,7 @@ def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[Seen]) -> di
     }
 
 
-def _parts(b: BufferPlan, sent: Sequence[Seen]) -> list[list[Seen]]:
+def _split_for_judging(b: BufferPlan, sent: Sequence[Seen]) -> list[list[Seen]]:
     """What was seen of an output, in parts that are judged one after the other: indices of all of a large
     array take many times its memory. Codes are counted, in all of it."""
     parts: list[list[Seen]] = []
@@ -270,22 +272,22 @@ def _parts(b: BufferPlan, sent: Sequence[Seen]) -> list[list[Seen]]:
     return parts
 
 
-def _items(b: BufferPlan, found: Sequence[Seen]) -> SeenItems:
+def _gather_items(b: BufferPlan, found: Sequence[Seen]) -> SeenItems:
     """Element by element."""
     if not b.in_c_order or b.packed > 1:
         values = guards.as_array(b, found[0][1])
-        return SeenItems(_flat(b, values.size), np.arange(values.size), values.reshape(-1))
+        return SeenItems(_flatten_plan(b, values.size), np.arange(values.size), values.reshape(-1))
     values = np.concatenate([np.frombuffer(blob, element_type(b.type).memory) for _, blob in found])
-    return SeenItems(_flat(b, values.size), np.concatenate(list(_places(b, found))), values)
+    return SeenItems(_flatten_plan(b, values.size), np.concatenate(list(_piece_indices(b, found))), values)
 
 
-def _places(b: BufferPlan, pieces: Sequence[Seen]) -> Iterator[NDArray[np.int64]]:
+def _piece_indices(b: BufferPlan, pieces: Sequence[Seen]) -> Iterator[NDArray[np.int64]]:
     for piece, blob in pieces:
         first = piece.start // b.itemsize
         yield np.arange(first, first + len(blob) // b.itemsize)
 
 
-def _flat(b: BufferPlan, count: int) -> BufferPlan:
+def _flatten_plan(b: BufferPlan, count: int) -> BufferPlan:
     return replace(b, shape=(count,), strides=(1,), extent=count)
 
 
@@ -352,12 +354,12 @@ class Believer:
         if not any(look.partial for look in run.timed.looks):
             return run.timed
         parts: list[Timed] = []
-        for looks in spread(race.policy.looks, bytes_of_look(plan)):
+        for looks in spread_looks(race.policy.looks, bytes_of_look(plan)):
             part = self._whole(workload, plan, race, looks, deadline)
             if isinstance(part, Verdict):
                 return part
             parts.append(part)
-        return together(parts)
+        return merge_timed(parts)
 
     def _whole(
         self, workload: Workload, plan: Plan, race: Race, looks: int, deadline: float
@@ -372,7 +374,7 @@ class Believer:
         return run.timed if verdict.ok else verdict
 
 
-def spread(looks: int, nbytes: int) -> list[int]:
+def spread_looks(looks: int, nbytes: int) -> list[int]:
     """How many looks each request has, where one sends so many bytes. As even as can be: the times of a
     request in which fewer look count as much."""
     most = max(1, memory.MOST_SENT // max(1, nbytes))
@@ -380,7 +382,7 @@ def spread(looks: int, nbytes: int) -> list[int]:
     return [looks * (n + 1) // requests - looks * n // requests for n in range(requests)]
 
 
-def together(parts: Sequence[Timed]) -> Timed:
+def merge_timed(parts: Sequence[Timed]) -> Timed:
     """Requests as one measurement; clocks as they stood in the end."""
     samples = tuple(tuple(chain(*each)) for each in zip(*(part.samples for part in parts), strict=True))
     discarded, busy = sum(part.discarded for part in parts), sum(part.busy for part in parts)
@@ -399,7 +401,7 @@ def times_vary(problem: Problem) -> bool:
     return problem.inputs is not None or any(a.type in INDICES for a in given)
 
 
-def dealt(policy: TimingPolicy, draws: int) -> list[TimingPolicy]:
+def split_policy(policy: TimingPolicy, draws: int) -> list[TimingPolicy]:
     """The same rounds, looks and seconds, dealt out evenly."""
     share = replace(
         policy,

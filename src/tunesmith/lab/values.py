@@ -19,9 +19,9 @@ from tunesmith.problem.compare import (
     OutputView,
     Views,
     error_stats,
-    judge,
     judge_odd,
     judge_other_rows,
+    judge_output,
     output_errors,
     views_of,
 )
@@ -72,7 +72,7 @@ class ExpectedValues:
         return view.array[self.rows] if self.rows is not None and view.output in self.sampled else view.array
 
 
-def establish(
+def establish_expected(
     plan: Plan, outputs: Arrays, referred: Arrays, bare: ExpectedValues, rules: CaseRules, ask: AskFunction
 ) -> tuple[ExpectedValues, str | None]:
     """From what the original gave, and the reference; and why the original itself is wrong."""
@@ -90,7 +90,7 @@ def establish(
         if view.buffer.compare == "function":
             reason = _by_function(view, outputs, referred, ask)
         else:
-            reason = judge(view.buffer, bare.of_sample(view), wanted[name], None)
+            reason = judge_output(view.buffer, bare.of_sample(view), wanted[name], None)
             errors[name] = error_stats(bare.of_sample(view), wanted[name], view.buffer)
         if reason and not (rules.may_fail or rules.is_odd):
             return bare, reason
@@ -138,7 +138,7 @@ def wrong_values(
         if name in expected.arrays:
             comparable = rules.compares_errors and buffer.count >= COMPARABLE_ITEMS
             original = expected.errors.get(name) if comparable else None
-            if reason := judge(buffer, expected.of_sample(view), expected.arrays[name], original):
+            if reason := judge_output(buffer, expected.of_sample(view), expected.arrays[name], original):
                 return reason, ()
         if name in expected.original:
             rows = expected.rows.tolist() if expected.rows is not None else []

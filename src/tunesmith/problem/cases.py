@@ -39,7 +39,7 @@ from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.structures import PLANTED
 from tunesmith.problem.template import Variant
 from tunesmith.source.lex import Token, lex, read_number
-from tunesmith.space.expr import Compare, Node, Num, OneOf, children, parse, product_text
+from tunesmith.space.expr import Compare, Node, Num, OneOf, operands_of_node, parse_expr, product_text
 
 # -- The constants that a kernel may compare a size with, and sizes at, just below and just above each.
 #
@@ -90,13 +90,13 @@ class Constants:
     telling: int
 
 
-def constants(variant: Variant, rng: np.random.Generator | None = None) -> Constants:
+def collect_constants(variant: Variant, rng: np.random.Generator | None = None) -> Constants:
     """With `rng` nobody can foresee the order of equals, nor which are left out where there are too many."""
     exprs = [*variant.domain, *(e for launch in variant.launches for e in (*launch.grid, *launch.block))]
     compared, mentioned = Counter[int](), Counter[int]()
     for expr in exprs:
         compared.update(_in_conditions(expr.tree))
-        mentioned.update(_numbers(expr.tree))
+        mentioned.update(_tree_numbers(expr.tree))
     in_text = _in_text("\n".join([*(text for _, text in variant.headers), variant.source]), variant.language)
     compared.update(in_text[0])
     mentioned.update(in_text[1])
@@ -121,14 +121,14 @@ def common_constants(variant: Variant) -> Constants:
     parameter is put in. They share what the reference says of such cases."""
     _, marker, text = variant.source.partition("\n#line 1 ")
     own = replace(variant, source=text.partition("\n")[2]) if marker and variant.config else variant
-    return constants(replace(own, domain=(), launches=()))
+    return collect_constants(replace(own, domain=(), launches=()))
 
 
-def _numbers(node: Node) -> Iterator[int]:
+def _tree_numbers(node: Node) -> Iterator[int]:
     if isinstance(node, Num):
         yield node.value
-    for child in children(node):
-        yield from _numbers(child)
+    for child in operands_of_node(node):
+        yield from _tree_numbers(child)
 
 
 def _in_conditions(node: Node) -> Iterator[int]:
@@ -139,11 +139,11 @@ def _in_conditions(node: Node) -> Iterator[int]:
             )
         case OneOf(_, options):
             yield from options
-    for child in children(node):
+    for child in operands_of_node(node):
         yield from _in_conditions(child)
 
 
-def _tokens(text: str, language: str) -> Sequence[Token]:
+def _expanded_tokens(text: str, language: str) -> Sequence[Token]:
     """With macros expanded, where there are any and it can be read."""
     if "#" not in text:
         return lex(text)
@@ -159,7 +159,9 @@ def _tokens(text: str, language: str) -> Sequence[Token]:
 @lru_cache(maxsize=64)
 def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers that something is compared with, and all others."""
-    words = reduced([word for token in _tokens(text, language) if (word := _word(token)) is not None])
+    words = fold_constants(
+        [word for token in _expanded_tokens(text, language) if (word := _token_word(token)) is not None]
+    )
     compared: list[int] = []
     mentioned: list[int] = []
     remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5
@@ -167,13 +169,13 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
         if not isinstance(word, int):
             continue
         for step in (-1, 1):  # the comparison stands before it, or behind it
-            if _at(words, at + step) in _COMPARISONS:
+            if _word_at(words, at + step) in _COMPARISONS:
                 compared.append(word)
-                compared += _undone(words, at + step, step, word)
+                compared += _invert_factors(words, at + step, step, word)
                 remainders |= {
-                    (factor, word) for factor, sign in _factor(words, at + step, step) if sign == "%"
+                    (factor, word) for factor, sign in _find_factor(words, at + step, step) if sign == "%"
                 }
-        if _at(words, at - 1) == ">>" and 0 <= word < 40:
+        if _word_at(words, at - 1) == ">>" and 0 <= word < 40:
             mentioned.append(1 << word)
         mentioned.append(word)
     compared += _of_roots(words, compared)
@@ -197,33 +199,33 @@ def _of_roots(words: Sequence[Word], compared: Sequence[int]) -> list[int]:
     return found + [value * value for value in compared if roots and SMALL < value * value <= MOST]
 
 
-def _undone(words: Sequence[Word], at: int, step: int, value: int) -> Iterator[int]:
+def _invert_factors(words: Sequence[Word], at: int, step: int, value: int) -> Iterator[int]:
     """`n * 3 < 1584`: 528, where the comparison stands at this place and `value` on its other side."""
-    for factor, sign in _factor(words, at, step):
+    for factor, sign in _find_factor(words, at, step):
         if 0 < factor <= (40 if sign in ("<<", ">>") else MOST):
             yield _UNDONE[sign](value, factor)
 
 
-def _factor(words: Sequence[Word], at: int, step: int) -> Iterator[tuple[int, str]]:
+def _find_factor(words: Sequence[Word], at: int, step: int) -> Iterator[tuple[int, str]]:
     """The 3 and the * of `n * 3 < 1584`."""
-    far = 3 if step > 0 else -2 if _at(words, at - 1) == ")" else -1
-    factor, sign = _at(words, at + far), _at(words, at + far - 1)
+    far = 3 if step > 0 else -2 if _word_at(words, at - 1) == ")" else -1
+    factor, sign = _word_at(words, at + far), _word_at(words, at + far - 1)
     if isinstance(factor, int) and isinstance(sign, str) and sign in _UNDONE:
         yield factor, sign
 
 
-def _at(words: Sequence[Word], place: int) -> Word | None:
+def _word_at(words: Sequence[Word], place: int) -> Word | None:
     return words[place] if 0 <= place < len(words) else None
 
 
-def _word(token: Token) -> Word | None:
+def _token_word(token: Token) -> Word | None:
     if token.kind == "number":
         value = read_number(token.text)
         return value if isinstance(value, int) else token.text
     return None if token.kind in ("directive", "string") else token.text
 
 
-def reduced(words: list[Word]) -> list[Word]:
+def fold_constants(words: list[Word]) -> list[Word]:
     """`( 4 * 1024 )` as 4096, `(int)528` as 528; what is no constant as it stands."""
     for _ in range(MOST_PASSES):
         before, words = len(words), _reduced_once(words)
@@ -241,14 +243,14 @@ def _reduced_once(words: list[Word]) -> list[Word]:
                 out[-3:] = [inside]
     words, out, at = out, [], 0
     while at < len(words):
-        a, op, b = words[at], _at(words, at + 1), _at(words, at + 2)
-        if a == "(" and b == ")" and op in _INTEGER_TYPES and isinstance(_at(words, at + 3), int):
+        a, op, b = words[at], _word_at(words, at + 1), _word_at(words, at + 2)
+        if a == "(" and b == ")" and op in _INTEGER_TYPES and isinstance(_word_at(words, at + 3), int):
             at += 3  # a cast
             continue
-        value = _computed(a, op, b)
+        value = _fold_binary(a, op, b)
         mine = _PRECEDENCE.get(op, 0) if isinstance(op, str) else 0
-        before, behind = _at(out, len(out) - 1), _at(words, at + 3)
-        if value is None or _binds(before, mine) or _binds(behind, mine + 1):
+        before, behind = _word_at(out, len(out) - 1), _word_at(words, at + 3)
+        if value is None or _has_precedence(before, mine) or _has_precedence(behind, mine + 1):
             out.append(a)
             at += 1
         else:
@@ -257,7 +259,7 @@ def _reduced_once(words: list[Word]) -> list[Word]:
     return out
 
 
-def _computed(a: Word, op: Word | None, b: Word | None) -> int | None:
+def _fold_binary(a: Word, op: Word | None, b: Word | None) -> int | None:
     if not isinstance(a, int) or not isinstance(b, int) or not isinstance(op, str) or op not in _COMPUTE:
         return None
     if (op in ("/", "%") and b == 0) or (op in ("<<", ">>") and not 0 <= b < 40):
@@ -266,7 +268,7 @@ def _computed(a: Word, op: Word | None, b: Word | None) -> int | None:
     return value if abs(value) <= MOST else None
 
 
-def _binds(word: Word | None, precedence: int) -> bool:
+def _has_precedence(word: Word | None, precedence: int) -> bool:
     return isinstance(word, str) and _PRECEDENCE.get(word, 0) >= precedence
 
 
@@ -281,8 +283,8 @@ def threshold_sizes(
     many elements; `most` of them, each of at most `limit` bytes."""
     rules = domain.problem.contract.sizes
     room = most - most // 4
-    lists = [_around(domain, rule, values, room) for rule in rules]
-    small = [_small(domain, rule) for rule in rules]
+    lists = [_sizes_around(domain, rule, values, room) for rule in rules]
+    small = [_small_values(domain, rule) for rule in rules]
     if not all(map(len, small)):
         return ()
     # Large values of one size meet small ones of the next, so that products stay affordable.
@@ -291,8 +293,12 @@ def threshold_sizes(
     for wanted in zip_longest(*ordered):
         point = [int(rng.choice(pool)) if v is None else v for v, pool in zip(wanted, small, strict=True)]
         rank = min(one.index(v) for one, v in zip(lists, wanted, strict=True) if v is not None)
-        together = _first(domain, np.array([point], dtype=np.int64), limit)
-        alone = [] if together else [_alone(domain, wanted, i, small, rng, limit) for i in range(len(rules))]
+        together = _first_legal(domain, np.array([point], dtype=np.int64), limit)
+        alone = (
+            []
+            if together
+            else [_isolated_size(domain, wanted, i, small, rng, limit) for i in range(len(rules))]
+        )
         found |= {sizes: rank for sizes in (together, *alone) if sizes is not None}
     telling = sorted(found, key=found.__getitem__)[:room]
     lengths = (sizes for value in values for sizes in _by_length(domain, value, rng, limit))
@@ -307,16 +313,16 @@ def broad_sizes(
     points = domain.sample(rng)
     found: list[Sizes | None] = []
     for size, rule in enumerate(domain.problem.contract.sizes):
-        telling = _around(domain, rule, [value for value in values if value > SMALL], 1)
+        telling = _sizes_around(domain, rule, [value for value in values if value > SMALL], 1)
         moved = points.copy()
         moved[:, size] = telling[0] if telling else 0
         large = (np.delete(moved, size, axis=1) > OTHERS).sum(axis=1)
         moved = moved[np.argsort(-large, kind="stable")]
-        found.append(_first(domain, moved, limit) if telling else None)
+        found.append(_first_legal(domain, moved, limit) if telling else None)
     return tuple(dict.fromkeys(sizes for sizes in found if sizes is not None))
 
 
-def _around(domain: Domain, rule: SizeRule, values: Sequence[int], most: int) -> list[int]:
+def _sizes_around(domain: Domain, rule: SizeRule, values: Sequence[int], most: int) -> list[int]:
     found: dict[int, None] = {}
     steps = np.arange(-2, 3, dtype=np.int64) * rule.multiple_of
     for value in values:
@@ -332,14 +338,14 @@ def _around(domain: Domain, rule: SizeRule, values: Sequence[int], most: int) ->
     return list(found)[:most]
 
 
-def _small(domain: Domain, rule: SizeRule) -> Ints:
+def _small_values(domain: Domain, rule: SizeRule) -> Ints:
     steps = np.arange(OTHERS + 1, dtype=np.int64) * rule.multiple_of
     legal = domain.legal_values(rule, np.concatenate([rule.min + steps, steps]))
     some = legal[legal >= SMALL] if (legal >= SMALL).any() else legal
     return some if len(some) else np.array(domain.edge_values(rule)[:8], dtype=np.int64)
 
 
-def _alone(
+def _isolated_size(
     domain: Domain,
     wanted: Sequence[int | None],
     size: int,
@@ -352,7 +358,7 @@ def _alone(
         return None
     points = np.stack([rng.choice(pool, 64) for pool in small], axis=1)
     points[:, size] = wanted[size]
-    return _first(domain, points, limit)
+    return _first_legal(domain, points, limit)
 
 
 def _by_length(domain: Domain, length: int, rng: np.random.Generator, limit: float) -> Iterator[Sizes]:
@@ -367,13 +373,13 @@ def _by_length(domain: Domain, length: int, rng: np.random.Generator, limit: flo
                 moved = points[fits].copy()
                 step = rule.multiple_of
                 moved[:, size] = (-(-target[fits] // step) + side) * step
-                if sizes := _first(domain, moved, limit):
+                if sizes := _first_legal(domain, moved, limit):
                     yield sizes
             if fits.any():
                 break
 
 
-def _first(domain: Domain, points: Ints, limit: float) -> Sizes | None:
+def _first_legal(domain: Domain, points: Ints, limit: float) -> Sizes | None:
     legal = domain.allowed(points)
     legal = legal[domain.bytes(legal) <= limit]
     return next(domain.named(legal[:1]), None)
@@ -444,8 +450,8 @@ def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -
     domain = domain_of(problem, variant, device)
     small = _smoke_sizes(domain)
     pairs = [(sizes, "normal") for sizes in small]
-    pairs += [(sizes, name) for sizes in (small[1:2] or small) for name in _odd(problem)[:1]]
-    return _cases(domain, pairs, seed, "smoke")
+    pairs += [(sizes, name) for sizes in (small[1:2] or small) for name in _odd_distributions(problem)[:1]]
+    return _build_cases(domain, pairs, seed, "smoke")
 
 
 def watched_cases(
@@ -453,10 +459,10 @@ def watched_cases(
 ) -> tuple[Case, ...]:
     """For tools that make a launch a thousand times slower: the smallest, and others that show the most."""
     domain = domain_of(problem, variant, device)
-    points = _edges(domain).within(nbytes)
+    points = _sorted_edges(domain).within(nbytes)
     if not len(points):
         return ()
-    sizes = domain.named(points[_cover(_sights(points), [0], WATCHED_CASES)])
+    sizes = domain.named(points[_choose_covering(_coverage_masks(points), [0], WATCHED_CASES)])
     return tuple(Case(one, "normal", seed_of(seed, "watched", one), "smoke") for one in sizes)
 
 
@@ -465,17 +471,17 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
     domain = domain_of(problem, variant, device)
     small = _smoke_sizes(domain)
     telling = small[1:3] or small  # the first is the smallest there is, which shows little
-    distributions = _distributions(problem)
+    distributions = _usable_distributions(problem)
     at_workloads = [name for name in ("normal", "wide") if name in distributions]
-    odd = _odd(problem) if telling else ()
+    odd = _odd_distributions(problem) if telling else ()
     pairs = [
         *((sizes, "normal") for sizes in _edge_sizes(domain)),
         *((sizes, name) for name in distributions for sizes in telling),
         *((telling[i % len(telling)], name) for i, name in enumerate(odd)),
         *((sizes, name) for name in at_workloads for sizes in domain.workloads()),
-        *((sizes, "normal") for sizes in _thresholds(domain, variant, seed, "full", 4 * SMOKE_BYTES)),
+        *((sizes, "normal") for sizes in _threshold_cases(domain, variant, seed, "full", 4 * SMOKE_BYTES)),
     ]
-    return (*_cases(domain, pairs, seed, "full"), *_recorded(domain, "full"))
+    return (*_build_cases(domain, pairs, seed, "full"), *_recorded_cases(domain, "full"))
 
 
 def verify_cases(
@@ -488,19 +494,22 @@ def verify_cases(
     """
     domain = domain_of(problem, variant, device)
     rng = np.random.default_rng(seed_of(seed, "verify"))
-    limit = _edges(domain).limit(domain.byte_limit())
-    places = fresh_sizes(domain, _edges(domain).points, rng, limit, used)
-    reaching = [*_corners(domain, rng, limit), *_large(domain, rng, device, limit)]
-    names, odd = _rolled(_distributions(problem), rng), _rolled(_odd(problem), rng)
+    limit = _sorted_edges(domain).limit(domain.byte_limit())
+    places = fresh_sizes(domain, _sorted_edges(domain).points, rng, limit, used)
+    reaching = [*_corner_sizes(domain, rng, limit), *_large_sizes(domain, rng, device, limit)]
+    names, odd = (
+        _shuffle_names(_usable_distributions(problem), rng),
+        _shuffle_names(_odd_distributions(problem), rng),
+    )
     # Values that show a wrong size as well as any go with those; the others hide too much.
     plain = ["normal", *(name for name in odd if name == MIXED)]
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     small = [sizes for sizes in _smoke_sizes(domain)[1:] if sizes not in places] or places[:1]
-    little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
+    little = [sizes for sizes in places if domain.bytes(_size_point(sizes))[0] <= ODD_BYTES] or small
     mixed_sizes = sizes_with_rows(domain, rng, min(limit, ODD_BYTES), MIXED_CASES) or little[:1]
     little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
-    around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
-    roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
+    around = _threshold_cases(domain, variant, seed, "verify", _most_bytes(domain, device))
+    roomy = [domain.bytes(_size_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
     there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
     alone = [name for name in odd if name not in (MIXED, "halves")]
     pairs = [
@@ -511,18 +520,18 @@ def verify_cases(
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
     ]
-    return (*_cases(domain, pairs, seed, "verify"), *_recorded(domain, "verify"))
+    return (*_build_cases(domain, pairs, seed, "verify"), *_recorded_cases(domain, "verify"))
 
 
-def _recorded(domain: Domain, level: Level) -> tuple[Case, ...]:
+def _recorded_cases(domain: Domain, level: Level) -> tuple[Case, ...]:
     """A program's own launches, whose results the original gave: no error is compared with none."""
-    legal = [one for one in domain.problem.recorded if len(domain.allowed(_point(one.sizes)))]
+    legal = [one for one in domain.problem.recorded if len(domain.allowed(_size_point(one.sizes)))]
     return tuple(Case(one.sizes, one.distribution, 0, level, compares_errors=False) for one in legal)
 
 
-def _corners(domain: Domain, rng: np.random.Generator, limit: float) -> list[Sizes]:
+def _corner_sizes(domain: Domain, rng: np.random.Generator, limit: float) -> list[Sizes]:
     """Each size as large as it gets, the others so small that this is affordable."""
-    points = np.concatenate([_edges(domain).points, domain.sample(rng)])
+    points = np.concatenate([_sorted_edges(domain).points, domain.sample(rng)])
     points = points[domain.bytes(points) <= max(limit, LARGE_BYTES / 4)]
     if not len(points):
         return []
@@ -532,12 +541,12 @@ def _corners(domain: Domain, rng: np.random.Generator, limit: float) -> list[Siz
     return list(dict.fromkeys(domain.named(ends)))
 
 
-def _most(domain: Domain, device: Device) -> float:
+def _most_bytes(domain: Domain, device: Device) -> float:
     most = min(4 * LARGE_BYTES if device.inspects else LARGE_BYTES, device.limits.max_allocation)
     return max(domain.byte_limit(), most)
 
 
-def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: float) -> list[Sizes]:
+def _large_sizes(domain: Domain, rng: np.random.Generator, device: Device, limit: float) -> list[Sizes]:
     """One case larger than all others, where it takes no longer than its bytes say; on a GPU one with an
     array beyond 2**31 elements, or else bytes."""
     points = np.concatenate([domain.sample(rng), domain.sample(rng)])
@@ -545,7 +554,7 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
     usual = np.prod(domain.workload_points().astype(np.float64), axis=1).max(initial=0.0)
     quick = volume <= np.maximum(taken, 4 * usual)
     points, taken = points[quick], taken[quick]
-    most = _most(domain, device)
+    most = _most_bytes(domain, device)
     found = [points[(taken > max(limit, most / 2)) & (taken <= most)]]
     arrays = [a for a in domain.problem.arguments if a.is_array]
     # What the host would have to lay out takes minutes at such sizes.
@@ -559,28 +568,30 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
     return [sizes for some in found for sizes in domain.named(some[:1])]
 
 
-def _thresholds(domain: Domain, variant: Variant, seed: int, level: Level, limit: float) -> tuple[Sizes, ...]:
+def _threshold_cases(
+    domain: Domain, variant: Variant, seed: int, level: Level, limit: float
+) -> tuple[Sizes, ...]:
     limit = min(limit, domain.most_bytes or limit)
     rng = np.random.default_rng(seed_of(seed, "thresholds", level))
     if level != "verify":
         known = common_constants(variant).values
         return threshold_sizes(domain, known, rng, limit, THRESHOLD_CASES[level])
-    all_of = constants(variant, rng)
+    all_of = collect_constants(variant, rng)
     most = max(THRESHOLD_CASES[level], AROUND * all_of.telling)
     found = threshold_sizes(domain, all_of.values, rng, limit, most)
     broad = broad_sizes(domain, all_of.values, rng, domain.byte_limit())
     return tuple(dict.fromkeys([*found, *broad]))
 
 
-def _rolled(names: Sequence[str], rng: np.random.Generator) -> list[str]:
+def _shuffle_names(names: Sequence[str], rng: np.random.Generator) -> list[str]:
     return [str(name) for name in rng.permutation(names)] if names else []
 
 
-def _point(sizes: Sizes) -> Ints:
+def _size_point(sizes: Sizes) -> Ints:
     return np.array([[value for _, value in sizes]], dtype=np.int64)
 
 
-def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...]:
+def case_reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...]:
     """How far cases go: the largest of each size, and of the elements of each array with several sizes."""
     seen = [dict(case.sizes) for case in cases]
     found = {name: max(sizes[name] for sizes in seen) for name in problem.size_names if seen}
@@ -588,7 +599,7 @@ def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...
         several = {name for e in argument.shape for name in e.names}
         if argument.is_array and len(several) > 1 and several <= {*problem.size_names} and seen:
             text = product_text(e.text for e in argument.shape)
-            found[text] = max(parse(text).evaluate(sizes) for sizes in seen)
+            found[text] = max(parse_expr(text).evaluate(sizes) for sizes in seen)
     return tuple(found.items())
 
 
@@ -600,7 +611,9 @@ def _more_items(problem: Problem, item: str) -> int | None:
     return next((value for value in values if value >= COMPARABLE_ITEMS and rule.allows(value)), None)
 
 
-def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level: Level) -> tuple[Case, ...]:
+def _build_cases(
+    domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level: Level
+) -> tuple[Case, ...]:
     """A case for each pair, and beside each with too few independent items one with more, where legal."""
     wanted = list(dict.fromkeys(pairs))
     item = domain.problem.accuracy.independent
@@ -623,7 +636,7 @@ def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level:
     return tuple(found)
 
 
-def _distributions(problem: Problem) -> tuple[str, ...]:
+def _usable_distributions(problem: Problem) -> tuple[str, ...]:
     """All of them, or one where the user has said how every array is filled."""
     free = (a for a in problem.arguments if a.is_drawn and a.values is None and a.range is None)
     return DISTRIBUTIONS if problem.inputs is not None or any(free) else DISTRIBUTIONS[:1]
@@ -635,7 +648,7 @@ _CONVERTS = re.compile(
 )
 
 
-def _odd(problem: Problem) -> tuple[str, ...]:
+def _odd_distributions(problem: Problem) -> tuple[str, ...]:
     """Those that some array is drawn from, what the user promises of it notwithstanding."""
     inputs = [a for a in problem.arguments if a.is_drawn and a.values is None]
     if problem.inputs is not None or not inputs:
@@ -662,7 +675,7 @@ class _Edges:
 
 
 @lru_cache(maxsize=8)
-def _edges(domain: Domain) -> _Edges:
+def _sorted_edges(domain: Domain) -> _Edges:
     points = np.unique(domain.edges(), axis=0)
     taken = domain.bytes(points)
     order = np.argsort(taken, kind="stable")
@@ -671,10 +684,10 @@ def _edges(domain: Domain) -> _Edges:
 
 @lru_cache(maxsize=512)
 def _smoke_sizes(domain: Domain) -> tuple[Sizes, ...]:
-    points = _edges(domain).within(SMOKE_BYTES)
+    points = _sorted_edges(domain).within(SMOKE_BYTES)
     if not len(points):
         return ()
-    chosen = _cover(_sights(points), [0], SMOKE_CASES)
+    chosen = _choose_covering(_coverage_masks(points), [0], SMOKE_CASES)
     others = (index for index in range(len(points) // 2, len(points)) if index not in chosen)
     chosen += islice(others, max(0, 3 - len(chosen)))  # two may show all there is to see; a third is cheap
     return tuple(domain.named(points[chosen]))
@@ -682,21 +695,21 @@ def _smoke_sizes(domain: Domain) -> tuple[Sizes, ...]:
 
 @lru_cache(maxsize=512)
 def _edge_sizes(domain: Domain) -> tuple[Sizes, ...]:
-    points = _edges(domain).within(domain.byte_limit())
+    points = _sorted_edges(domain).within(domain.byte_limit())
     if not len(points):
         return ()
-    sights = [(100 * weight, shown) for weight, shown in _sights(points)]
+    sights = [(100 * weight, shown) for weight, shown in _coverage_masks(points)]
     for rule, column in zip(domain.problem.contract.sizes, points.T, strict=True):
         telling = domain.edge_values(rule)[:MAX_VALUES]
         sights += [(MAX_VALUES - place, column == value) for place, value in enumerate(telling)]
     small = [int((points == [v for _, v in sizes]).all(axis=1).argmax()) for sizes in _smoke_sizes(domain)]
     largest = [int((column == column.max()).argmax()) for column in points.T]
     most = min(FULL_BYTES, domain.byte_limit())
-    largest.append(len(_edges(domain).within(most)) - 1)  # all of them large; points are sorted
-    return tuple(domain.named(points[_cover(sights, [*small, *largest], EDGE_CASES)]))
+    largest.append(len(_sorted_edges(domain).within(most)) - 1)  # all of them large; points are sorted
+    return tuple(domain.named(points[_choose_covering(sights, [*small, *largest], EDGE_CASES)]))
 
 
-def _sights(points: Ints) -> list[tuple[int, Bools]]:
+def _coverage_masks(points: Ints) -> list[tuple[int, Bools]]:
     """What a case can show about the ways kernels usually go wrong: (weight, which points show it).
 
     A tail is an odd multiple of the step between legal values: no block or vector divides it evenly.
@@ -728,7 +741,7 @@ def _sights(points: Ints) -> list[tuple[int, Bools]]:
     return sights
 
 
-def _cover(sights: Sequence[tuple[int, Bools]], first: Sequence[int], count: int) -> list[int]:
+def _choose_covering(sights: Sequence[tuple[int, Bools]], first: Sequence[int], count: int) -> list[int]:
     """Indices of points: `first`, then whichever shows the most that is new, the earliest among equals."""
     weights = np.array([weight for weight, _ in sights], dtype=np.float32)  # whole numbers, kept exact
     shown = np.stack([mask for _, mask in sights], axis=1).astype(np.float32)
@@ -744,7 +757,7 @@ def _cover(sights: Sequence[tuple[int, Bools]], first: Sequence[int], count: int
     return chosen
 
 
-def misfit(problem: Problem, case: ExtraCase) -> str | None:
+def case_misfit(problem: Problem, case: ExtraCase) -> str | None:
     """Why a case cannot be one of this problem; None where it can."""
     sizes = dict(case.sizes)
     if tuple(sizes) != problem.size_names:
@@ -774,4 +787,4 @@ def extra_cases(
     domain = domain_of(problem, variant, device)
     points = np.array([[value for _, value in case.sizes] for case in wanted], dtype=np.int64)
     legal = set(domain.named(domain.allowed(points)))
-    return _cases(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)
+    return _build_cases(domain, [(c.sizes, c.distribution) for c in wanted if c.sizes in legal], seed, level)

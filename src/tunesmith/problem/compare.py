@@ -33,7 +33,7 @@ LUCK = 8.0  # times the worst error of the original where it counts
 NO_MEASURE = 1 / 64  # of it; an original further off is no measure of anything
 
 
-def clipped(values: Array, element: ElementType) -> Floats:
+def clip_to_type(values: Array, element: ElementType) -> Floats:
     """To the values the type has; what is no number stays none."""
     low = -element.largest if element.kind == "float" else float(element.bounds[0])
     return np.clip(values.astype(np.float64, copy=False), low, element.largest)
@@ -60,12 +60,12 @@ def broken_tie(buffer: BufferPlan, got: Array, expected: Array, original: Array)
     element = element_type(buffer.type)
     e = expected.astype(np.float64, copy=False).reshape(-1)
     with np.errstate(all="ignore"):
-        inside = np.flatnonzero(e == clipped(e, element))
+        inside = np.flatnonzero(e == clip_to_type(e, element))
         value = e[inside]
-        even = _nearest(value, element)
+        even = _round_to_type(value, element)
         away = 2 * value - even  # the other side of a tie
-        tied = (np.abs(value - even) > 0) & (_nearest(away, element) == away)
-        tied &= _nearest((value + even) / 2, element) == even  # no code lies between
+        tied = (np.abs(value - even) > 0) & (_round_to_type(away, element) == away)
+        tied &= _round_to_type((value + even) / 2, element) == even  # no code lies between
         tied &= np.abs(value - even) == 0.5 * np.minimum(element.ulp(even), element.ulp(away))
     places, even, away = inside[tied], even[tied], away[tied]
     given = original.reshape(-1)[places].astype(np.float64)
@@ -101,7 +101,7 @@ def _rows_with_ties(rows: NDArray[np.int64], sizes: Floats) -> Bools:
     return np.isin(rows, some[counts >= UNLIKE_TIES])
 
 
-def _nearest(values: Floats, element: ElementType) -> Floats:
+def _round_to_type(values: Floats, element: ElementType) -> Floats:
     if element.kind != "float":
         return np.rint(values)
     return values.astype(element.numpy).astype(np.float64)
@@ -180,17 +180,17 @@ def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -
     """
     largest, squares, count = 0.0, 0.0, 0
     coded = element_type(buffer.type) if buffer is not None and buffer.compare == "codes" else None
-    for _, g, e in _chunks(got, expected):
+    for _, g, e in _array_chunks(got, expected):
         with np.errstate(all="ignore"):
-            exact = clipped(e, coded) if coded is not None else _in_range(e, got.dtype)
-            error = np.abs(_float64(g) - exact)
-            finite = _finite(exact, got.dtype)
+            exact = clip_to_type(e, coded) if coded is not None else _in_range(e, got.dtype)
+            error = np.abs(_as_float64(g) - exact)
+            finite = _finite_mask(exact, got.dtype)
             error = error[np.isfinite(error) if finite is None else np.isfinite(error) & finite]
         if error.size:
             largest = max(largest, float(error.max()))
             squares += float(np.sum(error * error))
             count += error.size
-    return ErrorStats(largest, rms(squares, count))
+    return ErrorStats(largest, root_mean_square(squares, count))
 
 
 def output_errors(array: str, found: ErrorStats, original: ErrorStats) -> OutputErrors:
@@ -198,7 +198,7 @@ def output_errors(array: str, found: ErrorStats, original: ErrorStats) -> Output
     return OutputErrors(array, *(part if math.isfinite(part) else None for part in parts))
 
 
-def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:
+def judge_output(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:
     """None when the output is right, else the reason in words.
 
     `got` has the buffer's element type and logical shape, `expected` the same shape in float64 (or integers,
@@ -207,28 +207,31 @@ def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats 
     """
     sums = _Sums()
     if buffer.compare == "exact":
-        rule = _exact()
+        rule = _exact_rule()
     elif buffer.compare == "codes":
-        rule = _codes(buffer, sums)
+        rule = _codes_rule(buffer, sums)
     else:
-        rule = _close(buffer, _bounds(buffer, original), sums)
-    reason = _first_wrong(buffer, got.shape, _chunks(got, expected), rule)
+        rule = _close_rule(buffer, _error_bounds(buffer, original), sums)
+    reason = _first_wrong(buffer, got.shape, _array_chunks(got, expected), rule)
     if reason is not None or original is None or not sums.count:
         return reason
-    error, limit = rms(sums.squared_error, sums.count), rms_limit(original, sums.squared_ulp, sums.count)
+    error, limit = (
+        root_mean_square(sums.squared_error, sums.count),
+        rms_limit(original, sums.squared_ulp, sums.count),
+    )
     if error <= limit:
         return None
     return (
         f"{buffer.name}: the rms error over {sums.count} elements is {error:.4g}, allowed is {limit:.4g}: "
-        f"1.25 times the original's {original.rms_error:.4g} plus a quarter {_unit(buffer)}"
+        f"1.25 times the original's {original.rms_error:.4g} plus a quarter {_error_unit(buffer)}"
     )
 
 
 def rms_limit(original: ErrorStats, squared_ulp: float, count: int) -> float:
-    return 1.25 * original.rms_error + 0.25 * rms(squared_ulp, count)
+    return 1.25 * original.rms_error + 0.25 * root_mean_square(squared_ulp, count)
 
 
-def rms(squared: float, count: int) -> float:
+def root_mean_square(squared: float, count: int) -> float:
     return math.sqrt(squared / count) if count else 0.0
 
 
@@ -237,11 +240,13 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
 
     Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
     """
-    reason = _first_wrong(buffer, got.shape, _chunks(got, original_output), _like_original(buffer))
+    reason = _first_wrong(buffer, got.shape, _array_chunks(got, original_output), _like_original(buffer))
     if reason is not None or buffer.compare != "codes":
         return reason
     with np.errstate(all="ignore"):
-        count = sum(int(np.count_nonzero(_steps(g, o))) for _, g, o in _chunks(got, original_output))
+        count = sum(
+            int(np.count_nonzero(_steps_apart(g, o))) for _, g, o in _array_chunks(got, original_output)
+        )
     if count > max(1, got.size // 100):
         return f"{buffer.name}: {count} of {got.size} codes differ from the original's, allowed is 1 %"
     return None
@@ -267,7 +272,7 @@ def judge_odd(
     if expected is None:
         if distribution == "halves" and buffer.compare == "codes":
             return judge_against_original(buffer, got, original_output)
-        return _first_wrong(buffer, got.shape, _chunks(got, original_output), like, excusable)
+        return _first_wrong(buffer, got.shape, _array_chunks(got, original_output), like, excusable)
     if buffer.compare == "codes" and (reason := broken_tie(buffer, got, expected, original_output)):
         return reason
     slack = slack_of(buffer, original_output, expected)
@@ -277,17 +282,17 @@ def judge_odd(
         "rtol and atol, or twice the original's own error",
         lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),
     )
-    rule = _exact() if buffer.compare == "exact" else _close(buffer, (bound,), _Sums())
-    rule = _codes(buffer, _Sums()) if buffer.compare == "codes" else rule
+    rule = _exact_rule() if buffer.compare == "exact" else _close_rule(buffer, (bound,), _Sums())
+    rule = _codes_rule(buffer, _Sums()) if buffer.compare == "codes" else rule
     with np.errstate(all="ignore"):
-        parts = [~like.judge(g, o) for _, g, o in _chunks(got, original_output)]
+        parts = [~like.judge(g, o) for _, g, o in _array_chunks(got, original_output)]
     excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)]) | excusable
     if expected.dtype.kind == "f":
         nan = np.isnan(expected.reshape(-1))
-        lost = nan_is_open and not np.isnan(_float64(original_output.reshape(-1)[nan])).all()
+        lost = nan_is_open and not np.isnan(_as_float64(original_output.reshape(-1)[nan])).all()
         if lost or element_type(buffer.type).kind != "float":
             excused |= nan
-    return _first_wrong(buffer, got.shape, _chunks(got, expected), rule, excused)
+    return _first_wrong(buffer, got.shape, _array_chunks(got, expected), rule, excused)
 
 
 def judge_other_rows(
@@ -304,7 +309,7 @@ def judge_other_rows(
     reason = judge_against_original(buffer, got, original_output)
     if reason is None or not judged:
         return reason, ()
-    return reason, _rows_unlike(buffer, _chunks(got, original_output), at_most)
+    return reason, _rows_unlike(buffer, _array_chunks(got, original_output), at_most)
 
 
 @dataclass(frozen=True)
@@ -333,7 +338,9 @@ def unlike_original(buffer: BufferPlan, got: Array, original_output: Array) -> N
     """Which elements differ from the original's by more than both being right explains."""
     rule = _like_original(buffer)
     with np.errstate(all="ignore"):
-        found = [start + np.flatnonzero(rule.judge(g, e)) for start, g, e in _chunks(got, original_output)]
+        found = [
+            start + np.flatnonzero(rule.judge(g, e)) for start, g, e in _array_chunks(got, original_output)
+        ]
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
@@ -350,9 +357,9 @@ def _rows_unlike(buffer: BufferPlan, chunks: Iterable[Chunk], at_most: int) -> t
 
 def _like_original(buffer: BufferPlan) -> _CompareRule:
     if buffer.compare == "exact":
-        return _exact()
+        return _exact_rule()
     if buffer.compare == "codes":
-        return _CompareRule(lambda g, o: _steps(g, o) > 1, lambda _g, _o: "more than 1 code apart")
+        return _CompareRule(lambda g, o: _steps_apart(g, o) > 1, lambda _g, _o: "more than 1 code apart")
     ulps = 2 if element_type(buffer.type).kind == "float" else 0  # integers have no rounding to forgive
     bounds = (
         _ErrorBound(
@@ -360,10 +367,10 @@ def _like_original(buffer: BufferPlan) -> _CompareRule:
             lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, ulps * ulp),
         ),
     )
-    return _close(buffer, bounds, _Sums())
+    return _close_rule(buffer, bounds, _Sums())
 
 
-def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
+def _error_bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBound, ...]:
     # The type may have no value closer than half an ulp, so a tighter tolerance could not be met by anything.
     tolerance = _ErrorBound(
         "rtol and atol", lambda size, ulp: np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp)
@@ -371,19 +378,19 @@ def _bounds(buffer: BufferPlan, original: ErrorStats | None) -> tuple[_ErrorBoun
     if original is None:
         return (tolerance,)
     twice = 2 * original.max_error
-    words = f"twice the original's largest error {original.max_error:.4g} plus 1 {_unit(buffer)}"
+    words = f"twice the original's largest error {original.max_error:.4g} plus 1 {_error_unit(buffer)}"
     return tolerance, _ErrorBound(words, lambda size, ulp: twice + ulp)
 
 
-def _close(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> _CompareRule:
+def _close_rule(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> _CompareRule:
     element = element_type(buffer.type)
 
     def wrong(got: Array, expected: Array) -> Bools:
-        g, e = _float64(got), _float64(expected)
-        finite = _finite(e, got.dtype)
+        g, e = _as_float64(got), _as_float64(expected)
+        finite = _finite_mask(e, got.dtype)
         result = np.zeros(e.shape, dtype=np.bool_)
         if finite is not None:
-            rounded = _rounded(e, got.dtype)
+            rounded = _round_to_dtype(e, got.dtype)
             result = ~finite & (g != rounded) & ~(np.isnan(g) & np.isnan(rounded))
             g, e = np.where(finite, g, 0.0), np.where(finite, e, 0.0)
         error, size, ulp = np.abs(g - e), np.abs(e), element.ulp(e)
@@ -393,8 +400,8 @@ def _close(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> 
         return result
 
     def explain(got: Array, expected: Array) -> str:
-        g, e = _float64(got), _float64(expected)
-        rounded = _rounded(e, got.dtype)
+        g, e = _as_float64(got), _as_float64(expected)
+        rounded = _round_to_dtype(e, got.dtype)
         if not np.isfinite(rounded).all() and np.isfinite(e).all():
             return f"expected overflows {element.name} to {rounded[0]}"
         if not (np.isfinite(g).all() and np.isfinite(e).all()):
@@ -406,7 +413,7 @@ def _close(buffer: BufferPlan, bounds: tuple[_ErrorBound, ...], sums: _Sums) -> 
     return _CompareRule(wrong, explain)
 
 
-def _exact() -> _CompareRule:
+def _exact_rule() -> _CompareRule:
     def wrong(got: Array, expected: Array) -> Bools:
         if not _is_integer(got.dtype):
             rounded = expected.astype(got.dtype)
@@ -414,7 +421,7 @@ def _exact() -> _CompareRule:
             return ~right
         if _is_integer(expected.dtype):
             return np.not_equal(got, expected)
-        whole = np.rint(_float64(expected))
+        whole = np.rint(_as_float64(expected))
         # Compared as integers: two int64 beyond 2**53 may be the same float64.
         info = np.iinfo(got.dtype)
         holds = (whole >= float(info.min)) & (whole < float(int(info.max) + 1))
@@ -424,7 +431,7 @@ def _exact() -> _CompareRule:
     return _CompareRule(wrong, lambda _g, _e: "it must be equal")
 
 
-def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
+def _codes_rule(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
     """Quantised codes; the reference gives the value before rounding, here first clipped to the type.
 
     From the nearest code the value is half a step away at most. Another code is right where the two are
@@ -433,7 +440,7 @@ def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
     element = element_type(buffer.type)
 
     def parts(got: Array, expected: Array) -> tuple[Floats, Floats, Floats, Floats]:
-        g, e = _float64(got), clipped(expected, element)
+        g, e = _as_float64(got), clip_to_type(expected, element)
         # A whole number has one neighbour on either side; of floats, whose steps differ, none are counted.
         steps = np.abs(g - np.rint(e)) if element.kind != "float" else np.zeros_like(e)
         return np.abs(g - e), element.ulp(e), steps, buffer.atol + buffer.rtol * np.abs(e)
@@ -442,7 +449,7 @@ def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
         error, step, steps, near = parts(got, expected)
         counted = ~np.isnan(error)
         sums.add(error[counted], step[counted])
-        neither = np.isnan(_float64(got)) & np.isnan(_float64(expected))
+        neither = np.isnan(_as_float64(got)) & np.isnan(_as_float64(expected))
         right: Bools = neither | ((steps <= 1) & (error <= 0.5 * step + near))
         return ~right
 
@@ -458,16 +465,16 @@ def _codes(buffer: BufferPlan, sums: _Sums) -> _CompareRule:
     return _CompareRule(wrong, explain)
 
 
-def _steps(got: Array, other: Array) -> Floats:
+def _steps_apart(got: Array, other: Array) -> Floats:
     """How many codes apart two are; a NaN and an infinity are alike to their own kind alone."""
     if _is_integer(got.dtype):
-        return np.abs(_float64(got) - _float64(other))
-    same = (_float64(got) == _float64(other)) | (np.isnan(got) & np.isnan(other))
-    apart = np.abs(_ordinals(got) - _ordinals(other)).astype(np.float64)
+        return np.abs(_as_float64(got) - _as_float64(other))
+    same = (_as_float64(got) == _as_float64(other)) | (np.isnan(got) & np.isnan(other))
+    apart = np.abs(_float_ordinals(got) - _float_ordinals(other)).astype(np.float64)
     return np.where(np.isfinite(got) & np.isfinite(other), apart, np.where(same, 0.0, np.inf))
 
 
-def _ordinals(values: Array) -> NDArray[np.int64]:
+def _float_ordinals(values: Array) -> NDArray[np.int64]:
     """Floats numbered in their order, both zeros 0: neighbours differ by 1."""
     bits = values.dtype.itemsize * 8
     magnitude = values.view(f"u{values.dtype.itemsize}").astype(np.int64)
@@ -500,12 +507,12 @@ def _first_wrong(
         why = rule.explain(g, e)
     index = ", ".join(map(str, np.unravel_index(place, tuple(shape))))
     return (
-        f"{buffer.name}[{index}] is {_show(g)}, expected {_show(e)}: {why}; "
+        f"{buffer.name}[{index}] is {_format_element(g)}, expected {_format_element(e)}: {why}; "
         f"{count} of {math.prod(shape)} elements are wrong"
     )
 
 
-def _chunks(got: Array, expected: Array) -> Iterator[Chunk]:
+def _array_chunks(got: Array, expected: Array) -> Iterator[Chunk]:
     if got.shape != expected.shape:
         raise ValueError(f"an output of shape {got.shape} cannot be compared with one of {expected.shape}")
     g, e = got.reshape(-1), expected.reshape(-1)
@@ -513,25 +520,25 @@ def _chunks(got: Array, expected: Array) -> Iterator[Chunk]:
         yield start, g[start : start + CHUNK], e[start : start + CHUNK]
 
 
-def _float64(values: Array) -> Floats:
+def _as_float64(values: Array) -> Floats:
     return values.astype(np.float64, copy=False)
 
 
-def _rounded(values: Floats, dtype: np.dtype[Any]) -> Floats:
+def _round_to_dtype(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """The nearest values of the type: what overflows it becomes infinite (integers do not overflow)."""
-    return values if _is_integer(dtype) else _float64(values.astype(dtype))
+    return values if _is_integer(dtype) else _as_float64(values.astype(dtype))
 
 
-def _finite(values: Floats, dtype: np.dtype[Any]) -> Bools | None:
+def _finite_mask(values: Floats, dtype: np.dtype[Any]) -> Bools | None:
     """Where the values are finite once rounded to the type; None: everywhere, which the largest one tells."""
     peak = np.abs(values).max(keepdims=True)  # NaN if any is
-    if np.isfinite(_rounded(peak, dtype)).all():
+    if np.isfinite(_round_to_dtype(peak, dtype)).all():
         return None
-    return np.isfinite(_rounded(values, dtype))
+    return np.isfinite(_round_to_dtype(values, dtype))
 
 
 def _in_range(values: Array, dtype: np.dtype[Any]) -> Floats:
-    exact = _float64(values)
+    exact = _as_float64(values)
     if not _is_integer(dtype):
         return exact
     info = np.iinfo(dtype)
@@ -542,11 +549,11 @@ def _is_integer(dtype: np.dtype[Any]) -> bool:
     return bool(np.issubdtype(dtype, np.integer))
 
 
-def _unit(buffer: BufferPlan) -> str:
+def _error_unit(buffer: BufferPlan) -> str:
     return "ulp" if element_type(buffer.type).kind == "float" and buffer.compare == "close" else "step"
 
 
-def _show(value: Array) -> str:
+def _format_element(value: Array) -> str:
     return str(int(value[0])) if _is_integer(value.dtype) else f"{float(value[0]):.9g}"
 
 
@@ -600,29 +607,29 @@ def views_of(
     for b in compared:
         if b.order not in ("", ANY_ORDER):
             continue  # it goes with another
-        mine = _parts(plan, b, outputs[b.name], inputs, rows)
+        mine = _output_views(plan, b, outputs[b.name], inputs, rows)
         followers = [other for other in compared if other.order == b.name]
-        theirs = [v for f in followers for v in _parts(plan, f, outputs[f.name], inputs, rows)]
+        theirs = [v for f in followers for v in _output_views(plan, f, outputs[f.name], inputs, rows)]
         if b.order == ANY_ORDER:
-            found += _sorted([*mine, *theirs], b.along, "sorted {}")
+            found += _sort_views([*mine, *theirs], b.along, "sorted {}")
         elif theirs:
             together = f"{{}}, sorted with {' and '.join(f.name for f in followers)},"
-            found += [*mine, *_sorted(mine, b.along, together, theirs)]
-            found += _sorted(theirs, b.along, "sorted {}", mine)
+            found += [*mine, *_sort_views(mine, b.along, together, theirs)]
+            found += _sort_views(theirs, b.along, "sorted {}", mine)
         else:
             found += mine
-        found += [_repeats(o, outputs[o.name], inputs[o.keys], rows) for o in (b, *followers) if o.keys]
+        found += [_repeats_view(o, outputs[o.name], inputs[o.keys], rows) for o in (b, *followers) if o.keys]
     return {view.buffer.name: view for view in found}
 
 
-def _parts(
+def _output_views(
     plan: Plan, b: BufferPlan, array: Array, inputs: Mapping[str, Array], rows: Array | None
 ) -> list[OutputView]:
     """The output itself; of indices the keys they point to, and those that point nowhere as they are."""
     if not b.keys:
         return [OutputView(b.name, b, array)]
     keys = plan.buffer(b.keys)
-    index, inside, source = _pointed(b, array, inputs[b.keys], rows)
+    index, inside, source = _gather_keys(b, array, inputs[b.keys], rows)
     taken = np.take_along_axis(source, np.where(inside, index, 0), axis=1) if source.shape[1] else index
     at = np.where(inside, taken, np.zeros((), dtype=taken.dtype)).reshape(array.shape)
     outside = np.where(inside, 0, index).reshape(array.shape)
@@ -637,12 +644,12 @@ def _exact_buffer(b: BufferPlan, name: str, type_name: str) -> BufferPlan:
     return replace(b, name=name, type=type_name, compare="exact", keys="", packed=1)
 
 
-def _pointed(
+def _gather_keys(
     b: BufferPlan, array: Array, keys: Array, rows: Array | None
 ) -> tuple[Integers, NDArray[np.bool_], Array]:
     """By rows of the output: indices, whether there is a key at each, and the keys of the row."""
     length = array.shape[-1] if array.shape else 1
-    index = _whole(array).reshape(-1, length) if array.size else np.zeros((0, length), dtype=np.int64)
+    index = _as_int64(array).reshape(-1, length) if array.size else np.zeros((0, length), dtype=np.int64)
     if b.keys_by_row:
         keys = keys[np.asarray(rows)] if rows is not None else keys
         source = keys.reshape(math.prod(keys.shape[:-1]), keys.shape[-1])
@@ -651,9 +658,9 @@ def _pointed(
     return index, (index >= 0) & (index < source.shape[1]), source
 
 
-def _repeats(b: BufferPlan, array: Array, keys: Array, rows: Array | None) -> OutputView:
+def _repeats_view(b: BufferPlan, array: Array, keys: Array, rows: Array | None) -> OutputView:
     """How often each index has come before in its row, sorted: 0 throughout where none comes twice."""
-    index, inside, _ = _pointed(b, array, keys, rows)
+    index, inside, _ = _gather_keys(b, array, keys, rows)
     length = index.shape[1]
     order = np.argsort(np.where(inside, index, -1), axis=1, kind="stable")
     listed = np.take_along_axis(np.where(inside, index, -1), order, axis=1)
@@ -665,13 +672,13 @@ def _repeats(b: BufferPlan, array: Array, keys: Array, rows: Array | None) -> Ou
     return OutputView(b.name, _exact_buffer(b, f"repeats of {b.name}", "int64"), before)
 
 
-def _sorted(
+def _sort_views(
     views: Sequence[OutputView], along: int, name: str, others: Sequence[OutputView] = ()
 ) -> list[OutputView]:
     """All in one order, which is that of the values together: exact ones decide before those that may be a
     little off, whose order among near neighbours may be another."""
     members = sorted([*views, *others], key=lambda v: (v.buffer.compare != "exact", v.buffer.name))
-    order = _order(members, along)
+    order = _joint_order(members, along)
     found = []
     for view in views:
         flat = view.array.reshape(*order.shape, math.prod(view.array.shape[along + 1 :]))
@@ -681,19 +688,19 @@ def _sorted(
     return found
 
 
-def _order(members: Sequence[OutputView], along: int) -> NDArray[np.intp]:
+def _joint_order(members: Sequence[OutputView], along: int) -> NDArray[np.intp]:
     shape = members[0].array.shape
     batch, length = math.prod(shape[:along]), shape[along]
     columns: list[Array] = []
     for view in members:
-        flat = _sortable(view).reshape(batch, length, math.prod(view.array.shape[along + 1 :]))
+        flat = _sort_keys(view).reshape(batch, length, math.prod(view.array.shape[along + 1 :]))
         columns += [flat[:, :, number] for number in range(flat.shape[2])]
     if not columns:
         return np.broadcast_to(np.arange(length), (batch, length))
     return np.lexsort(tuple(reversed(columns)), axis=-1)
 
 
-def _sortable(view: OutputView) -> Array:
+def _sort_keys(view: OutputView) -> Array:
     """Numbers that NumPy sorts, alike for what was given and what is expected."""
     element, array = element_type(view.buffer.type), view.array
     if array.dtype.kind in "iub":
@@ -704,7 +711,7 @@ def _sortable(view: OutputView) -> Array:
     return np.rint(values) if view.buffer.compare == "exact" and element.kind != "float" else values
 
 
-def _whole(array: Array) -> Integers:
+def _as_int64(array: Array) -> Integers:
     if array.dtype.kind in "iub":
         return array.astype(np.int64)
     values = array.astype(np.float64)
@@ -722,7 +729,7 @@ EMPTY = "accepts anything"
 
 def verdict_words(problem: Problem, has_reference: bool) -> str:
     """What it means that results were found right: by what, and by which rules."""
-    said = (_tolerances(problem, has_reference), problem.own_rules)
+    said = (_tolerance_words(problem, has_reference), problem.own_rules)
     rules = "; ".join(words for words in said if words)
     if has_reference:
         return f"{'right' if EMPTY in rules else 'right by the float64 reference'}: {rules}"
@@ -730,18 +737,18 @@ def verdict_words(problem: Problem, has_reference: bool) -> str:
     return f"matches the original{seen} (there is no reference): {rules}"
 
 
-def _tolerances(problem: Problem, compares_errors: bool) -> str:
+def _tolerance_words(problem: Problem, compares_errors: bool) -> str:
     """`rtol`, `atol` and `compare`, by outputs where they differ, and whose errors are the bound besides."""
     outputs = [a for a in problem.arguments if a.is_written and not a.alias]
     by_rule: dict[str, list[str]] = {}
     for one in outputs:
         if one.checker is None:  # else `own_rules` names it
-            by_rule.setdefault(_rule(problem, one, compares_errors), []).append(one.name)
+            by_rule.setdefault(_output_tolerance(problem, one, compares_errors), []).append(one.name)
     named = len(by_rule) > 1 or len(outputs) > sum(map(len, by_rule.values()))
     return ", ".join(f"{' and '.join(names)} {rule}" if named else rule for rule, names in by_rule.items())
 
 
-def _rule(problem: Problem, output: Argument, compares_errors: bool) -> str:
+def _output_tolerance(problem: Problem, output: Argument, compares_errors: bool) -> str:
     accuracy = problem.accuracy
     rtol = accuracy.rtol if output.rtol is None else output.rtol
     atol = accuracy.atol if output.atol is None else output.atol

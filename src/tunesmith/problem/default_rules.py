@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.problem.template import WORD, Remedy, Shape
-from tunesmith.problem.toml_table import Table, texts
+from tunesmith.problem.toml_table import Table, walk_texts
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import Expr, parse
+from tunesmith.space.expr import Expr, parse_expr
 from tunesmith.space.space import Constraint
 
 # Parameters by their names, each with its value in a template that has no such choice.
@@ -154,11 +154,13 @@ def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shap
         return None
     numbers = [key for key in table.data if key.isdecimal()]
     inner = [(number, table.table(number, f"[shape.{number}]")) for number in numbers]
-    parts = [(number, _shape(one, number, (), params, sizes)) for number, one in inner if one is not None]
-    return replace(_shape(table, "", numbers, params, sizes), parts=tuple(parts))
+    parts = [
+        (number, _parse_shape(one, number, (), params, sizes)) for number, one in inner if one is not None
+    ]
+    return replace(_parse_shape(table, "", numbers, params, sizes), parts=tuple(parts))
 
 
-def _shape(
+def _parse_shape(
     table: Table, number: str, parts: Sequence[str], params: Sequence[str], sizes: Sequence[str]
 ) -> Shape:
     declared = {usual_name(name) for name in params}
@@ -177,34 +179,34 @@ def _shape(
 
 def with_facts(root: Table) -> None:
     """What the shape says in place of its names, `shape.row`, in every expression of the other tables."""
-    facts = _facts(root.data.get("shape"), "")
+    facts = _collect_facts(root.data.get("shape"), "")
     for title in ("require", "prefer", "launch", "defines", "workspace"):
-        unknown = {name for _, text in texts(root.data.get(title)) for name in _NAMED.findall(text)} - set(
-            facts
-        )
+        unknown = {
+            name for _, text in walk_texts(root.data.get(title)) for name in _NAMED.findall(text)
+        } - set(facts)
         for name in sorted(unknown):
             number, _, fact = name.rpartition(".")
             place = f"[shape.{number}]" if number else "[shape]"
             hint = f"add {fact} = ... to {place}" if fact in FACTS else f"known are {', '.join(FACTS)}"
             root.faults.add((title,), f"shape.{name} is not said by {place}", hint)
         if title in root.data:
-            root.data[title] = _replaced(root.data[title], facts)
+            root.data[title] = _substitute_facts(root.data[title], facts)
 
 
-def _facts(said: object, before: str) -> dict[str, object]:
+def _collect_facts(said: object, before: str) -> dict[str, object]:
     if not isinstance(said, dict):
         return {}
     facts = {f"{before}{name}": said[name] for name in FACTS if name in said}
     for number in (key for key in said if key.isdecimal() and not before):
-        facts |= _facts(said[number], f"{number}.")
+        facts |= _collect_facts(said[number], f"{number}.")
     return facts
 
 
-def _replaced(value: object, facts: Mapping[str, object]) -> object:
+def _substitute_facts(value: object, facts: Mapping[str, object]) -> object:
     if isinstance(value, dict):
-        return {key: _replaced(inner, facts) for key, inner in value.items()}
+        return {key: _substitute_facts(inner, facts) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_replaced(inner, facts) for inner in value]
+        return [_substitute_facts(inner, facts) for inner in value]
     if isinstance(value, str):
         return _NAMED.sub(lambda m: f"({facts[m[1]]})" if m[1] in facts else m[0], value)
     return value
@@ -228,7 +230,7 @@ def with_usual(
     named = {c.name for c in constraints}
     both = dict(answers)
     for remedy, expr in more:
-        both[remedy] = either(both.get(remedy), expr)
+        both[remedy] = disjoin_exprs(both.get(remedy), expr)
     added = tuple(Constraint(name, expr, "prefer") for name, expr in prefer if name not in named)
     return (*constraints, *added), tuple(both.items())
 
@@ -244,12 +246,12 @@ def usual_rules(
     """Preferences and answers that follow, of the kernel with this number; each over its own parameters."""
     names = {usual_name(name): name for name in default}
     usual = {word: names[word, number] for word in USUAL if (word, number) in names}
-    known = _known(shape, usual, params, default, require, sizes)
+    known = _placeholder_texts(shape, usual, params, default, require, sizes)
     there = {*usual, *shape.fixed, "cpu" if shape.on_cpu else "gpu"}
     there.update(f"-{word}" for word in USUAL if word not in there)
     absent = {word: shape.fixed.get(word, value) for word, value in USUAL.items() if word not in usual}
 
-    from tunesmith.space.space import settled  # which templates without a shape do not need
+    from tunesmith.space.space import bind_and_simplify  # which templates without a shape do not need
 
     def said(needs: str, text: str) -> Expr | None:
         if not there.issuperset(needs.split()):
@@ -258,23 +260,23 @@ def usual_rules(
             filled = text.format_map(known)
         except KeyError:
             return None
-        expr = settled(parse(WORD.sub(lambda m: usual.get(m[0], m[0]), filled)), absent)
+        expr = bind_and_simplify(parse_expr(WORD.sub(lambda m: usual.get(m[0], m[0]), filled)), absent)
         return expr if expr.names & default.keys() else None
 
     prefer = [(name, expr) for name, needs, text in _PREFER if (expr := said(needs, text)) is not None]
     answers: dict[Remedy, Expr] = {}
     for remedy, needs, text in _ANSWERS:
         if (expr := said(needs, text)) is not None:
-            answers[remedy] = either(answers.get(remedy), expr)
+            answers[remedy] = disjoin_exprs(answers.get(remedy), expr)
     return prefer, list(answers.items())
 
 
-def either(one: Expr | None, other: Expr) -> Expr:
+def disjoin_exprs(one: Expr | None, other: Expr) -> Expr:
     """What several parameters answer is there where one of them is."""
-    return other if one is None or one.text == other.text else parse(f"{one.text} or {other.text}")
+    return other if one is None or one.text == other.text else parse_expr(f"{one.text} or {other.text}")
 
 
-def _known(
+def _placeholder_texts(
     shape: Shape,
     usual: Mapping[str, str],
     params: Sequence[Param],
@@ -302,7 +304,7 @@ def _known(
         known["settings"] = " + ".join(f"({word} != {known[word]})" for word in settings)
     vector = next((param for param in params if param.name == usual.get("VEC")), None)
     if vector is not None and len(vector.values) > 1:
-        known |= _widths(vector, int(shape.facts.get("element", 1)), shape.on_cpu, require, sizes)
+        known |= _width_conditions(vector, int(shape.facts.get("element", 1)), shape.on_cpu, require, sizes)
     return known
 
 
@@ -313,7 +315,7 @@ def _as_usual(word: str, values: Sequence[int], default: int) -> int:
     return USUAL[word] if USUAL[word] in values else min(values)
 
 
-def _widths(
+def _width_conditions(
     vector: Param, element: int, on_cpu: bool, require: Sequence[Expr], sizes: Collection[str]
 ) -> dict[str, str]:
     """Where one access at least is as wide as can be, or half of that, or no wider vector is legal."""
@@ -330,10 +332,10 @@ def _widths(
 
 def settled_shape(shape: Shape, fixed: Mapping[str, int], number: str = "") -> Shape:
     """The shape where some parameters have one value now."""
-    from tunesmith.space.space import settled
+    from tunesmith.space.space import bind_and_simplify
 
     values = {usual_name(name): value for name, value in fixed.items()}
-    facts = {name: settled(parse(text), fixed).text for name, text in shape.facts.items()}
+    facts = {name: bind_and_simplify(parse_expr(text), fixed).text for name, text in shape.facts.items()}
     closed = {word: values[word, number] for word in USUAL if (word, number) in values}
     parts = tuple((name, settled_shape(part, fixed, name)) for name, part in shape.parts)
     return replace(shape, facts=facts, fixed={**shape.fixed, **closed}, parts=parts)

@@ -120,7 +120,7 @@ class Occupancy:
     percent: int  # of the threads a multiprocessor has room for, rounded down
 
 
-def occupancy(limits: Limits, resources: Resources, threads: int, shared: int) -> Occupancy | None:
+def compute_occupancy(limits: Limits, resources: Resources, threads: int, shared: int) -> Occupancy | None:
     """Of one kernel launched with so many threads in a block and so many bytes of dynamic shared memory.
 
     None where the device or the compiler does not say what it takes to know. `resources` are that kernel's
@@ -143,12 +143,12 @@ def registers_per_block(limits: Limits, registers: int, threads: int) -> int:
     """What the hardware counts when it decides whether a block can be launched at all: warps as if they
     came in whole rounds over the partitions."""
     warps = -(-threads // limits.warp)
-    return _registers_per_warp(limits, registers) * _round_up(warps, _units(limits).partitions)
+    return _registers_per_warp(limits, registers) * _round_up(warps, _allocation_units(limits).partitions)
 
 
 def shared_per_block(limits: Limits, shared: int) -> int:
     """Bytes a block takes from a multiprocessor's shared memory; at least one unit, so that it can divide."""
-    unit = _units(limits).shared
+    unit = _allocation_units(limits).shared
     return max(unit, _round_up(shared + limits.shared_reserved, unit))
 
 
@@ -156,17 +156,17 @@ def _by_registers(limits: Limits, registers: int, warps: int) -> int:
     each = _registers_per_warp(limits, registers)
     if not each:
         return limits.blocks_per_sm
-    partitions = _units(limits).partitions
+    partitions = _allocation_units(limits).partitions
     if limits.registers_per_block and limits.registers_per_block < each * _round_up(warps, partitions):
         return 0
     return limits.registers_per_sm // partitions // each * partitions // warps
 
 
 def _registers_per_warp(limits: Limits, registers: int) -> int:
-    return _round_up(registers * limits.warp, _units(limits).registers)
+    return _round_up(registers * limits.warp, _allocation_units(limits).registers)
 
 
-def _units(limits: Limits) -> AllocationUnits:
+def _allocation_units(limits: Limits) -> AllocationUnits:
     """As the backend says; journals of earlier versions say nothing, and their devices are NVIDIA's."""
     return limits.units or AllocationUnits(shared=128 if limits.capability >= 80 else 256)
 
@@ -315,21 +315,21 @@ def found_by(finder: Callable[[], Iterable[SourceLanguage]]) -> None:
     _finders.append(finder)
 
 
-def known() -> tuple[SourceLanguage, ...]:
+def known_languages() -> tuple[SourceLanguage, ...]:
     further = {language.name: language for finder in _finders for language in finder()}
     return tuple({**_STANDARD, **further}.values())
 
 
 def _standard_first() -> Iterator[SourceLanguage]:
     yield from _STANDARD.values()
-    yield from known()
+    yield from known_languages()
 
 
-def exists(name: str) -> bool:
+def has_language(name: str) -> bool:
     return any(language.name == name for language in _standard_first())
 
 
-def named(name: str) -> SourceLanguage:
+def find_language(name: str) -> SourceLanguage:
     """The language of that name; one that nobody knows has no rules of its own."""
     unknown = SourceLanguage(name, name, (), is_c_family=False)
     return next((language for language in _standard_first() if language.name == name), unknown)
@@ -342,7 +342,7 @@ def of_suffix(suffix: str) -> SourceLanguage | None:
 
 def all_suffixes(*, c_family: bool = False) -> list[str]:
     """Of all languages, or of those of the C family alone."""
-    return [suffix for one in known() if one.is_c_family or not c_family for suffix in one.suffixes]
+    return [suffix for one in known_languages() if one.is_c_family or not c_family for suffix in one.suffixes]
 
 
 def is_source_name(file_name: str) -> bool:

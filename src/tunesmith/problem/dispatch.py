@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.base.codec import Malformed, decode
+from tunesmith.base.codec import Malformed, decode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.problem import Argument, Launch, Role, SizeRule, element_type
 from tunesmith.problem.template import PLACEHOLDER, Variant
-from tunesmith.space.expr import Expr, RealExpr, parse, parse_real
+from tunesmith.space.expr import Expr, RealExpr, parse_expr, parse_real
 
 DISPATCH_VERSION = 2
 
@@ -46,7 +46,7 @@ class DispatchArgument:
 def value_expr(argument: DispatchArgument) -> Expr | RealExpr:
     """Of a scalar whose value is a text."""
     is_float = element_type(argument.type).kind == "float"
-    return parse_real(str(argument.value)) if is_float else parse(str(argument.value))
+    return parse_real(str(argument.value)) if is_float else parse_expr(str(argument.value))
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Dispatch:
 
 def read_dispatch(data: bytes, where: str = "dispatch.json") -> Dispatch:
     try:
-        found = decode(data, Dispatch, "dispatch.json")
+        found = decode_json(data, Dispatch, "dispatch.json")
     except Malformed as error:
         raise BadInput(str(error), where=where, hint="use the file that the run wrote") from error
     if found.version != DISPATCH_VERSION:
@@ -246,7 +246,7 @@ def kernel_for(dispatch: Dispatch, sizes: Mapping[str, int]) -> ReadyKernel:
 
 
 def value_of(text: str, sizes: Mapping[str, int]) -> int:
-    expression = parse(text)
+    expression = parse_expr(text)
     if missing := sorted(expression.names - sizes.keys()):
         hint = "name every size of the problem"
         raise BadInput(f"{text!r} needs {missing[0]}, given are {', '.join(sizes) or 'none'}", hint=hint)
@@ -273,37 +273,37 @@ def delivered_variant(
         source=files[entry.file].decode(),
         language=dispatch.language,
         flags=entry.flags,
-        launches=tuple(_launch(launch, insert) for launch in entry.launches),
-        arguments=tuple(_argument(a) for a in (*dispatch.arguments, *entry.workspace)),
+        launches=tuple(_parse_launch(launch, insert) for launch in entry.launches),
+        arguments=tuple(_parse_argument(a) for a in (*dispatch.arguments, *entry.workspace)),
         headers=headers_of(entry, files),
     )
 
 
-def _launch(launch: DispatchLaunch, insert: Mapping[str, str]) -> Launch:
+def _parse_launch(launch: DispatchLaunch, insert: Mapping[str, str]) -> Launch:
     def parsed(texts: Sequence[str]) -> tuple[Expr, ...]:
-        return tuple(parse(text) for text in texts)
+        return tuple(parse_expr(text) for text in texts)
 
     return Launch(
         entry=PLACEHOLDER.sub(lambda m: insert.get(m.group(1), m.group(0)), launch.entry),
         grid=parsed(launch.grid),
         block=parsed(launch.block),
         args=launch.args,
-        shared=parse(launch.shared) if launch.shared is not None else None,
+        shared=parse_expr(launch.shared) if launch.shared is not None else None,
         cluster=parsed(launch.cluster or ()),
         cooperative=launch.cooperative,
         pdl=launch.pdl,
-        when=parse(launch.when) if launch.when is not None else None,
+        when=parse_expr(launch.when) if launch.when is not None else None,
     )
 
 
-def _argument(argument: DispatchArgument) -> Argument:
+def _parse_argument(argument: DispatchArgument) -> Argument:
     value = value_expr(argument) if isinstance(argument.value, str) else argument.value
     return Argument(
         name=argument.name,
         type=argument.type,
         role=argument.role,
-        shape=tuple(parse(text) for text in argument.shape),
-        strides=tuple(parse(text) for text in argument.strides),
+        shape=tuple(parse_expr(text) for text in argument.shape),
+        strides=tuple(parse_expr(text) for text in argument.strides),
         value=value,
         init=argument.init,
         align=argument.align if argument.is_array else None,

@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Contract, Problem, SizeRule
 from tunesmith.problem.template import Variant
-from tunesmith.space.expr import LIMIT, Arithmetic, Compare, Expr, FunctionCall, Node, Num, Variable, parse
-from tunesmith.space.expr_arrays import evaluate, holds
+from tunesmith.space.expr import (
+    LIMIT,
+    Arithmetic,
+    Compare,
+    Expr,
+    FunctionCall,
+    Node,
+    Num,
+    Variable,
+    parse_expr,
+)
+from tunesmith.space.expr_arrays import evaluate_columns, evaluate_truth
 
 Sizes = tuple[tuple[str, int], ...]
 Ints = NDArray[np.int64]
@@ -53,10 +63,10 @@ class Domain:
         """The points (one row each) inside the domain."""
         keep = np.ones(len(points), dtype=np.bool_)
         for index, rule in enumerate(self.problem.contract.sizes):
-            keep &= _within(rule, points[:, index])
+            keep &= _size_rule_mask(rule, points[:, index])
         points = points[keep]
         for condition in self.conditions:
-            points = points[holds(condition, self.columns(points))]
+            points = points[evaluate_truth(condition, self.columns(points))]
         return points
 
     def bytes(self, points: Ints) -> NDArray[np.float64]:
@@ -67,7 +77,7 @@ class Domain:
             for argument in self.problem.arguments:
                 if argument.is_array and not argument.alias:
                     element = argument.element
-                    extents = _extents(argument.shape, argument.strides, columns)
+                    extents = _memory_extents(argument.shape, argument.strides, columns)
                     total += np.ceil(extents / element.packed) * element.bytes
         return np.where(np.isnan(total), np.inf, total)
 
@@ -124,10 +134,10 @@ class Domain:
         step = rule.multiple_of
         listed = np.array(rule.one_of, dtype=np.int64) if rule.one_of else candidates // step * step
         values = np.unique(listed)
-        values = values[_within(rule, values)]
+        values = values[_size_rule_mask(rule, values)]
         for condition in self.conditions:
             if condition.names == {rule.name}:
-                values = values[holds(condition, {rule.name: values})]
+                values = values[evaluate_truth(condition, {rule.name: values})]
         return values
 
     def sample(self, rng: np.random.Generator, uniform: int | None = None, near: float = 0.0) -> Ints:
@@ -153,7 +163,7 @@ class Domain:
             pools.append(found if len(found) else np.array(self.edge_values(rule), dtype=np.int64))
         count = 4096 if all(map(len, pools)) else 0
         points = np.stack([rng.choice(pool, count) if count else pool[:0] for pool in pools], axis=1)
-        return rng.permutation(_distinct(self.allowed(points)))
+        return rng.permutation(_unique_points(self.allowed(points)))
 
 
 def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
@@ -163,14 +173,14 @@ def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
     served = [c.bind(limits) for c in variant.domain if c.names <= known]
     if any(rule.allows(0) for rule in problem.contract.sizes):  # a launch of no blocks has nothing to test
         grids = [expr.bind(limits) for launch in problem.launches for expr in launch.grid]
-        served += [parse(f"({expr.text}) > 0") for expr in grids]
+        served += [parse_expr(f"({expr.text}) > 0") for expr in grids]
     if variant.config is not None:
         # Where a candidate's grid is more than the device launches, the dispatch serves the original.
         for launch in variant.launches:
             for expr, most in zip(launch.grid, device.limits.max_grid, strict=False):
                 bound = expr.bind(limits)
                 if bound.names and bound.names <= known:
-                    served.append(parse(f"({bound.text}) <= {most}"))
+                    served.append(parse_expr(f"({bound.text}) <= {most}"))
     here = problem.on(limits)
     whole = Domain(here, (*(c.expr for c in here.contract.require), *served))
     return _on_host(whole, variant, limits) if device.untimed else whole
@@ -184,7 +194,7 @@ def _on_host(whole: Domain, variant: Variant, limits: Mapping[str, int]) -> Doma
         if all(side.names <= {*whole.names} for side in sides):
             counted.append(" * ".join(f"({side.text})" for side in sides))
     for most in HOST_THREADS:
-        few = tuple(parse(f"{product} <= {most}") for product in dict.fromkeys(counted))
+        few = tuple(parse_expr(f"{product} <= {most}") for product in dict.fromkeys(counted))
         found = Domain(whole.problem, (*whole.conditions, *few), HOST_BYTES)
         if len(found.edges()):
             return found
@@ -195,28 +205,30 @@ def array_lengths(domain: Domain, points: Ints) -> list[NDArray[np.float64]]:
     """Elements at each point, of each kind of array."""
     shapes = {a.shape: a for a in domain.problem.arguments if a.is_array and not a.alias}
     columns = domain.columns(points)
-    found = [_extents(a.shape, a.strides, columns) for a in shapes.values()]
+    found = [_memory_extents(a.shape, a.strides, columns) for a in shapes.values()]
     return [np.nan_to_num(each, posinf=0.0) for each in found]
 
 
-def _distinct(points: Ints) -> Ints:
+def _unique_points(points: Ints) -> Ints:
     """Each once, in order: what `np.unique(points, axis=0)` gives, which compares them field by field."""
     points = points[np.lexsort(points.T[::-1])]
     return points[np.append(True, (points[1:] != points[:-1]).any(axis=1))] if len(points) else points
 
 
-def _within(rule: SizeRule, values: Ints) -> Bools:
+def _size_rule_mask(rule: SizeRule, values: Ints) -> Bools:
     if rule.one_of:
         return np.isin(values, np.array(rule.one_of, dtype=np.int64))
     within: Bools = (values >= rule.min) & (values <= rule.max) & (values % rule.multiple_of == 0)
     return within
 
 
-def _extents(shape: Sequence[Expr], strides: Sequence[Expr], columns: dict[str, Ints]) -> NDArray[np.float64]:
+def _memory_extents(
+    shape: Sequence[Expr], strides: Sequence[Expr], columns: dict[str, Ints]
+) -> NDArray[np.float64]:
     """Elements from the first to the last one touched at each point, as a plan counts them."""
 
     def numbers(expr: Expr) -> NDArray[np.float64]:
-        values, undefined = evaluate(expr, columns)
+        values, undefined = evaluate_columns(expr, columns)
         return np.where(undefined, np.inf, values)
 
     lengths = [np.maximum(numbers(expr), 0) for expr in shape]
@@ -244,7 +256,7 @@ class SizeFact:
 
 def size_fact(node: Node, contract: Contract) -> SizeFact | None:
     """None: nothing is certain; it may even have no value."""
-    found = _fact(node, contract)
+    found = _derive_fact(node, contract)
     return found if found is not None and found.most <= LIMIT else None
 
 
@@ -260,7 +272,7 @@ def always_holds(node: Node, contract: Contract) -> bool:
     return False
 
 
-def _fact(node: Node, contract: Contract) -> SizeFact | None:
+def _derive_fact(node: Node, contract: Contract) -> SizeFact | None:
     match node:
         case Num(value) if value >= 0:
             return SizeFact(value, value)
@@ -335,13 +347,13 @@ def probe_sizes(
         fresh = (sizes for sizes in domain.named(some) if sizes not in known and sizes not in chosen)
         chosen.update(dict.fromkeys(islice(dict.fromkeys(fresh), most)))
 
-    choose(_corners(region, points, _points(domain, served)), count // 2)
-    choose(_beside(points, _points(domain, weak)), count // 3)
+    choose(_probe_corners(region, points, _points_of_sizes(domain, served)), count // 2)
+    choose(_nearest_points(points, _points_of_sizes(domain, weak)), count // 3)
     choose(points, count - len(chosen))
     return tuple(chosen)
 
 
-def _points(domain: Domain, some: Sequence[Sizes]) -> Ints:
+def _points_of_sizes(domain: Domain, some: Sequence[Sizes]) -> Ints:
     rows = [[dict(sizes)[name] for name in domain.names] for sizes in some]
     return np.array(rows, dtype=np.int64).reshape(-1, len(domain.names))
 
@@ -365,16 +377,16 @@ class _ProbedRegion:
         nbytes = self.domain.bytes(points)
         points = points[(nbytes >= LEAST_BYTES) & (nbytes <= self.most_bytes)]
         for condition in self.inside:
-            points = points[holds(condition, self.domain.columns(points))]
+            points = points[evaluate_truth(condition, self.domain.columns(points))]
         return points
 
 
-def _corners(region: _ProbedRegion, points: Ints, served: Ints) -> Ints:
+def _probe_corners(region: _ProbedRegion, points: Ints, served: Ints) -> Ints:
     """Every size at one of its ends; for each two sizes where one is largest beside the other; the most and
     the least bytes; the largest and the smallest of each size; places on the edges."""
     domain = region.domain
     known = np.concatenate([points, served])
-    corners, edges = _frame(known.min(axis=0), known.max(axis=0), between=points[0])
+    corners, edges = _box_frame(known.min(axis=0), known.max(axis=0), between=points[0])
     nbytes = domain.bytes(points)
     scale = np.log(np.maximum(points, 1))
     pairs = permutations(range(len(domain.names)), 2)
@@ -386,7 +398,7 @@ def _corners(region: _ProbedRegion, points: Ints, served: Ints) -> Ints:
     return np.concatenate([held[0], points[rows], held[1]])
 
 
-def _frame(low: Ints, high: Ints, between: Ints) -> tuple[Ints, Ints]:
+def _box_frame(low: Ints, high: Ints, between: Ints) -> tuple[Ints, Ints]:
     """The corners of a box, and a place on each of its edges."""
     free = min(MOST_ENDS, len(low))
     corners, edges = [], []
@@ -400,7 +412,7 @@ def _frame(low: Ints, high: Ints, between: Ints) -> tuple[Ints, Ints]:
     return np.array(corners), np.array(edges)
 
 
-def _beside(points: Ints, weak: Ints) -> Ints:
+def _nearest_points(points: Ints, weak: Ints) -> Ints:
     """The points nearest to the weak ones by ratio: the nearest of each, then the next of each."""
     scale, places = np.log(np.maximum(points, 1)), np.log(np.maximum(weak, 1))
     order = np.empty((len(points), len(weak)), dtype=np.int64)
@@ -432,11 +444,11 @@ def fresh_sizes(
     small = points[domain.bytes(points) <= limit]
     if sum(frozenset(one) not in known for one in domain.named(small)) < LOG_CASES:
         points = np.unique(np.concatenate([points, edges]), axis=0)
-    found = _picked(domain, rng.permutation(points), LOG_CASES, (limit, limit), every, known, rng)
+    found = _pick_stratified(domain, rng.permutation(points), LOG_CASES, (limit, limit), every, known, rng)
     for size, rule in enumerate(domain.problem.contract.sizes):
         count = 1 if rule.one_of else -(-LINEAR_CASES // len(domain.names))
         points = domain.sample(rng, uniform=size, near=0.5)
-        found += _picked(domain, points, count, (limit, limit / 2), [size], known, rng)
+        found += _pick_stratified(domain, points, count, (limit, limit / 2), [size], known, rng)
     return list(dict.fromkeys(found))
 
 
@@ -446,10 +458,12 @@ def sizes_with_rows(domain: Domain, rng: np.random.Generator, limit: float, coun
     points = points[domain.bytes(points) <= limit]
     least = np.minimum(points.max(axis=0, initial=0), ROWS)
     points = points[(points >= least).all(axis=1)]
-    return _picked(domain, points, count, (limit, count * limit), range(len(domain.names)), set(), rng)
+    return _pick_stratified(
+        domain, points, count, (limit, count * limit), range(len(domain.names)), set(), rng
+    )
 
 
-def _picked(
+def _pick_stratified(
     domain: Domain,
     points: Ints,
     count: int,
@@ -465,9 +479,9 @@ def _picked(
     named = list(domain.named(points))
     # Where the domain is nearly used up: old sizes, new values.
     is_used = np.array([frozenset(one) in known for one in named], dtype=np.bool_)
-    ranks = _ranks(points[:, list(sizes)])
+    ranks = _relative_ranks(points[:, list(sizes)])
     chosen: list[int] = []
-    for target in _strata(rng, count, len(sizes)) if named else ():
+    for target in _sample_strata(rng, count, len(sizes)) if named else ():
         away = np.abs(ranks - target).max(axis=1, initial=0.0) + 2.0 * is_used
         # Where there is no room for all: the smallest.
         away = np.where(taken <= room - taken[chosen].sum(), away, 4.0 + taken)
@@ -477,7 +491,7 @@ def _picked(
     return [named[i] for i in chosen]
 
 
-def _ranks(points: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _relative_ranks(points: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Of each size among its values as they were drawn, from 0 to 1; of equal ones the middle."""
     columns = [np.sort(column) for column in points.T]
     sides = [
@@ -487,7 +501,7 @@ def _ranks(points: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return np.stack([(low + high) / 2 / max(len(points), 1) for low, high in sides], axis=1)
 
 
-def _strata(
+def _sample_strata(
     rng: np.random.Generator, count: int, sizes: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Points of a unit cube, one in each stratum of each axis."""

@@ -15,8 +15,8 @@ from tunesmith.base.text import seed_of
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import ElementType, element_type
 from tunesmith.problem.structures import PLANTED, lay_halves, lay_rows, structures_for
-from tunesmith.space.expr import Expr, parse
-from tunesmith.space.expr_arrays import evaluate
+from tunesmith.space.expr import Expr, parse_expr
+from tunesmith.space.expr_arrays import evaluate_columns
 
 Array = NDArray[Any]
 
@@ -94,32 +94,32 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int, *, is_timed: bo
     of the range or the type among them. Timed memory serves arrays of all sizes: runs instead of rows.
     """
     if distribution.startswith(PLANTED):
-        from tunesmith.problem.structures import plant  # which few cases need
+        from tunesmith.problem.structures import plant_numbers  # which few cases need
 
         block = draw_block(buffer, DISTRIBUTIONS[0], seed)
-        return replace(block, values=plant(block.values, buffer, distribution, seed))
+        return replace(block, values=plant_numbers(block.values, buffer, distribution, seed))
     element = element_type(buffer.type)
     kept = distribution if distribution in ODD else "uniform"
     chosen = buffer.values or (kept if buffer.range else distribution)
     rng = np.random.default_rng(seed_of(seed, buffer.name))
     row, pitch = _row_of(buffer)
-    count, roll = _period(buffer, pitch)
+    count, roll = _repeat_period(buffer, pitch)
     if chosen in ("zeros", "ones"):
         constant = np.full(element.packed, int(chosen == "ones"), dtype=element.numpy)
-        return RepeatedBlock(np.repeat(packed(constant, element), count), 0, False)
+        return RepeatedBlock(np.repeat(pack_elements(constant, element), count), 0, False)
     if element.kind != "float":
         usual = buffer.range or (element.bounds if element.packed > 1 else _INTEGERS)
-        whole = _integers(rng, count * element.packed, element, usual)
+        whole = _draw_integers(rng, count * element.packed, element, usual)
         if chosen == "special":
             for end in _whole_bounds(element, buffer.range or element.bounds):
-                whole[_few(rng, whole.size, _SPECIAL_EVERY // 4)] = end
+                whole[_random_places(rng, whole.size, _SPECIAL_EVERY // 4)] = end
         if not is_timed:  # where many are equal atomics wait for each other, which is not what callers time
-            _structure(buffer, whole, (row, pitch), distribution, seed, usual)
-        values = packed(whole, element)
+            _add_structure(buffer, whole, (row, pitch), distribution, seed, usual)
+        values = pack_elements(whole, element)
     else:
-        drawn = _floats(rng, count, element, chosen, buffer.range)
+        drawn = _draw_floats(rng, count, element, chosen, buffer.range)
         ends = buffer.range or (-element.largest, element.largest)
-        _structure(buffer, drawn, None if is_timed else (row, pitch), distribution, seed, ends)
+        _add_structure(buffer, drawn, None if is_timed else (row, pitch), distribution, seed, ends)
         values = drawn.astype(element.numpy)
     symmetric = element.kind == "float" and chosen in _SYMMETRIC and buffer.range is None
     repeats = buffer.words > count
@@ -134,7 +134,7 @@ def _row_of(buffer: BufferPlan) -> tuple[int, int]:
     return row, max(steps[1][0] if len(steps) > 1 else row, row)
 
 
-def _period(buffer: BufferPlan, pitch: int) -> tuple[int, int]:
+def _repeat_period(buffer: BufferPlan, pitch: int) -> tuple[int, int]:
     """Items of the block that an array repeats, and by how many it is rolled each time."""
     rows = BLOCK * buffer.packed // pitch
     if buffer.words <= BLOCK or rows * pitch * rows < buffer.extent or pitch % buffer.packed:
@@ -143,7 +143,7 @@ def _period(buffer: BufferPlan, pitch: int) -> tuple[int, int]:
     return rows * pitch // buffer.packed, step * pitch // buffer.packed
 
 
-def _structure(
+def _add_structure(
     buffer: BufferPlan,
     values: Array,
     rows: tuple[int, int] | None,
@@ -208,29 +208,29 @@ def draw_rows(buffer: BufferPlan, distribution: str, seed: int, rows: Sequence[i
         first = row * buffer.strides[0]
         if element.packed > 1:  # dense, and the last axis is even: a row is whole bytes, or a single element
             start, end = first // element.packed, -(-(first + count) // element.packed)
-            values = unpacked(block.stretch(start, end - start), element)
+            values = unpack_elements(block.stretch(start, end - start), element)
             out[number] = values[first % element.packed :][:count].reshape(shape)
         elif reach <= 2 * count:
             span = block.stretch(first, reach)
-            out[number] = _strided(span, shape, strides)
+            out[number] = _strided_view(span, shape, strides)
         else:
-            out[number] = block.at(first + _places(shape, strides))
+            out[number] = block.at(first + _element_offsets(shape, strides))
     return out
 
 
-def logical(view: Array, buffer: BufferPlan) -> Array:
+def shaped_view(view: Array, buffer: BufferPlan) -> Array:
     """The buffer's memory as an array of its shape: a read-only view, a copy only of packed elements."""
     if view.ndim != 1 or view.size < buffer.words:
         raise ValueError(f"{buffer.name} takes {buffer.words} elements in a row, got shape {view.shape}")
     element = element_type(buffer.type)
     if element.packed > 1:
-        values = unpacked(view, element)[: buffer.extent].reshape(buffer.shape)
+        values = unpack_elements(view, element)[: buffer.extent].reshape(buffer.shape)
         values.setflags(write=False)
         return values
-    return _strided(view, buffer.shape, buffer.strides)
+    return _strided_view(view, buffer.shape, buffer.strides)
 
 
-def packed(values: Array, element: ElementType) -> Array:
+def pack_elements(values: Array, element: ElementType) -> Array:
     """Elements as they lie in memory: two to a byte, the first in its low bits; other types as they are."""
     if element.packed == 1:
         return values
@@ -241,7 +241,7 @@ def packed(values: Array, element: ElementType) -> Array:
     return together
 
 
-def unpacked(memory: Array, element: ElementType) -> Array:
+def unpack_elements(memory: Array, element: ElementType) -> Array:
     """The elements in packed memory, one to a byte."""
     out = np.empty(2 * memory.size, dtype=np.uint8)
     out[0::2] = memory & 0xF
@@ -249,13 +249,13 @@ def unpacked(memory: Array, element: ElementType) -> Array:
     return (out ^ 8).view(np.int8) - np.int8(8) if element.kind == "int" else out
 
 
-def _strided(view: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+def _strided_view(view: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
     steps = tuple(stride * view.strides[0] for stride in strides)
     words = view.view(f"u{view.itemsize}")  # of a type that is not its own NumPy makes no strided view
     return np.lib.stride_tricks.as_strided(words, shape, steps, writeable=False).view(view.dtype)
 
 
-def _places(shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int64]:
+def _element_offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int64]:
     """Where the elements of a row lie, relative to its first."""
     places = np.zeros((), dtype=np.int64)
     for length, stride in zip(shape, strides, strict=True):
@@ -263,7 +263,7 @@ def _places(shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int6
     return places
 
 
-def _floats(
+def _draw_floats(
     rng: np.random.Generator,
     count: int,
     element: ElementType,
@@ -273,7 +273,7 @@ def _floats(
     kind: Any = np.float64 if element.bytes == 8 else np.float32
     values: Array
     if chosen in ODD and (bounds or chosen != "extreme"):
-        values = _floats(rng, count, element, "uniform" if bounds else "normal", bounds)
+        values = _draw_floats(rng, count, element, "uniform" if bounds else "normal", bounds)
         if chosen == "special":
             _add_special(rng, values, element, bounds)
         return values
@@ -301,11 +301,11 @@ def _floats(
             least = element.min_exponent
             most = max(math.frexp(element.largest)[1] - _ROOM, least + 1)
         powers = rng.integers(least, most, count, dtype=np.int32)
-        values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _signs(rng, count, kind)
+        values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _random_signs(rng, count, kind)
     elif chosen == "spikes":
         values = rng.standard_normal(count, dtype=kind) * kind(0.1)
         places = rng.integers(0, count, max(1, count // _SPIKE_EVERY) if count else 0)
-        values[places] = kind(_SPIKE) * _signs(rng, places.size, kind)
+        values[places] = kind(_SPIKE) * _random_signs(rng, places.size, kind)
     else:
         known = ", ".join((*DISTRIBUTIONS, *ODD, "positive", "integers"))
         raise ValueError(f"there is no distribution {chosen!r}, only {known}")
@@ -322,21 +322,21 @@ def _add_special(
     sizes = (math.inf, large, least, least / 2, 5 * smallest, smallest, 0.0)
     wanted = [low, high, *(sign * size for size in sizes for sign in (1, -1))]
     for number in [n for n in wanted if low <= n <= high] + ([math.nan] if bounds is None else []):
-        values[_few(rng, values.size, _SPECIAL_EVERY)] = number
+        values[_random_places(rng, values.size, _SPECIAL_EVERY)] = number
     if bounds is None and values.size:
         values[rng.integers(values.size)] = element.largest
 
 
-def _few(rng: np.random.Generator, count: int, every: int) -> NDArray[np.int64]:
+def _random_places(rng: np.random.Generator, count: int, every: int) -> NDArray[np.int64]:
     return rng.integers(0, count, -(-count // every)) if count else np.zeros(0, dtype=np.int64)
 
 
-def _signs(rng: np.random.Generator, count: int, kind: Any) -> Array:
+def _random_signs(rng: np.random.Generator, count: int, kind: Any) -> Array:
     flips: Array = rng.integers(0, 2, count, dtype=np.int8).astype(kind)
     return 1 - 2 * flips
 
 
-def _integers(
+def _draw_integers(
     rng: np.random.Generator, count: int, element: ElementType, bounds: tuple[float, float]
 ) -> Array:
     kind: Any = element.numpy.type
@@ -396,7 +396,7 @@ def block_of(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
 
 
 @lru_cache(256)
-def moves(b: BufferPlan, seed: int, back: bool = False) -> tuple[tuple[int, int, int], ...]:
+def swap_moves(b: BufferPlan, seed: int, back: bool = False) -> tuple[tuple[int, int, int], ...]:
     """What swapping moves: to which place, from which place of what was drawn, and how many items of memory;
     `back`: each its own again. Nothing where there are too few, or no seed."""
     if not seed or b.words < 2:
@@ -406,13 +406,13 @@ def moves(b: BufferPlan, seed: int, back: bool = False) -> tuple[tuple[int, int,
     rng = np.random.default_rng(seed_of(seed, b.name))
     spare = int(rng.integers(b.words - stretches * length + 1))
     places = [
-        spare + number * length for number in _different(rng, 2 * min(SWAPS, stretches // 2), stretches)
+        spare + number * length for number in _draw_distinct(rng, 2 * min(SWAPS, stretches // 2), stretches)
     ]
     others = [places[n ^ 1] for n in range(len(places))]  # neighbours in the list change places
     return tuple((to, to if back else source, length) for to, source in zip(places, others, strict=True))
 
 
-def _different(rng: np.random.Generator, count: int, most: int) -> list[int]:
+def _draw_distinct(rng: np.random.Generator, count: int, most: int) -> list[int]:
     """Different numbers out of possibly very many, without a list of them all."""
     found: dict[int, None] = {}
     while len(found) < count:
@@ -427,7 +427,7 @@ def slot_items(
     block = block_of(b, distribution, seed)
     start = place.slot * stride_of(b, place.apart) // b.itemsize
     items = np.array(block.stretch(start + first, b.words if count is None else count))
-    for to, source, length in moves(b, place.swaps):
+    for to, source, length in swap_moves(b, place.swaps):
         begin, end = max(to, first), min(to + length, first + items.size)
         if begin < end:
             part = block.stretch(start + source + begin - to, end - begin)
@@ -463,7 +463,7 @@ def index_names(axes: int) -> tuple[str, ...]:
 def formula_values(buffer: BufferPlan) -> NDArray[Any]:
     """The array, of its logical shape; raises NoElement."""
     element = element_type(buffer.type)
-    found = values_at(parse(buffer.formula), {}, buffer.shape, element, buffer.name)
+    found = values_at(parse_expr(buffer.formula), {}, buffer.shape, element, buffer.name)
     return found.astype(element.numpy)
 
 
@@ -478,19 +478,21 @@ def values_at(
             columns[f"{FLAT}{axis}"] = np.arange(length, dtype=np.int64).reshape(along)
     if FLAT in expr.names:
         columns[FLAT] = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
-    values, undefined = evaluate(expr, columns) if columns else (np.int64(expr.evaluate({})), np.False_)
+    values, undefined = (
+        evaluate_columns(expr, columns) if columns else (np.int64(expr.evaluate({})), np.False_)
+    )
     if np.any(undefined):
-        raise NoElement(f"{expr.text!r} has no value at {_where(undefined, shape, name)}")
+        raise NoElement(f"{expr.text!r} has no value at {_name_element(undefined, shape, name)}")
     if element.kind != "float":
         low, high = element.bounds
         outside = (values < low) | (values > high)
         if np.any(outside):
-            at = _where(outside, shape, name)
+            at = _name_element(outside, shape, name)
             raise NoElement(f"{expr.text!r} is no {element.name} at {at}: allowed is {low} to {high}")
     return np.broadcast_to(values, tuple(shape))
 
 
-def _where(wrong: NDArray[np.bool_] | np.bool_, shape: Sequence[int], name: str) -> str:
+def _name_element(wrong: NDArray[np.bool_] | np.bool_, shape: Sequence[int], name: str) -> str:
     everywhere = np.broadcast_to(wrong, tuple(shape))
     place = np.unravel_index(int(everywhere.argmax()), tuple(shape)) if everywhere.size else ()
     return f"{name}[{', '.join(map(str, place))}]"

@@ -17,8 +17,8 @@ from tunesmith.problem.device import (
     Resources,
     Three,
     block_broken,
+    compute_occupancy,
     grid_broken,
-    occupancy,
 )
 from tunesmith.problem.problem import Argument, Compare, Distribution, Launch, Problem, Role, element_type
 from tunesmith.problem.template import Variant
@@ -173,23 +173,24 @@ def plan_launch(
     built = resources or Resources()
     names = {**sizes, **device.limits.names(), **built.names()}
     later = [c for c in variant.domain if not c.names.isdisjoint(_OF_A_LAUNCH)]
-    if unmet := _unmet([c for c in variant.domain if c not in later], names, sizes):
+    if unmet := _unmet_condition([c for c in variant.domain if c not in later], names, sizes):
         return unmet
     try:
-        plan = _arguments(problem, variant, sizes, names)
+        plan = _plan_arguments(problem, variant, sizes, names)
         wanted = [launch for launch in variant.launches if launch.when is None or launch.when.holds(names)]
         if not wanted:
             return CannotRun(False, f"no launch is left at {show_sizes(sizes)}")
-        blocks = [_block(launch, plan, names) for launch in wanted]
-        if refused := _misfit(plan) or _too_large(plan, blocks, device, built):
+        blocks = [_plan_block(launch, plan, names) for launch in wanted]
+        if refused := _argument_misfit(plan) or _too_large(plan, blocks, device, built):
             return refused
         held = [
-            occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local) for b in blocks
+            compute_occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local)
+            for b in blocks
         ]
-        if unmet := _unmet(later, {**names, **_worst(held)}, sizes):
+        if unmet := _unmet_condition(later, {**names, **_worst_occupancy(held)}, sizes):
             return unmet
         launches = [
-            _geometry(launch, block, own, names)
+            _plan_geometry(launch, block, own, names)
             for launch, block, own in zip(wanted, blocks, held, strict=True)
         ]
     except Undefined as error:
@@ -201,7 +202,7 @@ def plan_launch(
     return replace(plan, launches=tuple(launches))
 
 
-def _unmet(
+def _unmet_condition(
     conditions: Iterable[Expr], names: Mapping[str, int], sizes: Mapping[str, int]
 ) -> CannotRun | None:
     """The first condition that does not hold; those on what nobody knows are not judged."""
@@ -212,7 +213,7 @@ def _unmet(
     return None
 
 
-def _misfit(plan: Plan) -> CannotRun | None:
+def _argument_misfit(plan: Plan) -> CannotRun | None:
     """An argument that its type cannot hold."""
     for scalar in plan.scalars:
         if not (type_ := element_type(scalar.type)).holds(scalar.value):
@@ -253,36 +254,38 @@ class _OneBlock:
     local: int  # bytes of the launch's local arguments
 
 
-def _block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlock:
+def _plan_block(launch: Launch, plan: Plan, names: Mapping[str, int]) -> _OneBlock:
     shared = launch.shared.evaluate(names) if launch.shared is not None else 0
     local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
-    return _OneBlock(launch.entry, _three(launch.block, names), shared, local)
+    return _OneBlock(launch.entry, _evaluate_triple(launch.block, names), shared, local)
 
 
-def _worst(held: Sequence[Occupancy | None]) -> dict[str, int]:
+def _worst_occupancy(held: Sequence[Occupancy | None]) -> dict[str, int]:
     """What conditions see: the launch that leaves a multiprocessor emptiest. Nothing if one is unknown."""
     known = [own for own in held if own is not None]
     if not known or len(known) < len(held):
         return {}
-    return _named(Occupancy(min(o.blocks_per_sm for o in known), min(o.percent for o in known)))
+    return _occupancy_values(Occupancy(min(o.blocks_per_sm for o in known), min(o.percent for o in known)))
 
 
-def _named(own: Occupancy | None) -> dict[str, int]:
+def _occupancy_values(own: Occupancy | None) -> dict[str, int]:
     if own is None:
         return {}
     return {"resources.blocks_per_sm": own.blocks_per_sm, "resources.occupancy": own.percent}
 
 
-def _geometry(launch: Launch, block: _OneBlock, own: Occupancy | None, names: Mapping[str, int]) -> Geometry:
+def _plan_geometry(
+    launch: Launch, block: _OneBlock, own: Occupancy | None, names: Mapping[str, int]
+) -> Geometry:
     # A grid that fills the device is made of this kernel's own blocks, whatever its neighbours take.
-    seen = {**names, **_named(own)}
+    seen = {**names, **_occupancy_values(own)}
     return Geometry(
         entry=launch.entry,
-        grid=_three(launch.grid, seen),
+        grid=_evaluate_triple(launch.grid, seen),
         block=block.size,
         shared=block.shared,
         args=launch.args,
-        cluster=_three(launch.cluster, seen) if launch.cluster else None,
+        cluster=_evaluate_triple(launch.cluster, seen) if launch.cluster else None,
         cooperative=launch.cooperative,
         pdl=bool(launch.pdl),
         occupancy=own.percent if own else None,
@@ -327,7 +330,7 @@ def traffic_by_argument(problem: Problem, sizes: Mapping[str, int]) -> Iterator[
             yield argument, argument.element.nbytes(elements) * (2 if argument.role == "inout" else 1)
 
 
-def _arguments(
+def _plan_arguments(
     problem: Problem, variant: Variant, sizes: Mapping[str, int], names: Mapping[str, int]
 ) -> Plan:
     """The plan but for its launches."""
@@ -356,7 +359,7 @@ def _arguments(
                     role=argument.role,
                     shape=shape,
                     strides=strides,
-                    extent=_extent(shape, strides),
+                    extent=_element_extent(shape, strides),
                     align=argument.align or element.bytes,
                     values=argument.values,
                     range=argument.range,
@@ -385,13 +388,13 @@ def _by_row(argument: Argument, others: Sequence[Argument]) -> bool:
     return bool(own) and own == theirs
 
 
-def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+def _element_extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     if math.prod(shape) == 0:
         return 0
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
-def _three(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:
+def _evaluate_triple(exprs: tuple[Expr, ...], names: Mapping[str, int]) -> Three:
     values = [e.evaluate(names) for e in exprs] + [1, 1]
     return values[0], values[1], values[2]
 

@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import digest_of, sha256
+from tunesmith.base.text import digest_of, sha256_hex
 from tunesmith.space.expr import Expr, RealExpr, Undefined
 from tunesmith.space.space import Constraint
 
@@ -452,13 +452,13 @@ class RecordedCase:
 
     def _function(self, when: When, name: str) -> PythonFunction:
         own = [array for array in self.arrays if array.when == when]
-        return PythonFunction(f"{self.name}.json", name, _module(own, name))
+        return PythonFunction(f"{self.name}.json", name, _arrays_module(own, name))
 
 
 def recorded_array(name: str, when: When, type_: str, values: NDArray[Any]) -> RecordedArray:
     data = np.ascontiguousarray(values).tobytes()
     text = base64.b64encode(zlib.compress(data, 6)).decode()
-    return RecordedArray(name, when, type_, values.shape, sha256(data), text)
+    return RecordedArray(name, when, type_, values.shape, sha256_hex(data), text)
 
 
 def recorded_text(
@@ -467,7 +467,7 @@ def recorded_text(
     """The file; None where it would be larger than what is read."""
     if sum(array.nbytes for array in arrays) > MOST_BYTES:
         return None
-    text = encode(RecordedFile(FORMAT, about, tuple(sizes), tuple(arrays))).decode() + "\n"
+    text = encode_json(RecordedFile(FORMAT, about, tuple(sizes), tuple(arrays))).decode() + "\n"
     return text if len(text) <= MOST_TEXT else None
 
 
@@ -478,7 +478,7 @@ def read_recorded(
     if len(text) > MOST_TEXT:
         return f"it has {len(text):,} characters, at most {MOST_TEXT:,} are read"
     try:
-        found = decode(text.encode(), RecordedFile, "recorded case")
+        found = decode_json(text.encode(), RecordedFile, "recorded case")
     except Malformed as error:
         return str(error)
     if found.format != FORMAT:
@@ -492,7 +492,7 @@ def read_recorded(
     if fault := _arrays_fault(found.arrays, arguments, sizes):
         return fault
     ordered = tuple((size, sizes[size]) for size in names)
-    digest = sha256(text.encode())
+    digest = sha256_hex(text.encode())
     return RecordedCase(name.rpartition("/")[2].removesuffix(".json"), ordered, digest, found.arrays)
 
 
@@ -523,23 +523,23 @@ def _arrays_fault(
         total += array.nbytes
         if total > MOST_BYTES:
             return f"its arrays have more than {MOST_BYTES >> 20} MiB"
-        if contents(array) is None:
+        if decode_array(array) is None:
             return f"the contents of {array.name} are not those that were recorded"
     return None
 
 
-def contents(array: RecordedArray) -> bytes | None:
+def decode_array(array: RecordedArray) -> bytes | None:
     """Its bytes; None where they are not what the digest says."""
     try:
         packed = base64.b64decode(array.data, validate=True)
         data = zlib.decompressobj().decompress(packed, array.nbytes + 1)
     except (binascii.Error, zlib.error, ValueError):
         return None
-    whole = len(data) == array.nbytes and sha256(data) == array.sha256
+    whole = len(data) == array.nbytes and sha256_hex(data) == array.sha256
     return data if whole else None
 
 
-def _module(arrays: Sequence[RecordedArray], function: str) -> str:
+def _arrays_module(arrays: Sequence[RecordedArray], function: str) -> str:
     """Python that gives these arrays; it is run in a worker, as a user's own function is."""
     lines = ["import base64", "import zlib", "", "import numpy as np", ""]
     if any(TYPES[array.type].extension for array in arrays):

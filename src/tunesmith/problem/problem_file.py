@@ -38,8 +38,8 @@ from tunesmith.problem.problem import (
     is_inside,
 )
 from tunesmith.problem.template import PLACEHOLDER, FindHeader, no_headers, user_headers
-from tunesmith.problem.toml_table import Keys, Names, Table, finite, load_toml, show, texts
-from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, is_name, parse, suggestion
+from tunesmith.problem.toml_table import Keys, Names, Table, finite_number, load_toml, show_value, walk_texts
+from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, is_name, parse_expr, suggest_name
 from tunesmith.space.space import Constraint
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def read_argument(table: Table, sizes: Names) -> Argument | None:
     if "alias" in table:
         return _read_alias(table, name, element, is_array)
     if element.packed > 1 and not is_array:
-        return table.refuse("type", f"{element.name} comes in arrays alone, two to a byte", _star(element))
+        return table.refuse(
+            "type", f"{element.name} comes in arrays alone, two to a byte", _pointer_hint(element)
+        )
     role = _read_role(table, is_array)
     if role is None:
         return None
@@ -105,7 +107,7 @@ def read_workspace(table: Table, name: str, names: Collection[str]) -> Argument 
     element, is_array = found
     if not is_array:
         rule = f"a workspace is an array, got the scalar type {element.name}"
-        return table.refuse("type", rule, _star(element))
+        return table.refuse("type", rule, _pointer_hint(element))
     return _read_array(table, name, element, "workspace", names)
 
 
@@ -114,7 +116,7 @@ def read_name(table: Table) -> str | None:
         return None
     if (name := table.text("name")) is None:
         return None
-    table.label = f"argument {show(name)}"
+    table.label = f"argument {show_value(name)}"
     if not IDENTIFIER.fullmatch(name):
         return table.must("name", "be a C identifier", "name it as the kernel does")
     return name
@@ -131,8 +133,8 @@ def _read_type(table: Table) -> tuple[ElementType, bool] | None:
     if element is None:
         plain = base.removeprefix("const ").strip()
         meant = _C_NAMES.get(plain)
-        hint = f"did you mean '{meant}'?" if meant else suggestion(plain, TYPES)
-        rule = f"unknown element type {show(base)}, known are {', '.join(TYPES)}, with * for arrays"
+        hint = f"did you mean '{meant}'?" if meant else suggest_name(plain, TYPES)
+        rule = f"unknown element type {show_value(base)}, known are {', '.join(TYPES)}, with * for arrays"
         return table.refuse("type", rule, hint)
     return element, text.strip().endswith("*")
 
@@ -141,7 +143,7 @@ def _read_role(table: Table, is_array: bool) -> Role | None:
     if not is_array:
         if table.data.get("role", "scalar") != "scalar":
             hint = f'write type = "{table.data["type"]}*" if it is an array, or remove role'
-            return table.refuse("role", f"a scalar has no role, got {show(table.data['role'])}", hint)
+            return table.refuse("role", f"a scalar has no role, got {show_value(table.data['role'])}", hint)
         return "scalar"
     if "role" not in table:
         rule = f"an array needs a role, one of {', '.join(_ARRAY_ROLES)}"
@@ -152,7 +154,7 @@ def _read_role(table: Table, is_array: bool) -> Role | None:
 def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -> Argument | None:
     alias = table.text("alias")
     if not is_array:
-        return table.refuse("alias", "only an array can be another array's alias", _star(element))
+        return table.refuse("alias", "only an array can be another array's alias", _pointer_hint(element))
     _refuse_unfitting(table, (*_ALWAYS, "alias"), "an alias, which is the other array")
     roles: tuple[Role, ...] = ("input", "output", "inout")
     role = table.choice("role", roles) if "role" in table else "inout"
@@ -171,7 +173,7 @@ def _read_value(table: Table, element: ElementType, sizes: Names) -> Expr | Real
         return table.number("value")
     found = table.real("value", sizes)
     if found is not None and not found.names:
-        rule = f"value of a {element.name} must be a number, got {show(table.data['value'])}"
+        rule = f"value of a {element.name} must be a number, got {show_value(table.data['value'])}"
         return table.refuse("value", rule, "write it without quotes: no size is in it")
     return found
 
@@ -231,7 +233,7 @@ def _read_compare(table: Table) -> Compare | None:
     if isinstance(value, str) and ".py" in value:
         return "function"
     if isinstance(value, str) and value not in _COMPARES:
-        hint = suggestion(value, _COMPARES) or 'write e.g. compare = "checks.py:same"'
+        hint = suggest_name(value, _COMPARES) or 'write e.g. compare = "checks.py:same"'
         return table.must("compare", f"be one of {', '.join(_COMPARES)}, or file.py:function", hint)
     return table.choice("compare", _COMPARES)
 
@@ -255,7 +257,7 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
     items = table.data["range"]
     if not isinstance(items, list):
         return table.must("range", "be a list of two numbers in [ ]")
-    ends = [end for item in items if (end := finite(item)) is not None]
+    ends = [end for item in items if (end := finite_number(item)) is not None]
     if len(ends) != 2 or len(items) != 2:
         return table.refuse("range", "range must be two finite numbers", "write range = [0.0, 1.0]")
     low, high = ends
@@ -277,7 +279,7 @@ def _refuse_unfitting(table: Table, fitting: tuple[str, ...], what: str) -> None
             table.fault(key, f"{key} says nothing about {what}", hint)
 
 
-def _star(element: ElementType) -> str:
+def _pointer_hint(element: ElementType) -> str:
     return f'write type = "{element.name}*" for an array'
 
 
@@ -338,15 +340,15 @@ def _read_independent(table: Table, outputs: list[Argument], contract: Contract)
         return None
     sizes = [rule.name for rule in contract.sizes]
     if name not in sizes:
-        rule = f"independent must name a size, got {show(name)}"
-        return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}", suggestion(name, sizes))
+        rule = f"independent must name a size, got {show_value(name)}"
+        return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}", suggest_name(name, sizes))
     for output in outputs:
         if output.order and (output.along == 0 or len(output.shape) == 1):
             rule = f"the order of {output.name} is open along its first axis, so that its items are not"
-            table.fault("independent", f"{rule} independent, got {show(name)}", "remove it")
+            table.fault("independent", f"{rule} independent, got {show_value(name)}", "remove it")
         if output.shape and output.shape[0].text != name:
-            rule = f"independent must be the first axis of every output, got {show(name)}"
-            fault = f"{rule} where {output.name} has {show(output.shape[0].text)}"
+            rule = f"independent must be the first axis of every output, got {show_value(name)}"
+            fault = f"{rule} where {output.name} has {show_value(output.shape[0].text)}"
             table.fault("independent", fault, "remove it; large cases are then checked whole")
     return name
 
@@ -371,7 +373,7 @@ def read_function(table: Table, key: str, read: Read) -> PythonFunction | None:
         return table.refuse(key, f"{where}: not readable as Python: {why}", f"mend {path}")
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if function not in defined:
-        rule = f"{path} defines no function {show(function)} at its top level"
+        rule = f"{path} defines no function {show_value(function)} at its top level"
         listed = ", ".join(defined) or "none"
         return table.refuse(key, f"{rule}, it defines {listed}", "name one of its functions")
     return PythonFunction(path, function, text)
@@ -424,12 +426,15 @@ def read_contract(root: Table, names: Names) -> Contract:
 
 def _read_rule(contract: Table, name: str) -> SizeRule | None:
     if not is_name(name) or name in _WORKLOAD_WORDS:
-        rule = f"{show(name)} cannot be a size's name: it must be a C identifier, and no word of these files"
+        rule = (
+            f"{show_value(name)} cannot be a size's name: it must be a C identifier, and no "
+            "word of these files"
+        )
         contract.fault(name, rule, "rename it")
     if not isinstance(contract.data[name], dict):
-        rule = f"a size's rule must be a table, got {show(contract.data[name])} for {show(name)}"
+        rule = f"a size's rule must be a table, got {show_value(contract.data[name])} for {show_value(name)}"
         return contract.refuse(name, rule, f"write {name} = {{ min = 1, max = 4096 }}")
-    table = contract.table(name, f"size {show(name)}")
+    table = contract.table(name, f"size {show_value(name)}")
     assert table is not None, "checked above"
     table.only((*_RANGE, "one_of"))
     if "one_of" in table:
@@ -465,11 +470,11 @@ def read_workloads(
     strangers: set[str] = set()
     sizes = [key for key in root.names("contract") if key != "require"] if sizes is None else sizes
     for name in table.data:
-        inner = table.table(name, f"workload {show(name)}")
+        inner = table.table(name, f"workload {show_value(name)}")
         if inner is None:
             continue
         if not LABEL.fullmatch(name):
-            table.fault(name, f"a workload's name has {LABEL_RULE}, got {show(name)}", "rename it")
+            table.fault(name, f"a workload's name has {LABEL_RULE}, got {show_value(name)}", "rename it")
         if names is not None:
             _note_strangers(inner, sizes, strangers)
         workload = _read_workload(inner, name, sizes)
@@ -485,9 +490,9 @@ def _note_strangers(table: Table, sizes: Sequence[str], noted: set[str]) -> None
             continue
         noted.add(key)
         known = f"sizes are {', '.join(sizes) or 'none'}, and weight and cache go here too"
-        close = suggestion(key, (*sizes, *_WORKLOAD_WORDS))
+        close = suggest_name(key, (*sizes, *_WORKLOAD_WORDS))
         hint = close or f"add {key} = {{ min = ..., max = ... }} to [contract]"
-        table.fault(key, f"{show(key)} has no rule in [contract]: {known}", hint)
+        table.fault(key, f"{show_value(key)} has no rule in [contract]: {known}", hint)
 
 
 def _read_workload(table: Table, name: str, sizes: Sequence[str]) -> Workload | None:
@@ -514,7 +519,7 @@ def _check_contract(table: Table, workload: Workload, contract: Contract) -> Non
     for condition in contract.require:
         if condition.expr.names <= sizes.keys() and not condition.expr.holds(sizes):
             given = ", ".join(f"{n} = {sizes[n]}" for n in sorted(condition.expr.names))
-            broken = f"{given} breaks the contract's {show(condition.expr.text)}"
+            broken = f"{given} breaks the contract's {show_value(condition.expr.text)}"
             table.fault(None, broken, "change the workload")
 
 
@@ -553,7 +558,7 @@ def _without_value(argument: Argument, sizes: Mapping[str, int]) -> tuple[str, s
     except (NoElement, Undefined) as error:
         if argument.formula is not None:
             return "init", f"init {error}"
-        return "value", f"value {show(str(argument.value))} has no value ({error})"
+        return "value", f"value {show_value(str(argument.value))} has no value ({error})"
     return None
 
 
@@ -582,7 +587,7 @@ def launch_places(launches: Sequence[Launch], root: Table) -> Iterator[Place]:
 
 
 def _where_launched(expr: Expr, launch: Launch) -> Expr:
-    return parse(f"({expr.text}) if ({launch.when.text}) else 1") if launch.when is not None else expr
+    return parse_expr(f"({expr.text}) if ({launch.when.text}) else 1") if launch.when is not None else expr
 
 
 def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, at: str) -> list[Place]:
@@ -594,9 +599,9 @@ def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, 
     for place in places:
         keys, what, expr, low, high = place
         if expr.names <= values.keys():
-            reason = _nonsense(expr, values, low, high)
+            reason = _value_fault(expr, values, low, high)
             if reason is not None:
-                message = f"{what} {show(expr.text)} {reason} at {at}"
+                message = f"{what} {show_value(expr.text)} {reason} at {at}"
                 wider = ", or take a type that holds it" if keys[-1] == "value" else ""
                 root.faults.add(keys, message, f"mend the expression or the sizes{wider}")
                 continue
@@ -604,7 +609,7 @@ def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, 
     return sound
 
 
-def _nonsense(expr: Expr, values: Mapping[str, int], low: int, high: int) -> str | None:
+def _value_fault(expr: Expr, values: Mapping[str, int], low: int, high: int) -> str | None:
     try:
         value = expr.evaluate(values)
     except Undefined as error:
@@ -676,16 +681,20 @@ def check_placeholders(table: Table, key: str | None, what: str, text: str, know
     for name in PLACEHOLDER.findall(text):
         if name not in known and not name.isdigit():  # Type{0} is C++
             listed = f"known are {', '.join(sorted(known)) or 'none'}"
-            hint = suggestion(name, known)
-            table.fault(key, f"{what} {show(text)} inserts {{{name}}}, which is not there: {listed}", hint)
+            hint = suggest_name(name, known)
+            table.fault(
+                key, f"{what} {show_value(text)} inserts {{{name}}}, which is not there: {listed}", hint
+            )
 
 
 def _read_args(table: Table, known: Sequence[str]) -> tuple[str, ...]:
     args = table.texts("args")
     for name in args:
         if name not in known:
-            rule = f"args names {show(name)}, which is no argument: known are {', '.join(known) or 'none'}"
-            table.fault("args", rule, suggestion(name, known))
+            rule = (
+                f"args names {show_value(name)}, which is no argument: known are {', '.join(known) or 'none'}"
+            )
+            table.fault("args", rule, suggest_name(name, known))
     return args
 
 
@@ -710,7 +719,7 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
     root.needs("name", hint='name the problem: name = "softmax"')
     name = root.text("name") or ""
     if name and not LABEL.fullmatch(name):
-        root.fault("name", f"name has {LABEL_RULE}, got {show(name)}", "rename it")
+        root.fault("name", f"name has {LABEL_RULE}, got {show_value(name)}", "rename it")
     kernel = _read_kernel(root, read, find_header)
     arguments = _read_arguments(root, sizes, kernel.language, read)
     listed = [argument.name for argument in arguments]
@@ -750,10 +759,10 @@ def parse_problem(text: str, *, path: str, read: Read, find_header: FindHeader =
 
 def _refuse_unfilled(root: Table, read: Read) -> None:
     """A scaffold marks what only the user knows; until that is filled in, nothing else is worth saying."""
-    places = [place for place in texts(root.data) if _PLACEHOLDER in place[1]]
+    places = [place for place in walk_texts(root.data) if _PLACEHOLDER in place[1]]
     places.sort(key=lambda place: root.faults.line(place[0]) or 0)
     listed = [
-        f"{root.faults.where(keys)}: {'.'.join(map(str, keys))} = {show(text)}" for keys, text in places
+        f"{root.faults.where(keys)}: {'.'.join(map(str, keys))} = {show_value(text)}" for keys, text in places
     ]
     if isinstance(accuracy := root.data.get("accuracy"), dict):
         listed += _unfilled_lines(str(accuracy.get("reference", "")).rpartition(":")[0], read)
@@ -790,16 +799,18 @@ def _read_kernel(root: Table, read: Read, find_header: FindHeader) -> Kernel:
     source = table.text("source")
     text = read_file(table, "source", source, read) if source is not None else None
     if text is not None and not text.strip():
-        table.fault("source", f"source {show(source)} is empty")
+        table.fault("source", f"source {show_value(source)} is empty")
     if text is not None and len(text) > LONGEST_SOURCE:
-        fault = f"source {show(source)} has {len(text):,} characters, at most {LONGEST_SOURCE:,} are read"
+        fault = (
+            f"source {show_value(source)} has {len(text):,} characters, at most {LONGEST_SOURCE:,} are read"
+        )
         table.fault("source", fault, "leave out what is not the kernel's")
         text = None
     language = _read_language(table, source)
     include = table.texts("include")
     key = "include" if "include" in table else "source"
     headers = None
-    if device.named(language).reads_headers:
+    if device.find_language(language).reads_headers:
         headers = table.attempt(key, lambda: user_headers(text or "", source or "", find_header, include))
     return Kernel(
         path=source or "",
@@ -848,7 +859,7 @@ def _read_recorded(root: Table, problem: Problem, read: Read) -> tuple[RecordedC
 def _read_compiler(table: Table, language: str) -> str:
     if "compiler" not in table:
         return ""
-    choice = {one.name: one.compilers for one in device.known() if one.compilers}
+    choice = {one.name: one.compilers for one in device.known_languages() if one.compilers}
     if language and language not in choice:
         allowed = "; ".join(f"{name}, which has {' and '.join(names)}" for name, names in choice.items())
         table.fault("compiler", f"compiler is for {allowed}; the language is {language}", "remove it")
@@ -860,20 +871,20 @@ def _read_compiler(table: Table, language: str) -> str:
 def _read_language(table: Table, source: str | None) -> str:
     if "language" in table:
         given = table.data["language"]
-        is_one = isinstance(given, str) and device.exists(given)
-        return str(given) if is_one else table.choice("language", _names()) or ""
+        is_one = isinstance(given, str) and device.has_language(given)
+        return str(given) if is_one else table.choice("language", _language_names()) or ""
     if source is None:
         return ""
     found = device.of_suffix(source[source.rfind(".") :])
     if found is None:
         endings = ", ".join(device.all_suffixes())
-        rule = f"the language cannot be told from {show(source)}, known are {endings}"
-        table.fault("source", rule, f"add language, one of {', '.join(_names())}")
+        rule = f"the language cannot be told from {show_value(source)}, known are {endings}"
+        table.fault("source", rule, f"add language, one of {', '.join(_language_names())}")
     return found.name if found is not None else ""
 
 
-def _names() -> tuple[str, ...]:
-    return tuple(language.name for language in device.known())
+def _language_names() -> tuple[str, ...]:
+    return tuple(language.name for language in device.known_languages())
 
 
 def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
@@ -881,11 +892,11 @@ def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for name, value in table.data.items():
         if not IDENTIFIER.fullmatch(name):
-            table.fault(name, f"{show(name)} is no C identifier", "rename it")
+            table.fault(name, f"{show_value(name)} is no C identifier", "rename it")
         if isinstance(value, str) and "\n" not in value:
             found.append((name, value))
-        elif finite(value) is not None:
-            found.append((name, show(value)))
+        elif finite_number(value) is not None:
+            found.append((name, show_value(value)))
         else:
             table.must(name, "be a finite number or one line of text", "write 1 or 0 for true or false")
     return tuple(found)
@@ -906,7 +917,7 @@ def _read_arguments(root: Table, sizes: Names, language: str, read_file: Read) -
             table.fault("name", "there is an argument of this name already", "rename one of the two")
         seen.add(name if isinstance(name, str) else None)
     for table, argument in sound:
-        if argument.role == "local" and not device.named(language).local_arguments:
+        if argument.role == "local" and not device.find_language(language).local_arguments:
             rule = f"role local is for OpenCL, the language is {language}"
             table.fault("role", rule, "use shared in [launch]")
     if len(sound) == len(read):  # an argument that could not be read may be the one that is missed
@@ -938,7 +949,7 @@ def _read_origin(root: Table) -> Origin | None:
     lines = table.text("lines") or "1-1"
     ends = _LINES.fullmatch(lines)
     if ends is None:
-        table.fault("lines", f'lines are the first and the last, "12-40", got {show(lines)}')
+        table.fault("lines", f'lines are the first and the last, "12-40", got {show_value(lines)}')
     listed = table.table_or_empty("digests", "[origin.digests]")
     digests = tuple((path, listed.text(path) or "") for path in listed.data)
     read = table.table_or_empty("read", "[origin.read]")
@@ -956,7 +967,9 @@ def _read_origin(root: Table) -> Origin | None:
     )
     for path in (origin.file, *(place.rpartition(":")[0] for place in origin.launches), *dict(digests)):
         if path and not is_inside(path):
-            table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
+            table.fault(
+                None, f"files count from the repository's top and lie below it, got {show_value(path)}"
+            )
     return origin
 
 
@@ -1013,7 +1026,7 @@ def _with_order(table: Table, argument: Argument, by_name: dict[str, Argument]) 
     leader = by_name.get(argument.order)
     if leader is None or argument.order not in others:
         rule = f'be "{ANY_ORDER}" or another output with an order of its own'
-        hint = suggestion(argument.order, (ANY_ORDER, *others)) or "name one of these"
+        hint = suggest_name(argument.order, (ANY_ORDER, *others)) or "name one of these"
         table.must("order", f"{rule} ({', '.join(others) or 'there is none'})", hint)
         return argument
     if leader.compare == "function":
@@ -1031,7 +1044,7 @@ def _with_order(table: Table, argument: Argument, by_name: dict[str, Argument]) 
 def _check_keys(table: Table, argument: Argument, by_name: dict[str, Argument]) -> None:
     inputs = [name for name, one in by_name.items() if one.role == "input" and not one.alias]
     if argument.keys not in inputs:
-        hint = suggestion(argument.keys, inputs) or "name the array that the indices point into"
+        hint = suggest_name(argument.keys, inputs) or "name the array that the indices point into"
         table.must("keys", f"name an array of role input ({', '.join(inputs) or 'there is none'})", hint)
     if argument.element.kind == "float" or argument.element.packed > 1:
         rule = f"keys goes with indices, which are whole numbers; got {argument.type}"
@@ -1046,4 +1059,4 @@ def _check_keys(table: Table, argument: Argument, by_name: dict[str, Argument]) 
 def _check_given(table: Table, names: Collection[str]) -> None:
     for name in sorted({*GIVEN} & {*names}):
         rule = f"a function that compares is given {', '.join(GIVEN)}, so that no argument or size is called"
-        table.fault("compare", f"{rule} {show(name)}", f"rename {name}")
+        table.fault("compare", f"{rule} {show_value(name)}", f"rename {name}")

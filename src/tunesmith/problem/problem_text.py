@@ -91,13 +91,15 @@ WorkloadTable = Mapping[str, int | float | str]  # a value for every size, and w
 
 def toml_text(root: Mapping[str, object]) -> str:
     """A problem file with these keys. Lists of tables become [[key]], tables [key]; None is left out."""
-    lines = [f"{_key(k)} = {_value(v, k)}" for k, v in root.items() if v is not None and not _is_table(v)]
+    lines = [
+        f"{_toml_key(k)} = {_toml_value(v, k)}" for k, v in root.items() if v is not None and not _is_table(v)
+    ]
     for key, value in root.items():
         if isinstance(value, Mapping):
-            lines += ["", f"[{_key(key)}]", *_pairs(value, key)]
+            lines += ["", f"[{_toml_key(key)}]", *_toml_pairs(value, key)]
         elif _is_table(value) and isinstance(value, Sequence):
             for item in value:
-                lines += ["", f"[[{_key(key)}]]", *_pairs(item, key)]
+                lines += ["", f"[[{_toml_key(key)}]]", *_toml_pairs(item, key)]
     return "\n".join(lines) + "\n"
 
 
@@ -112,26 +114,26 @@ def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) or (is_list and all(isinstance(item, Mapping) for item in value))  # type: ignore[attr-defined]
 
 
-def _pairs(table: Mapping[str, object], place: str) -> list[str]:
-    return [f"{_key(k)} = {_value(v, f'{place}.{k}')}" for k, v in table.items() if v is not None]
+def _toml_pairs(table: Mapping[str, object], place: str) -> list[str]:
+    return [f"{_toml_key(k)} = {_toml_value(v, f'{place}.{k}')}" for k, v in table.items() if v is not None]
 
 
-def _key(name: object) -> str:
+def _toml_key(name: object) -> str:
     if not isinstance(name, str):
         raise BadInput(f"the name of a key is a text, got {name!r}", hint="write it in quotes")
     plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if plain else toml_string(name)
 
 
-def _value(value: object, place: str) -> str:
+def _toml_value(value: object, place: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return toml_string(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(_pairs(value, place)) + " }" if value else "{}"
+        return "{ " + ", ".join(_toml_pairs(value, place)) + " }" if value else "{}"
     if isinstance(value, Sequence):
-        return "[" + ", ".join(_value(item, place) for item in value) + "]"
+        return "[" + ", ".join(_toml_value(item, place) for item in value) + "]"
     try:
         return str(operator.index(value))  # type: ignore[arg-type]  # NumPy's integers too
     except TypeError:
@@ -180,12 +182,12 @@ class _Collected:
         known |= {free: cell.cell_contents for free, cell in cells}
         for used in _global_names(text):
             if used in known:
-                self._need(used, known[used], name)
+                self._collect_global(used, known[used], name)
             elif not hasattr(builtins, used):
                 raise self._refused(f"{name} uses {used!r}, which is defined nowhere")
         self.functions.append(text)
 
-    def _need(self, name: str, value: object, user: str) -> None:
+    def _collect_global(self, name: str, value: object, user: str) -> None:
         if name in self._seen:
             if self._seen[name] is not value and self._seen[name] != value:
                 raise self._refused(f"{name!r} means two things in the functions it needs")
@@ -194,9 +196,9 @@ class _Collected:
         if isinstance(value, ModuleType):
             module = value.__name__
             self.imports.add(f"import {module}" if module == name else f"import {module} as {name}")
-        elif _is_plain(value):
+        elif _is_plain_literal(value):
             self.values.append(f"{name} = {value!r}")
-        elif (found := _importable(value)) is not None:
+        elif (found := _import_path(value)) is not None:
             renamed = f" as {name}" if found[1] != name else ""
             self.imports.add(f"from {found[0]} import {found[1]}{renamed}")
         elif isinstance(value, FunctionType) and value.__name__ == name:
@@ -249,7 +251,7 @@ def _global_names(text: str) -> list[str]:
     return sorted(found)
 
 
-def _importable(value: object) -> tuple[str, str] | None:
+def _import_path(value: object) -> tuple[str, str] | None:
     """Module and name of something that an installed module has; not of the user's own script or notebook."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     module = module or getattr(type(value), "__module__", None)
@@ -264,11 +266,11 @@ def _importable(value: object) -> tuple[str, str] | None:
     return (module, name) if getattr(sys.modules.get(module), name, None) is value else None
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain_literal(value: object) -> bool:
     if isinstance(value, tuple | list):
-        return all(map(_is_plain, value))
+        return all(map(_is_plain_literal, value))
     if isinstance(value, dict):
-        return all(_is_plain(k) and _is_plain(v) for k, v in value.items())
+        return all(_is_plain_literal(k) and _is_plain_literal(v) for k, v in value.items())
     if isinstance(value, float) and value - value != 0:  # repr of an infinity or a NaN is no Python
         return False
     return type(value) in _PLAIN

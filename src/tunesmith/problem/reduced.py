@@ -18,25 +18,25 @@ from tunesmith.problem.template import (
     HeaderFile,
     Template,
     bind_launch,
+    fill_placeholders,
     find_block,
-    inserted,
     made_launches,
     used_words,
 )
 from tunesmith.problem.template_file import (
     DeclaredParam,
-    declaration,
+    format_declaration,
     launch_lines,
     parse_template,
-    remarks,
+    read_remarks,
     workspace_text,
 )
 from tunesmith.source.lex import Token, closing_angle, first_word, lex
-from tunesmith.source.preprocess import folded, preprocess, resolved
+from tunesmith.source.preprocess import define_macro_values, fold_macro_bodies, preprocess
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import Expr, Undefined, parse
-from tunesmith.space.space import Constraint, settled
+from tunesmith.space.expr import Expr, Undefined, parse_expr
+from tunesmith.space.space import Constraint, bind_and_simplify
 
 # -- What of a text nothing uses: macros, helper functions and their types, which are taken out.
 
@@ -75,7 +75,7 @@ def without_unused(text: str, used: Collection[str], since: int = 0) -> str:
             reached |= part.words
         waiting = [part for part in left if part.name in reached]
         left = [part for part in left if part.name not in reached]
-    return _tidy(_without(text, [(part.start, part.end) for part in left], since), since)
+    return _tidy_lines(_cut_ranges(text, [(part.start, part.end) for part in left], since), since)
 
 
 def without_kernels(text: str, names: Collection[str]) -> str:
@@ -90,12 +90,12 @@ def without_kernels(text: str, names: Collection[str]) -> str:
     if not gone:
         return text
     others = [part for part in parts if part not in gone]
-    left = _reached(others, others)
-    gone += [part for part in others if part not in left and part in _reached(gone, others)]
-    return _tidy(_without(text, [(part.start, part.end) for part in gone], 0), 0)
+    left = _reachable_parts(others, others)
+    gone += [part for part in others if part not in left and part in _reachable_parts(gone, others)]
+    return _tidy_lines(_cut_ranges(text, [(part.start, part.end) for part in gone], 0), 0)
 
 
-def _reached(start: Sequence[_NamedPart], parts: Sequence[_NamedPart]) -> list[_NamedPart]:
+def _reachable_parts(start: Sequence[_NamedPart], parts: Sequence[_NamedPart]) -> list[_NamedPart]:
     """Of `parts` those that stay anyway, or that `start` uses, and what these use."""
     waiting = [part for part in start if not part.name]
     found, words = list(waiting), set[str]()
@@ -139,9 +139,9 @@ class _PartReader:
                 at += 1
                 continue
             stop = self._end(at, end)
-            if not self._balanced(at, stop):
+            if not self._is_balanced(at, stop):
                 return None
-            inner = self._declaration(at, stop, inside)
+            inner = self._read_declaration(at, stop, inside)
             if inner is None:
                 return None
             found += inner
@@ -177,7 +177,7 @@ class _PartReader:
                 is_call = mark == ")" or (is_call and mark not in ("=", ","))
         return end
 
-    def _balanced(self, at: int, end: int) -> bool:
+    def _is_balanced(self, at: int, end: int) -> bool:
         depth = 0
         for token in self._tokens[at:end]:
             word = first_word(token.text)[0] if token.kind == "directive" else ""
@@ -186,7 +186,7 @@ class _PartReader:
                 return False
         return depth == 0
 
-    def _declaration(self, at: int, end: int, inside: str) -> list[_NamedPart] | None:
+    def _read_declaration(self, at: int, end: int, inside: str) -> list[_NamedPart] | None:
         first, last = self._tokens[at], self._tokens[end - 1]
         part = _NamedPart("", first.offset, last.offset + len(last.text))
         head = at
@@ -298,7 +298,7 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _without(text: str, gone: Sequence[tuple[int, int]], since: int) -> str:
+def _cut_ranges(text: str, gone: Sequence[tuple[int, int]], since: int) -> str:
     """Whole lines go, and the comment right above them where nothing that stays stands right below."""
     lines = text.split("\n")
     drop: set[int] = set()
@@ -326,7 +326,7 @@ def _without(text: str, gone: Sequence[tuple[int, int]], since: int) -> str:
     return "\n".join(line for number, line in enumerate(lines) if number not in drop)
 
 
-def _tidy(text: str, since: int) -> str:
+def _tidy_lines(text: str, since: int) -> str:
     """Without conditions around nothing, and with single blank lines."""
     head, lines = text[:since], list[str]()
     for line in text[since:].split("\n"):
@@ -347,7 +347,7 @@ def _tidy(text: str, since: int) -> str:
     return head + "\n".join(lines)
 
 
-def reduced(
+def reduce_template(
     template: Template, problem: Problem, winners: Sequence[Config], still_open: Collection[str] = ()
 ) -> Template:
     """With the parameters that differ between the winners, and those to be left open, and no others. Its
@@ -360,13 +360,13 @@ def reduced(
     first = winners[0].as_dict()
     fixed = {name: first[name] for name in names if len(values[name]) == 1 and name not in still_open}
     while True:
-        text = _text(template, problem, winners[0], fixed)
-        idle = [name for name in names if name not in fixed and name not in _uses(text, template)]
+        text = _reduced_text(template, problem, winners[0], fixed)
+        idle = [name for name in names if name not in fixed and name not in _names_in_use(text, template)]
         if not idle:
             break
         # Nothing that is left depends on it: what did has lost.
         fixed = {name: first[name] for name in names if name in fixed or name in idle}
-    found = parse_template(text, path=template.path, problem=problem, find_header=_headers(template))
+    found = parse_template(text, path=template.path, problem=problem, find_header=_header_finder(template))
     return replace(found, is_foreign=template.is_foreign).of_candidate(winners[0].candidate)
 
 
@@ -376,19 +376,19 @@ def as_reduced(config: Config, template: Template) -> Config:
     return replace(config, items=tuple((p.name, values[p.name]) for p in template.space.params))
 
 
-def _text(template: Template, problem: Problem, winner: Config, fixed: Mapping[str, int]) -> str:
+def _reduced_text(template: Template, problem: Problem, winner: Config, fixed: Mapping[str, int]) -> str:
     source = template.source.replace("\r\n", "\n")
-    known = _known(template, fixed)
+    known = _settled_macros(template, fixed)
     block = find_block(source, template.path)
-    before, after = _around(source, block)
-    head = _declaration(template, problem, winner, fixed, known, block)
-    others = {word for _, text in _all_headers(template, problem) for word in _words(text)}
+    before, after = _split_at_block(source, block)
+    head = _reduced_declaration(template, problem, winner, fixed, known, block)
+    others = {word for _, text in _all_headers(template, problem) for word in _lexed_words(text)}
     given = {name for name, _ in problem.kernel.defines}
     body = before + "\n" * bool(before) + after
-    code = resolved(body, known, early=others)
-    _check(template, problem, body, code, known)
-    if device.named(problem.kernel.language).is_c_family:
-        code = without_unused(folded(code, known), {*others, *WORD.findall("\n".join(head))})
+    code = define_macro_values(body, known, early=others)
+    _check_same_tokens(template, problem, body, code, known)
+    if device.find_language(problem.kernel.language).is_c_family:
+        code = without_unused(fold_macro_bodies(code, known), {*others, *WORD.findall("\n".join(head))})
     for name in given & known.keys():  # production sets it as well: its value is that of the original
         code = code.replace(f"#define {name} ", f"#undef {name}\n#define {name} ", 1)
     code = _with_defaults(code.strip("\n"), {n: winner[n] for n, _ in winner.items if n not in fixed})
@@ -398,7 +398,9 @@ def _text(template: Template, problem: Problem, winner: Config, fixed: Mapping[s
 _DEFINED = re.compile(r"#define ([A-Za-z_]\w*) (-?\d+)")
 
 
-def shortened(source: str, language: str, names: Iterable[str], headers: Iterable[str] = ()) -> str | None:
+def shorten_source(
+    source: str, language: str, names: Iterable[str], headers: Iterable[str] = ()
+) -> str | None:
     """A delivered source without its macros for parameters, what lost by them, and what nobody uses; None
     where it cannot be sure to mean the same. `names`: words that others use it by; `headers`: their texts."""
     lines = source.replace("\r\n", "\n").split("\n")
@@ -410,21 +412,21 @@ def shortened(source: str, language: str, names: Iterable[str], headers: Iterabl
     head = [line for line in lines[:start] if not found[line]]
     body = "\n".join(lines[start + 1 :])
     try:
-        before, after = _around(body, find_block(body, "template"))
+        before, after = _split_at_block(body, find_block(body, "template"))
         body = before + "\n" * bool(before) + after
-        others = {word for text in headers for word in _words(text)}
-        code = resolved(body, known, early=others)
+        others = {word for text in headers for word in _lexed_words(text)}
+        code = define_macro_values(body, known, early=others)
         macros = [(name, str(value)) for name, value in known.items()]
         meant = (preprocess(body, language, macros).tokens, preprocess(code, language, []).tokens)
         if [token.text for token in meant[0]] != [token.text for token in meant[1]]:
             return None
-        code = without_unused(folded(code, known), {*others, *names})
+        code = without_unused(fold_macro_bodies(code, known), {*others, *names})
     except (BadInput, Unreadable):
         return None
     return "\n".join([*head, code.strip("\n")]) + "\n"
 
 
-def _known(template: Template, fixed: Mapping[str, int]) -> dict[str, int]:
+def _settled_macros(template: Template, fixed: Mapping[str, int]) -> dict[str, int]:
     """The macros that have one value now: parameters, and defines that follow from them."""
     known = dict(fixed)
     for name, expr in template.defines:
@@ -437,14 +439,14 @@ def _known(template: Template, fixed: Mapping[str, int]) -> dict[str, int]:
     return known
 
 
-def _around(source: str, block: DeclarationBlock) -> tuple[str, str]:
+def _split_at_block(source: str, block: DeclarationBlock) -> tuple[str, str]:
     lines = source.split("\n")
     end = block.line + block.toml.count("\n") + 1 + bool(block.toml)
     before, after = lines[: block.line - 1], lines[end if block.toml else block.line + 1 :]
     return "\n".join(before).strip("\n"), "\n".join(after)
 
 
-def _declaration(
+def _reduced_declaration(
     template: Template,
     problem: Problem,
     winner: Config,
@@ -452,7 +454,7 @@ def _declaration(
     known: Mapping[str, int],
     block: DeclarationBlock,
 ) -> list[str]:
-    notes = remarks(block.toml)
+    notes = read_remarks(block.toml)
     params = [
         DeclaredParam(p.name, p.values, winner[p.name], p.categorical, notes.get(p.name, ""))
         for p in template.space.params
@@ -463,50 +465,50 @@ def _declaration(
     own_rules = template.space.constraints
     own_answers = [(str(remedy), expr) for remedy, expr in template.answers]
     if template.shape is not None:  # what else is preferred and answered follows from the names
-        said = [Constraint(name, parse(text), "prefer") for name, text in template.shape.prefer]
+        said = [Constraint(name, parse_expr(text), "prefer") for name, text in template.shape.prefer]
         own_rules = (*(c for c in own_rules if c.kind == "require"), *said)
-        own_answers = [(name, parse(text)) for name, text in template.shape.answers]
-    rules = [(c.kind, c.name, settled(c.expr, fixed)) for c in own_rules]
+        own_answers = [(name, parse_expr(text)) for name, text in template.shape.answers]
+    rules = [(c.kind, c.name, bind_and_simplify(c.expr, fixed)) for c in own_rules]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
     own = {name: winner[name] for name in left}
-    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _steers(r[2], own))]
-    answers = [(name, settled(expr, fixed)) for name, expr in own_answers]
+    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _can_steer_choice(r[2], own))]
+    answers = [(name, bind_and_simplify(expr, fixed)) for name, expr in own_answers]
     insert = {name: str(value) for name, value in known.items()}
-    return declaration(
+    return format_declaration(
         params,
         [
             *((kind, [(n, e.text) for k, n, e in kept if k == kind]) for kind in ("require", "prefer")),
             ("answers", [(name, expr.text) for name, expr in answers if expr.names]),
         ],
-        [(name, settled(expr, fixed).text) for name, expr in template.defines if name not in known],
-        [inserted(flag, insert) for flag in template.flags],
+        [(name, bind_and_simplify(expr, fixed).text) for name, expr in template.defines if name not in known],
+        [fill_placeholders(flag, insert) for flag in template.flags],
         launch_lines(
-            made_launches(_launch(launch, fixed, insert) for launch in template.launches),
+            made_launches(_settle_launch(launch, fixed, insert) for launch in template.launches),
             problem.launches[0].entry,
             [argument.name for argument in problem.arguments],
         ),
-        workspace=[(a.name, workspace_text(_bound(a, fixed))) for a in template.workspace],
+        workspace=[(a.name, workspace_text(_settle_argument(a, fixed))) for a in template.workspace],
         shape=None if shape is None else shape_tables(shape),
     )
 
 
-def _steers(preference: Expr, winner: Mapping[str, int]) -> bool:
+def _can_steer_choice(preference: Expr, winner: Mapping[str, int]) -> bool:
     """Whether it chooses among what is left. One that the winner itself does not keep would leave nothing."""
     is_broken = preference.names <= winner.keys() and not preference.holds(winner)
     return bool(preference.names & winner.keys()) and not is_broken
 
 
-def _launch(launch: Launch, fixed: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
+def _settle_launch(launch: Launch, fixed: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
     bound = bind_launch(launch, fixed, insert)
     grid, block, cluster = (
-        tuple(settled(e, {}) for e in each) for each in (bound.grid, bound.block, bound.cluster)
+        tuple(bind_and_simplify(e, {}) for e in each) for each in (bound.grid, bound.block, bound.cluster)
     )
-    shared = settled(bound.shared, {}) if bound.shared is not None else None
+    shared = bind_and_simplify(bound.shared, {}) if bound.shared is not None else None
     return replace(bound, grid=grid, block=block, cluster=cluster, shared=shared)
 
 
-def _bound(argument: Argument, fixed: Mapping[str, int]) -> Argument:
-    return replace(argument, shape=tuple(settled(e, fixed) for e in argument.shape))
+def _settle_argument(argument: Argument, fixed: Mapping[str, int]) -> Argument:
+    return replace(argument, shape=tuple(bind_and_simplify(e, fixed) for e in argument.shape))
 
 
 def _with_defaults(code: str, values: Mapping[str, int]) -> str:
@@ -517,7 +519,9 @@ def _with_defaults(code: str, values: Mapping[str, int]) -> str:
     return code
 
 
-def _check(template: Template, problem: Problem, body: str, code: str, known: Mapping[str, int]) -> None:
+def _check_same_tokens(
+    template: Template, problem: Problem, body: str, code: str, known: Mapping[str, int]
+) -> None:
     """What a compiler makes of the text must not change, whatever the open choices are."""
     language = problem.kernel.language
     default = template.default.as_dict()
@@ -546,20 +550,20 @@ def _some_value(expr: Expr, values: Mapping[str, int], workloads: Iterable[Workl
     return 1
 
 
-def _uses(text: str, template: Template) -> frozenset[str]:
+def _names_in_use(text: str, template: Template) -> frozenset[str]:
     """Names that the code, the launch or the flags depend on; to be required or preferred is no use."""
     block = find_block(text, template.path)
-    before, code = _around(text, block)
+    before, code = _split_at_block(text, block)
     tables = ("", "[launch]", "[[launch]]", "[build]", "[defines]", "[workspace]")
     title, words = "", set[str]()
     for line in block.toml.splitlines():
         title = line.strip() if line.startswith("[") else title
         words.update(WORD.findall(line) if title in tables else ())
-    included = [word for _, header in template.headers for word in _words(header)]
+    included = [word for _, header in template.headers for word in _lexed_words(header)]
     return frozenset(words).union(used_words(code), used_words(before), included)
 
 
-def _words(text: str) -> set[str]:
+def _lexed_words(text: str) -> set[str]:
     return {
         word
         for token in lex(text)
@@ -572,7 +576,7 @@ def _all_headers(template: Template, problem: Problem) -> tuple[tuple[str, str],
     return (*problem.kernel.headers, *template.headers)
 
 
-def _headers(template: Template) -> FindHeader:
+def _header_finder(template: Template) -> FindHeader:
     texts = dict(template.headers)
 
     def find(spelling: str, _includer: str | None, _folders: Sequence[str]) -> HeaderFile | None:

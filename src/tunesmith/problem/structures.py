@@ -42,7 +42,7 @@ class Structure:
     is_own: bool = False
 
 
-def _every(x: Array, step: int) -> NDArray[np.int64]:
+def _group_starts(x: Array, step: int) -> NDArray[np.int64]:
     """Of each so many columns the first."""
     return np.arange(x.shape[1]) // step * step
 
@@ -60,19 +60,19 @@ def one_unlike(make: Make, one: Make) -> Make:
     return made_of
 
 
-def same(_: Random, x: Array) -> Array:
+def keep_rows(_: Random, x: Array) -> Array:
     return x
 
 
-def zeros(_: Random, x: Array) -> Array:
+def zero_rows(_: Random, x: Array) -> Array:
     return np.zeros_like(x)
 
 
-def _constant(_: Random, x: Array) -> Array:
+def _constant_rows(_: Random, x: Array) -> Array:
     return np.repeat(x[:, :1], x.shape[1], axis=1)
 
 
-def _far(rng: Random, x: Array) -> Array:
+def _far_from_zero(rng: Random, x: Array) -> Array:
     """Far from zero, with a spread of 2**-5 to 2**-10 of that: one pass in float32 has digits left."""
     distance, share = rng.integers(3, 11, (len(x), 1)), rng.integers(5, 11, (len(x), 1))
     made: Array = np.ldexp(rng.choice((-1.0, 1.0), (len(x), 1)), distance) + np.ldexp(x, distance - share)
@@ -123,32 +123,36 @@ def _evenly_spaced(_: Random, x: Array) -> Array:
 
 AS_FIRST, AS_BEFORE = "equal to the first row", "equal to the row before"  # when all others are made
 CATALOGUE: tuple[Structure, ...] = (
-    Structure(AS_FIRST, same, is_calm=True, is_own=True),
-    Structure(AS_BEFORE, same, is_calm=True, is_own=True),
-    Structure("equal pairs", lambda _, x: x[:, _every(x, 2)], is_calm=True, is_own=True),
-    Structure("palindrome", lambda _, x: np.where(_every(x, 1) < x.shape[1] // 2, x, x[:, ::-1]), True, True),
-    Structure("alternating signs", lambda _, x: np.copysign(x, 0.5 - _every(x, 1) % 2), is_calm=True),
+    Structure(AS_FIRST, keep_rows, is_calm=True, is_own=True),
+    Structure(AS_BEFORE, keep_rows, is_calm=True, is_own=True),
+    Structure("equal pairs", lambda _, x: x[:, _group_starts(x, 2)], is_calm=True, is_own=True),
+    Structure(
+        "palindrome", lambda _, x: np.where(_group_starts(x, 1) < x.shape[1] // 2, x, x[:, ::-1]), True, True
+    ),
+    Structure("alternating signs", lambda _, x: np.copysign(x, 0.5 - _group_starts(x, 1) % 2), is_calm=True),
     Structure("whole numbers", lambda _, x: np.copysign(np.ceil(np.abs(x)), x), is_calm=True),
     Structure("powers of two", lambda _, x: np.ldexp(np.sign(x), np.frexp(x)[1] - 1), is_calm=True),
     Structure("two values of either sign", lambda _, x: np.copysign(x[:, :1], x), is_calm=True),
-    Structure("constant", _constant, is_own=True),
-    Structure("constant but one", one_unlike(_constant, same), is_own=True),
-    Structure("far from zero", _far),
+    Structure("constant", _constant_rows, is_own=True),
+    Structure("constant but one", one_unlike(_constant_rows, keep_rows), is_own=True),
+    Structure("far from zero", _far_from_zero),
     Structure("close together", _close_together),
-    Structure("one outlier", one_unlike(same, lambda rng, x: np.ldexp(x, rng.integers(4, 9, (len(x), 1))))),
+    Structure(
+        "one outlier", one_unlike(keep_rows, lambda rng, x: np.ldexp(x, rng.integers(4, 9, (len(x), 1))))
+    ),
     Structure("ascending", lambda _, x: np.sort(x, axis=1), is_own=True),
     Structure("descending", lambda _, x: np.sort(x, axis=1)[:, ::-1], is_own=True),
-    Structure("steps", lambda _, x: np.sort(x, axis=1)[:, _every(x, 8)], is_own=True),
+    Structure("steps", lambda _, x: np.sort(x, axis=1)[:, _group_starts(x, 8)], is_own=True),
     Structure("largest first", _largest_at(0), is_own=True),
     Structure("largest last", _largest_at(-1), is_own=True),
     Structure(
-        "largest twice", one_unlike(same, lambda _, x: x.max(axis=1, keepdims=True) + 0 * x), is_own=True
+        "largest twice", one_unlike(keep_rows, lambda _, x: x.max(axis=1, keepdims=True) + 0 * x), is_own=True
     ),
-    Structure("runs of equals", lambda _, x: x[:, _every(x, 4)], is_own=True),
-    Structure("periodic", lambda _, x: x[:, _every(x, 1) % 4], is_own=True),
+    Structure("runs of equals", lambda _, x: x[:, _group_starts(x, 4)], is_own=True),
+    Structure("periodic", lambda _, x: x[:, _group_starts(x, 1) % 4], is_own=True),
     Structure("few values", _few_values, is_own=True),
-    Structure("zeros", zeros),
-    Structure("one that is not zero", one_unlike(zeros, same)),
+    Structure("zeros", zero_rows),
+    Structure("one that is not zero", one_unlike(zero_rows, keep_rows)),
     Structure("sparse", lambda rng, x: np.where(rng.random(x.shape) < SPARSE, x, x.dtype.type(0))),
     Structure("block of zeros", _zero_block),
     Structure("sum of zero", _sum_zero),
@@ -258,7 +262,7 @@ def planted_name(numbers: Iterable[float]) -> str:
     return PLANTED + ", ".join(f"{number:.17g}" for number in islice(numbers, _MAX_NUMBERS))
 
 
-def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Array:
+def plant_numbers(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Array:
     """What the user promises of an array's values stays so."""
     element, is_flat = element_type(buffer.type), len(buffer.shape) < 2
     width = _RUN if is_flat else buffer.shape[-1]
@@ -269,7 +273,7 @@ def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Ar
     given = buffer.range or ends
     low, high = max(ends[0], given[0]), min(ends[1], given[1])
     numbers = [float(text) for text in distribution.removeprefix(PLANTED).split(",") if text.strip()]
-    near = [n for n in _neighbours(numbers, element) if low <= n <= high] or [min(max(0, low), high)]
+    near = [n for n in _neighbour_values(numbers, element) if low <= n <= high] or [min(max(0, low), high)]
     exact = [n for n in numbers if low <= n <= high and (is_float or n == int(n))] or near
     wide = values.dtype if not is_float and element.bytes == 8 else np.dtype(np.float64)
     rows = np.resize(values.astype(wide), (-(-values.size // width), width))
@@ -298,7 +302,7 @@ def plant(values: Array, buffer: BufferPlan, distribution: str, seed: int) -> Ar
     return done
 
 
-def _neighbours(numbers: Sequence[float], element: ElementType) -> list[float]:
+def _neighbour_values(numbers: Sequence[float], element: ElementType) -> list[float]:
     """Of each number those of the type beside it, what lies half-way to the next and its root; and the value
     that has it as its bits."""
     if element.kind != "float":

@@ -11,15 +11,25 @@ from math import prod
 
 import numpy as np
 
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.source.lex import blank, directives, joined
+from tunesmith.source.lex import blank_elements, find_directives, join_spliced_lines
 from tunesmith.space import expr_arrays
 from tunesmith.space.configset import Config, ConfigSet, Param
-from tunesmith.space.expr import Arithmetic, Compare, CompareOp, Expr, Node, Num, Undefined, parse, unparse
+from tunesmith.space.expr import (
+    Arithmetic,
+    Compare,
+    CompareOp,
+    Expr,
+    Node,
+    Num,
+    Undefined,
+    parse_expr,
+    unparse,
+)
 from tunesmith.space.space import Constraint, Space
 
 # -- The text of a template: declaration, macros, headers.
@@ -97,10 +107,10 @@ def without_block(text: str) -> str:
     return "\n".join([*lines[:start], *[""] * (end + 1 - start), *lines[end + 1 :]])
 
 
-def defines(code: str) -> Iterator[Define]:
+def find_defines(code: str) -> Iterator[Define]:
     conditions: list[str] = []
     word, rest, before = "", "", 0  # the directive above, and where it ends
-    for directive in directives(code):
+    for directive in find_directives(code):
         under_ifndef = word == "ifndef" and not code[before : directive.start].strip()
         name, (word, rest) = rest, directive[:2]
         before = directive.end
@@ -117,8 +127,8 @@ def defines(code: str) -> Iterator[Define]:
 
 def used_words(code: str) -> frozenset[str]:
     """Every identifier the code uses; to ask whether a macro is defined, or to define it, is no use of it."""
-    words = set(WORD.findall(blank(code, ("directive",))))
-    for word, rest, *_ in directives(code):
+    words = set(WORD.findall(blank_elements(code, ("directive",))))
+    for word, rest, *_ in find_directives(code):
         if word == "define":
             words.update(WORD.findall(rest)[1:])
         elif word not in ("ifdef", "ifndef", "undef", "error", "warning"):
@@ -148,9 +158,9 @@ def no_headers(_spelling: str, _includer: str | None, _folders: Sequence[str]) -
     return None
 
 
-def includes(text: str) -> Iterator[tuple[str, bool]]:
+def find_includes(text: str) -> Iterator[tuple[str, bool]]:
     """What a text includes, as it is spelled, and whether in quotes."""
-    for word, rest, *_ in directives(joined(text)):
+    for word, rest, *_ in find_directives(join_spliced_lines(text)):
         if word == "include" and (found := _SPELLED.match(rest)):
             yield found[1] or found[2], found[1] is not None
 
@@ -170,7 +180,7 @@ def user_headers(
     size = 0
     while waiting:
         file = waiting.pop(0)
-        for spelling, quoted in includes(file.text):
+        for spelling, quoted in find_includes(file.text):
             header = find(spelling, file.path if quoted else None, folders)
             if header is None:
                 continue
@@ -328,7 +338,7 @@ class Variant:
     def digest(self) -> str:
         headers = (repr(self.headers),) if self.headers else ()
         # Without what is not said: every kernel known so far keeps its digest.
-        launches = encode(self.launches).replace(b',"when":null', b"")
+        launches = encode_json(self.launches).replace(b',"when":null', b"")
         return digest_of(self.source, self.language, repr(self.flags), launches, *headers)
 
     @property
@@ -430,17 +440,17 @@ class Template:
             except Undefined:
                 if not bound.names <= (sizes or {}).keys():
                     raise  # sizes were needed
-                domain.append(parse(f"0 * ({bound.text}) == 0"))  # so wherever it has a value: not here
+                domain.append(parse_expr(f"0 * ({bound.text}) == 0"))  # so wherever it has a value: not here
                 continue
             if bound.names:
-                domain.append(parse(f"({bound.text}) == {macros[name]}"))
+                domain.append(parse_expr(f"({bound.text}) == {macros[name]}"))
         inserts = dict(macros)
         for name in self.entry_sizes:
-            inserts[name] = parse(name).evaluate(sizes or {})
-            domain.append(parse(f"{name} == {inserts[name]}"))
+            inserts[name] = parse_expr(name).evaluate(sizes or {})
+            domain.append(parse_expr(f"{name} == {inserts[name]}"))
         insert = {name: str(value) for name, value in inserts.items()}
         workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
-        flags = (*problem.kernel.flags, *(inserted(flag, insert) for flag in self.flags))
+        flags = (*problem.kernel.flags, *(fill_placeholders(flag, insert) for flag in self.flags))
         launches = made_launches(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
         defined = {**dict(problem.kernel.defines), **macros}
@@ -449,7 +459,9 @@ class Template:
         text = f'{macro_lines(defined.items())}#line 1 "{plain_name(self.path)}"\n'
         text += with_counts(self.source, defined)
         headers = tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items())
-        text, refused = self._decided(text, problem, headers, flags) if self.is_foreign else (text, "")
+        text, refused = (
+            self._settle_stranger_text(text, problem, headers, flags) if self.is_foreign else (text, "")
+        )
         return Variant(
             path=self.path,
             source=head + text,
@@ -475,15 +487,15 @@ class Template:
             self.source, target_of(self.language, self.built_for, problem.kernel.compiler, flags)
         )
 
-    def _decided(
+    def _settle_stranger_text(
         self, text: str, problem: Problem, headers: tuple[tuple[str, str], ...], flags: tuple[str, ...]
     ) -> tuple[str, str]:
         """A stranger's text as one for the device, without its declaration; or why there is none."""
-        from tunesmith.problem.vetting.decided import decided, target_of  # a whole preprocessor
+        from tunesmith.problem.vetting.decided import decide_source, target_of  # a whole preprocessor
 
         target = target_of(self.language, self.built_for, problem.kernel.compiler, flags)
         original, *_ = users_texts(problem)
-        found = decided(without_block(text), original, self.language, headers, flags, target)
+        found = decide_source(without_block(text), original, self.language, headers, flags, target)
         return (found, "") if isinstance(found, str) else (text, str(found))
 
 
@@ -493,7 +505,7 @@ def users_texts(problem: Problem) -> tuple[str, ...]:
     return (macro_lines(kernel.defines) + kernel.text, *(text for _, text in kernel.headers))
 
 
-def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Variant:
+def original_variant(problem: Problem, sizes: Mapping[str, int] | None = None) -> Variant:
     """The kernel as it is, launched as it is launched today."""
     kernel = problem.kernel
     prologue = macro_lines(kernel.defines)
@@ -530,7 +542,7 @@ def builds_of(
     for workload in problem.workloads if workloads is None else workloads:
         sizes = workload.as_dict()
         if template is None or config is None:
-            variant = original(problem, sizes)
+            variant = original_variant(problem, sizes)
         else:
             variant = template.render(problem, config, sizes)
         before = found[variant.digest].workloads if variant.digest in found else ()
@@ -544,10 +556,10 @@ def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, 
     shared = launch.shared.bind(values) if launch.shared is not None else None
     when = launch.when.bind(values) if launch.when is not None else None
     bound = replace(launch, grid=grid, block=block, cluster=cluster, shared=shared, when=when)
-    return replace(bound, entry=inserted(launch.entry, insert), pdl=_overlaps(launch.pdl, values))
+    return replace(bound, entry=fill_placeholders(launch.entry, insert), pdl=_bind_pdl(launch.pdl, values))
 
 
-def _overlaps(pdl: bool | Expr, values: Mapping[str, int]) -> bool | Expr:
+def _bind_pdl(pdl: bool | Expr, values: Mapping[str, int]) -> bool | Expr:
     bound = pdl if isinstance(pdl, bool) else pdl.bind(values)
     return bound if isinstance(bound, bool) or bound.names else bound.holds({})
 
@@ -567,7 +579,7 @@ def plain_name(path: str) -> str:
     return re.sub(r"[^\w.+-]", "_", path.replace("\\", "/").rsplit("/", 1)[-1])
 
 
-def inserted(text: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda m: values.get(m.group(1), m.group(0)), text)
 
 
@@ -586,26 +598,26 @@ def hardware_constraints(template: Template, limits: Limits) -> tuple[Constraint
     found: dict[Node, Constraint] = {}
     for number, launch in enumerate(template.launches, 1):
         suffix = f" of launch {number}" if several else ""
-        for what, expr in _limits(launch, limits):
+        for what, expr in _launch_limits(launch, limits):
             bound = expr.bind(limits.names())
             if launch.when is not None:
-                bound = parse(f"not ({launch.when.bind(limits.names()).text}) or ({bound.text})")
+                bound = parse_expr(f"not ({launch.when.bind(limits.names()).text}) or ({bound.text})")
             if bound.names <= params.keys() and _can_break(bound, params):
                 found.setdefault(bound.tree, Constraint(f"device: {what}{suffix}", bound))
     return tuple(found.values())
 
 
-def _limits(launch: Launch, limits: Limits) -> Iterator[tuple[str, Expr]]:
+def _launch_limits(launch: Launch, limits: Limits) -> Iterator[tuple[str, Expr]]:
     sides = [expr.tree for expr in launch.block]
     threads = reduce(lambda a, b: Arithmetic("*", a, b), sides)
-    yield "threads per block", _between(1, threads, limits.max_threads)
+    yield "threads per block", _range_expr(1, threads, limits.max_threads)
     for axis, side, most in zip(_AXES, sides, limits.max_block, strict=False):
-        yield f"block axis {axis}", _between(1, side, most)
+        yield f"block axis {axis}", _range_expr(1, side, most)
     if launch.shared is not None:
-        yield "shared memory per block", _between(0, launch.shared.tree, limits.shared)
+        yield "shared memory per block", _range_expr(0, launch.shared.tree, limits.shared)
 
 
-def _between(low: int, value: Node, high: int) -> Expr:
+def _range_expr(low: int, value: Node, high: int) -> Expr:
     links: tuple[tuple[CompareOp, Node], ...] = (("<=", value), ("<=", Num(high)))
     tree = Compare(Num(low), links)
     return Expr(unparse(tree), tree)
@@ -615,10 +627,10 @@ def _can_break(expr: Expr, params: Mapping[str, Param]) -> bool:
     read = [params[name] for name in sorted(expr.names)]
     if prod(len(param.values) for param in read) > _MOST_TRIED:
         return True
-    return not bool(expr_arrays.holds(expr, _columns(read)).all())
+    return not bool(expr_arrays.evaluate_truth(expr, _value_mesh(read)).all())
 
 
-def _columns(read: Sequence[Param]) -> dict[str, expr_arrays.Ints | int]:
+def _value_mesh(read: Sequence[Param]) -> dict[str, expr_arrays.Ints | int]:
     """The parameters' values, each along an axis of its own; single ones take none."""
     single: dict[str, expr_arrays.Ints | int] = {p.name: p.values[0] for p in read if len(p.values) == 1}
     several = [param for param in read if len(param.values) > 1]

@@ -29,16 +29,16 @@ from tunesmith.problem.template import (
     FindHeader,
     Remedy,
     Template,
-    defines,
     find_block,
+    find_defines,
     no_headers,
     used_words,
     user_headers,
 )
-from tunesmith.problem.toml_table import Table, load_toml, names_apart, show, texts
+from tunesmith.problem.toml_table import Table, load_toml, names_apart, show_value, walk_texts
 from tunesmith.source.lex import without_comments
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import LIMIT, Expr, is_name, parse
+from tunesmith.space.expr import LIMIT, Expr, is_name, parse_expr
 from tunesmith.space.space import Constraint, Space
 
 # -- What a template names for itself: `[defines]`, for other expressions; entries that share lines.
@@ -67,7 +67,7 @@ class InFull:
     def _filled(self, value: Any) -> Any:
         match value:
             case Expr() if not value.names.isdisjoint(self.macros):
-                return parse(_NAME.sub(lambda name: self.macros.get(name[0], name[0]), value.text))
+                return parse_expr(_NAME.sub(lambda name: self.macros.get(name[0], name[0]), value.text))
             case tuple():
                 return tuple(map(self._filled, value))
             case Constraint() | Argument() | Launch():
@@ -80,7 +80,9 @@ def built_with(root: Table, text: str, headers: Sequence[tuple[str, str]]) -> fr
     """Names that a build depends on. A define that only the launch names is no macro: it would bake the sizes
     of its expression into builds that have no use for them."""
     launches = root.data.get("launch")
-    entries = [said for _, said in texts(launches)] + [said for _, said in texts(root.data.get("build"))]
+    entries = [said for _, said in walk_texts(launches)] + [
+        said for _, said in walk_texts(root.data.get("build"))
+    ]
     code = "\n".join([text, *(header for _, header in headers)])
     return used_words(without_comments(code)).union(*map(PLACEHOLDER.findall, entries))
 
@@ -101,7 +103,7 @@ def take_apart(root: Table, title: str, switches: Collection[str]) -> None:
             continue
         lines = value if isinstance(value, list) else [value]
         if not all(isinstance(line, dict) for line in lines):
-            rule = f"[{title}]: {key} must be a list of tables, got {show(value)}"
+            rule = f"[{title}]: {key} must be a list of tables, got {show_value(value)}"
             root.faults.add((title, key), rule, f'write e.g. {key} = [{{ A = "d", B = "2 * d" }}]')
             continue
         for name, text in (pair for line in lines for pair in line.items()):
@@ -155,7 +157,7 @@ def parse_template(
     arguments = [argument.name for argument in problem.arguments]
     workspace = in_full(_read_workspace(root, names.before_build, arguments))
     headers = None
-    if device.named(problem.kernel.language).reads_headers:
+    if device.find_language(problem.kernel.language).reads_headers:
         include = problem.kernel.include
         headers = root.attempt(None, lambda: user_headers(text, path, find_header, include))
     built = built_with(root, text, headers or ())
@@ -230,7 +232,7 @@ def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
         named = _check_macro_name(table, name, "a parameter", problem)
         inner, key, categorical = table, name, False
         if isinstance(value, dict):
-            inner = Table(value, (*table.keys, name), f"parameter {show(name)}", root.faults)
+            inner = Table(value, (*table.keys, name), f"parameter {show_value(name)}", root.faults)
             inner.only(("values", "default", "categorical"))
             if not inner.needs("values", hint="list them: values = [1, 2, 4]"):
                 continue
@@ -246,10 +248,13 @@ def _check_macro_name(table: Table, name: str, what: str, problem: Problem) -> b
     taken |= dict.fromkeys(problem.size_names, "a size")
     if not is_name(name):
         rule = f"{what} is named by a C identifier that is no word of the expression language"
-        table.fault(name, f"{rule}, got {show(name)}", "rename it")
+        table.fault(name, f"{rule}, got {show_value(name)}", "rename it")
         return False
     if name in taken:
-        rule = f"{show(name)} is already {taken[name]} of the problem, which a macro so named would replace"
+        rule = (
+            f"{show_value(name)} is already {taken[name]} of the problem, which a macro so "
+            "named would replace"
+        )
         table.fault(name, rule, f"rename it, e.g. {name.upper() if name != name.upper() else name + '_'}")
         return False
     return True
@@ -302,7 +307,7 @@ def _read_default(root: Table, params: Sequence[Param], text: str) -> Config:
 
 def _in_code(text: str) -> dict[str, int]:
     """Defaults that the code has, `#ifndef NAME` and `#define NAME 4`, by the parameter's name."""
-    found = [define for define in defines(without_comments(text)) if define.is_default]
+    found = [define for define in find_defines(without_comments(text)) if define.is_default]
     return {define.name: int(define.value.strip("( )").rstrip("uUlL"), 0) for define in found}
 
 
@@ -320,7 +325,7 @@ def _read_defines(root: Table, names: _KnownNames, problem: Problem) -> tuple[tu
     found: list[tuple[str, Expr]] = []
     for name in table.data:
         if name in names.params:
-            table.fault(name, f"{show(name)} is a parameter too", "rename one of the two")
+            table.fault(name, f"{show_value(name)} is a parameter too", "rename one of the two")
         _check_macro_name(table, name, "a define", problem)
         expr = table.expr(name, (*names.of_defines, *(before for before, _ in found)))
         if expr is not None:
@@ -333,10 +338,10 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
     found: list[Argument] = []
     for name in table.data:
         if not IDENTIFIER.fullmatch(name):
-            table.fault(name, f"a workspace is named by a C identifier, got {show(name)}", "rename it")
+            table.fault(name, f"a workspace is named by a C identifier, got {show_value(name)}", "rename it")
         if name in arguments:
-            table.fault(name, f"{show(name)} is already an argument of the problem", "rename it")
-        inner = table.table(name, f"workspace {show(name)}")
+            table.fault(name, f"{show_value(name)} is already an argument of the problem", "rename it")
+        inner = table.table(name, f"workspace {show_value(name)}")
         argument = read_workspace(inner, name, names) if inner is not None else None
         if argument is not None:
             found.append(argument)
@@ -373,7 +378,7 @@ def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr
     return tuple(found)
 
 
-def guarded(text: str, rules: Sequence[Combination], path: str) -> str:
+def exclude_combinations(text: str, rules: Sequence[Combination], path: str) -> str:
     """The template with one more requirement for each rule: not these values at once."""
     block = find_block(text, path)
     inside = block.toml.split("\n")
@@ -402,10 +407,12 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
     for name in params:
         if name not in used:
             hint = "use it, or remove it: every value would give the same kernel"
-            root.faults.add(("params", name), f"{show(name)} is unused in the code and the launch", hint)
+            root.faults.add(
+                ("params", name), f"{show_value(name)} is unused in the code and the launch", hint
+            )
     for argument in template.workspace:
         if not any(argument.name in launch.args for launch in template.launches):
-            rule = f"workspace {show(argument.name)} is unused: no launch has it in its args"
+            rule = f"workspace {show_value(argument.name)} is unused: no launch has it in its args"
             root.faults.add(("workspace", argument.name), rule, "list all the arguments in the launch's args")
     headers = [text for _, text in (*template.headers, *problem.kernel.headers)]
     for launch in template.launches:
@@ -414,13 +421,16 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
         from tunesmith.problem.vetting.waits import FIRST, waits_somewhere
 
         if not waits_somewhere(template.source, *headers):
-            rule = f"with pdl = true {show(launch.entry)} may start before the launch ahead of it has ended"
+            rule = (
+                f"with pdl = true {show_value(launch.entry)} may start before the launch "
+                "ahead of it has ended"
+            )
             hint = f"{FIRST} or leave pdl out"
             root.faults.add(("launch",), f"{rule}, and the code never waits for that", hint)
             break
     declared = {*params, *root.names("defines")}
     elsewhere = {name for name, _ in problem.kernel.defines}
-    for define in defines(code):
+    for define in find_defines(code):
         if define.name in declared and not define.is_guarded:
             rule = f"{define.name} is declared above and defined here, which hides the value that is tried"
             root.faults.add_at(define.line, rule, f"put #ifndef {define.name} and #endif around it")
@@ -436,13 +446,13 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
 
 def _used_in_declaration(root: Table) -> frozenset[str]:
     """As written, not as parsed: a launch with a fault still uses its parameters."""
-    flags = [text for _, text in texts(root.data.get("build"))]
+    flags = [text for _, text in walk_texts(root.data.get("build"))]
     words = _words_of(root, ("launch", "defines", "workspace"))
     return words.union(*(PLACEHOLDER.findall(flag) for flag in flags))
 
 
 def _words_of(root: Table, tables: Sequence[str]) -> frozenset[str]:
-    written = [text for key in tables for _, text in texts(root.data.get(key))]
+    written = [text for key in tables for _, text in walk_texts(root.data.get(key))]
     return frozenset(word for text in written for word in WORD.findall(text))
 
 
@@ -453,24 +463,27 @@ def try_out(root: Table, template: Template, problem: Problem) -> None:
     known = {*problem.size_names, *default}
     constraints = tuple(c for c in template.space.constraints if c.expr.names <= known)
     required = [c for c in constraints if c.kind == "require"]
-    legal = [w for w in problem.workloads if _holding(required, {**default, **w.as_dict()})]
+    legal = [w for w in problem.workloads if _is_satisfied(required, {**default, **w.as_dict()})]
     if not legal:
         for constraint in required:
             if not any(constraint.expr.holds({**default, **w.as_dict()}) for w in problem.workloads):
-                rule = f"the default breaks require {show(constraint.name)}, {show(constraint.expr.text)}"
+                rule = (
+                    f"the default breaks require {show_value(constraint.name)}, "
+                    f"{show_value(constraint.expr.text)}"
+                )
                 root.faults.add(("default",), f"{rule}, at every workload", "choose other values")
         if not root.faults:
             rule = "the default breaks a require at every workload"
             root.faults.add(("default",), rule, "choose other values")
     places = list(launch_places(template.launches, root))
     for workload in legal:
-        at = f"the default and workload {show(workload.name)}"
+        at = f"the default and workload {show_value(workload.name)}"
         places = try_places(places, {**default, **workload.as_dict()}, root, at)
-    if not any(_holding(constraints, {**default, **w.as_dict()}) for w in legal):
+    if not any(_is_satisfied(constraints, {**default, **w.as_dict()}) for w in legal):
         _check_something_left(root, replace(template.space, constraints=constraints), problem)
 
 
-def _holding(constraints: Sequence[Constraint], values: Mapping[str, int]) -> bool:
+def _is_satisfied(constraints: Sequence[Constraint], values: Mapping[str, int]) -> bool:
     return all(constraint.expr.holds(values) for constraint in constraints)
 
 
@@ -482,19 +495,21 @@ def _check_something_left(root: Table, space: Space, problem: Problem) -> None:
         for constraint in space.constraints:
             rest = tuple(c for c in space.constraints if c is not constraint)
             if len(replace(space, constraints=rest).configs(workloads)):
-                _blame(root, constraint, "leaves no configuration")
+                _blame_constraint(root, constraint, "leaves no configuration")
                 return
         # No single one is to blame: point at the one that took the last configuration.
         for count, constraint in enumerate(space.constraints, 1):
             if not len(replace(space, constraints=space.constraints[:count]).configs(workloads)):
-                _blame(root, constraint, "leaves no configuration beside the constraints before it")
+                _blame_constraint(
+                    root, constraint, "leaves no configuration beside the constraints before it"
+                )
                 return
     except BadInput as error:  # more than can be listed
         root.faults.add(("params",), error.message, error.hint)
 
 
-def _blame(root: Table, constraint: Constraint, why: str) -> None:
-    rule = f"{constraint.kind} {show(constraint.name)}, {show(constraint.expr.text)}, {why}"
+def _blame_constraint(root: Table, constraint: Constraint, why: str) -> None:
+    rule = f"{constraint.kind} {show_value(constraint.name)}, {show_value(constraint.expr.text)}, {why}"
     root.faults.add((constraint.kind, constraint.name), rule, "loosen it, or widen the parameters it names")
 
 
@@ -521,20 +536,20 @@ class DeclaredParam:
     @property
     def text(self) -> str:
         kind = ", categorical = true" if self.categorical else ""
-        return f"{{ values = {list(self.values)}, default = {self.default}{kind} }}{self._remark}"
+        return f"{{ values = {list(self.values)}, default = {self.default}{kind} }}{self._remark_suffix}"
 
     @property
     def short(self) -> str:
         """Without its default, which the code has."""
         values = f"{{ values = {list(self.values)}, categorical = true }}"
-        return (values if self.categorical else str(list(self.values))) + self._remark
+        return (values if self.categorical else str(list(self.values))) + self._remark_suffix
 
     @property
-    def _remark(self) -> str:
+    def _remark_suffix(self) -> str:
         return f"  # {self.note}" if self.note else ""
 
 
-def declaration(
+def format_declaration(
     params: Iterable[DeclaredParam],
     conditions: Iterable[tuple[str, Pairs]],
     defines: Pairs = (),
@@ -552,26 +567,28 @@ def declaration(
     parameters, and defines that are 0 without them.
     """
     is_short = in_code if shape is not None else ()
-    given = _alike([(param.name, param.short if param.name in is_short else param.text) for param in params])
+    given = _merge_alike(
+        [(param.name, param.short if param.name in is_short else param.text) for param in params]
+    )
     named = {title: [(name, toml_string(text)) for name, text in pairs] for title, pairs in conditions}
     named["defines"] = [(name, toml_string(text)) for name, text in defines]
     several = [title for title, most in _MOST_APART.items() if len(named.get(title, ())) > most]
 
     def written(packed: Collection[str]) -> list[str]:
-        lines = ["/// tunesmith", *_table("params", given)]
+        lines = ["/// tunesmith", *_toml_table_lines("params", given)]
         for title, pairs in named.items():
             if title == "defines" and shape is not None:
-                lines += _shapes(shape)
-            lines += _packed(title, pairs) if title in packed else _table(title, pairs)
+                lines += _shape_lines(shape)
+            lines += _pack_table(title, pairs) if title in packed else _toml_table_lines(title, pairs)
         lines += ["[defines]"] if not named["defines"] and any(pairs for _, pairs in baked) else []
         for switch, entries in baked:
-            rows = _rows([(name, toml_string(text)) for name, text in entries])
-            lines += _shared(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
-        lines += _table("workspace", workspace)
+            rows = _inline_rows([(name, toml_string(text)) for name, text in entries])
+            lines += _table_list_lines(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
+        lines += _toml_table_lines("workspace", workspace)
         if flags and "require" in packed:
-            lines.insert(1, f"build.flags = {_list(flags)}")
+            lines.insert(1, f"build.flags = {_toml_list(flags)}")
         elif flags:
-            lines += ["[build]", f"flags = {_list(flags)}"]
+            lines += ["[build]", f"flags = {_toml_list(flags)}"]
         return [*lines, *launch, "///"]
 
     lines = written(several)
@@ -580,7 +597,7 @@ def declaration(
     return [f"// {line}".rstrip() for line in lines]
 
 
-def _alike(params: Pairs) -> Pairs:
+def _merge_alike(params: Pairs) -> Pairs:
     """Parameters of several kernels, `LANES_1` and `LANES_2`, that are declared alike share a line."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, text in params:
@@ -594,9 +611,9 @@ def _alike(params: Pairs) -> Pairs:
     return done
 
 
-def _shapes(tables: Tables) -> list[str]:
+def _shape_lines(tables: Tables) -> list[str]:
     """One table, or those of several kernels, a line for each that fits one."""
-    lines = [line for name, pairs in tables for line in _table(name, pairs) or [f"[{name}]"]]
+    lines = [line for name, pairs in tables for line in _toml_table_lines(name, pairs) or [f"[{name}]"]]
     short = [
         f"{name.removeprefix('shape.')} = {{ {', '.join(f'{key} = {text}' for key, text in pairs)} }}"
         for name, pairs in tables
@@ -605,13 +622,13 @@ def _shapes(tables: Tables) -> list[str]:
     return ["[shape]", *short] if several and max(map(len, short)) <= WIDTH else lines
 
 
-def _table(title: str, pairs: Pairs) -> list[str]:
+def _toml_table_lines(title: str, pairs: Pairs) -> list[str]:
     width = max((len(name) for name, _ in pairs if not name.startswith('"')), default=0)
-    lines = [line for name, text in pairs for line in _wrapped(f"{name:<{width}} = ", text)]
+    lines = [line for name, text in pairs for line in _wrap_entry(f"{name:<{width}} = ", text)]
     return [f"[{title}]", *lines] if pairs else []
 
 
-def _wrapped(start: str, text: str) -> list[str]:
+def _wrap_entry(start: str, text: str) -> list[str]:
     """A text too long for a line is several of them, in three quotes."""
     if len(start + text) <= WIDTH or not text.startswith('"'):
         return [start + text]
@@ -624,15 +641,15 @@ def _wrapped(start: str, text: str) -> list[str]:
     return [*lines[:-1], f'{lines[-1]}""']
 
 
-def _packed(title: str, pairs: Pairs) -> list[str]:
+def _pack_table(title: str, pairs: Pairs) -> list[str]:
     """Several to a line: they are many, and short. Long ones keep lines of their own."""
     alone = [(name, text) for name, text in pairs if len(f"{name} = {text}") > WIDTH - len("all = [{  }]")]
-    rows = _rows([pair for pair in pairs if pair not in alone])
-    lines = _table(title, alone) or ([f"[{title}]"] if rows else [])
-    return [*lines, *_shared("all", rows)]
+    rows = _inline_rows([pair for pair in pairs if pair not in alone])
+    lines = _toml_table_lines(title, alone) or ([f"[{title}]"] if rows else [])
+    return [*lines, *_table_list_lines("all", rows)]
 
 
-def _rows(pairs: Pairs) -> list[str]:
+def _inline_rows(pairs: Pairs) -> list[str]:
     """Tables that fit a line each, with as many entries as there is room for."""
     rows: list[list[str]] = []
     for name, text in pairs:
@@ -646,31 +663,31 @@ def _rows(pairs: Pairs) -> list[str]:
     return [f"{{ {', '.join(row)} }}" for row in rows]
 
 
-def _shared(name: str, rows: Sequence[str]) -> list[str]:
+def _table_list_lines(name: str, rows: Sequence[str]) -> list[str]:
     """A list of tables, one to a line."""
     start = f"{name} = ["
     return (start + f",\n{' ' * len(start)}".join(rows) + "]").splitlines() if rows else []
 
 
-def _list(texts: Iterable[str]) -> str:
+def _toml_list(texts: Iterable[str]) -> str:
     return f"[{', '.join(map(toml_string, texts))}]"
 
 
-def listed(name: str, texts: Sequence[str]) -> list[str]:
+def expression_list_lines(name: str, texts: Sequence[str]) -> list[str]:
     """A list of expressions, on lines of their own where one is too short."""
-    one = f"{name} = {_list(texts)}"
+    one = f"{name} = {_toml_list(texts)}"
     if len(one) <= WIDTH:
         return [one]
     lines: list[str] = []
     for place, text in enumerate(texts, 1):
         start = f"{name} = [" if place == 1 else " " * len(f"{name} = [")
-        *more, last = _wrapped(start, toml_string(text))
+        *more, last = _wrap_entry(start, toml_string(text))
         lines += [*more, f"{last}," if place < len(texts) else f"{last}]"]
     return lines
 
 
 def shared_line(text: str) -> list[str]:
-    return _wrapped("shared = ", toml_string(text))
+    return _wrap_entry("shared = ", toml_string(text))
 
 
 def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) -> list[str]:
@@ -682,10 +699,10 @@ def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) ->
         if several or launch.entry != entry:
             lines.append(f"entry = {toml_string(launch.entry)}")
         if several or tuple(launch.args) != tuple(args):
-            lines.append(f"args = {_list(launch.args)}")
-        lines += listed("grid", [e.text for e in launch.grid])
-        lines += listed("block", [e.text for e in launch.block])
-        lines += listed("cluster", [e.text for e in launch.cluster]) if launch.cluster else []
+            lines.append(f"args = {_toml_list(launch.args)}")
+        lines += expression_list_lines("grid", [e.text for e in launch.grid])
+        lines += expression_list_lines("block", [e.text for e in launch.block])
+        lines += expression_list_lines("cluster", [e.text for e in launch.cluster]) if launch.cluster else []
         lines += shared_line(launch.shared.text) if launch.shared is not None else []
         lines += ["cooperative = true"] if launch.cooperative else []
         if launch.pdl:
@@ -695,7 +712,7 @@ def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) ->
 
 
 def workspace_text(argument: Argument) -> str:
-    shape = _list(e.text for e in argument.shape)
+    shape = _toml_list(e.text for e in argument.shape)
     more = f", align = {argument.align}" if argument.align is not None else ""
     more += f", init = {argument.init}" if argument.init is not None else ""
     return f'{{ type = "{argument.element.name}*", shape = {shape}{more} }}'
@@ -704,7 +721,7 @@ def workspace_text(argument: Argument) -> str:
 _REMARK = re.compile(r"\s*(\w+|\"[\w, ]+\")\s*=.*?[\]}\"\w]\s+#\s*(.+?)\s*")
 
 
-def remarks(toml: str) -> dict[str, str]:
+def read_remarks(toml: str) -> dict[str, str]:
     """What stands behind an entry on its line, by the entry's name."""
     found = [_REMARK.fullmatch(line) for line in toml.splitlines()]
     return {name: one[2] for one in found if one for name in re.findall(r"\w+", one[1])}

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from tunesmith.base.errors import BadInput
-from tunesmith.space.expr import LIMIT, Expr, RealExpr, parse, parse_real, shorten, suggestion
+from tunesmith.space.expr import LIMIT, Expr, RealExpr, parse_expr, parse_real, shorten_text, suggest_name
 
 Keys = tuple[str | int, ...]
 Token = tuple[str, int]  # the text, and the 1-based line it begins in
@@ -38,13 +38,13 @@ class KeyLines:
     def __init__(self, text: str) -> None:
         self._lines: dict[Keys, int] = {}
         counts: dict[Keys, int] = {}  # tables seen so far in each array of tables
-        tokens = _tokens(text.replace("\r\n", "\n"))
+        tokens = _lex_toml(text.replace("\r\n", "\n"))
         table: Keys = ()
         at = 0
         while at < len(tokens):
             line = tokens[at][1]
             brackets = 0 if tokens[at][0] != "[" else 2 if tokens[at + 1][0] == "[" else 1
-            names, at = _key(tokens, at + brackets)
+            names, at = _read_dotted_key(tokens, at + brackets)
             if names and brackets:
                 table = ()
                 for place, name in enumerate(names, 1):
@@ -86,7 +86,7 @@ class KeyLines:
         return at
 
 
-def _tokens(text: str) -> list[Token]:
+def _lex_toml(text: str) -> list[Token]:
     """Without spaces and comments; two line ends follow the last, for whoever looks ahead."""
     found: list[Token] = []
     line = 1
@@ -97,7 +97,7 @@ def _tokens(text: str) -> list[Token]:
     return [*found, ("\n", line), ("\n", line)]
 
 
-def _key(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
+def _read_dotted_key(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
     """A key with its dots, and where it ends; [] where none stands."""
     names: list[str] = []
     while True:
@@ -222,16 +222,16 @@ class Table:
 
     def must(self, key: str, rule: str, hint: str | None = None) -> T | None:
         """Nothing, as the entry is not what it must be."""
-        return self._must(key, rule, self.data[key], hint)
+        return self._refuse_value(key, rule, self.data[key], hint)
 
-    def _must(self, key: str, rule: str, value: object, hint: str | None = None) -> T | None:
-        return self.refuse(key, f"{key} must {rule}, got {show(value)}", hint)
+    def _refuse_value(self, key: str, rule: str, value: object, hint: str | None = None) -> T | None:
+        return self.refuse(key, f"{key} must {rule}, got {show_value(value)}", hint)
 
     def only(self, known: Sequence[str]) -> None:
         for key in self.data:
             if key not in known:
-                hint = suggestion(key, known) or "remove it"
-                self.fault(key, f"unknown key {show(key)}, known are {', '.join(known)}", hint)
+                hint = suggest_name(key, known) or "remove it"
+                self.fault(key, f"unknown key {show_value(key)}, known are {', '.join(known)}", hint)
 
     def needs(self, *keys: str, hint: str | None = None) -> bool:
         missing = [key for key in keys if key not in self.data]
@@ -283,7 +283,7 @@ class Table:
     def real(self, key: str, names: Names) -> RealExpr | None:
         """The value of a float, of which sizes decide."""
         text = self.text(key)
-        return None if text is None else self._parsed(key, (key,), lambda: parse_real(text, names=names))
+        return None if text is None else self._parse_entry(key, (key,), lambda: parse_real(text, names=names))
 
     # -- lists and tables -------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class Table:
         for item in items:
             if type(item) is not int or not low <= item <= LIMIT:
                 allowed = "from 0 to 2**62" if low == 0 else "up to 2**62"
-                self.fault(key, f"{key} must list integers {allowed}, got {show(item)}", hint)
+                self.fault(key, f"{key} must list integers {allowed}, got {show_value(item)}", hint)
             elif item in values:
                 self.fault(key, f"{key} lists {item} more than once", "list every value once")
             else:
@@ -363,17 +363,17 @@ class Table:
             item = _ITEM.search(str(error))
             value = value[int(item[1])] if item and isinstance(value, list) else value
             options = get_args(kind) if get_origin(kind) is Literal else ()
-            hint = suggestion(value, options) if isinstance(value, str) else None
-            return self._must(key, f"be {_allowed(kind, value, item is not None)}", value, hint)
+            hint = suggest_name(value, options) if isinstance(value, str) else None
+            return self._refuse_value(key, f"be {_describe_type(kind, value, item is not None)}", value, hint)
 
     def _expr(self, key: str, keys: Keys, value: object, names: Names) -> Expr | None:
         if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
-            return self._must(key, "be an integer or an expression in quotes", value)
+            return self._refuse_value(key, "be an integer or an expression in quotes", value)
         # Lines of a text in three quotes are one expression.
         text = " ".join(value.split()) if isinstance(value, str) else value
-        return self._parsed(key, keys, lambda: parse(text, names=names))
+        return self._parse_entry(key, keys, lambda: parse_expr(text, names=names))
 
-    def _parsed(self, key: str, keys: Keys, parse: Callable[[], T]) -> T | None:
+    def _parse_entry(self, key: str, keys: Keys, parse: Callable[[], T]) -> T | None:
         try:
             return parse()
         except BadInput as error:
@@ -387,7 +387,7 @@ def _field_kinds(schema: Hashable) -> dict[str, object]:
     return get_type_hints(schema, include_extras=True)
 
 
-def _allowed(kind: object, value: object, is_item: bool) -> str:
+def _describe_type(kind: object, value: object, is_item: bool) -> str:
     """In words, what an entry must be."""
     match inspect.type_info(kind):
         case inspect.BoolType():
@@ -403,7 +403,7 @@ def _allowed(kind: object, value: object, is_item: bool) -> str:
     return "a list of texts of one line each" if is_item else "a list of texts in [ ]"
 
 
-def finite(value: object) -> float | None:
+def finite_number(value: object) -> float | None:
     """A TOML number as a float; None for anything else, infinities and NaN among it."""
     try:
         found: float = msgspec.convert(value, NUMBER)
@@ -412,7 +412,7 @@ def finite(value: object) -> float | None:
         return None
 
 
-def show(value: object) -> str:
+def show_value(value: object) -> str:
     """A TOML value in words, short and on one line."""
     match value:
         case bool():
@@ -422,7 +422,7 @@ def show(value: object) -> str:
         case int() | float():
             return str(value)
         case str():
-            return shorten(repr(value))
+            return shorten_text(repr(value))
         case list():
             return "a list" if value else "an empty list"
         case dict():
@@ -430,7 +430,7 @@ def show(value: object) -> str:
     return f"the {type(value).__name__} {value}"
 
 
-def texts(value: object) -> Iterator[tuple[Keys, str]]:
+def walk_texts(value: object) -> Iterator[tuple[Keys, str]]:
     """Every text inside a TOML value, with its place."""
     stack: list[tuple[Keys, object]] = [((), value)]
     while stack:

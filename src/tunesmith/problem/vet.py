@@ -17,12 +17,19 @@ from tunesmith.problem import device
 from tunesmith.problem.domain import handed_arrays
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
-from tunesmith.problem.vetting.decided import decided, defined_by, directives, placed, user_words, words_of
+from tunesmith.problem.vetting.decided import (
+    decide_source,
+    defined_by,
+    judge_directives,
+    language_words,
+    relocate_refusal,
+    user_words,
+)
 from tunesmith.problem.vetting.device_words import HandedArrays, Refusal, UserWords
 from tunesmith.problem.vetting.waits import judge_waits
 from tunesmith.problem.vetting.words import UnitWords, judge_unit
 from tunesmith.source.lex import Token, first_word, lex
-from tunesmith.source.lex import directives as each_directive
+from tunesmith.source.lex import find_directives as each_directive
 from tunesmith.source.macros import Macro, read_macro
 from tunesmith.source.tree import Unreadable
 from tunesmith.space.expr import Undefined
@@ -30,7 +37,7 @@ from tunesmith.space.expr import Undefined
 _OVERLAPPING = 90  # the first capability of devices on which launches overlap
 
 
-def vet(
+def vet_source(
     source: str,
     original: str,
     language: str,
@@ -41,12 +48,12 @@ def vet(
     """Why a source must not be compiled; None where it may. `original` is what it was made from, `headers`
     are the texts of the user's own, `overlapping` the entries that are launched with `pdl = true`,
     `handed`: by entry and position, what gets an array, and whether no launch may write it."""
-    found = vetted(source, original, language, tuple(headers), (), tuple(overlapping), handed=handed)
+    found = vetted_text(source, original, language, tuple(headers), (), tuple(overlapping), handed=handed)
     return found if isinstance(found, Refusal) else None
 
 
 @lru_cache(maxsize=256)
-def vetted(
+def vetted_text(
     source: str,
     original: str,
     language: str,
@@ -58,14 +65,14 @@ def vetted(
 ) -> str | Refusal:
     """What may be compiled: the text with its macros expanded and its conditions decided, as it was judged; a
     text that came so, as it came. `included`: the headers, as included -> text."""
-    text = decided(source, original, language, included, flags)
+    text = decide_source(source, original, language, included, flags)
     if isinstance(text, Refusal):
         return text
-    words, user = words_of(language), user_words(original, headers)
+    words, user = language_words(language), user_words(original, headers)
     tokens, moved = lex(text), list[tuple[int, int]]()  # a line that says #line, and what it says
     try:
-        moved += directives(tokens, words, user)
-        if not device.named(language).is_c_family:
+        moved += judge_directives(tokens, words, user)
+        if not device.find_language(language).is_c_family:
             return text
         kept = tuple(t for t in tokens if t.kind != "directive" or first_word(t.text)[0] == "pragma")
         judge_unit(UnitWords.of(kept, handed), words, user, language)
@@ -73,9 +80,9 @@ def vetted(
         if overlapping:
             judge_waits(kept, overlapping)
     except Unreadable as error:
-        return placed(Refusal("text", error.line, error.reason), moved)
+        return relocate_refusal(Refusal("text", error.line, error.reason), moved)
     except Refusal as refusal:
-        return placed(refusal, moved)
+        return relocate_refusal(refusal, moved)
     return text
 
 
@@ -138,7 +145,7 @@ def variant_fault(variant: Variant, capability: int) -> str:
     overlapping = () if 0 < capability < _OVERLAPPING else variant.overlapping
     handed = handed_arrays(variant)
     about = (tuple(headers), variant.flags, overlapping, variant.headers, handed)
-    found = vetted(variant.source, original, variant.language, *about)
+    found = vetted_text(variant.source, original, variant.language, *about)
     if isinstance(found, Refusal):
         return str(found)
     return "" if found == variant.source else "its conditions are not decided for a device"
@@ -147,7 +154,7 @@ def variant_fault(variant: Variant, capability: int) -> str:
 def vet_flags(flags: Sequence[str], language: str) -> str | None:
     """Why a build must not be given these. CUDA's own reader takes only what shapes device code; OpenCL's
     drivers take folders and files as well."""
-    rules = device.named(language)
+    rules = device.find_language(language)
     strange = [flag for flag in flags if rules.flags and not re.fullmatch(rules.flags, flag)]
     if not strange:
         return None

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tunesmith.base.text import cut
-from tunesmith.problem.vetting.device_words import listed
-from tunesmith.source.lex import Token, layout, obstacle, read_number
+from tunesmith.base.text import truncate_text
+from tunesmith.problem.vetting.device_words import split_word_set
+from tunesmith.source.lex import Token, find_parse_obstacle, lay_out_tokens, read_number
 from tunesmith.source.preprocess import preprocess
 from tunesmith.source.reader.grammar import (
     GrammarText,
-    callee,
+    callee_name,
     declared_name,
     grammar_text,
     known_names,
@@ -28,12 +28,14 @@ from tunesmith.source.tree import Language, Unreadable
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LOOPS = listed("for_statement while_statement do_statement for_range_loop")
-BRANCHES = _LOOPS | listed("if_statement switch_statement conditional_expression")
-_JUMPS = listed("break_statement continue_statement goto_statement")
-_DECLARES = listed("declaration parameter_declaration optional_parameter_declaration")
-_MEMORY = listed("pointer_declarator array_declarator reference_declarator")
-NEVER_RUN = listed("sizeof_expression alignof_expression decltype template_argument_list type_descriptor")
+_LOOPS = split_word_set("for_statement while_statement do_statement for_range_loop")
+BRANCHES = _LOOPS | split_word_set("if_statement switch_statement conditional_expression")
+_JUMPS = split_word_set("break_statement continue_statement goto_statement")
+_DECLARES = split_word_set("declaration parameter_declaration optional_parameter_declaration")
+_MEMORY = split_word_set("pointer_declarator array_declarator reference_declarator")
+NEVER_RUN = split_word_set(
+    "sizeof_expression alignof_expression decltype template_argument_list type_descriptor"
+)
 _Change = tuple[str, "Node | None", int]  # the name, its new value, where
 
 
@@ -68,7 +70,7 @@ class FlowFunction:
                 pending += [(part, is_read) for part in (place.named_children[1:] if is_element else [place])]
             elif node.type not in NEVER_RUN:
                 is_arrow = node.type == "field_expression" and any(text_of(n) == "->" for n in node.children)
-                is_call = node.type == "call_expression" and not (callee(node) or "").endswith("_cast")
+                is_call = node.type == "call_expression" and not (callee_name(node) or "").endswith("_cast")
                 reads = is_read or is_arrow or is_call or node.type == "pointer_expression"
                 pending += [(part, reads) for part in below]
         return False
@@ -76,16 +78,18 @@ class FlowFunction:
 
 def trace_data(root: Node) -> list[FlowFunction]:
     """All functions of a text but methods, with what in them is data."""
-    shared = {name for node in root.named_children for name, is_memory in _declared(node) if is_memory}
+    shared = {
+        name for node in root.named_children for name, is_memory in _declared_variables(node) if is_memory
+    }
     nodes = [node for node in syntax_nodes(root) if node.type == "function_definition"]
     functions = [_read_function(node, shared) for node in nodes if not _is_method(node)]
     before = -1
     while before != (now := sum(len(one.data) for one in functions)):
         before = now
         for one in functions:
-            _follow(one)
+            _propagate_data(one)
             for call in one.calls:
-                _follow_call(one, call, [other for other in functions if other.name == callee(call)])
+                _follow_call(one, call, [other for other in functions if other.name == callee_name(call)])
     return functions
 
 
@@ -96,7 +100,7 @@ def _is_method(node: Node) -> bool:
     return above is not None and above.type == "field_declaration_list"
 
 
-def _declared(node: Node) -> Iterator[tuple[str, bool]]:
+def _declared_variables(node: Node) -> Iterator[tuple[str, bool]]:
     """Names, and whether there is memory behind them; constant tables hold no data."""
     is_auto = text_of(node.child_by_field_name("type")) == "auto"
     is_const = any(n.type == "type_qualifier" and text_of(n) == "const" for n in node.children)
@@ -111,7 +115,7 @@ def _read_function(function: Node, shared: set[str]) -> FlowFunction:
     own = FlowFunction(text_of(declared_name(head)), function, memory=set(shared))
     for node in syntax_nodes(function):
         at = node.start_byte
-        for name, is_memory in _declared(node):
+        for name, is_memory in _declared_variables(node):
             own.memory |= {name} if is_memory else set()
             if node.type != "declaration":
                 own.parameters.append(name)
@@ -161,19 +165,19 @@ def _changed_name(target: Node | None) -> str:
     return next((text_of(name) for name in names), "")
 
 
-def _follow(own: FlowFunction) -> None:
+def _propagate_data(own: FlowFunction) -> None:
     own.data |= {name for name, value, _ in own.changes if own.is_data(value)}
     decided = [branch for branch in own.branches if own.is_data(condition_of(branch))]
     for branch in decided:  # what is changed there and is there after it
-        inside = {name for name, at in own.declared if _holds(branch, at)}
-        own.data |= {name for name, _, at in own.changes if _holds(branch, at)} - inside
+        inside = {name for name, at in own.declared if _is_inside_node(branch, at)}
+        own.data |= {name for name, _, at in own.changes if _is_inside_node(branch, at)} - inside
     for loop in (branch for branch in own.branches if branch.type in _LOOPS):
-        left = (b for b in decided if b != loop and _holds(loop, b.start_byte))
+        left = (b for b in decided if b != loop and _is_inside_node(loop, b.start_byte))
         if any(part.type in _JUMPS for branch in left for part in syntax_nodes(branch)):
-            own.data |= {name for name, _, at in own.changes if _holds(loop, at)}
+            own.data |= {name for name, _, at in own.changes if _is_inside_node(loop, at)}
 
 
-def _holds(node: Node, at: int) -> bool:
+def _is_inside_node(node: Node, at: int) -> bool:
     return node.start_byte <= at < node.end_byte
 
 
@@ -198,12 +202,12 @@ def _follow_call(own: FlowFunction, call: Node, called: list[FlowFunction]) -> N
 
 MARKS = "tm_marks"  # the argument; two numbers for each condition: it was false, it was true
 _MARK = "tm_mark"
-_COMPARISONS = listed("== != < > <= >=")
+_COMPARISONS = split_word_set("== != < > <= >=")
 _RELATIONS = re.compile(
     r"is(?:nan|inf|finite|normal|equal|notequal|greater(?:equal)?|less(?:equal|greater)?|(?:un)?ordered)"
     r"|any|all|signbit|__h(?:eq|ne|lt|gt|le|ge)u?|__h(?:isnan|isinf)"
 )
-_UNASKED = NEVER_RUN | listed("static_assert_declaration array_declarator")
+_UNASKED = NEVER_RUN | split_word_set("static_assert_declaration array_declarator")
 _LINE = re.compile(r"[ \t]*#[ \t]*line[ \t]+(\d{1,9})")
 _USUAL = (0.0, 1.0, 2.0)  # numbers that inputs have anyway
 _HEAD = f" {_MARK}(%sint *m, int n, %s v) {{ "
@@ -251,7 +255,7 @@ def watch_conditions(
         prepared = preprocess(text, language, defines, headers)
     except Unreadable as error:
         return f"line {error.line}: {error.reason}"
-    if fault := next(iter(prepared.problems), obstacle(prepared.tokens)):
+    if fault := next(iter(prepared.problems), find_parse_obstacle(prepared.tokens)):
         return fault
     tokens = prepared.tokens
     place = grammar_text(tokens, language, known_names(tokens, language))
@@ -266,15 +270,15 @@ def watch_conditions(
     marking.hand_on(root, functions, "__global " if language == "opencl" else "")
     includes = "".join(f"#include {name}\n" for name in prepared.includes)
     return WatchedText(
-        includes + (_OPENCL if language == "opencl" else _CPP) + layout(marking.tokens()),
-        includes + layout(tokens),
+        includes + (_OPENCL if language == "opencl" else _CPP) + lay_out_tokens(marking.tokens()),
+        includes + lay_out_tokens(tokens),
         tuple(marking.conditions),
         frozenset(marking.functions),
-        tuple(number for number in _numbers(root) if number not in _USUAL),
+        tuple(number for number in _literal_numbers(root) if number not in _USUAL),
     )
 
 
-def _numbers(root: Node) -> tuple[float, ...]:
+def _literal_numbers(root: Node) -> tuple[float, ...]:
     """But for those of an index."""
     pending, values = [root], list[float | None]()
     while pending:
@@ -317,17 +321,17 @@ class _ConditionMarker:
         self._behind[last] = f"){behind}))" + self._behind.get(last, "")
         line = self._place.line(node)
         at, says = max((one for one in self._counted if one[0] < line), default=(0, 1))
-        text = cut(" ".join(self._place.written(node).split()), 80)
-        self.conditions.append(DataCondition(line - at + says - 1, text, _numbers(node)))
+        text = truncate_text(" ".join(self._place.written(node).split()), 80)
+        self.conditions.append(DataCondition(line - at + says - 1, text, _literal_numbers(node)))
 
     def hand_on(self, root: Node, functions: Sequence[FlowFunction], space: str) -> None:
         """The marks to every function that needs them, from whoever calls it."""
-        calls = [(function.name, callee(call)) for function in functions for call in function.calls]
+        calls = [(function.name, callee_name(call)) for function in functions for call in function.calls]
         while new := {name for name, called in calls if called in self.functions} - self.functions:
             self.functions |= new
         for node in syntax_nodes(root):
             is_call = node.type == "call_expression"
-            name = callee(node) if is_call else text_of(node.child_by_field_name("declarator"))
+            name = callee_name(node) if is_call else text_of(node.child_by_field_name("declarator"))
             given = node.child_by_field_name("arguments" if is_call else "parameters")
             if given is None or name not in self.functions or node.type == "lambda_expression":
                 continue
@@ -341,7 +345,7 @@ class _ConditionMarker:
 def _is_condition(node: Node) -> bool:
     if node.type == "binary_expression":
         return is_logical(node) or text_of(node.child_by_field_name("operator")) in _COMPARISONS
-    return node.type == "call_expression" and _RELATIONS.fullmatch(callee(node) or "") is not None
+    return node.type == "call_expression" and _RELATIONS.fullmatch(callee_name(node) or "") is not None
 
 
 def _asked_by(node: Node) -> Iterator[Node]:

@@ -60,12 +60,27 @@ class PassCosts:
 
     def pass_cost(self, without: FaultName | None = None) -> float:
         """Units overlap, though not perfectly: somewhere between the largest and the sum."""
-        units = (self._issue, self._fp64, self._special, self._shared, self._l2, self._dram, self._latency)
+        units = (
+            self._issue,
+            self._fp64_cycles,
+            self._special,
+            self._shared,
+            self._l2_cycles,
+            self._dram_cycles,
+            self._latency_cycles,
+        )
         return math.hypot(*(unit(without) for unit in units))
 
     def units(self) -> tuple[float, float, float, float, float, float]:
         """Cycles for a warp's pass: issue, special functions, shared memory and L1, L2, memory, latency."""
-        units = (self._issue, self._special, self._shared, self._l2, self._dram, self._latency)
+        units = (
+            self._issue,
+            self._special,
+            self._shared,
+            self._l2_cycles,
+            self._dram_cycles,
+            self._latency_cycles,
+        )
         issue, special, shared, cache, memory, latency = (unit(None) for unit in units)
         return issue, special, shared, cache, memory, latency
 
@@ -73,7 +88,7 @@ class PassCosts:
     def waiting(self) -> float:
         """0 to 1: how much of a pass is waiting for loads."""
         whole = self.pass_cost()
-        return (self._latency(None) / whole) ** 2 if whole > 0 else 0.0
+        return (self._latency_cycles(None) / whole) ** 2 if whole > 0 else 0.0
 
     @property
     def split(self) -> int:
@@ -98,7 +113,7 @@ class PassCosts:
             count /= _WIDE / self._width()
         return max(0.0, count) / _ISSUED
 
-    def _fp64(self, without: FaultName | None) -> float:
+    def _fp64_cycles(self, without: FaultName | None) -> float:
         return 0.0 if without == "fp64" else self.mix.fp64 * WARP / self.fp64_per_cycle
 
     def _special(self, without: FaultName | None) -> float:
@@ -121,22 +136,22 @@ class PassCosts:
             waves /= _WIDE / self._width()
         return waves + (0 if without == "spills" else self.mix.local)
 
-    def _l2(self, without: FaultName | None) -> float:
+    def _l2_cycles(self, without: FaultName | None) -> float:
         moved = 0.0
         for access in self.accesses:
             if is_global(access):
-                touched = ideal(access) if without == "uncoalesced" else sectors(access)
+                touched = ideal_sectors(access) if without == "uncoalesced" else touched_sectors(access)
                 moved += access.count * SECTOR * touched
         return (moved + self._local_beyond(_L1, without)) / _L2
 
-    def _dram(self, without: FaultName | None) -> float:
+    def _dram_cycles(self, without: FaultName | None) -> float:
         own = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
         moved = sum(a.count * a.width * WARP for a in own)
         per_sm = self.llc // self.launch.sms if self.launch is not None and self.launch.sms > 0 else 0
         beyond = self._local_beyond(max(_L1, per_sm), without) if per_sm else 0.0
         return (moved + beyond) / self.dram_bytes_per_cycle
 
-    def _latency(self, without: FaultName | None) -> float:
+    def _latency_cycles(self, without: FaultName | None) -> float:
         """A warp's loads that wait for each other, spread over the warps that take turns."""
         flight = self.instructions.bytes_in_flight
         if not self.loaded or not flight or self.launch is None or not self.launch.resident_threads:
@@ -192,19 +207,19 @@ def is_global(access: f.MemoryAccess) -> bool:
     return access.space == "global" and access.direction != "atomic"
 
 
-def ideal(access: f.MemoryAccess) -> int:
+def ideal_sectors(access: f.MemoryAccess) -> int:
     """Sectors of a request whose threads lie side by side."""
     return max(1, access.width * WARP // SECTOR)
 
 
-def sectors(access: f.MemoryAccess) -> int:
+def touched_sectors(access: f.MemoryAccess) -> int:
     """Sectors that the threads of one warp touch; the fewest possible where the pattern is not known."""
     if access.pattern == "uniform":
         return max(1, access.width // SECTOR)
     if access.pattern == "far":
         return WARP * max(1, access.width // SECTOR)
     if access.pattern == "unknown" or access.stride is None:
-        return ideal(access)
+        return ideal_sectors(access)
     step, last = abs(access.stride), max(0, access.width - 1)
     return len({(step * lane + byte) // SECTOR for lane in range(WARP) for byte in (0, last)})
 
@@ -341,7 +356,7 @@ class RuleInput:
         return confidence if share is None else confidence + (0.1 if share < NO_DIFFERENCE else -0.1)
 
 
-def finding(
+def make_finding(
     kind: f.Kind,
     gain: float,
     confidence: float,
@@ -356,10 +371,12 @@ def finding(
         return None
     about = ABOUT[kind]
     chosen = tuple(remedies) or about.remedies
-    return f.Finding(kind, _share(gain), _share(confidence), tuple(evidence), chosen, source, about.bound)
+    return f.Finding(
+        kind, _clamp_share(gain), _clamp_share(confidence), tuple(evidence), chosen, source, about.bound
+    )
 
 
-def _share(value: float) -> float:
+def _clamp_share(value: float) -> float:
     return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
 
 
@@ -368,5 +385,5 @@ def source_of(counter: float | None) -> f.Source:
     return "static" if counter is None else "counters"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     return f"{100 * share:.0f} %"

@@ -12,17 +12,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles import costs as c
-from tunesmith.profiles.costs import ABOUT, PassCosts, RuleInput, costs_of, finding, percent
+from tunesmith.profiles.costs import ABOUT, PassCosts, RuleInput, costs_of, format_percent, make_finding
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind, Mix, Profile
 from tunesmith.profiles.roofline import (
     OF_OPERATIONS,
     Ceiling,
     Floor,
+    compute_roofline,
     roof_facts,
-    roofline,
     unmeasured_operations,
 )
 
@@ -37,7 +37,7 @@ SERIAL_ALONE = 0.8  # of the time, where one thread walks through global memory 
 SERIAL_SHORT = 0.2  # where it walks through shared memory or registers
 
 
-def fp64(given: RuleInput) -> Finding | None:
+def double_precision(given: RuleInput) -> Finding | None:
     costs, doubles = given.costs, given.profile.static.doubles
     if costs is None or not costs.mix.fp64 or doubles:
         return None
@@ -47,9 +47,9 @@ def fp64(given: RuleInput) -> Finding | None:
         evidence.append("no argument is")
     confidence, pipe = given.busy_elsewhere(c.KNOWN if doubles is False else c.READ), given.counters.fp64
     if pipe is not None:
-        evidence.append(f"the fp64 pipe is at {percent(pipe)} of its peak")
+        evidence.append(f"the fp64 pipe is at {format_percent(pipe)} of its peak")
         gain, confidence = max(gain, pipe), c.SEEN if doubles is False else c.READ
-    return finding(Kind.FP64, gain, confidence, c.source_of(pipe), evidence, least=STAKE / 2)
+    return make_finding(Kind.FP64, gain, confidence, c.source_of(pipe), evidence, least=STAKE / 2)
 
 
 def integer_division(given: RuleInput) -> Finding | None:
@@ -58,14 +58,14 @@ def integer_division(given: RuleInput) -> Finding | None:
         return None
     share = min(1.0, c.PER_DIVISION * costs.mix.division / max(1, costs.mix.total))
     evidence = [
-        f"{costs.mix.division} integer divisions by what is not a constant, about {percent(share)} of "
+        f"{costs.mix.division} integer divisions by what is not a constant, about {format_percent(share)} of "
         f"{costs.mix.total} instructions"
     ]
     gain, confidence, issue = costs.stake("division"), given.busy_elsewhere(c.READ), given.counters.issue
     if issue is not None:
-        evidence.append(f"instructions are issued in {percent(issue)} of the cycles")
+        evidence.append(f"instructions are issued in {format_percent(issue)} of the cycles")
         gain, confidence = max(gain, share) * min(1.0, issue / BUSY), c.KNOWN
-    return finding(Kind.INTEGER_DIVISION, gain, confidence, c.source_of(issue), evidence, least=STAKE)
+    return make_finding(Kind.INTEGER_DIVISION, gain, confidence, c.source_of(issue), evidence, least=STAKE)
 
 
 def special_functions(given: RuleInput) -> Finding | None:
@@ -75,14 +75,14 @@ def special_functions(given: RuleInput) -> Finding | None:
     if pipe is not None:
         if pipe < BUSY:
             return None
-        evidence = [f"their pipe is at {percent(pipe)} of its peak", *filter(None, [words])]
-        return finding(Kind.SPECIAL_FUNCTIONS, 1 - BUSY / pipe * 0.5, c.READ, "counters", evidence)
+        evidence = [f"their pipe is at {format_percent(pipe)} of its peak", *filter(None, [words])]
+        return make_finding(Kind.SPECIAL_FUNCTIONS, 1 - BUSY / pipe * 0.5, c.READ, "counters", evidence)
     if costs is None or not count:
         return None
-    return finding(Kind.SPECIAL_FUNCTIONS, costs.stake("special"), 0.5, "static", [words], least=STAKE)
+    return make_finding(Kind.SPECIAL_FUNCTIONS, costs.stake("special"), 0.5, "static", [words], least=STAKE)
 
 
-def divergence(given: RuleInput) -> Finding | None:
+def warp_divergence(given: RuleInput) -> Finding | None:
     costs, code, threads = given.costs, given.code, given.counters.threads_per_instruction
     lane = code.split_by_lane if code is not None else 0
     data = code.split_by_data if code is not None else 0
@@ -99,11 +99,11 @@ def divergence(given: RuleInput) -> Finding | None:
         issue = given.counters.issue
         weight = 1.0 if issue is None else min(1.0, issue / BUSY)
         gain = (1 - max(0.0, threads) / 32) * weight
-        return finding(Kind.DIVERGENCE, gain, c.SEEN, "counters", evidence)
+        return make_finding(Kind.DIVERGENCE, gain, c.SEEN, "counters", evidence)
     if costs is None or not read or (gain := costs.stake("split")) < STAKE:
         return None
     confidence = given.busy_elsewhere(c.READ if lane >= data else c.GUESSED)
-    return finding(Kind.DIVERGENCE, gain, confidence, "static", read)
+    return make_finding(Kind.DIVERGENCE, gain, confidence, "static", read)
 
 
 def serial_thread(given: RuleInput) -> Finding | None:
@@ -117,23 +117,25 @@ def serial_thread(given: RuleInput) -> Finding | None:
     waiting, threads = counters.stalled("barrier"), counters.threads_per_instruction
     confidence = c.READ + 0.1
     if waiting is not None and threads is not None:
-        at_barriers = f"{percent(waiting)} of waiting is at barriers"
+        at_barriers = f"{format_percent(waiting)} of waiting is at barriers"
         evidence.append(f"{at_barriers}, {threads:.1f} of 32 threads take part")
         idle = 1 - max(0.0, threads) / 32
         if max(waiting, idle) < BARRIERS:
             return None
         gain, confidence = max(waiting, idle), c.SEEN
-    return finding(Kind.SERIAL_THREAD, gain, confidence, c.source_of(waiting), evidence)
+    return make_finding(Kind.SERIAL_THREAD, gain, confidence, c.source_of(waiting), evidence)
 
 
-def barriers(given: RuleInput) -> Finding | None:
+def barrier_stalls(given: RuleInput) -> Finding | None:
     """A symptom: warps wait for each other."""
     waiting = given.counters.stalled("barrier")
     if waiting is None or waiting < BARRIERS:
         return None
     count = given.costs.mix.barrier if given.costs is not None else 0
-    evidence = [f"{percent(waiting)} of waiting is at barriers"] + ([f"{count} of them"] if count else [])
-    return finding(Kind.BARRIERS, waiting / 2, c.READ, "counters", evidence)
+    evidence = [f"{format_percent(waiting)} of waiting is at barriers"] + (
+        [f"{count} of them"] if count else []
+    )
+    return make_finding(Kind.BARRIERS, waiting / 2, c.READ, "counters", evidence)
 
 
 def compute_by_counters(given: RuleInput) -> Finding | None:
@@ -149,17 +151,17 @@ def compute_by_counters(given: RuleInput) -> Finding | None:
     if not known or max(known.values()) < SATURATED:
         return None
     name = max(known, key=lambda n: known[n])
-    evidence = [f"{name} is at {percent(known[name])} of its peak"]
-    return finding(Kind.COMPUTE, 0.3, c.READ, "counters", evidence)
+    evidence = [f"{name} is at {format_percent(known[name])} of its peak"]
+    return make_finding(Kind.COMPUTE, 0.3, c.READ, "counters", evidence)
 
 
 COMPUTE_RULES = (
-    fp64,
+    double_precision,
     integer_division,
     special_functions,
-    divergence,
+    warp_divergence,
     serial_thread,
-    barriers,
+    barrier_stalls,
     compute_by_counters,
 )
 
@@ -175,9 +177,13 @@ BUSY = 0.6  # of a peak: what is below it is not saturated
 WAITING = 0.4  # share of stalls
 
 
-def uncoalesced(given: RuleInput) -> Finding | None:
+def uncoalesced_access(given: RuleInput) -> Finding | None:
     costs, counters = given.costs, given.counters
-    far = [a for a in (costs.accesses if costs else ()) if c.is_global(a) and c.sectors(a) > 2 * c.ideal(a)]
+    far = [
+        a
+        for a in (costs.accesses if costs else ())
+        if c.is_global(a) and c.touched_sectors(a) > 2 * c.ideal_sectors(a)
+    ]
     unknown = "a distance that only the run knows"
     read = [
         f"{a.direction}s of {a.width} bytes (×{a.count}), "
@@ -195,10 +201,10 @@ def uncoalesced(given: RuleInput) -> Finding | None:
     if seen:
         evidence = [f"{w}: {s:.1f} sectors a request, {u:.0f} of {c.SECTOR} bytes used" for w, s, u in seen]
         gain = max(1 - used / c.SECTOR for _, _, used in seen)
-        return finding(Kind.UNCOALESCED, gain, c.SEEN, "counters", evidence + read)
+        return make_finding(Kind.UNCOALESCED, gain, c.SEEN, "counters", evidence + read)
     if costs is None or not read or counters.load_sectors is not None:
         return None
-    return finding(Kind.UNCOALESCED, costs.stake("uncoalesced"), c.KNOWN, "static", read, least=STAKE)
+    return make_finding(Kind.UNCOALESCED, costs.stake("uncoalesced"), c.KNOWN, "static", read, least=STAKE)
 
 
 def narrow_access(given: RuleInput) -> Finding | None:
@@ -220,9 +226,11 @@ def narrow_access(given: RuleInput) -> Finding | None:
     if counters.dram is not None:
         if counters.dram > BUSY + 0.2:
             return None
-        evidence.append(f"device memory is at {percent(counters.dram)} of its peak")
+        evidence.append(f"device memory is at {format_percent(counters.dram)} of its peak")
         gain, confidence = max(gain, 0.8 - counters.dram), c.KNOWN
-    return finding(Kind.NARROW_ACCESS, gain, confidence, c.source_of(counters.dram), evidence, least=STAKE)
+    return make_finding(
+        Kind.NARROW_ACCESS, gain, confidence, c.source_of(counters.dram), evidence, least=STAKE
+    )
 
 
 def bank_conflicts(given: RuleInput) -> Finding | None:
@@ -238,17 +246,17 @@ def bank_conflicts(given: RuleInput) -> Finding | None:
         weight = 0.5 if counters.shared_pipe is None else min(1.0, counters.shared_pipe / BUSY)
         if share < CONFLICTS or share * weight < STAKE / 2:
             return None
-        evidence = [f"{percent(share)} of shared memory's cycles go to bank conflicts", *read]
+        evidence = [f"{format_percent(share)} of shared memory's cycles go to bank conflicts", *read]
         if counters.shared_pipe is not None:
-            evidence.insert(1, f"it is at {percent(counters.shared_pipe)} of its peak")
+            evidence.insert(1, f"it is at {format_percent(counters.shared_pipe)} of its peak")
         gain = share * weight
-        return finding(Kind.BANK_CONFLICTS, gain, c.SEEN, "counters", evidence)
+        return make_finding(Kind.BANK_CONFLICTS, gain, c.SEEN, "counters", evidence)
     if costs is None or not read or (gain := costs.stake("conflicts")) < STAKE:
         return None
-    return finding(Kind.BANK_CONFLICTS, gain, given.busy_elsewhere(c.KNOWN), "static", read)
+    return make_finding(Kind.BANK_CONFLICTS, gain, given.busy_elsewhere(c.KNOWN), "static", read)
 
 
-def spills(given: RuleInput) -> Finding | None:
+def local_memory_traffic(given: RuleInput) -> Finding | None:
     """Registers that do not fit, or arrays that are indexed at run time: both go through local memory."""
     costs, resources = given.costs, given.profile.static.resources
     local = costs.mix.local if costs is not None else 0
@@ -266,13 +274,13 @@ def spills(given: RuleInput) -> Finding | None:
         evidence.insert(0, f"{resources.private} bytes of stack; the compiler did not say what is spilled")
     stake = costs.stake("spills") if costs is not None else 0.3 if spilled > 0 else 0.0
     if share is not None:
-        evidence.append(f"{percent(share)} of the sectors L1 serves are local memory")
+        evidence.append(f"{format_percent(share)} of the sectors L1 serves are local memory")
         gain, confidence = max(share, stake), c.SEEN
     else:
         gain, confidence = stake, c.KNOWN if local else c.GUESSED
     if share is not None and share < LOCAL:
         return None
-    return finding(kind, gain, confidence, c.source_of(share), evidence, least=STAKE)
+    return make_finding(kind, gain, confidence, c.source_of(share), evidence, least=STAKE)
 
 
 def extra_traffic(given: RuleInput) -> Finding | None:
@@ -284,20 +292,20 @@ def extra_traffic(given: RuleInput) -> Finding | None:
         return None
     evidence = [f"{moved / 1e6:.1f} MB moved, {work.bytes / 1e6:.1f} MB must be"]
     weight = 1.0 if counters.dram is None else min(1.0, counters.dram / BUSY)
-    return finding(Kind.EXTRA_TRAFFIC, (1 - work.bytes / moved) * weight, c.KNOWN, "counters", evidence)
+    return make_finding(Kind.EXTRA_TRAFFIC, (1 - work.bytes / moved) * weight, c.KNOWN, "counters", evidence)
 
 
-def atomics(given: RuleInput) -> Finding | None:
+def contended_atomics(given: RuleInput) -> Finding | None:
     accesses = given.code.accesses if given.code is not None else ()
     same = [a for a in accesses if a.direction == "atomic" and a.pattern == "uniform" and a.hot]
     if not same:
         return None
     count = sum(a.count for a in same)
     evidence = [f"{count} atomics whose address is the same for all threads of a warp"]
-    return finding(Kind.ATOMICS, 0.4, c.GUESSED, "static", evidence)
+    return make_finding(Kind.ATOMICS, 0.4, c.GUESSED, "static", evidence)
 
 
-def latency(given: RuleInput) -> Finding | None:
+def memory_latency(given: RuleInput) -> Finding | None:
     """A symptom: loads are waited for and nothing is saturated."""
     counters, costs = given.counters, given.costs
     waiting = counters.stalled("memory")
@@ -306,17 +314,28 @@ def latency(given: RuleInput) -> Finding | None:
         busiest = max(counters.dram, counters.issue or 0.0, counters.l2 or 0.0, counters.l1 or 0.0)
         if busiest > BUSY or waiting < WAITING:
             return None
-        evidence = [f"{percent(waiting)} of waiting is for memory, and no unit is above {percent(busiest)}"]
+        evidence = [
+            f"{format_percent(waiting)} of waiting is for memory, and no unit is above "
+            f"{format_percent(busiest)}"
+        ]
         if counters.eligible_warps is not None:
             ready = f"{counters.eligible_warps:.2f} warps of a scheduler"
             evidence.append(f"{ready} are ready in the average cycle")
-        return finding(Kind.LATENCY, 1 - busiest, c.READ, "counters", evidence + flight)
+        return make_finding(Kind.LATENCY, 1 - busiest, c.READ, "counters", evidence + flight)
     if costs is None or (gain := costs.stake("flight")) < STAKE:
         return None
-    return finding(Kind.LATENCY, gain, 0.5, "static", flight)
+    return make_finding(Kind.LATENCY, gain, 0.5, "static", flight)
 
 
-MEMORY_RULES = (spills, uncoalesced, narrow_access, bank_conflicts, extra_traffic, atomics, latency)
+MEMORY_RULES = (
+    local_memory_traffic,
+    uncoalesced_access,
+    narrow_access,
+    bank_conflicts,
+    extra_traffic,
+    contended_atomics,
+    memory_latency,
+)
 
 
 # -- What machine code tells where nobody has counted: data that is read twice, barriers and shuffles that
@@ -351,10 +370,10 @@ def read_again(given: RuleInput) -> Finding | None:
         f"stores; {needed:.3g} must be: what the first has read is read again"
     ]
     gain = HALF * work.read / (work.read + work.bytes)
-    return finding(Kind.EXTRA_TRAFFIC, gain, c.READ, "static", evidence)
+    return make_finding(Kind.EXTRA_TRAFFIC, gain, c.READ, "static", evidence)
 
 
-def waits(given: RuleInput) -> Finding | None:
+def barrier_waits(given: RuleInput) -> Finding | None:
     """Barriers, and shuffles one after the other, as a share of the time that a block has."""
     code, cycles = given.code, _block_cycles(given)
     if code is None or cycles is None or given.counters.stalled("barrier") is not None:
@@ -369,10 +388,10 @@ def waits(given: RuleInput) -> Finding | None:
         f"{code.all.barrier} barriers and {code.all.shuffle} shuffles, {waited} cycles or more of the "
         f"{cycles:.0f} that a block has"
     ]
-    return finding(Kind.BARRIERS, min(0.5, share), c.READ, "static", evidence)
+    return make_finding(Kind.BARRIERS, min(0.5, share), c.READ, "static", evidence)
 
 
-def instructions(given: RuleInput) -> Finding | None:
+def issue_load(given: RuleInput) -> Finding | None:
     """So many for each byte that their issue alone takes much of the time."""
     shares = unit_shares(given)
     if given.costs is None or shares is None or given.counters.issue is not None or shares.issue < ISSUED:
@@ -380,13 +399,13 @@ def instructions(given: RuleInput) -> Finding | None:
     mix = given.costs.mix
     evidence = [
         f"{mix.total} instructions for {per_thread(given.costs)} bytes of a thread take "
-        f"{percent(min(1.0, shares.issue))} of the time to issue",
-        *([f"among them {named}"] if (named := classes(mix)) else []),
+        f"{format_percent(min(1.0, shares.issue))} of the time to issue",
+        *([f"among them {named}"] if (named := instruction_classes(mix)) else []),
     ]
-    return finding(Kind.COMPUTE, min(0.5, shares.issue / 2), 0.5, "static", evidence)
+    return make_finding(Kind.COMPUTE, min(0.5, shares.issue / 2), 0.5, "static", evidence)
 
 
-STATIC_RULES = (read_again, waits, instructions)
+STATIC_RULES = (read_again, barrier_waits, issue_load)
 
 
 # -- what takes how much of the time ------------------------------------------------------------------------
@@ -445,9 +464,9 @@ def by_elimination(given: RuleInput) -> tuple[Bound, str]:
     if shares is None or code is None or launch is None:
         return Bound.UNKNOWN, ""
     first, *others = sorted(shares.named.items(), key=lambda pair: -pair[1])
-    told = ", ".join(f"{name} {percent(share)}" for name, share in others[:3])
+    told = ", ".join(f"{name} {format_percent(share)}" for name, share in others[:3])
     looked = [
-        f"by the code {first[0]} needs most, {percent(min(1.0, first[1]))} of the time ({told})",
+        f"by the code {first[0]} needs most, {format_percent(min(1.0, first[1]))} of the time ({told})",
         f"{code.bytes_in_flight} bytes in flight a thread",
         *([f"room for {launch.occupancy} % of the threads"] if launch.occupancy is not None else []),
         *([f"{launch.waves:.2f} waves of blocks"] if launch.waves is not None else []),
@@ -462,7 +481,7 @@ def per_thread(costs: PassCosts) -> int:
     return sum(a.width * a.count for a in own)
 
 
-def classes(mix: Mix) -> str:
+def instruction_classes(mix: Mix) -> str:
     """The classes of instructions that are many, in words."""
     named = {
         "in single precision": mix.fp32,
@@ -508,9 +527,9 @@ EXPLAINS = 0.5  # of a symptom's score: a cause of less cannot be all there is t
 _OF_CEILINGS = {Ceiling.LAUNCH: Bound.LAUNCH, Ceiling.MEMORY: Bound.BANDWIDTH, Ceiling.CACHE: Bound.BANDWIDTH}
 
 
-def diagnose(profile: Profile) -> Diagnosis:
+def diagnose_profile(profile: Profile) -> Diagnosis:
     """Of any profile, however little it knows."""
-    roof = roofline(profile)
+    roof = compute_roofline(profile)
     floor, distance = roof.floor, roof.distance
     if distance is not None and not 0 < distance < math.inf:
         distance = None
@@ -529,12 +548,12 @@ def diagnose(profile: Profile) -> Diagnosis:
     )
     if profile.cannot_run:
         return replace(found, summary=f"cannot run: {profile.cannot_run}", confidence=1.0)
-    found = replace(found, notes=_notes(profile, floor))
-    if floor is not None and distance is not None and _near(profile, floor, distance):
+    found = replace(found, notes=_diagnosis_notes(profile, floor))
+    if floor is not None and distance is not None and _is_near_floor(profile, floor, distance):
         return _at_the_floor(found, floor, distance)
     given = RuleInput(profile, costs_of(profile), roof)
-    findings = _ranked(given, distance)
-    away = _away(profile, floor, distance)
+    findings = _rank_findings(given, distance)
+    away = _floor_distance(profile, floor, distance)
     if not findings:
         bound, looked = by_elimination(given)
         # Who has counters has more to look at than what the code lets expect.
@@ -559,7 +578,7 @@ def _at_the_floor(found: Diagnosis, floor: Floor, distance: float) -> Diagnosis:
     return replace(found, bound=bound, summary=near, confidence=0.9 if floor.measured else 0.6)
 
 
-def _away(profile: Profile, floor: Floor | None, distance: float | None) -> str:
+def _floor_distance(profile: Profile, floor: Floor | None, distance: float | None) -> str:
     if floor is not None and distance is not None:
         return f"{distance:.2f} × the floor of {floor}"
     if profile.seconds is None:
@@ -567,7 +586,7 @@ def _away(profile: Profile, floor: Floor | None, distance: float | None) -> str:
     return "no floor is known"
 
 
-def _near(profile: Profile, floor: Floor, distance: float) -> bool:
+def _is_near_floor(profile: Profile, floor: Floor, distance: float) -> bool:
     if distance <= (NEAR if floor.measured else NEAR_DATA_SHEET):
         return True
     counters, work = profile.counters, profile.work
@@ -580,9 +599,11 @@ def _near(profile: Profile, floor: Floor, distance: float) -> bool:
     return counters.dram >= SATURATED_MEMORY and moved <= EXTRA * work.bytes
 
 
-def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
+def _rank_findings(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
     """What is shown is what is ranked: no gain above what the distance to the floor allows."""
-    found = _merged([f for rule in RULES if (f := rule(given)) is not None and f.gain >= WORTH_SHOWING])
+    found = _merge_findings(
+        [f for rule in RULES if (f := rule(given)) is not None and f.gain >= WORTH_SHOWING]
+    )
     shown = [
         f
         for f in found
@@ -593,7 +614,7 @@ def _ranked(given: RuleInput, distance: float | None) -> tuple[Finding, ...]:
     return tuple(sorted(capped, key=lambda f: -f.score))
 
 
-def _merged(found: Sequence[Finding]) -> list[Finding]:
+def _merge_findings(found: Sequence[Finding]) -> list[Finding]:
     """A kind once: as the rule has it that is surer of more, with the evidence of the other."""
     by_kind: dict[Kind, Finding] = {}
     for one in found:
@@ -606,8 +627,8 @@ def _merged(found: Sequence[Finding]) -> list[Finding]:
     return list(by_kind.values())
 
 
-def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
-    notes = [_launches(profile)] if profile.parts else []
+def _diagnosis_notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
+    notes = [_launch_note(profile)] if profile.parts else []
     if profile.counters is None:
         notes.append(f"no hardware counters: {profile.no_counters or 'none were taken'}")
     if profile.static.instructions is None:
@@ -619,20 +640,20 @@ def _notes(profile: Profile, floor: Floor | None) -> tuple[str, ...]:
     if unmeasured := unmeasured_operations(profile):
         kinds = " and ".join(unmeasured)
         notes.append(f"{kinds} operations are stated and their rate was not measured: no floor has them")
-    given = RuleInput(profile, None, roofline(profile))
+    given = RuleInput(profile, None, compute_roofline(profile))
     if given.cached_share is not None:
-        share = percent(given.cached_share)
+        share = format_percent(given.cached_share)
         notes.append(f"{share} of the time goes when the data is in the cache (experiment)")
     elif profile.experiments.warm and profile.experiments.cold and profile.work and not given.fits_cache:
         notes.append("warm against cold tells nothing: the cache does not hold what must move")
     return tuple(notes)
 
 
-def _launches(profile: Profile) -> str:
+def _launch_note(profile: Profile) -> str:
     """Which of several launches is shown, and what each takes where that is known."""
     main, count = profile.main, len(profile.parts)
     entry = main.entry if main is not None else profile.parts[0].entry
-    known = [f"{part.entry} {percent(part.share)}" for part in profile.parts if part.share is not None]
+    known = [f"{part.entry} {format_percent(part.share)}" for part in profile.parts if part.share is not None]
     if len(known) == count:
         return f"of its {count} launches {entry} takes most and is shown; of the time: {', '.join(known)}"
     return f"of its {count} launches {entry} has the most threads and is shown: what each takes is not known"
@@ -661,21 +682,26 @@ def too_few_blocks(given: RuleInput) -> Finding | None:
         return None
     if launch.blocks < launch.sms:
         idle = 1 - launch.blocks / launch.sms
-        blocks = counted(launch.blocks, "block")
-        words = f"{blocks} on {counted(launch.sms, 'compute unit')}: {percent(idle)} of them have none"
+        blocks = format_count(launch.blocks, "block")
+        words = (
+            f"{blocks} on {format_count(launch.sms, 'compute unit')}: "
+            f"{format_percent(idle)} of them have none"
+        )
         half = given.half_share
-        evidence = [words] if half is None else [words, f"half the grid takes {percent(half)} of the time"]
-        return finding(Kind.TOO_FEW_BLOCKS, idle, c.SEEN, "static", evidence)
+        evidence = (
+            [words] if half is None else [words, f"half the grid takes {format_percent(half)} of the time"]
+        )
+        return make_finding(Kind.TOO_FEW_BLOCKS, idle, c.SEEN, "static", evidence)
     if launch.waves is None or launch.waves >= FILLED or given.costs is None:
         return None
     gain = given.costs.stake("few_warps")
-    held_by = counted(launch.sms, "compute unit holds", "compute units hold")
-    words = f"{launch.blocks} blocks fill {percent(launch.waves)} of what {held_by}"
+    held_by = format_count(launch.sms, "compute unit holds", "compute units hold")
+    words = f"{launch.blocks} blocks fill {format_percent(launch.waves)} of what {held_by}"
     held = f"{launch.resident_threads} threads on each, too few to hide the latency of their loads"
-    return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "static", [words, held])
+    return make_finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "static", [words, held])
 
 
-def tail(given: RuleInput) -> Finding | None:
+def tail_effect(given: RuleInput) -> Finding | None:
     """The last blocks run while most multiprocessors have none. A unit that is shared serves a lone block
     faster: then a multiprocessor's turns count, one block each. What waits for its loads takes as long alone
     as in company: then whole waves count."""
@@ -683,18 +709,18 @@ def tail(given: RuleInput) -> Finding | None:
     if launch is None or launch.waves is None or launch.sms < 1 or not launch.sms < launch.blocks < 10**9:
         return None
     turns = launch.blocks / launch.sms
-    by_turns, by_waves = _unfilled(turns), _unfilled(launch.waves)
+    by_turns, by_waves = _unfilled_share(turns), _unfilled_share(launch.waves)
     waiting = given.costs.waiting if given.costs is not None else 0.5
     lost = by_turns + (by_waves - by_turns) * waiting
     evidence = [f"{launch.blocks} blocks are {launch.waves:.2f} waves, {turns:.2f} for each compute unit"]
     confidence = c.READ
     if active is not None:
-        evidence.append(f"the average compute unit is at work {percent(active)} of the time")
+        evidence.append(f"the average compute unit is at work {format_percent(active)} of the time")
         lost, confidence = min(max(by_turns, by_waves), 1 - active), c.SEEN
-    return finding(Kind.TAIL, lost, confidence, c.source_of(active), evidence, least=LOST_TO_TAIL)
+    return make_finding(Kind.TAIL, lost, confidence, c.source_of(active), evidence, least=LOST_TO_TAIL)
 
 
-def _unfilled(rounds: float) -> float:
+def _unfilled_share(rounds: float) -> float:
     """The share of whole rounds in which there is nothing to do; in a single one all start at once."""
     return 1 - rounds / math.ceil(rounds) if 1 < rounds < 1e9 else 0.0
 
@@ -704,13 +730,13 @@ def idle_threads(given: RuleInput) -> Finding | None:
     if launch is None:
         return None
     if launch.idle_lanes >= IDLE_LANES:
-        idle = f"{percent(launch.idle_lanes)} of the lanes have no thread"
+        idle = f"{format_percent(launch.idle_lanes)} of the lanes have no thread"
         words = f"{idle}: {launch.threads} threads in a block"
-        return finding(Kind.IDLE_THREADS, launch.idle_lanes, c.KNOWN, "static", [words])
+        return make_finding(Kind.IDLE_THREADS, launch.idle_lanes, c.KNOWN, "static", [words])
     if launch.idle_threads is not None and launch.idle_threads >= IDLE_THREADS:
-        words = f"{percent(launch.idle_threads)} of the threads have no element"
+        words = f"{format_percent(launch.idle_threads)} of the threads have no element"
         gain = 0.2 * launch.idle_threads  # they end at once: what they cost is their start
-        return finding(Kind.IDLE_THREADS, gain, c.READ, "static", [words], (Remedy.BLOCK_SIZE,))
+        return make_finding(Kind.IDLE_THREADS, gain, c.READ, "static", [words], (Remedy.BLOCK_SIZE,))
     return None
 
 
@@ -724,12 +750,12 @@ def low_occupancy(given: RuleInput) -> Finding | None:
     remedies |= {Remedy.ITEMS_IN_FLIGHT: None}
     waiting = counters.stalled("memory")
     if counters.occupancy is not None and waiting is not None:
-        achieved = f"{percent(counters.occupancy)} achieved"
-        evidence.append(f"{achieved}, {percent(waiting)} of waiting is for memory")
+        achieved = f"{format_percent(counters.occupancy)} achieved"
+        evidence.append(f"{achieved}, {format_percent(waiting)} of waiting is for memory")
         gain = waiting * (1 - min(1.0, counters.occupancy / FILLED))
-        return finding(Kind.LOW_OCCUPANCY, gain, c.READ, "counters", evidence, remedies)
+        return make_finding(Kind.LOW_OCCUPANCY, gain, c.READ, "counters", evidence, remedies)
     gain = given.costs.stake("few_warps") if given.costs is not None else 0.1
-    return finding(Kind.LOW_OCCUPANCY, gain, 0.5, "static", evidence, remedies)
+    return make_finding(Kind.LOW_OCCUPANCY, gain, 0.5, "static", evidence, remedies)
 
 
 def block_size(given: RuleInput) -> Finding | None:
@@ -742,8 +768,8 @@ def block_size(given: RuleInput) -> Finding | None:
     best = min(swept, key=lambda b: b.seconds)
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None
-    words = f"blocks of {best.threads} threads take {percent(best.seconds / now)} of the time"
-    return finding(Kind.BLOCK_SIZE, 1 - best.seconds / now, c.SEEN, "experiment", [words])
+    words = f"blocks of {best.threads} threads take {format_percent(best.seconds / now)} of the time"
+    return make_finding(Kind.BLOCK_SIZE, 1 - best.seconds / now, c.SEEN, "experiment", [words])
 
 
 def launch_cost(given: RuleInput) -> Finding | None:
@@ -754,7 +780,7 @@ def launch_cost(given: RuleInput) -> Finding | None:
     whose = "an empty launch takes" if launches == 1 else f"{launches} empty launches take"
     words = f"{whose} {1e6 * share * seconds:.2f} µs of {1e6 * seconds:.2f} µs"
     confidence = c.KNOWN if share <= 1 else c.GUESSED
-    return finding(Kind.LAUNCH, share, confidence, "timing", [words])
+    return make_finding(Kind.LAUNCH, share, confidence, "timing", [words])
 
 
 # -- what experiments tell -----------------------------------------------------------------------------
@@ -770,75 +796,80 @@ SATURATED_GAIN = 0.3  # as where a counter shows a saturated pipe
 
 def more_blocks(given: RuleInput) -> Finding | None:
     """Blocks share one work, there is room for more of them, and with fewer it takes longer."""
-    launch, ratio = given.launch, _half(given)
+    launch, ratio = given.launch, _half_grid_share(given)
     if ratio is None or launch is None or launch.waves is None or ratio < SHARED_OUT:
         return None
     if launch.waves >= 1 or launch.blocks < launch.sms:
         return None  # there is no room; or there are multiprocessors without a block, which says more
     evidence = [
-        f"half the grid takes {percent(ratio)} of the time, and {percent(launch.waves)} of what the device "
+        f"half the grid takes {format_percent(ratio)} of the time, and "
+        f"{format_percent(launch.waves)} of what the device "
         f"holds is there"
     ]
     remedies = (Remedy.MORE_BLOCKS, Remedy.SPLIT_ROWS, Remedy.BLOCK_SIZE)
-    return finding(Kind.TOO_FEW_BLOCKS, 1 - max(0.5, launch.waves), c.READ, "experiment", evidence, remedies)
+    return make_finding(
+        Kind.TOO_FEW_BLOCKS, 1 - max(0.5, launch.waves), c.READ, "experiment", evidence, remedies
+    )
 
 
-def waiting(given: RuleInput) -> Finding | None:
+def block_latency(given: RuleInput) -> Finding | None:
     """All blocks are there at once, and half of them take as long: each waits for itself."""
-    launch, ratio = given.launch, _half(given)
-    if ratio is None or launch is None or _counted(given) or not AS_LONG <= ratio < SHARED_OUT:
+    launch, ratio = given.launch, _half_grid_share(given)
+    if ratio is None or launch is None or _has_counters(given) or not AS_LONG <= ratio < SHARED_OUT:
         return None
     if launch.waves is None or launch.waves > 1 or (launch.blocks_per_sm or 0) < 2:
         return None
-    evidence = [f"half the grid takes {percent(ratio)} of the time: what a block waits for decides"]
+    evidence = [f"half the grid takes {format_percent(ratio)} of the time: what a block waits for decides"]
     share = given.cached_share
     if share is not None:
-        evidence.append(f"{percent(share)} of the time goes when the data is in the cache")
+        evidence.append(f"{format_percent(share)} of the time goes when the data is in the cache")
     remedies = (Remedy.ITEMS_IN_FLIGHT, Remedy.SPLIT_ROWS, Remedy.MORE_BLOCKS, Remedy.WIDE_ACCESS)
-    return finding(Kind.LATENCY, 0.5, _sure(given), "experiment", evidence, remedies)
+    return make_finding(Kind.LATENCY, 0.5, _half_grid_confidence(given), "experiment", evidence, remedies)
 
 
 def uneven_blocks(given: RuleInput) -> Finding | None:
     """There are several rounds of blocks, and half of them take as long: one block, or a few, decide."""
-    launch, ratio = given.launch, _half(given)
+    launch, ratio = given.launch, _half_grid_share(given)
     if ratio is None or launch is None or launch.sms < 1 or not AS_LONG <= ratio < SHARED_OUT:
         return None
     rounds = launch.blocks / launch.sms if launch.waves is None else launch.waves
     if rounds < 2 or (given.counters.sm_active or 0.0) >= AS_LONG:
         return None
     evidence = [
-        f"half the grid takes {percent(ratio)} of the time though its {launch.blocks} blocks come in "
+        f"half the grid takes {format_percent(ratio)} of the time though its {launch.blocks} blocks come in "
         f"{rounds:.1f} rounds: a few of the first half take most of it"
     ]
-    return finding(Kind.UNEVEN_BLOCKS, 0.5, _sure(given), "experiment", evidence)
+    return make_finding(Kind.UNEVEN_BLOCKS, 0.5, _half_grid_confidence(given), "experiment", evidence)
 
 
-def memory(given: RuleInput) -> Finding | None:
+def memory_waits(given: RuleInput) -> Finding | None:
     """A symptom: with the data in the cache much of the time goes."""
     share = given.cached_share
-    if share is None or share < GOES or _counted(given) or _mostly_launch(given) or given.profile.warm:
+    if share is None or share < GOES or _has_counters(given) or _mostly_launch(given) or given.profile.warm:
         return None
-    evidence = [f"{percent(share)} of the time goes when the data is in the cache: memory is waited for"]
-    return finding(Kind.MEMORY, share, LIKELY, "experiment", evidence)
+    evidence = [
+        f"{format_percent(share)} of the time goes when the data is in the cache: memory is waited for"
+    ]
+    return make_finding(Kind.MEMORY, share, LIKELY, "experiment", evidence)
 
 
 def compute_by_scaling(given: RuleInput) -> Finding | None:
     """A symptom: the cache makes no difference, and twice the blocks take twice as long."""
-    share, ratio, launch = given.cached_share, _half(given), given.launch
-    if share is None or ratio is None or launch is None or _counted(given):
+    share, ratio, launch = given.cached_share, _half_grid_share(given), given.launch
+    if share is None or ratio is None or launch is None or _has_counters(given):
         return None
     in_proportion = IN_PROPORTION[0] <= ratio <= IN_PROPORTION[1]
     if share >= c.NO_DIFFERENCE or not in_proportion or launch.blocks < TURNS * launch.sms:
         return None
     evidence = [
-        f"{percent(share)} of the time goes when the data is in the cache, and half the grid takes "
-        f"{percent(ratio)}: compute units are busy, not memory"
+        f"{format_percent(share)} of the time goes when the data is in the cache, and half the grid takes "
+        f"{format_percent(ratio)}: compute units are busy, not memory"
     ]
     remedies = (Remedy.HOIST_INVARIANTS, Remedy.UNROLL, Remedy.FAST_INTRINSICS, Remedy.WIDE_ACCESS)
-    return finding(Kind.COMPUTE, SATURATED_GAIN, LIKELY, "experiment", evidence, remedies)
+    return make_finding(Kind.COMPUTE, SATURATED_GAIN, LIKELY, "experiment", evidence, remedies)
 
 
-def _half(given: RuleInput) -> float | None:
+def _half_grid_share(given: RuleInput) -> float | None:
     """What half the grid takes of the whole's time; None where that is not known or tells nothing."""
     return None if _mostly_launch(given) else given.half_share
 
@@ -847,20 +878,20 @@ def _mostly_launch(given: RuleInput) -> bool:
     return (given.launch_share or 0.0) >= LAUNCH_SHARE
 
 
-def _counted(given: RuleInput) -> bool:
+def _has_counters(given: RuleInput) -> bool:
     return given.counters.dram is not None or bool(given.counters.stalls)
 
 
-def _sure(given: RuleInput) -> float:
+def _half_grid_confidence(given: RuleInput) -> float:
     """A thread that has one element cannot have taken over the other half's: then the blocks were fewer and
     so was the work. Else they may share one work, of which half of them can do as much."""
     return c.READ if given.launch is not None and given.launch.idle_threads is not None else c.GUESSED
 
 
 RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
-    *(too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost),
+    *(too_few_blocks, tail_effect, idle_threads, low_occupancy, block_size, launch_cost),
     *MEMORY_RULES,
     *COMPUTE_RULES,
     *STATIC_RULES,
-    *(more_blocks, waiting, uneven_blocks, memory, compute_by_scaling),
+    *(more_blocks, block_latency, uneven_blocks, memory_waits, compute_by_scaling),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from tunesmith.problem.device import Limits, Resources, occupancy
+from tunesmith.problem.device import Limits, Resources, compute_occupancy
 from tunesmith.problem.plan import Geometry
 from tunesmith.problem.template import Remedy
 
@@ -417,7 +417,7 @@ def launch_facts(
     items there are, where a thread has one at most; `clusters` what the driver says runs at once."""
     threads, blocks = math.prod(geometry.block), math.prod(geometry.grid)
     shared = geometry.shared + local
-    held = occupancy(limits, resources, threads, shared)
+    held = compute_occupancy(limits, resources, threads, shared)
     lanes = -(-threads // limits.warp) * limits.warp
     facts = LaunchFacts(
         *(geometry.grid, geometry.block, threads, blocks, limits.sms),
@@ -436,19 +436,19 @@ def launch_facts(
         facts,
         blocks_per_sm=held.blocks_per_sm,
         occupancy=held.percent,
-        limited_by=limiters(limits, resources, threads, shared),
+        limited_by=occupancy_limiters(limits, resources, threads, shared),
         waves=waves,
         last_wave=waves - math.ceil(waves) + 1,
         resident_threads=threads * min(held.blocks_per_sm, -(-blocks // limits.sms)),
     )
 
 
-def limiters(limits: Limits, resources: Resources, threads: int, shared: int) -> tuple[str, ...]:
+def occupancy_limiters(limits: Limits, resources: Resources, threads: int, shared: int) -> tuple[str, ...]:
     """What allows the fewest blocks on a multiprocessor: several where they agree, none if nobody knows."""
     allowed: dict[str, int] = {}
     for own, words in _HAS.items():
         others: dict[str, Any] = {name: _PLENTY for name in _HAS if name != own}
-        held = occupancy(replace(limits, **others), resources, threads, shared)
+        held = compute_occupancy(replace(limits, **others), resources, threads, shared)
         if held is None or not getattr(limits, own):
             return ()
         allowed[words] = held.blocks_per_sm

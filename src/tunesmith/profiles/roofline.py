@@ -76,9 +76,12 @@ def work_of(problem: Problem, sizes: Mapping[str, int], operations: Operations |
     return WorkNeeded(share, total - share, operations or Operations())
 
 
-def roofline(profile: Profile) -> Roofline:
-    known = [(kind, count / rate) for kind, count, rate in _stated(profile) if rate]
-    floors = [*_memory(profile), *(Floor(OF_OPERATIONS[kind], seconds, True) for kind, seconds in known)]
+def compute_roofline(profile: Profile) -> Roofline:
+    known = [(kind, count / rate) for kind, count, rate in _operation_rates(profile) if rate]
+    floors = [
+        *_memory_floors(profile),
+        *(Floor(OF_OPERATIONS[kind], seconds, True) for kind, seconds in known),
+    ]
     if (launch := profile.ceilings.least_launch) is not None:
         floors.append(Floor(Ceiling.LAUNCH, launch, True))
     return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
@@ -88,7 +91,7 @@ def roof_facts(profile: Profile, roof: Roofline) -> RoofFacts | None:
     """For whoever draws it: floors of a length that a clock could tell."""
     if profile.work is None:
         return None
-    stated = sum(count for _, count, _ in _stated(profile))
+    stated = sum(count for _, count, _ in _operation_rates(profile))
     floors = tuple((str(f.ceiling), f.seconds) for f in roof.floors if 0 < f.seconds < math.inf)
     return RoofFacts(profile.work.bytes, stated, floors)
 
@@ -109,7 +112,7 @@ def best_bandwidth(ceilings: Ceilings) -> float | None:
     return max((p.bytes / p.seconds for p in (*ceilings.copy, *ceilings.read) if p.seconds > 0), default=None)
 
 
-def _memory(profile: Profile) -> list[Floor]:
+def _memory_floors(profile: Profile) -> list[Floor]:
     work, ceilings, limits = profile.work, profile.ceilings, profile.limits
     if work is None or work.bytes <= 0:
         return []
@@ -130,10 +133,10 @@ def unmeasured_operations(profile: Profile) -> tuple[str, ...]:
     """Kinds of operations that are stated and have no ceiling, where others were measured."""
     if profile.ceilings == Ceilings():
         return ()
-    return tuple(kind for kind, _, rate in _stated(profile) if not rate)
+    return tuple(kind for kind, _, rate in _operation_rates(profile) if not rate)
 
 
-def _stated(profile: Profile) -> list[tuple[str, float, float | None]]:
+def _operation_rates(profile: Profile) -> list[tuple[str, float, float | None]]:
     """Kind, count and rate of operations."""
     if profile.work is None:
         return []
@@ -166,13 +169,15 @@ def is_sound(ceilings: Ceilings) -> bool:
     return all(math.isfinite(number) and number > 0 for number in numbers)
 
 
-def possible(ceilings: Ceilings) -> Ceilings:
+def correct_ceilings(ceilings: Ceilings) -> Ceilings:
     """The same without contradictions, which are always to the device's disadvantage: what was interrupted
     took too long. More bytes take no less time, reads no longer than copies, an empty launch no longer than
     one that moves something, and the cache is no slower than the memory behind it."""
-    copy = _rising(ceilings.copy)
+    copy = _monotonic_points(ceilings.copy)
     as_copies = [(p, seconds_for(copy, p.bytes)) for p in ceilings.read]
-    read = _rising([Point(p.bytes, min(p.seconds, s if s is not None else p.seconds)) for p, s in as_copies])
+    read = _monotonic_points(
+        [Point(p.bytes, min(p.seconds, s if s is not None else p.seconds)) for p, s in as_copies]
+    )
     least = min((p.seconds for p in (*copy, *read)), default=math.inf)
     found = replace(ceilings, copy=copy, read=read)
     if ceilings.graph_launch is not None:
@@ -185,7 +190,7 @@ def possible(ceilings: Ceilings) -> Ceilings:
     return found
 
 
-def contradictions(before: Ceilings, after: Ceilings) -> str:
+def describe_corrections(before: Ceilings, after: Ceilings) -> str:
     """What had to be corrected by more than noise, in words; empty where nothing had."""
     said: list[str] = []
     for what, olds, news in (("copies", before.copy, after.copy), ("reads", before.read, after.read)):
@@ -204,7 +209,7 @@ def contradictions(before: Ceilings, after: Ceilings) -> str:
     return f"ceilings contradicted each other and were corrected ({', '.join(said)}): {AGAIN}"
 
 
-def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
+def _monotonic_points(points: Sequence[Point]) -> tuple[Point, ...]:
     """In the order of size, none slower than a larger one."""
     found: list[Point] = []
     for point in sorted(points, key=lambda p: -p.bytes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.run.events import (
     PER_TOKEN,
     ROLES,
@@ -69,7 +69,7 @@ def is_chain(state: State) -> bool:
     return is_concrete(state) and (state.settings.linear if chained is None else chained)
 
 
-def noun(settings: Settings) -> str:
+def candidate_noun(settings: Settings) -> str:
     """What is written in the rounds of a run."""
     return "kernel" if STRATEGIES[settings.strategy].is_concrete else "template"
 
@@ -115,7 +115,7 @@ class Spent:
         return None if self.sent is None or self.received is None else self.sent + self.received
 
 
-def spent(state: State) -> Spent:
+def sum_model_usage(state: State) -> Spent:
     """What failed counts as far as somebody says: a stream that broke off seldom does."""
     used = [e.reply.usage for e in state.dialogue if e.reply is not None]
     failed = [lost.usage for e in state.dialogue for lost in e.lost]
@@ -167,7 +167,7 @@ def no_more_rounds(state: State, asks_models: bool = True) -> str | None:
     """Why no further round is begun; searches that were decided on still run."""
     rounds = state.settings.rounds
     if rounds is not None and rounds_begun(state) >= rounds:
-        return f"the budget of {counted(rounds, 'round')} is used up"
+        return f"the budget of {format_count(rounds, 'round')} is used up"
     return no_more_requests(state) if asks_models else None
 
 
@@ -181,9 +181,9 @@ def no_more_requests(state: State) -> str | None:
         return asked
     tokens, dollars = state.settings.tokens, state.settings.dollars
     if tokens is not None and tokens_used(state) >= tokens:
-        return f"the budget of {counted(tokens, 'token')} is used up"
+        return f"the budget of {format_count(tokens, 'token')} is used up"
     if dollars is not None:
-        cost = spent(state)
+        cost = sum_model_usage(state)
         if cost.replies and cost.dollars is None:
             return f"what the model costs is unknown, so the budget of ${dollars:g} cannot be kept"
         if (cost.dollars or 0.0) >= dollars:
@@ -195,25 +195,25 @@ def spent_text(state: State) -> str:
     """For a line of progress or a report; empty where no model was asked."""
     if not state.dialogue:
         return ""
-    cost, limits = spent(state), state.settings
+    cost, limits = sum_model_usage(state), state.settings
     tokens = "unknown" if cost.tokens is None else str(cost.tokens)
     if limits.tokens is not None:  # where nobody reports, the estimate that the budget goes by
         used = f"about {tokens_used(state)}" if cost.tokens is None else tokens
         tokens = f"{used} of {limits.tokens}"
     among = [f"{n} {what}" for n, what in ((cost.cached, "from a cache"), (cost.reasoning, "thought")) if n]
     among += [f"{cost.lost} lost with attempts that failed"] if cost.lost else []
-    among += [f"without {counted(cost.uncounted, 'attempt')} that broke off"] if cost.uncounted else []
+    among += [f"without {format_count(cost.uncounted, 'attempt')} that broke off"] if cost.uncounted else []
     within = f" ({', '.join(among)})" if among else ""
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.2f}"
     of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
     rounds = f"round {rounds_begun(state)}" + (f" of {limits.rounds}" if limits.rounds is not None else "")
-    return f"{rounds}, {counted(cost.requests, 'request')}, {tokens} tokens{within}, cost {dollars}{of}"
+    return f"{rounds}, {format_count(cost.requests, 'request')}, {tokens} tokens{within}, cost {dollars}{of}"
 
 
 # -- evaluations and seconds --------------------------------------------------------------------------------
 
 
-def evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
+def count_evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
     """What searches have asked for, of one candidate or of all. What the gate tries is extra, unless kernels
     are all there is to try."""
     counted = ("search", "gate") if is_concrete(state) else ("search",)
@@ -229,9 +229,9 @@ def beside_budget(state: State) -> int:
 def evals_left(state: State) -> int | None:
     """Of the budget, and of the share of the search that is under way."""
     evals, share = state.settings.evals, state.under_way.evals if state.under_way else None
-    left = [] if share is None else [share - evaluations(state, state.decided_after)]
+    left = [] if share is None else [share - count_evaluations(state, state.decided_after)]
     if evals is not None:
-        left.append(evals - evaluations(state))
+        left.append(evals - count_evaluations(state))
     return max(0, min(left)) if left else None
 
 
@@ -256,11 +256,11 @@ class BudgetShare:
         return Decided("search", reason, moves, candidate, *own, device_seconds=self.device_seconds)
 
 
-def _left(state: State) -> BudgetShare:
+def _remaining_budget(state: State) -> BudgetShare:
     """Of the whole budget."""
     own = state.settings
     return BudgetShare(
-        None if own.evals is None else own.evals - evaluations(state),
+        None if own.evals is None else own.evals - count_evaluations(state),
         None if own.seconds is None else max(0.0, own.seconds - (state.worked - state.attached_at)),
         None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
     )
@@ -284,12 +284,12 @@ def is_finishing(state: State) -> bool:
 def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...]:
     """Of every budget, whether there is a limit or not; what models cost only where one was asked, or is to
     be."""
-    own, cost = state.settings, spent(state)
+    own, cost = state.settings, sum_model_usage(state)
     # Finalists are raced and winners verified beside it.
     until = state.decided_at if is_finishing(state) else state.worked
     found = [
         BudgetUse("rounds", rounds_begun(state), own.rounds),
-        BudgetUse("evaluations", evaluations(state), own.evals),
+        BudgetUse("evaluations", count_evaluations(state), own.evals),
         BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), own.seconds),
         BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
     ]
@@ -301,14 +301,14 @@ def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...
 
 def part_of(state: State, parts: int) -> BudgetShare:
     """For the next of several searches that count the same."""
-    return _left(state).parted(parts)
+    return _remaining_budget(state).parted(parts)
 
 
 def share_of(state: State, rounds: int | None = None) -> BudgetShare:
     """For the search of a round: half of what is left, because the next round may be the better one; where
     three rounds or more are left to come, a third, so that the second has as much as the first. The last
     round takes all that is left. `rounds`: as if so many were begun."""
-    settings, left = state.settings, _left(state)
+    settings, left = state.settings, _remaining_budget(state)
     evals, seconds, device = left.evals, left.seconds, left.device_seconds
     rounds = rounds_begun(state) if rounds is None else rounds
     parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))
@@ -335,27 +335,29 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    own = (state.settings, evaluations(state), state.attached_at, 0.0)
-    return asked_to_finish(state) or _exhausted("the budget", state, *own)
+    own = (state.settings, count_evaluations(state), state.attached_at, 0.0)
+    return asked_to_finish(state) or _exhaustion_reason("the budget", state, *own)
 
 
 def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
-    asked = evaluations(state, state.decided_after)
-    return _exhausted("its share", state, state.under_way, asked, state.decided_at, state.decided_used)
+    asked = count_evaluations(state, state.decided_after)
+    return _exhaustion_reason(
+        "its share", state, state.under_way, asked, state.decided_at, state.decided_used
+    )
 
 
-def _exhausted(
+def _exhaustion_reason(
     what: str, state: State, limit: Settings | Decided, evals: int, start: float, used: float
 ) -> str | None:
     """Whether so many evaluations, the seconds from a time on, or those in which trials had the device,
     beyond so many, use it up."""
     if limit.evals is not None and evals >= limit.evals:
-        return f"{what} of {counted(limit.evals, 'evaluation')} is used up"
+        return f"{what} of {format_count(limit.evals, 'evaluation')} is used up"
     if limit.seconds is not None and state.worked - start > limit.seconds:
-        return f"{what} of {counted(float(limit.seconds), 'second')} is used up"
+        return f"{what} of {format_count(float(limit.seconds), 'second')} is used up"
     if limit.device_seconds is not None and state.device_seconds - used >= limit.device_seconds:
-        return f"{what} of {counted(float(limit.device_seconds), 'second')} on the device is used up"
+        return f"{what} of {format_count(float(limit.device_seconds), 'second')} on the device is used up"
     return None
 
 
@@ -364,7 +366,7 @@ PER_SPARE = 16  # known outcomes for each trial that waits behind those on sever
 PER_SPARE_ALONE = 64  # and behind that on one: the searcher thinks while one waits
 
 
-def pace(known: int, devices: int, width: int) -> tuple[int, int]:
+def plan_batches(known: int, devices: int, width: int) -> tuple[int, int]:
     """Configurations asked for at a time, and the trials in flight down to which nobody asks.
 
     Each device has a trial, and some wait, so that no device does while a searcher thinks. What is in flight

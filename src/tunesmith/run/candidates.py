@@ -21,7 +21,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Combination, Template, configs_of, plain_name
-from tunesmith.problem.template_file import guarded, parse_template
+from tunesmith.problem.template_file import exclude_combinations, parse_template
 from tunesmith.run.events import Admitted
 from tunesmith.run.outcome import Outcome, Rehearsed, Result, Trial
 from tunesmith.run.ports import Texts
@@ -98,7 +98,7 @@ class Templates:
         """That it may be searched. With rules, the text that is searched, and delivered, has them too."""
         template, digest = self.of(candidate), candidate.template
         if rules:
-            digest = self.keep(guarded(template.source, rules, template.path))
+            digest = self.keep(exclude_combinations(template.source, rules, template.path))
         count = len(self.configs(replace(candidate, template=digest)))
         return Admitted(digest, count, template.space.combinations, candidate.id, rules, template.baking)
 
@@ -128,7 +128,7 @@ def rows_for(template: Template, rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def inherited(template: Template, rows: Sequence[Row]) -> list[Row]:
+def inherit_rows(template: Template, rows: Sequence[Row]) -> list[Row]:
     """What another template of the run has shown for this one: parameters it does not have stand at their
     defaults, which is how the kernel is before anything is made of them."""
     default = template.default.as_dict()
@@ -170,7 +170,7 @@ class Passed:
     rules: tuple[Combination, ...] = ()
 
 
-def examine(
+def examine_draft(
     params: Sequence[Param], default: Config, configs: ConfigSet, outcomes: Sequence[Outcome], may_mend: bool
 ) -> Checks | Faulty | Passed:
     """`outcomes` are those of the draft so far; `may_mend`: whether its author can be asked for another."""
@@ -179,15 +179,15 @@ def examine(
     start = field.start
     if start not in tried:
         return Checks((start,))
-    if why := fault(tried[start]):
+    if why := outcome_fault(tried[start]):
         near = "its default, {}," if start == default else "{}, the nearest to its default that fits,"
         where = f"at {near.format(start)} it" if params else "it"
-        return Faulty(f"{where} is {_words(why)}", (tried[start].trial.id,))
+        return Faulty(f"{where} is {_format_fault(why)}", (tried[start].trial.id,))
     if untried := [config for config in field.planned() if config not in tried]:
         return Checks(tuple(untried))
     blamed: list[tuple[Combination, Outcome]] = []
-    bad = {config: o for config, o in tried.items() if fault(o)}
-    for config in sorted(bad, key=lambda c: (len(_differing(c, start)), bad[c].trial.id)):
+    bad = {config: o for config, o in tried.items() if outcome_fault(o)}
+    for config in sorted(bad, key=lambda c: (len(_differing_params(c, start)), bad[c].trial.id)):
         if any(set(rule) <= set(config.items) for rule, _ in blamed):
             continue
         rule = _to_blame(config, start, configs, tried)
@@ -196,14 +196,14 @@ def examine(
         blamed.append((rule, bad[config]))
     if not any(r.ok for o in tried.values() for r in o.results):
         first = tried[start]
-        return Faulty(f"nothing of it runs: {_words(first.results[0])}", (first.trial.id,))
+        return Faulty(f"nothing of it runs: {_format_fault(first.results[0])}", (first.trial.id,))
     if len(blamed) > MOST_BLAMED:
-        reason = f"it is wrong in {len(blamed)} ways: {_listed(blamed[:FEW])} and more"
+        reason = f"it is wrong in {len(blamed)} ways: {_format_blamed(blamed[:FEW])} and more"
         return Faulty(reason, tuple(o.trial.id for _, o in blamed))
     alone = [(rule, o) for rule, o in blamed if len(rule) == 1]
     if alone and may_mend:
         values = tuple(rule[0] for rule, _ in alone)
-        return Faulty(_listed(alone), tuple(o.trial.id for _, o in alone), values)
+        return Faulty(_format_blamed(alone), tuple(o.trial.id for _, o in alone), values)
     return Passed(tuple(rule for rule, _ in blamed))
 
 
@@ -214,7 +214,7 @@ def gate_plan(params: Sequence[Param], default: Config, configs: ConfigSet) -> t
     return (*planned, *field.unmet(planned))
 
 
-def fault(outcome: Outcome) -> Result | None:
+def outcome_fault(outcome: Outcome) -> Result | None:
     """What is wrong with a configuration, beyond its not fitting."""
     return next((r for r in outcome.results if r.status not in NEUTRAL), None)
 
@@ -227,29 +227,29 @@ def _to_blame(
     config: Config, start: Config, configs: ConfigSet, tried: Mapping[Config, Outcome]
 ) -> Combination | Checks:
     """The values without each of which it works. What cannot be taken back alone is among them."""
-    differing = _differing(config, start)
+    differing = _differing_params(config, start)
     if len(differing) > 1:
         without = {name: config.replace(name, start[name]) for name in differing}
         asked = tuple(c for c in without.values() if c not in tried and c in configs)
         if asked and len(tried) < MOST_TRIED:
             return Checks(asked)
-        needed = [n for n in differing if not (without[n] in tried and fault(tried[without[n]]))]
+        needed = [n for n in differing if not (without[n] in tried and outcome_fault(tried[without[n]]))]
         differing = needed or differing
     return tuple((name, config[name]) for name in differing)
 
 
-def _differing(a: Config, b: Config) -> list[str]:
+def _differing_params(a: Config, b: Config) -> list[str]:
     return [name for name, value in a.items if b[name] != value]
 
 
-def _words(result: Result) -> str:
+def _format_fault(result: Result) -> str:
     where = f" (workload {result.workload})" if result.workload else ""
     return f"{result.status}{where}: {result.detail}" if result.detail else f"{result.status}"
 
 
-def _listed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:
-    found = [(rule_text(rule), fault(outcome)) for rule, outcome in blamed]
-    return "; ".join(f"{name} is {_words(why)}" for name, why in found if why is not None)
+def _format_blamed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:
+    found = [(rule_text(rule), outcome_fault(outcome)) for rule, outcome in blamed]
+    return "; ".join(f"{name} is {_format_fault(why)}" for name, why in found if why is not None)
 
 
 class _FeasibleRows:
@@ -263,12 +263,12 @@ class _FeasibleRows:
             numbers = np.unique(np.random.default_rng(0).integers(len(configs), size=LISTED))
         self._numbers = numbers
         self._rows: Positions = configs.positions(numbers)
-        self.start = default if default in configs else self._nearest(default, np.arange(len(numbers)))
+        self.start = default if default in configs else self._nearest_config(default, np.arange(len(numbers)))
 
     def planned(self) -> list[Config]:
         """Extremes one at a time, then the cover; the start is not among them."""
-        found = dict.fromkeys(self._extremes())
-        found |= dict.fromkeys(self._cover([self.start, *found]))
+        found = dict.fromkeys(self._extreme_configs())
+        found |= dict.fromkeys(self._cover_pairs([self.start, *found]))
         found.pop(self.start, None)
         return list(found)
 
@@ -279,10 +279,10 @@ class _FeasibleRows:
             for value in param.values:
                 having = np.flatnonzero(self._rows[:, place] == param.positions[value])
                 if having.size and all(config[param.name] != value for config in (*chosen, *found)):
-                    found.append(self._nearest(self.start.replace(param.name, value), having))
+                    found.append(self._nearest_config(self.start.replace(param.name, value), having))
         return found
 
-    def _extremes(self) -> Iterator[Config]:
+    def _extreme_configs(self) -> Iterator[Config]:
         for place, param in enumerate(self._params):
             ends = param.values
             if len(ends) > FEW:
@@ -296,36 +296,36 @@ class _FeasibleRows:
                     continue
                 having = np.flatnonzero(self._rows[:, place] == param.positions[value])
                 if having.size:  # else no configuration has it, or none was drawn
-                    yield self._nearest(alone, having)
+                    yield self._nearest_config(alone, having)
 
-    def _cover(self, chosen: Sequence[Config]) -> list[Config]:
+    def _cover_pairs(self, chosen: Sequence[Config]) -> list[Config]:
         """Greedily, the rows in which most values meet that have not met yet."""
         several = [i for i, param in enumerate(self._params) if len(param.values) > 1]
         pairs = list(combinations(several, 2))
-        missing = {(i, j): self._meeting(i, j) for i, j in pairs}
+        missing = {(i, j): self._feasible_pairs(i, j) for i, j in pairs}
         for config in chosen:
-            self._meet(missing, [p.positions[config[p.name]] for p in self._params])
+            self._mark_covered(missing, [p.positions[config[p.name]] for p in self._params])
         found: list[Config] = []
         while pairs and len(found) < COVER:
             gains = sum(missing[i, j][self._rows[:, i], self._rows[:, j]].astype(np.int32) for i, j in pairs)
             best = int(np.argmax(gains))
             if not np.asarray(gains)[best]:
                 break
-            self._meet(missing, self._rows[best].tolist())
+            self._mark_covered(missing, self._rows[best].tolist())
             found.append(self._configs[int(self._numbers[best])])
         return found
 
-    def _meeting(self, i: int, j: int) -> NDArray[np.bool_]:
+    def _feasible_pairs(self, i: int, j: int) -> NDArray[np.bool_]:
         """Which values of two parameters can meet at all."""
         met = np.zeros((len(self._params[i].values), len(self._params[j].values)), dtype=np.bool_)
         met[self._rows[:, i], self._rows[:, j]] = True
         return met
 
-    def _meet(self, missing: Mapping[tuple[int, int], NDArray[np.bool_]], row: Sequence[int]) -> None:
+    def _mark_covered(self, missing: Mapping[tuple[int, int], NDArray[np.bool_]], row: Sequence[int]) -> None:
         for (i, j), met in missing.items():
             met[row[i], row[j]] = False
 
-    def _nearest(self, config: Config, among: NDArray[np.int64]) -> Config:
+    def _nearest_config(self, config: Config, among: NDArray[np.int64]) -> Config:
         """With the fewest values that differ; of those the one that keeps what stands first: `LANES`, say,
         which decides in what order sums are added up."""
         wanted = np.array([p.positions[config[p.name]] for p in self._params])
@@ -417,7 +417,7 @@ class HostGate:
             return NextRehearsal(pending[0], False, len(pending) - 1)
         outcomes = [_as_outcome(number, one) for number, one in enumerate(done)]
         own = (self.template.space.params, self.template.default, self.configs)
-        found = examine(*own, outcomes, may_mend)
+        found = examine_draft(*own, outcomes, may_mend)
         if isinstance(found, Checks):
             if is_over:
                 return _cut_short(list(tried.values()), may_mend and is_model)

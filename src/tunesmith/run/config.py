@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import SETTINGS_FILE, private_folder, read_plain
-from tunesmith.base.text import names_secret, redacted
+from tunesmith.base.text import names_secret, redact_secrets
 from tunesmith.run.protection import AUTO, MODES, REQUIRED
 
 LARGEST_FILE = 1 << 20  # bytes of settings
@@ -41,11 +41,11 @@ Permits = Callable[[Any, Path], bool]
 _FROM_FOLDER = "from_folder"
 
 
-def _anything(_value: Any, _folder: Path) -> bool:
+def _permit_any(_value: Any, _folder: Path) -> bool:
     return True
 
 
-def _open(default: T, permits: Permits = _anything) -> T:
+def _open_setting(default: T, permits: Permits = _permit_any) -> T:
     """A setting that the file of a folder may have, which comes with the material: what it permits of it
     starts no program, names no host, reaches out of the folder nowhere, switches no protection off, spends no
     money and chooses no model. All others are the user's own to say, and so is each that is new."""
@@ -78,27 +78,29 @@ class Budget:
 class RunConfig:
     """Everything a command may need to know, fully set."""
 
-    backend: str | None = _open(None, lambda value, _: ":" not in value)  # None: by the kernel's language
-    device: str | None = _open(None)
-    search: str = _open("default")
-    evals: int | None = _open(None)
-    time: float | None = _open(None)
-    seed: int = _open(0)
-    cache: bool = _open(True)
-    prune: bool = _open(True)
-    prior: bool = _open(True)
-    steer: bool = _open(True)
-    counters: bool = _open(
+    backend: str | None = _open_setting(
+        None, lambda value, _: ":" not in value
+    )  # None: by the kernel's language
+    device: str | None = _open_setting(None)
+    search: str = _open_setting("default")
+    evals: int | None = _open_setting(None)
+    time: float | None = _open_setting(None)
+    seed: int = _open_setting(0)
+    cache: bool = _open_setting(True)
+    prune: bool = _open_setting(True)
+    prior: bool = _open_setting(True)
+    steer: bool = _open_setting(True)
+    counters: bool = _open_setting(
         False
     )  # for a search's prior; `tunesmith profile` takes them unless told otherwise
-    runs: str = _open("tunesmith-runs", _is_below)
+    runs: str = _open_setting("tunesmith-runs", _is_below)
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device
     strategy: str = "template"  # or rewrite, or single
-    linear: bool = _open(False)  # rewrite: each round goes on from the last kernel, not from the best
+    linear: bool = _open_setting(False)  # rewrite: each round goes on from the last kernel, not from the best
     model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
     effort: str = ""  # how much models behind a network are to think: low, medium or high
-    wait: bool = _open(True)  # for replies that are written by hand
+    wait: bool = _open_setting(True)  # for replies that are written by hand
     prompts: str = ""  # a folder with prompts in place of ours
     reply_seconds: float = 600.0  # for one reply of a model behind a network
     record: str = ""  # a folder for what models reply
@@ -106,17 +108,21 @@ class RunConfig:
     plain: bool = False  # a model rewrites the kernel plainly, before anything else, for the expert to read
     tokens: int | None = None
     money: float | None = None  # dollars
-    device_seconds: float | None = _open(None)  # in which trials may have the device
+    device_seconds: float | None = _open_setting(None)  # in which trials may have the device
     # The expert's moves, as models are told of them: usual is to planners of templates, all is to those of
     # concrete kernels as well, as ideas; none is to nobody, and then the expert plans no round for a model.
-    moves: str = _open("usual")
+    moves: str = _open_setting("usual")
     # Winning templates and timings are stored, and offered when their kernel comes again.
-    library: bool = _open(True, lambda value, _: value is False)
+    library: bool = _open_setting(True, lambda value, _: value is False)
     library_dir: str = ""
-    sandbox: str = _open(AUTO, lambda value, _: value == REQUIRED)  # of workers: auto, required or off
+    sandbox: str = _open_setting(
+        AUTO, lambda value, _: value == REQUIRED
+    )  # of workers: auto, required or off
     workers: str = ""  # a file that says how to reach them; empty: they are of this machine
     ray: str = ""  # the address of a Ray cluster whose workers are used; "local": one of this machine alone
-    ceilings: bool = _open(False)  # those stored of the device are used where the cache of timings is not
+    ceilings: bool = _open_setting(
+        False
+    )  # those stored of the device are used where the cache of timings is not
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
     @property
@@ -164,26 +170,26 @@ _KINDS: dict[type[Setting], str] = {
 _BY_NAME = {kind.__name__: kind for kind in _KINDS}
 
 
-def resolve(
+def resolve_config(
     flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> RunConfig:
     """Flags win over the environment, that over `tunesmith.toml` in the current folder, as far as it may say
     it, that over the user's own file, then defaults."""
     environment = os.environ if environment is None else environment
     folder = Path.cwd() if folder is None else folder
-    settings = {**_user_settings(environment), **_permitted(folder, environment)}
+    settings = {**_user_settings(environment), **_permitted_settings(folder, environment)}
     _refuse_misspelt(environment)
     named = {name: environment.get(f"TUNESMITH_{name.upper()}") for name in _TYPES}
     settings |= {name: _from_text(name, text) for name, text in named.items() if text}
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
         _check_type(name, value, None)
-    config = _with(RunConfig(), {**settings, **given})
+    config = _apply_settings(RunConfig(), {**settings, **given})
     _check_ranges(config, given)
     return _with_folders(config, environment)
 
 
-def _with(config: RunConfig, settings: Settings) -> RunConfig:
+def _apply_settings(config: RunConfig, settings: Settings) -> RunConfig:
     """`settings` have been checked, each for its type."""
     changes: Mapping[str, Any] = settings
     return replace(config, **changes)
@@ -193,14 +199,14 @@ def check_flags(flags: Mapping[str, Any]) -> None:
     """Whether these could be given to a command, whatever else is."""
     for name, value in flags.items():
         _check_type(name, value, None)
-    _check_ranges(_with(RunConfig(), flags), flags)
+    _check_ranges(_apply_settings(RunConfig(), flags), flags)
 
 
 def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
     for name, least in _LEAST.items():
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
-            hint = _correct(name, name in given, f"{least} or more")
+            hint = _correction_hint(name, name in given, f"{least} or more")
             raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
     if config.sandbox not in MODES:
         fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
@@ -210,7 +216,7 @@ def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
 
 
-def _correct(name: str, is_flag: bool, how: str) -> str:
+def _correction_hint(name: str, is_flag: bool, how: str) -> str:
     if is_flag:
         return f"give --{name.replace('_', '-')} {how}, or leave it out"
     return f"correct it in {SETTINGS_FILE} or in TUNESMITH_{name.upper()}: {how}"
@@ -231,7 +237,7 @@ def _with_folders(config: RunConfig, environment: Mapping[str, str]) -> RunConfi
             why = f"{base} cannot be written" if base else "HOME is not set"
             base = str(private_folder())
             config = replace(config, notes=(*config.notes, f"{why}: {folder} is in {base}"))
-        config = _with(config, {name: str(Path(base) / folder)})
+        config = _apply_settings(config, {name: str(Path(base) / folder)})
     return config
 
 
@@ -241,7 +247,7 @@ def _can_hold(folder: Path) -> bool:
     return folder.is_absolute() and (there == folder or (there.is_dir() and os.access(there, os.W_OK)))
 
 
-def debugging() -> bool:
+def is_debugging() -> bool:
     """Whether someone looks for a bug of ours and wants the traceback."""
     return bool(os.environ.get("TUNESMITH_DEBUG"))
 
@@ -251,7 +257,7 @@ def model_keys(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
-def secrets() -> list[str]:
+def secret_values() -> list[str]:
     """Values of variables that nobody else may know, to be cut out of what we repeat."""
     return [value for name, value in os.environ.items() if names_secret(name)]
 
@@ -260,7 +266,7 @@ def passed_on(patterns: Iterable[str] = ()) -> dict[str, str]:
     """The variables that processes which we start inherit: those on our list and of these patterns."""
     wanted = (*PASSED_ON, *patterns)
     listed = {n: v for n, v in os.environ.items() if any(fnmatchcase(n, pattern) for pattern in wanted)}
-    kept = {n: v for n, v in listed.items() if not names_secret(n) and redacted(v) == v}
+    kept = {n: v for n, v in listed.items() if not names_secret(n) and redact_secrets(v) == v}
     return {n: _without_here(v) if n in _SEARCHED else v for n, v in kept.items()}
 
 
@@ -334,19 +340,19 @@ def _user_settings(environment: Mapping[str, str]) -> dict[str, Setting]:
     if path is None:
         return {}
     path = Path(os.path.realpath(path))  # users keep such files elsewhere, and a link here
-    found = _from_file(path, _content(path))
+    found = _from_file(path, _read_settings_file(path))
     for name in _NAMES_FILES:
         if (file := str(found.get(name) or "")) and "://" not in file:
             found[name] = str(path.parent / Path(file).expanduser())
     return found
 
 
-def _permitted(folder: Path, environment: Mapping[str, str]) -> Settings:
+def _permitted_settings(folder: Path, environment: Mapping[str, str]) -> Settings:
     """What the file in a folder may say: all of it where the user trusts the folder as it is."""
     path, users = folder / SETTINGS_FILE, own_file(environment)
     if users is not None and os.path.realpath(users) == os.path.realpath(path):
         return {}  # it has been read
-    data = _content(path)
+    data = _read_settings_file(path)
     asked = _from_file(path, data)
     beyond = beyond_permission(asked, folder)
     if not beyond:
@@ -370,7 +376,7 @@ def beyond_permission(asked: Mapping[str, Any], folder: Path) -> list[str]:
 
 def folder_settings(folder: Path) -> tuple[Settings, dict[str, str]]:
     """What the file in a folder asks for, and the digests of all that trust in it rests on."""
-    data = _content(folder / SETTINGS_FILE)
+    data = _read_settings_file(folder / SETTINGS_FILE)
     if not data:
         fault = f"there is no {SETTINGS_FILE} in it, so it asks for nothing"
         raise BadInput(fault, where=str(folder), hint="name the folder that has one")
@@ -387,7 +393,7 @@ def named_files(folder: Path, data: bytes, asked: Mapping[str, Any]) -> dict[str
     return digests_of(folder, {SETTINGS_FILE: data}, named, bool(asked.get("workers")))
 
 
-def _content(path: Path) -> bytes:
+def _read_settings_file(path: Path) -> bytes:
     """Nothing where there is no such file."""
     try:
         return read_plain(path, LARGEST_FILE)
@@ -409,31 +415,35 @@ def _from_file(path: Path, data: bytes) -> dict[str, Setting]:
 
 def _check_type(name: str, value: object, where: str | None) -> None:
     if name not in _TYPES:
-        from tunesmith.space.expr import suggestion
+        from tunesmith.space.expr import suggest_name
 
         known = f"unknown key {name!r}; known are {', '.join(_TYPES)}"
-        raise BadInput(known, where=where, hint=suggestion(name, _TYPES))
-    kind = _kind(name)
+        raise BadInput(known, where=where, hint=suggest_name(name, _TYPES))
+    kind = _setting_type(name)
     allowed = (int, float) if kind is float else kind
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, allowed):
         hint = f"correct it, or leave out {name}"
         raise BadInput(
-            f"{name} must be {_allowed(name)}, got {redacted(repr(value))}", where=where, hint=hint
+            f"{name} must be {_setting_type_words(name)}, got {redact_secrets(repr(value))}",
+            where=where,
+            hint=hint,
         )
 
 
 def _from_text(name: str, text: str) -> Setting:
-    kind = _kind(name)
+    kind = _setting_type(name)
     try:
         return _BOOLS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):
-        fault = f"TUNESMITH_{name.upper()} must be {_allowed(name)}, got {redacted(repr(text))}"
+        fault = (
+            f"TUNESMITH_{name.upper()} must be {_setting_type_words(name)}, got {redact_secrets(repr(text))}"
+        )
         raise BadInput(fault, hint="correct it in the environment, or unset it") from None
 
 
-def _allowed(name: str) -> str:
-    return _KINDS[_kind(name)]
+def _setting_type_words(name: str) -> str:
+    return _KINDS[_setting_type(name)]
 
 
-def _kind(name: str) -> type[str | int | float | bool]:
+def _setting_type(name: str) -> type[str | int | float | bool]:
     return _BY_NAME[str(_TYPES[name]).removesuffix(" | None")]

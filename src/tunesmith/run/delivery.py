@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from tunesmith.base.codec import encode
-from tunesmith.base.text import plain, seed_of
-from tunesmith.problem.cases import Case, reach
-from tunesmith.problem.device import Device, Resources, occupancy
+from tunesmith.base.codec import encode_json
+from tunesmith.base.text import seed_of, strip_controls
+from tunesmith.problem.cases import Case, case_reach
+from tunesmith.problem.device import Device, Resources, compute_occupancy
 from tunesmith.problem.dispatch import (
     Dispatch,
     DispatchBinary,
@@ -27,7 +27,7 @@ from tunesmith.problem.dispatch import (
 from tunesmith.problem.domain import Domain, Sizes, always_holds, domain_of, probe_sizes
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Contract, Launch, Problem, Workload
-from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original, plain_name
+from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original_variant, plain_name
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.ports import Delivery, SizedCall
@@ -41,11 +41,21 @@ from tunesmith.run.race import (
     ratio_of,
     rounds_of,
     timing_of,
-    worst,
+    worst_ratio,
 )
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import Compare, ExprError, Logic, Node, Num, Undefined, parse, tidy, unparse
+from tunesmith.space.expr import (
+    Compare,
+    ExprError,
+    Logic,
+    Node,
+    Num,
+    Undefined,
+    parse_expr,
+    tidy_expression,
+    unparse,
+)
 from tunesmith.space.space import Constraint
 
 # -- Builds with sizes in them: at which other sizes they serve, beside their workloads.
@@ -78,18 +88,18 @@ def baked_services(
         workload = problem.workload(pick.workload)
         variant = template_of(pick.config).render(problem, pick.config, workload.as_dict())
         groups.setdefault((pick.config, variant.digest), (variant, []))[1].append(workload)
-    made = (_service(problem, state, config, *own) for (config, _), own in groups.items())
+    made = (_baked_service(problem, state, config, *own) for (config, _), own in groups.items())
     return tuple(service for service in made if service is not None)
 
 
-def _service(
+def _baked_service(
     problem: Problem, state: State, config: Config, variant: Variant, workloads: Sequence[Workload]
 ) -> BakedService | None:
     domain = domain_of(problem, variant, state.device)
-    tested = _tested(problem, state, config, domain)
+    tested = _tested_bounds(problem, state, config, domain)
     if tested is None:
         return None
-    service = BakedService(config, variant, tested, _rounds(problem, state, config, domain))
+    service = BakedService(config, variant, tested, _served_rounds(problem, state, config, domain))
     if not service.rounds:
         return service
     own = ((w.sizes, timing_of(state, config, w.name)) for w in workloads)
@@ -99,31 +109,33 @@ def _service(
         return None
     bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
     where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
-    fixed = _fixed(problem, variant)
-    free = tuple(text for text in where if not parse(text).names <= fixed)
+    fixed = _fixed_sizes(problem, variant)
+    free = tuple(text for text in where if not parse_expr(text).names <= fixed)
     return replace(service, where=free, shown=boundary.in_words)
 
 
-def _fixed(problem: Problem, variant: Variant) -> frozenset[str]:
+def _fixed_sizes(problem: Problem, variant: Variant) -> frozenset[str]:
     """Sizes that the build itself has one value of."""
     named = (c.text.replace("(", "").replace(")", "").partition(" == ") for c in variant.domain)
     return frozenset(name for name, _, value in named if name in problem.size_names and value.isdecimal())
 
 
-def _tested(problem: Problem, state: State, config: Config, domain: Domain) -> tuple[str, ...] | None:
+def _tested_bounds(problem: Problem, state: State, config: Config, domain: Domain) -> tuple[str, ...] | None:
     """How far this very build was verified, as far as the contract promises more; None: nobody says."""
     cases = [case for v in state.verified if v.outcome.trial.config == config for case in v.seen]
-    inside = _inside(domain, [case.sizes for case in cases])
+    inside = _sizes_in_domain(domain, [case.sizes for case in cases])
     right = [case for case in cases if case.status == Status.OK.value and case.sizes in inside]
     seen = [Case(case.sizes, case.distribution, case.seed, "verify") for case in right]
     if not seen:
         return None
     promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
-    furthest = reach(problem, seen)
-    return tuple(f"{tidy(t)} <= {most}" for t, most in furthest if parse(t).evaluate(promised) > most)
+    furthest = case_reach(problem, seen)
+    return tuple(
+        f"{tidy_expression(t)} <= {most}" for t, most in furthest if parse_expr(t).evaluate(promised) > most
+    )
 
 
-def _rounds(
+def _served_rounds(
     problem: Problem, state: State, config: Config, domain: Domain
 ) -> tuple[tuple[TimedSize, ...], ...]:
     """Calls that this build served, at sizes of no workload: cold or warm, at their worst."""
@@ -131,16 +143,16 @@ def _rounds(
     found: list[tuple[TimedSize, ...]] = []
     for served in state.served:
         ratios: dict[Sizes, list[float | None]] = {}
-        inside = _inside(domain, [call.sizes for call in served.calls])
+        inside = _sizes_in_domain(domain, [call.sizes for call in served.calls])
         for call in served.calls:
             if call.config == config and call.result.workload not in named and call.sizes in inside:
                 ratios.setdefault(call.sizes, []).append(ratio_of(call.result))
         if ratios:
-            found.append(tuple(TimedSize(sizes, worst(each)) for sizes, each in ratios.items()))
+            found.append(tuple(TimedSize(sizes, worst_ratio(each)) for sizes, each in ratios.items()))
     return tuple(found)
 
 
-def _inside(domain: Domain, some: Sequence[Sizes]) -> frozenset[Sizes]:
+def _sizes_in_domain(domain: Domain, some: Sequence[Sizes]) -> frozenset[Sizes]:
     rows = [[dict(sizes)[name] for name in domain.names] for sizes in some]
     points = np.array(rows, dtype=np.int64).reshape(-1, len(domain.names))
     return frozenset(domain.named(domain.allowed(points)))
@@ -166,7 +178,7 @@ class _Undeliverable(Exception):
     """Why a winner cannot be written down for whoever calls it."""
 
 
-def delivery(
+def assemble_delivery(
     problem: Problem,
     template_of: TemplateOf,
     device: Device,
@@ -189,13 +201,13 @@ def delivery(
         while f"{name}{suffix}" in names.values():  # a workload may be called "general"
             name += "_"
         try:
-            settled = _settled(variant, device, known.get(variant.digest), sizes)
+            settled = _resolve_launches(variant, device, known.get(variant.digest), sizes)
         except _Undeliverable as error:
             where = f" at {called}" if sizes is not None else ""
             obstacles.setdefault((config, variant.digest), f"{config.label}{where}: {error}")
             return None
         file = names.setdefault((config, variant.digest), f"{name}{suffix}")
-        return _ServedCase(_exactly(sizes or {}), file, settled, variant.digest)
+        return _ServedCase(_equality_condition(sizes or {}), file, settled, variant.digest)
 
     here = problem.on(device.limits.names())
     general = None  # unless the general configuration has sizes built in
@@ -203,7 +215,9 @@ def delivery(
         general = case(choice.general, "general")
         try:
             if general is not None:
-                when = _condition(_domain(here.contract, general.variant, device), choice.where)
+                when = _combine_conditions(
+                    _domain_condition(here.contract, general.variant, device), choice.where
+                )
                 general = replace(general, when=when)
         except _Undeliverable as error:  # it serves the workloads that it is best at
             obstacles[choice.general, ""] = f"{choice.general.label}: {error}"
@@ -214,7 +228,7 @@ def delivery(
         if pick.config == choice.general and (pick.config is None or (general and choice.serves(sizes))):
             continue  # served by the general entry, or by the original at the end
         if pick.config is None:
-            served += _originals(problem, f"original{suffix}", _exactly(sizes), sizes)
+            served += _original_cases(problem, f"original{suffix}", _equality_condition(sizes), sizes)
         elif (made := case(pick.config, pick.workload, sizes)) is not None:
             served.append(made)
     if general is not None:
@@ -223,22 +237,22 @@ def delivery(
     for service in services:
         file = names.get((service.config, service.variant.digest))
         try:
-            settled = _settled(service.variant, device, known.get(service.variant.digest), None)
-            when = _condition(_domain(here.contract, settled, device), service.where)
+            settled = _resolve_launches(service.variant, device, known.get(service.variant.digest), None)
+            when = _combine_conditions(_domain_condition(here.contract, settled, device), service.where)
         except _Undeliverable:
             continue  # its launch is known at its workloads alone, or where it serves cannot be said
         if file is not None:
             served.append(_ServedCase(when, file, settled, service.variant.digest))
             said.append(f"{file}, where {when}: {service.shown or NOT_TIMED}")
-    served += _originals(problem, f"original{suffix}", "1")
+    served += _original_cases(problem, f"original{suffix}", "1")
     served = [
-        case if case.variant.config is not None else replace(case, variant=_bound(case.variant, device))
+        case if case.variant.config is not None else replace(case, variant=_bind_limits(case.variant, device))
         for case in served
     ]
     files = {each.file: each.variant.source.encode() for each in served}
-    headers = _headers(served, files)
+    headers = _place_headers(served, files)
     binaries: dict[str, str] = {}
-    entries = [_entry(each, headers.get(each.variant.headers), known, binaries) for each in served]
+    entries = [_dispatch_entry(each, headers.get(each.variant.headers), known, binaries) for each in served]
     speedups = {pick.workload: pick.speedup.value for pick in choice.picks if pick.config is not None}
     dispatch = Dispatch(
         problem=problem.name,
@@ -256,7 +270,7 @@ def delivery(
         shown="; ".join(said),
         left_out=tuple(why for source, why in obstacles.items() if source not in names),
     )
-    files["dispatch.json"] = encode(dispatch) + b"\n"
+    files["dispatch.json"] = encode_json(dispatch) + b"\n"
     configs = {each.digest: each.variant.config for each in served if each.variant.config is not None}
     made_from = {each.digest: each.variant.made_from for each in served}
     return Delivery(dispatch, files, binaries, known, configs, choice.general, made_from)
@@ -267,8 +281,8 @@ def general_condition(
 ) -> str | None:
     """Where the general entry, of this configuration, serves beyond what the contract promises anyway; None:
     there is none."""
-    require = tuple(Constraint(text, parse(text), "require") for text in dispatch.require)
-    promised = " and ".join(_promised(replace(problem.contract, require=require)))
+    require = tuple(Constraint(text, parse_expr(text), "require") for text in dispatch.require)
+    promised = " and ".join(_contract_conditions(replace(problem.contract, require=require)))
     tuned = [entry for entry in dispatch.tuned if config is None or entry.config == config]
     general = [entry.when for entry in tuned if promised and entry.when.startswith(promised)]
     return general[-1].removeprefix(promised).removeprefix(" and ") if general else None
@@ -280,7 +294,7 @@ def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
     return (*own, *(build for v in state.verified for build in v.builds))
 
 
-def _originals(
+def _original_cases(
     problem: Problem, file: str, when: str, sizes: Mapping[str, int] | None = None
 ) -> list[_ServedCase]:
     """One whose entry names a size is as many kernels as that size has values; the last serves the rest, for
@@ -290,8 +304,8 @@ def _originals(
         return _ServedCase(when, file, variant, variant.digest)
 
     if sizes is not None:
-        return [case(when, original(problem, sizes))]
-    plain_one = original(problem)
+        return [case(when, original_variant(problem, sizes))]
+    plain_one = original_variant(problem)
     inserted = {n for entry in plain_one.entries for n in PLACEHOLDER.findall(entry)}
     names = [name for name in problem.size_names if name in inserted]
     found = []
@@ -300,17 +314,17 @@ def _originals(
         used = {name: dict.fromkeys(w.as_dict()[name] for w in problem.workloads) for name in names}
         for chosen in islice(product(*(rules[n] or tuple(used[n]) for n in names)), MOST_INSTANCES):
             here = dict(zip(names, chosen, strict=True))
-            found.append(case(_exactly(here), original(problem, here)))
+            found.append(case(_equality_condition(here), original_variant(problem, here)))
     return [*found, case(when, plain_one)]
 
 
-def _bound(variant: Variant, device: Device) -> Variant:
+def _bind_limits(variant: Variant, device: Device) -> Variant:
     limits = device.limits.names()
     launches = tuple(bind_launch(launch, limits, {}) for launch in variant.launches)
     return replace(variant, launches=launches, arguments=tuple(a.bind(limits) for a in variant.arguments))
 
 
-def _settled(
+def _resolve_launches(
     variant: Variant, device: Device, build: VerifiedBuild | None, sizes: Mapping[str, int] | None
 ) -> Variant:
     """Its launches over sizes alone: what the device and the build say is numbers by now."""
@@ -318,11 +332,13 @@ def _settled(
     names = {**device.limits.names(), **resources.names()}
     names = {k: v for k, v in names.items() if k not in ("resources.blocks_per_sm", "resources.occupancy")}
     variant = replace(variant, arguments=tuple(a.bind(device.limits.names()) for a in variant.arguments))
-    launches = tuple(_settle(one, variant, device, resources, names, sizes) for one in variant.launches)
+    launches = tuple(
+        _resolve_launch(one, variant, device, resources, names, sizes) for one in variant.launches
+    )
     return replace(variant, launches=launches)
 
 
-def _settle(
+def _resolve_launch(
     launch: Launch,
     variant: Variant,
     device: Device,
@@ -343,7 +359,7 @@ def _settle(
         except Undefined as error:
             words = f"its grid asks for {left[0]}, which depends on the sizes through its block"
             raise _Undeliverable(words) from error
-        held = occupancy(device.limits, resources.of(launch.entry), block, shared)
+        held = compute_occupancy(device.limits, resources.of(launch.entry), block, shared)
         if held is not None:
             more = {"resources.blocks_per_sm": held.blocks_per_sm, "resources.occupancy": held.percent}
             bound = bind_launch(bound, more, {})
@@ -358,30 +374,30 @@ def _of_builds(launch: Launch) -> list[str]:
     return sorted({n for expr in exprs for n in expr.names if "." in n})
 
 
-def _exactly(sizes: Mapping[str, int]) -> str:
+def _equality_condition(sizes: Mapping[str, int]) -> str:
     return " and ".join(f"{name} == {value}" for name, value in sizes.items())
 
 
-def _domain(contract: Contract, variant: Variant, device: Device) -> str:
+def _domain_condition(contract: Contract, variant: Variant, device: Device) -> str:
     """Contract and requirements in one condition; device limits are numbers by now."""
-    parts = _promised(contract)
+    parts = _contract_conditions(contract)
     for condition in variant.domain:
         bound = condition.bind(device.limits.names())
         if any(name.startswith("resources.") for name in bound.names):
             continue  # the build has told, and this one was allowed
         if bound.names or not bound.holds({}):
-            parts += [f"({unparse(node)})" for node in _uncertain(bound.tree, contract)]
-    return " and ".join(dict.fromkeys(parts + _launchable(variant, device, contract)))
+            parts += [f"({unparse(node)})" for node in _unproven_parts(bound.tree, contract)]
+    return " and ".join(dict.fromkeys(parts + _grid_conditions(variant, device, contract)))
 
 
-def _condition(domain: str, where: Sequence[str]) -> str:
+def _combine_conditions(domain: str, where: Sequence[str]) -> str:
     try:
-        return tidy(" and ".join([domain, *where]))
+        return tidy_expression(" and ".join([domain, *where]))
     except ExprError as error:
         raise _Undeliverable("the condition under which it serves is too long to be written down") from error
 
 
-def _promised(contract: Contract) -> list[str]:
+def _contract_conditions(contract: Contract) -> list[str]:
     parts = []
     for rule in contract.sizes:
         if rule.one_of:
@@ -393,14 +409,14 @@ def _promised(contract: Contract) -> list[str]:
     return list(dict.fromkeys([*parts, *(f"({c.expr.text})" for c in contract.require)]))
 
 
-def _uncertain(node: Node, contract: Contract) -> list[Node]:
+def _unproven_parts(node: Node, contract: Contract) -> list[Node]:
     """What of a condition the contract does not promise already, as rows % 1 == 0."""
     if isinstance(node, Logic) and node.op == "and":
-        return [left for operand in node.operands for left in _uncertain(operand, contract)]
+        return [left for operand in node.operands for left in _unproven_parts(operand, contract)]
     return [] if always_holds(node, contract) else [node]
 
 
-def _launchable(variant: Variant, device: Device, contract: Contract) -> list[str]:
+def _grid_conditions(variant: Variant, device: Device, contract: Contract) -> list[str]:
     """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
     limits = device.limits.names()
     return [
@@ -416,7 +432,7 @@ def _launchable(variant: Variant, device: Device, contract: Contract) -> list[st
     ]
 
 
-def _headers(
+def _place_headers(
     served: Sequence[_ServedCase], files: dict[str, bytes]
 ) -> dict[tuple[tuple[str, str], ...], DispatchHeaders]:
     """Puts the headers of every source among the files, each set in a folder of its own.
@@ -436,7 +452,7 @@ def _headers(
             if _may_be_written(path, text, written):
                 written[path] = text
             else:
-                left_out.append(plain(spelling))
+                left_out.append(strip_controls(spelling))
         names = {f"{folder}/{path}": text for path, text in written.items()}
         files.update({name: text.encode(errors="surrogatepass") for name, text in names.items()})
         found[variant.headers] = DispatchHeaders(folder, tuple(names), tuple(left_out))
@@ -454,7 +470,7 @@ def _may_be_written(path: PurePosixPath, text: str, written: dict[PurePosixPath,
     return written.get(path, text) == text
 
 
-def _entry(
+def _dispatch_entry(
     served: _ServedCase,
     headers: DispatchHeaders | None,
     known: Mapping[str, VerifiedBuild],
@@ -509,7 +525,7 @@ def next_calls(
     with the dispatch that is delivered in the end, every workload that a winner serves. Builds with sizes in
     them are tried in the same way, where nobody before them serves.
     """
-    probes = _probes(problem, state, choice, general)
+    probes = _probe_calls(problem, state, choice, general)
     for service in services:
         probes += baked_probes(problem, state, made, service)
     if probes and not (choice.general is not None and rounds_of(state, choice.general)):
@@ -521,15 +537,15 @@ def next_calls(
     return (*(SizedCall(w.sizes, w.name, w.cache) for w in picked), *probes)
 
 
-def _probes(
+def _probe_calls(
     problem: Problem, state: State, choice: Winners, general: Variant | None
 ) -> tuple[SizedCall, ...]:
     if choice.general is None or general is None:
         return ()
     rounds = [found for served in rounds_of(state, choice.general) if (found := probes_of(problem, served))]
     count = ON_HOST if state.device.is_host else ON_GPU
-    domain, sizes = _fresh(problem, state, general, choice.where, rounds, count)
-    return tuple(call for one in sizes for call in _temperatures(domain, one, state.device))
+    domain, sizes = _next_probe_sizes(problem, state, general, choice.where, rounds, count)
+    return tuple(call for one in sizes for call in _cold_and_warm_calls(domain, one, state.device))
 
 
 def baked_probes(
@@ -538,12 +554,12 @@ def baked_probes(
     """Those of its sizes at which the dispatch comes to it."""
     count = BAKED_ON_HOST if state.device.is_host else BAKED_ON_GPU
     parts = (service.variant, service.where, service.rounds, count)
-    domain, sizes = _fresh(problem, state, *parts)
+    domain, sizes = _next_probe_sizes(problem, state, *parts)
     own = [one for one in sizes if made.dispatch.entry_for(dict(one)).digest == service.variant.digest]
-    return tuple(call for one in own for call in _temperatures(domain, one, state.device))
+    return tuple(call for one in own for call in _cold_and_warm_calls(domain, one, state.device))
 
 
-def _fresh(
+def _next_probe_sizes(
     problem: Problem,
     state: State,
     variant: Variant,
@@ -557,7 +573,7 @@ def _fresh(
     if len(rounds) >= most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
         return domain, ()
     most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MOST_BYTES)
-    inside = [parse(text) for text in where]
+    inside = [parse_expr(text) for text in where]
     timed = [p for found in rounds for p in found]
     known = {w.sizes for w in problem.workloads} | {p.sizes for p in timed}
     good = [p for p in timed if p.is_good and all(c.holds(dict(p.sizes)) for c in inside)]
@@ -569,7 +585,7 @@ def _fresh(
     return domain, sizes
 
 
-def _temperatures(domain: Domain, sizes: Sizes, device: Device) -> tuple[SizedCall, ...]:
+def _cold_and_warm_calls(domain: Domain, sizes: Sizes, device: Device) -> tuple[SizedCall, ...]:
     """What the last-level cache of a GPU can hold, the kernel before may have left there."""
     nbytes = domain.bytes(np.array([[value for _, value in sizes]], dtype=np.int64))[0]
     if device.is_host or nbytes > device.limits.llc:

@@ -25,15 +25,15 @@ RARELY = 0.25  # where that is less at its peers
 
 def next_event(problem: Problem, state: State) -> LeftOut | AskedOf | None:
     """Whom to leave out, or who is to time the original: before its first trial, and now and then."""
-    if (gone := unfit(state)) is not None:
+    if (gone := find_unfit_device(state)) is not None:
         return gone
     if state.baseline is None or state.under_way is None:
         return None
-    due = ungauged(state) or (to_gauge(state) if state.searching else None)
-    return sentinel(problem, state, due) if due is not None else None
+    due = untimed_device(state) or (to_gauge(state) if state.searching else None)
+    return sentinel_trial(problem, state, due) if due is not None else None
 
 
-def sentinel(problem: Problem, state: State, device: str | None = None) -> AskedOf:
+def sentinel_trial(problem: Problem, state: State, device: str | None = None) -> AskedOf:
     """By that device; else by the one that measured last, if it is still in force."""
     names = tuple(w.name for w in problem.workloads)
     last = state.outcomes[-1].device if state.outcomes else ""
@@ -41,60 +41,60 @@ def sentinel(problem: Problem, state: State, device: str | None = None) -> Asked
     return AskedOf(Trial(state.next_trial, None, names, "short", "sentinel"), device)
 
 
-def measured(state: State, outcome: Outcome) -> Measured | None:
+def measured_event(state: State, outcome: Outcome) -> Measured | None:
     """None for the original's time on one of several that was left out meanwhile: nobody waits for it."""
     return None if state.devices and outcome.trial not in state.in_flight else Measured(outcome)
 
 
-def ungauged(state: State) -> str | None:
+def untimed_device(state: State) -> str | None:
     """A device that has not timed the original, and has not been asked to."""
     asked = {device for _, device in state.bound}
-    return next((d for d in state.devices if d not in asked and not _sentinels(state, d)), None)
+    return next((d for d in state.devices if d not in asked and not _sentinel_outcomes(state, d)), None)
 
 
 def to_gauge(state: State) -> str | None:
     """A device that is to time the original again."""
     asked = {device for _, device in state.bound}
     for device in state.devices:
-        own = reversed(_since(state, device))
+        own = reversed(_outcomes_since_enlisted(state, device))
         since = sum(1 for _ in takewhile(lambda o: o.trial.purpose != "sentinel", own))
         if device not in asked and since >= GAUGE_EVERY:
             return device
     return None
 
 
-def _since(state: State, device: str) -> tuple[Outcome, ...]:
+def _outcomes_since_enlisted(state: State, device: str) -> tuple[Outcome, ...]:
     """What it has measured since it was enlisted: one that was left out before begins anew."""
     own = state.outcomes.of(("on", device))
     return own[len(own) - state.outcomes.count(("on", device), state.enlisted_after) :]
 
 
-def _sentinels(state: State, device: str) -> list[Outcome]:
+def _sentinel_outcomes(state: State, device: str) -> list[Outcome]:
     baseline = [state.baseline.outcome] if state.baseline is not None else []
-    later = (o for o in _since(state, device) if o.trial.purpose == "sentinel")
+    later = (o for o in _outcomes_since_enlisted(state, device) if o.trial.purpose == "sentinel")
     return [*(o for o in baseline if o.device == device), *later]
 
 
-def unfit(state: State) -> LeftOut | None:
+def find_unfit_device(state: State) -> LeftOut | None:
     """The first that is better left out, and why; never all of them."""
     if len(state.devices) < 2:
         return None
-    return next(_unfit(state), None)
+    return next(_unfit_devices(state), None)
 
 
-def _unfit(state: State) -> Iterator[LeftOut]:
-    looks = {device: _sentinels(state, device) for device in state.devices}
+def _unfit_devices(state: State) -> Iterator[LeftOut]:
+    looks = {device: _sentinel_outcomes(state, device) for device in state.devices}
     for device, own in looks.items():
         if own and not any(r.ok for r in own[-1].results):
             bad = own[-1].results[0]
             yield LeftOut(device, f"the original fails there: {bad.status} {bad.detail}")
-    newest = {device: _times(own[-1]) for device, own in looks.items() if own}
+    newest = {device: _seconds_by_workload(own[-1]) for device, own in looks.items() if own}
     for device, own_times in newest.items():
-        apart = [slower(own_times, times) for other, times in newest.items() if other != device]
+        apart = [slowdown_ratio(own_times, times) for other, times in newest.items() if other != device]
         # Of two, the slower one: its peer is all there is to compare it with.
         if apart and median(apart) > SLOW:
             yield LeftOut(device, f"the original takes {median(apart):.1f} times as long there as elsewhere")
-    spread = {device: _spread(own) for device, own in looks.items() if len(own) >= LOOKS}
+    spread = {device: _sentinel_spread(own) for device, own in looks.items() if len(own) >= LOOKS}
     for device, own_spread in spread.items():
         peers = [value for other, value in spread.items() if other != device]
         if peers and own_spread > UNSTEADY > 2 * median(peers):
@@ -111,25 +111,25 @@ def _unfit(state: State) -> Iterator[LeftOut]:
             )
 
 
-def _times(outcome: Outcome) -> dict[str, float]:
+def _seconds_by_workload(outcome: Outcome) -> dict[str, float]:
     return {r.workload: r.timing.seconds for r in outcome.results if r.timing is not None}
 
 
-def slower(own: Mapping[str, float], other: Mapping[str, float]) -> float:
+def slowdown_ratio(own: Mapping[str, float], other: Mapping[str, float]) -> float:
     """How many times as long the one takes, over the workloads that both have timed."""
     both = [own[name] / other[name] for name in own if name in other]
     return geometric_mean(both) if both else 1.0
 
 
-def _spread(looks: list[Outcome]) -> float:
+def _sentinel_spread(looks: list[Outcome]) -> float:
     """How far apart two of them in turn are, as a rule. The first are from when the device was cold."""
-    recent = [_times(one) for one in looks[-LOOKS:]]
-    return median([abs(math.log(slower(after, before))) for before, after in pairwise(recent)])
+    recent = [_seconds_by_workload(one) for one in looks[-LOOKS:]]
+    return median([abs(math.log(slowdown_ratio(after, before))) for before, after in pairwise(recent)])
 
 
 def held_down(state: State, device: str) -> float | None:
     """The share of rounds that were taken under a held clock, of its last trials; None: there are few."""
-    own = _since(state, device)[-WATCHED:]
+    own = _outcomes_since_enlisted(state, device)[-WATCHED:]
     timed = [r.timing for o in own for r in o.results if r.timing is not None and not r.timing.cached]
     if len(own) < WATCHED or not timed:
         return None
@@ -147,27 +147,27 @@ class DeviceUse:
     left_out: str = ""  # why
 
 
-def uses(state: State) -> tuple[DeviceUse, ...]:
+def device_uses(state: State) -> tuple[DeviceUse, ...]:
     """Of all that ever were enlisted, in the order in which they measured; none where there was one."""
     if state.enlisted is None:
         return ()
     baseline = [state.baseline.outcome] if state.baseline is not None else []
     measured = [*baseline, *state.outcomes]
     names = dict.fromkeys([*state.enlisted.devices, *(o.device for o in measured)])
-    first = _usual(state, next(iter(names)))
+    first = _median_times(state, next(iter(names)))
     gone = {one.device: one.reason for one in state.left_out if one.device not in state.devices}
     found = []
     for name in names:
-        own = _usual(state, name)
-        apart = slower(own, first) if own and first else None
+        own = _median_times(state, name)
+        apart = slowdown_ratio(own, first) if own and first else None
         found.append(DeviceUse(name, sum(o.device == name for o in measured), apart, gone.get(name, "")))
     return tuple(found)
 
 
-def _usual(state: State, device: str) -> dict[str, float]:
+def _median_times(state: State, device: str) -> dict[str, float]:
     """The median of all its looks at the original, by workload."""
     times: dict[str, list[float]] = {}
-    for one in _sentinels(state, device):
-        for name, seconds in _times(one).items():
+    for one in _sentinel_outcomes(state, device):
+        for name, seconds in _seconds_by_workload(one).items():
             times.setdefault(name, []).append(seconds)
     return {name: median(values) for name, values in times.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, Protocol, get_args
 
-from tunesmith.base.text import counted, digest_of
+from tunesmith.base.text import digest_of, format_count
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import OutputErrors, Status
@@ -263,7 +263,7 @@ class Sanitized:
         missing = "; ".join(f"{tool} was not: {why}" if tool else why for tool, why in self.absent)
         if not self.tools:
             return f"{NOT_IN_FORCE}: {missing}" if missing else NOT_IN_FORCE
-        held = f"{self.by} ({', '.join(self.tools)}), on {counted(len(self.cases), 'small case')}"
+        held = f"{self.by} ({', '.join(self.tools)}), on {format_count(len(self.cases), 'small case')}"
         return "; ".join(part for part in (held, missing, self.disagreement) if part)
 
 
@@ -273,7 +273,7 @@ def kind_of(words: str) -> str:
     return kind[:1].lower() + kind[1:]
 
 
-def distinct(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ...]:
+def distinct_findings(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ...]:
     """The first of each kind in each kernel: a fault is reported for every thread that commits it."""
     found: dict[tuple[str, str, str], SanitizerFinding] = {}
     for finding in findings:
@@ -281,7 +281,7 @@ def distinct(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ..
     return tuple(found.values())[:MOST_FINDINGS]
 
 
-def compared(
+def mark_shared_findings(
     own: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
 ) -> tuple[SanitizerFinding, ...]:
     """Those of a kernel, marked where the original has the same."""
@@ -289,7 +289,7 @@ def compared(
     return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in own)
 
 
-def merged(parts: Sequence[Sanitized]) -> Sanitized | None:
+def merge_sanitized(parts: Sequence[Sanitized]) -> Sanitized | None:
     """Of several builds of one configuration: a tool was in force where it was for all of them."""
     if not parts:
         return None
@@ -300,12 +300,12 @@ def merged(parts: Sequence[Sanitized]) -> Sanitized | None:
         tuple(tools) if "" not in absent else (),
         tuple(absent.items()),
         tuple(dict.fromkeys(sizes for part in parts for sizes in part.cases)),
-        distinct(f for part in parts for f in part.findings),
+        distinct_findings(f for part in parts for f in part.findings),
         "; ".join(dict.fromkeys(part.disagreement for part in parts if part.disagreement)),
     )
 
 
-def together(device: Sanitized, host: Sanitized) -> Sanitized:
+def combine_device_and_host(device: Sanitized, host: Sanitized) -> Sanitized:
     """What two say of one kernel: the device's own tools, and the host's watch of the same text. What either
     of them finds counts; where only one of two that saw all finds anything, that is said."""
     words = ""
@@ -319,12 +319,12 @@ def together(device: Sanitized, host: Sanitized) -> Sanitized:
         (*device.tools, *host.tools),
         tuple(missing),
         tuple(dict.fromkeys((*device.cases, *host.cases))),
-        distinct((*device.findings, *host.findings)),
+        distinct_findings((*device.findings, *host.findings)),
         words,
     )
 
 
-def told(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
+def sanitizer_lines(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
     """Of configurations by name: what was in force for those that were verified, and what it found."""
     known = [(name, one) for name, one in watched if one is not None]
     lines = dict.fromkeys(f"sanitizers in force: {one.sentence}" for _, one in known if one.tools)

@@ -20,11 +20,18 @@ from tunesmith.problem.template import Template, hardware_constraints
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.race import SOUND, Winners, sound_scores
-from tunesmith.run.rounds import History, history, known, ratio, score_at
-from tunesmith.run.scores import noise
+from tunesmith.run.rounds import History, finite_log, score_at, search_history, speedup_from_log
+from tunesmith.run.scores import measurement_noise
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.features import JITTER, Encoding, Hyperparameters, Positions, covariance, fit
+from tunesmith.space.features import (
+    JITTER,
+    Encoding,
+    Hyperparameters,
+    Positions,
+    covariance_matrix,
+    fit_hyperparameters,
+)
 from tunesmith.space.space import Space
 
 Source = Literal["winner", "measured", "model", "failed", "excluded", "unknown"]
@@ -75,10 +82,10 @@ class Explanation:
 
     def is_clear(self, param: ParamEffect) -> bool:
         """Whether there is an effect to tell: noticed by measurements, or beyond a model's doubt."""
-        return _importance(param) > math.log(self.noticed)
+        return _param_importance(param) > math.log(self.noticed)
 
 
-def explain(
+def explain_params(
     space: Space,
     winner: Config,
     rows: Sequence[Row],
@@ -89,20 +96,20 @@ def explain(
 ) -> Explanation:
     """`failures` has the status of those that failed; `excluded` tells the constraint that forbids one;
     `noise` is how far apart two short measurements of the same kernel usually are."""
-    measured = {config: log for config, score in rows if (log := known(score)) is not None}
+    measured = {config: log for config, score in rows if (log := finite_log(score)) is not None}
     failed = dict.fromkeys((config for config, _ in rows if config not in measured), "")
     failed.update((config, status) for config, status in (failures or {}).items() if config not in measured)
     facts = _Facts(winner, measured, failed, excluded)
     model = Surrogate.fit(space, measured, winner) if winner in measured else None
-    params = [_param(param, facts, model) for param in space.params if len(param.values) > 1]
-    params.sort(key=lambda p: -_importance(p))
+    params = [_param_effect(param, facts, model) for param in space.params if len(param.values) > 1]
+    params.sort(key=lambda p: -_param_importance(p))
     return Explanation(
         workload,
         winner.as_dict(),
         tuple(params),
         model.rows if model else 0,
         round(model.explained, 3) if model else None,
-        max(NOTICED, ratio(CHANCE * noise)),
+        max(NOTICED, speedup_from_log(CHANCE * noise)),
     )
 
 
@@ -114,22 +121,22 @@ class _Facts:
     excluded: Callable[[Config], str]
 
 
-def _param(param: Param, facts: _Facts, model: Surrogate | None) -> ParamEffect:
-    values = tuple(_value(param, value, facts, model) for value in param.values)
+def _param_effect(param: Param, facts: _Facts, model: Surrogate | None) -> ParamEffect:
+    values = tuple(_value_effect(param, value, facts, model) for value in param.values)
     known = [v for v in values if v.source in ("measured", "model")]
-    most = max(known, key=_weight, default=None)
+    most = max(known, key=_effect_weight, default=None)
     own = facts.winner[param.name]
     if most is None:
         return ParamEffect(param.name, own, None, None, "unknown", values)
     return ParamEffect(param.name, own, most.slower, most.value, most.source, values)
 
 
-def _value(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> ValueEffect:
+def _value_effect(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> ValueEffect:
     winner, measured = facts.winner, facts.measured
     other = winner.replace(param.name, value)
     own = measured.get(winner)
     scores = [log for config, log in measured.items() if config[param.name] == value]
-    best = ratio(own - max(scores)) if scores and own is not None else None
+    best = speedup_from_log(own - max(scores)) if scores and own is not None else None
     tried = len(scores) + sum(config[param.name] == value for config in facts.failed)
 
     def is_known(
@@ -138,8 +145,8 @@ def _value(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> 
         interval = None
         if log is not None and source == "model":
             reach = DEVIATIONS * deviation
-            interval = (ratio(-log - reach), ratio(-log + reach))
-        slower = None if log is None else ratio(-log)
+            interval = (speedup_from_log(-log - reach), speedup_from_log(-log + reach))
+        slower = None if log is None else speedup_from_log(-log)
         return ValueEffect(value, source, slower, interval, why, best, tried)
 
     if other == winner:
@@ -157,7 +164,7 @@ def _value(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> 
     return is_known("unknown")
 
 
-def _weight(effect: ValueEffect) -> float:
+def _effect_weight(effect: ValueEffect) -> float:
     """How much a value matters at least: of a model's range, the end that is nearer to no effect."""
     assert effect.slower is not None
     if effect.interval is None:
@@ -166,8 +173,10 @@ def _weight(effect: ValueEffect) -> float:
     return max(low, -high, 0.0)
 
 
-def _importance(param: ParamEffect) -> float:
-    return max((_weight(v) for v in param.others if v.slower is not None), default=-1.0)  # unknown: last
+def _param_importance(param: ParamEffect) -> float:
+    return max(
+        (_effect_weight(v) for v in param.others if v.slower is not None), default=-1.0
+    )  # unknown: last
 
 
 # -- of a run -----------------------------------------------------------------------------------------------
@@ -180,13 +189,13 @@ def history_of(problem: Problem, state: State) -> History:
         starts.setdefault(one.config.candidate, number)
     gate = {o.trial.config for o in state.outcomes if o.trial.purpose == "gate"}
     return replace(
-        history(tried, [w.name for w in problem.workloads]),
+        search_history(tried, [w.name for w in problem.workloads]),
         starts=tuple((number, own) for own, number in starts.items() if own),
         gated=tuple(number for number, one in enumerate(tried, 1) if one.config in gate),
     )
 
 
-def explanations(
+def explain_winners(
     problem: Problem, template_of: TemplateOf, state: State, choice: Winners
 ) -> tuple[Explanation, ...]:
     """Of the general configuration, then of those that workloads have of their own, by their own times."""
@@ -194,15 +203,17 @@ def explanations(
     found: list[Explanation] = []
     if choice.general is not None:
         rows = [(t.config, t.score) for t in tried]
-        found.append(_of(problem, template_of(choice.general), state, choice.general, rows, None))
+        found.append(_explain_winner(problem, template_of(choice.general), state, choice.general, rows, None))
     for place, (workload, pick) in enumerate(zip(problem.workloads, choice.picks, strict=True)):
         if pick.config is not None and pick.config != choice.general:
             rows = [(t.config, score_at(t, place)) for t in tried]
-            found.append(_of(problem, template_of(pick.config), state, pick.config, rows, workload))
+            found.append(
+                _explain_winner(problem, template_of(pick.config), state, pick.config, rows, workload)
+            )
     return tuple(found)
 
 
-def _of(
+def _explain_winner(
     problem: Problem,
     template: Template,
     state: State,
@@ -213,19 +224,19 @@ def _of(
     """Other templates have other parameters, and tell nothing of these."""
     where = (workload,) if workload else problem.workloads
     own = winner.candidate
-    found = [*rows, *_twins(state, dict(rows))]
-    return explain(
+    found = [*rows, *_twin_rows(state, dict(rows))]
+    return explain_params(
         template.space,
         winner,
         [row for row in found if row[0].candidate == own],
-        {c: status for c, status in _failures(state, workload).items() if c.candidate == own},
-        _excluded(template, state.device, where),
+        {c: status for c, status in _failed_configs(state, workload).items() if c.candidate == own},
+        _exclusion_lookup(template, state.device, where),
         workload.name if workload else "",
-        noise(state),
+        measurement_noise(state),
     )
 
 
-def _twins(state: State, scored: dict[Config, float | None]) -> list[Row]:
+def _twin_rows(state: State, scored: dict[Config, float | None]) -> list[Row]:
     """Those that were not measured because they are the same code as one that was, launched alike."""
     built = {s.config: s.what_runs for s in state.surveyed}
     known = {built[config]: score for config, score in scored.items() if config in built}
@@ -233,22 +244,24 @@ def _twins(state: State, scored: dict[Config, float | None]) -> list[Row]:
     return [(config, known[built[config]]) for config in same]
 
 
-def _failures(state: State, workload: Workload | None) -> dict[Config, str]:
+def _failed_configs(state: State, workload: Workload | None) -> dict[Config, str]:
     found = {s.config: str(s.status) for s in state.unable if s.config is not None}
     for outcome in (*state.searched, *state.finalists(), *(v.outcome for v in state.verified)):
-        if outcome.trial.config is not None and (status := _status(outcome, workload)):
+        if outcome.trial.config is not None and (status := _failure_status(outcome, workload)):
             found[outcome.trial.config] = status
     return found
 
 
-def _status(outcome: Outcome, workload: Workload | None) -> str:
+def _failure_status(outcome: Outcome, workload: Workload | None) -> str:
     """Why there is no time; empty where there is one."""
     own = [r for r in outcome.results if workload is None or r.workload == workload.name]
     bad = [r for r in own if r.status not in SOUND] or [r for r in own if not r.ok]
     return str(bad[0].status) if bad else ""
 
 
-def _excluded(template: Template, device: Device, workloads: Sequence[Workload]) -> Callable[[Config], str]:
+def _exclusion_lookup(
+    template: Template, device: Device, workloads: Sequence[Workload]
+) -> Callable[[Config], str]:
     """The constraint that keeps a configuration out of the search at all of these workloads."""
     limits = hardware_constraints(template, device.limits)
     space = replace(template.space, constraints=template.space.constraints + limits)
@@ -300,9 +313,9 @@ class Surrogate:
         if not np.isfinite(spread) or spread <= 1e-9 * (1 + abs(mean)):
             return None
         z = (y - mean) / spread
-        at = _positions(space, near)
-        settings = fit(encoding, at, z[:, None])
-        kernel = covariance(encoding, settings, at, at)
+        at = _config_positions(space, near)
+        settings = fit_hyperparameters(encoding, at, z[:, None])
+        kernel = covariance_matrix(encoding, settings, at, at)
         kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
         inverse = np.asarray(np.linalg.inv(kernel), np.float64)
         pull = inverse @ z
@@ -329,12 +342,12 @@ class Surrogate:
 
     def difference(self, config: Config) -> tuple[float, float]:
         """How much better it would be measured than the centre was, and the standard deviation of that."""
-        at, settings = _positions(self._space, [config]), self._settings
-        (seen,) = covariance(Encoding.of(self._space), settings, at, self._at)
+        at, settings = _config_positions(self._space, [config]), self._settings
+        (seen,) = covariance_matrix(Encoding.of(self._space), settings, at, self._at)
         left = settings.variance - seen @ self._inverse @ seen + settings.noise
         return float(seen @ self._pull - self._best), math.sqrt(self._scale * max(float(left), 0.0))
 
 
-def _positions(space: Space, configs: Sequence[Config]) -> Positions:
+def _config_positions(space: Space, configs: Sequence[Config]) -> Positions:
     rows = [[param.positions[config[param.name]] for param in space.params] for config in configs]
     return np.array(rows, dtype=np.uint32).reshape(len(configs), len(space.params))

@@ -9,8 +9,16 @@ from typing import Literal
 
 from tunesmith.problem.problem import Problem
 from tunesmith.run.outcome import Interval, geometric_mean, median
-from tunesmith.run.race import CLAIM, Pick, Winners, merged, refused_finalists, sound_scores, timing_of
-from tunesmith.run.rounds import best_scores, ratio
+from tunesmith.run.race import (
+    CLAIM,
+    Pick,
+    Winners,
+    merge_measurements,
+    refused_finalists,
+    sound_scores,
+    timing_of,
+)
+from tunesmith.run.rounds import best_scores, speedup_from_log
 from tunesmith.run.scores import BestTried, ranked_tried, weighted_mean
 from tunesmith.run.state import State
 
@@ -144,7 +152,7 @@ def as_shown(state: State, choice: Winners) -> Winners:
 def best_so_far(state: State) -> BestTried | None:
     """The best of what was tried and nobody found wrong since, by short measurements; where it was timed in
     alternation by that, which tells more. Nothing is verified."""
-    raced = merged(state)
+    raced = merge_measurements(state)
     refused, templates = refused_finalists(state, raced)
     sound = (
         t for t in ranked_tried(state) if t.config not in refused and t.config.candidate not in templates
@@ -163,7 +171,7 @@ def best_so_far(state: State) -> BestTried | None:
 
 def candidate_speedups(problem: Problem, state: State) -> dict[str, float]:
     """The best of each candidate that is right anywhere, as it is told while the run goes on."""
-    found = {own: ratio(log) for own, log in best_scores(sound_scores(problem, state)).items()}
+    found = {own: speedup_from_log(log) for own, log in best_scores(sound_scores(problem, state)).items()}
     if (best := best_so_far(state)) is not None:
         found[best.config.candidate] = float(f"{best.speedup:.6g}")
     return found

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import (
     AGAIN,
-    explained,
+    explain_disk_errors,
     is_locked,
     open_plain,
     read_plain,
@@ -29,7 +29,7 @@ from tunesmith.base.files import (
     take_lock,
     write_whole,
 )
-from tunesmith.base.text import digest_of, sha256
+from tunesmith.base.text import digest_of, sha256_hex
 from tunesmith.problem.device import Device
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.profiles.roofline import is_sound
@@ -55,7 +55,7 @@ def resume_command(folder: Path, wait: bool = True, *, compared: bool | None = N
     return command if wait else f"{command} --no-wait"
 
 
-def begun(folder: Path) -> bool:
+def has_begun(folder: Path) -> bool:
     """Whether there is a run: one killed before its first event was written never began."""
     try:
         return b"\n" in read_plain(folder / JOURNAL)
@@ -80,10 +80,10 @@ class RunFolder:
     @staticmethod
     def create(path: Path, wait: bool = True) -> RunFolder:
         """A folder of the user's choice: new, empty, or begun by us without getting anywhere."""
-        with explained("create the run folder", path, instead="another folder with --out"):
+        with explain_disk_errors("create the run folder", path, instead="another folder with --out"):
             path.mkdir(parents=True, exist_ok=True)
             there = {item.name for item in path.iterdir()}
-        if begun(path):
+        if has_begun(path):
             hint = f"go on with it: {resume_command(path, wait)}; or choose another folder with --out"
             raise BadInput("this folder already holds a run", where=str(path), hint=hint)
         if strange := sorted(there - {JOURNAL, OBJECTS, SCRATCH, LOCK}):
@@ -95,10 +95,10 @@ class RunFolder:
     @staticmethod
     def create_next(root: Path, problem: str, wait: bool = True) -> RunFolder:
         """The first free `<problem>-<n>` below the root, also when several runs begin at once."""
-        taken = [_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
+        taken = [_run_number(p.name, problem) for p in root.glob(f"{problem}-*")] if root.is_dir() else []
         for number in itertools.count(max([0, *taken]) + 1):
             path = root / f"{problem}-{number}"
-            with explained("create the run folder", path, instead="another folder with --out"):
+            with explain_disk_errors("create the run folder", path, instead="another folder with --out"):
                 root.mkdir(parents=True, exist_ok=True)
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
@@ -106,7 +106,7 @@ class RunFolder:
         raise AssertionError("there is always a next number")
 
     def _begin(self) -> RunFolder:
-        with explained("create the run folder", self.path, instead="another folder with --out"):
+        with explain_disk_errors("create the run folder", self.path, instead="another folder with --out"):
             (self.path / OBJECTS).mkdir(exist_ok=True)
         self.lock()
         return self
@@ -135,7 +135,7 @@ class RunFolder:
         return RunFolder(path, wait)
 
     def lock(self) -> None:
-        with explained("lock the run folder", self.path, instead="a copy of the folder"):
+        with explain_disk_errors("lock the run folder", self.path, instead="a copy of the folder"):
             descriptor = open_plain(self.path / LOCK, os.O_RDWR | os.O_CREAT)
             try:
                 take_lock(descriptor)
@@ -197,13 +197,13 @@ class RunFolder:
 
     def write(self, name: str, data: bytes) -> None:
         begun = (self.path / JOURNAL).exists()
-        with explained("write", self.path / name, self.go_on if begun else AGAIN):
+        with explain_disk_errors("write", self.path / name, self.go_on if begun else AGAIN):
             write_whole(self.path / name, data)
 
     def replace_folder(self, name: str, files: dict[str, bytes]) -> None:
         """Write a folder of files beside the journal, all of it or nothing."""
         target, fresh = self.path / name, self.path / f"{name}.new"
-        with explained("write the results", target, self.go_on):
+        with explain_disk_errors("write the results", target, self.go_on):
             remove_tree(fresh)
             fresh.mkdir()
             for file, data in files.items():
@@ -215,7 +215,7 @@ class RunFolder:
     def fresh_scratch(self) -> Path:
         """A folder for what may be lost; whatever an earlier process left there goes."""
         scratch = self.path / SCRATCH
-        with explained("make a scratch folder", scratch, self.go_on):
+        with explain_disk_errors("make a scratch folder", scratch, self.go_on):
             remove_tree(scratch)
             scratch.mkdir()
         return scratch.resolve()
@@ -224,7 +224,7 @@ class RunFolder:
         remove_tree(self.path / SCRATCH)
 
     def journal_head(self) -> chain.ChainHead:
-        with explained("read the journal", self.path / JOURNAL):
+        with explain_disk_errors("read the journal", self.path / JOURNAL):
             return chain.head_of(read_plain(self.path / JOURNAL))
 
     def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
@@ -245,7 +245,7 @@ class FolderTexts:
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """While much is made that stays: asked after every few hundred objects, the collector of what is no
     longer used would look at all of it again and again."""
     was_on = gc.isenabled()
@@ -277,7 +277,7 @@ class FileJournal:
         self._descriptor: int | None = None
 
     def read(self) -> Iterator[events.Recorded]:
-        with uncollected():
+        with pause_gc():
             records = list(self._records())
         self._number = len(records)
         self._elapsed = records[-1].at if records else 0.0
@@ -295,7 +295,7 @@ class FileJournal:
         self._elapsed, self._start = self._elapsed + now - self._start, now
         record = events.Recorded(self._number, round(self._elapsed, 3), event)
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
-        with explained("write the journal", self._path, then):
+        with explain_disk_errors("write the journal", self._path, then):
             kept = without_long_texts(event, self._texts.put) if self._texts is not None else event
             line = encode_record(replace(record, event=kept), self._head)
             data = line + b"\n"
@@ -303,7 +303,7 @@ class FileJournal:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
         self._number += 1
-        self._head = sha256(line)
+        self._head = sha256_hex(line)
         return record
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class FileJournal:
     def _records(self) -> Iterator[events.Recorded]:
         if not self._path.exists():
             return
-        with explained("read the journal", self._path):
+        with explain_disk_errors("read the journal", self._path):
             lines = read_plain(self._path).split(b"\n")[:-1]  # what follows the last newline is torn or empty
         found: list[tuple[events.Recorded, str]] = []
         for number, line in enumerate(lines):
@@ -328,7 +328,7 @@ class FileJournal:
         ended = bool(found) and isinstance(found[-1][0].event, events.Stopped)
         fault = chain.chain_fault(lines, [before for _, before in found])
         if fault is None or not chain.is_broken(fault.reason):
-            fault = self._certified(lines, ended) or fault
+            fault = self._certificate_fault(lines, ended) or fault
         for record, _ in found:
             if self._texts is not None and isinstance(record.event, events.Requested | events.Replied):
                 record = replace(record, event=with_long_texts(record.event, self._texts.get))
@@ -336,15 +336,15 @@ class FileJournal:
                 record = replace(record, fault=fault.reason)
             yield record
 
-    def _certified(self, lines: list[bytes], ended: bool) -> chain.ChainFault | None:
+    def _certificate_fault(self, lines: list[bytes], ended: bool) -> chain.ChainFault | None:
         """Why these are not the lines of the certificate that lies beside them."""
         with contextlib.suppress(OSError):
             named = chain.head_in(read_plain(self._path.with_name(CERTIFICATE)))
-            return chain.against(named, lines, ended) if named is not None else None
+            return chain.certificate_mismatch(named, lines, ended) if named is not None else None
         return None
 
     def _open_after_last_whole_line(self) -> int:
-        with explained("open the journal", self._path):
+        with explain_disk_errors("open the journal", self._path):
             descriptor = open_plain(self._path, os.O_RDWR | os.O_CREAT)
             data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
             os.ftruncate(descriptor, data.rfind(b"\n") + 1)
@@ -354,13 +354,13 @@ class FileJournal:
 
 
 def newest_run(root: Path) -> Path:
-    runs = [p.parent for p in root.glob(f"*/{JOURNAL}") if begun(p.parent)] if root.is_dir() else []
+    runs = [p.parent for p in root.glob(f"*/{JOURNAL}") if has_begun(p.parent)] if root.is_dir() else []
     if not runs:
         raise BadInput(f"there is no run in {root} yet", hint="start one: tunesmith tune PROBLEM")
     return max(runs, key=lambda p: (p / JOURNAL).stat().st_mtime_ns)
 
 
-def _number(name: str, problem: str) -> int:
+def _run_number(name: str, problem: str) -> int:
     tail = name[len(problem) + 1 :]
     return int(tail) if tail.isdecimal() else 0
 
@@ -389,23 +389,23 @@ class SqliteCache:
             self._give_up(error)
 
     def get(self, key: str) -> Timing | None:
-        row = self._execute("SELECT timing FROM results WHERE key = ?", (key,))
+        row = self._execute_query("SELECT timing FROM results WHERE key = ?", (key,))
         if not row:
             return None
         try:
-            return decode(bytes(row[0][0]), Timing)
+            return decode_json(bytes(row[0][0]), Timing)
         except Malformed:
             return None  # written by another version: as good as absent
 
     def put(self, key: str, timing: Timing) -> None:
-        self._execute("INSERT OR REPLACE INTO results VALUES (?, ?)", (key, encode(timing)))
+        self._execute_query("INSERT OR REPLACE INTO results VALUES (?, ?)", (key, encode_json(timing)))
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _execute(self, sql: str, values: tuple[object, ...]) -> list[tuple[bytes]]:
+    def _execute_query(self, sql: str, values: tuple[object, ...]) -> list[tuple[bytes]]:
         if self._connection is None:
             return []
         try:
@@ -439,7 +439,7 @@ class CeilingsCache:
         """None: never measured, damaged, or measured in another way than today."""
         try:
             file = self._file(device)
-            stored, changed = decode(read_plain(file), _CeilingsFile), file.stat().st_mtime
+            stored, changed = decode_json(read_plain(file), _CeilingsFile), file.stat().st_mtime
         except (OSError, Malformed):
             return None
         if stored.format != CEILINGS_FORMAT or not is_sound(stored.ceilings):
@@ -452,7 +452,7 @@ class CeilingsCache:
         target = self._file(device)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, encode(stored))
+            write_whole(target, encode_json(stored))
         except OSError as error:
             self._note(f"the ceilings are not stored: {error.strerror or error}")
 
@@ -488,7 +488,7 @@ class FolderInbox:
         """On disk when it returns."""
         self._folder.mkdir(exist_ok=True)
         id_ = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-        write_whole(self._folder / f"{id_}.json", encode(_InstructionFile(what, text[:LONGEST_HINT])))
+        write_whole(self._folder / f"{id_}.json", encode_json(_InstructionFile(what, text[:LONGEST_HINT])))
         return id_
 
     def waiting(self) -> tuple[RunInstruction, ...]:
@@ -501,7 +501,7 @@ class FolderInbox:
         found = []
         for name in names[:MOST_WAITING]:
             try:
-                given = decode(read_plain(self._folder / name, _LONGEST_FILE), _InstructionFile)
+                given = decode_json(read_plain(self._folder / name, _LONGEST_FILE), _InstructionFile)
             except (OSError, Malformed):
                 self.drop(name.removesuffix(".json"))
             else:

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import msgspec
 
-from tunesmith.base.codec import Malformed, decode, encode
-from tunesmith.base.text import sha256
+from tunesmith.base.codec import Malformed, decode_json, encode_json
+from tunesmith.base.text import sha256_hex
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Template
@@ -35,7 +35,7 @@ def is_broken(unproven: str) -> bool:
     return unproven not in ("", UNCHAINED, ALONE)
 
 
-FIRST = sha256(b"tunesmith journal 1")  # what the first line carries
+FIRST = sha256_hex(b"tunesmith journal 1")  # what the first line carries
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ChainHead:
 def head_of(journal: bytes) -> ChainHead:
     """Of its whole lines."""
     lines = journal.split(b"\n")[:-1]
-    return ChainHead(len(lines), sha256(lines[-1])) if lines else ChainHead()
+    return ChainHead(len(lines), sha256_hex(lines[-1])) if lines else ChainHead()
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def chain_fault(lines: Sequence[bytes], carried: Sequence[str]) -> ChainFault | 
     if carried[0] != FIRST:
         return ChainFault(0, "the journal was changed at line 1: it does not carry what a first line carries")
     for place, ((line, _), (_, before)) in enumerate(pairwise(zip(lines, carried, strict=True))):
-        if before != sha256(line):
+        if before != sha256_hex(line):
             number = place + 1
             why = f"line {number + 1} does not carry its digest"
             return ChainFault(place, f"the journal was changed at line {number}: {why}")
@@ -83,18 +83,18 @@ class _Certified(msgspec.Struct):
 def head_in(certificate: bytes) -> ChainHead | None:
     """The head that a certificate names; None where it is none."""
     try:
-        return decode(certificate, _Certified).journal
+        return decode_json(certificate, _Certified).journal
     except Malformed:
         return None
 
 
-def against(named: ChainHead, lines: Sequence[bytes], ended: bool) -> ChainFault | None:
+def certificate_mismatch(named: ChainHead, lines: Sequence[bytes], ended: bool) -> ChainFault | None:
     """Of a chain that is whole: why it is not the one that a certificate was made of. One that is shorter and
     has not `ended` claims nothing yet."""
     if len(lines) < named.lines:
         missing = f"its certificate names {named.lines} lines, and it ends at line {len(lines)}"
         return ChainFault(0, f"the journal was changed at line {len(lines)}: {missing}") if ended else None
-    if named.lines > 0 and sha256(lines[named.lines - 1]) == named.head:
+    if named.lines > 0 and sha256_hex(lines[named.lines - 1]) == named.head:
         return None
     why = "its chain ends otherwise than the certificate says, there or before"
     return ChainFault(0, f"the journal was changed at line {named.lines}: {why}")
@@ -118,7 +118,7 @@ class _JournalLine(msgspec.Struct):
 def encode_record(record: Recorded, before: str = "") -> bytes:
     """`before`: the digest of the line before it (run/journal); empty in journals of earlier versions."""
     head = {"number": record.number, "at": round(record.at, 3), "type": type(record.event).__name__}
-    return encode({**head, "before": before, "event": record.event})
+    return encode_json({**head, "before": before, "event": record.event})
 
 
 def decode_record(data: bytes) -> Recorded:
@@ -127,7 +127,7 @@ def decode_record(data: bytes) -> Recorded:
 
 def decode_line(data: bytes) -> tuple[Recorded, str]:
     """The record, and the digest of the line before it."""
-    line = decode(data, _JournalLine, "line of a journal")
+    line = decode_json(data, _JournalLine, "line of a journal")
     kind = EVENT_TYPES.get(line.type)
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")
@@ -135,7 +135,7 @@ def decode_line(data: bytes) -> tuple[Recorded, str]:
     event = bytes(line.event)
     if b'"kept":' in event:
         event = event.replace(b'"kept":', b'"digest":')
-    return Recorded(line.number, line.at, decode(event, kind)), line.before
+    return Recorded(line.number, line.at, decode_json(event, kind)), line.before
 
 
 def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
@@ -171,10 +171,10 @@ LARGEST = 1 << 62  # of a whole number, as in expressions
 
 def broken_rule(state: State, record: ev.Recorded) -> str | None:
     """The rule that it breaks; None where it may well have happened."""
-    return next(_faults(state, record), None)
+    return next(_event_faults(state, record), None)
 
 
-def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
+def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
     event = record.event
     if not 0 <= record.at < math.inf:
         yield f"a run's clock does not show {record.at}"
@@ -185,14 +185,14 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
         yield f"nothing follows Stopped, but here is {type(event).__name__}"
     match event:
         case ev.Started():
-            yield from _started(event)
+            yield from _started_faults(event)
         case ev.Attached():
-            yield from _device(event.device)
+            yield from _device_faults(event.device)
             yield from _of_configs(state, event.unable)
             if not 0 <= event.ahead <= LARGEST:
                 yield f"so many cannot be built ahead: {event.ahead}"
         case ev.Surveyed():
-            yield from _surveyed(state, event)
+            yield from _survey_faults(state, event)
         case ev.Rehearsed(config):
             yield from _of_configs(state, [config])
             if not state.device.absent:
@@ -202,25 +202,25 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             if not (0 <= event.left <= LARGEST and 0 <= event.seconds < math.inf):
                 yield f"a rehearsal does not take {event.seconds} s and leave {event.left}"
         case ev.Baseline(outcome):
-            yield from _baseline(state, outcome)
+            yield from _baseline_faults(state, outcome)
         case ev.Verified(outcome):
-            yield from _outcome(state, outcome)
+            yield from _outcome_faults(state, outcome)
             if outcome.trial.config is None or not state.known.count(outcome.trial.config):
                 yield "what is verified was measured before"
-            yield from _errors(errors for case in event.seen for errors in case.errors)
+            yield from _output_error_faults(errors for case in event.seen for errors in case.errors)
         case ev.Served(general, _, calls):
             yield from _of_configs(state, [general, *(call.config for call in calls)])
         case ev.Measured(outcome):
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
-            yield from _outcome(state, outcome)
+            yield from _outcome_faults(state, outcome)
             left_out = [gone.device for gone in state.left_out]  # which end what they have begun
             if state.enlisted is not None and outcome.device not in (*state.enlisted.devices, *left_out):
                 yield f"trial {outcome.trial.id} was measured by {outcome.device!r}, which is not enlisted"
             if dict(state.bound).get(outcome.trial.id, outcome.device) != outcome.device:
                 yield f"trial {outcome.trial.id} is measured by the device that was asked"
         case ev.Asked(trials):
-            yield from _asked(state, trials)
+            yield from _trial_faults(state, trials)
         case ev.Enlisted(devices):
             if not devices or not all(devices) or len(set(devices)) != len(devices):
                 yield "the devices of a run are some, each with a name of its own"
@@ -228,7 +228,7 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             if device not in state.devices or len(state.devices) < 2:
                 yield f"{device!r} cannot be left out of {', '.join(state.devices) or 'one device'}"
         case ev.AskedOf(trial, device):
-            yield from _asked(state, [trial])
+            yield from _trial_faults(state, [trial])
             if device not in state.devices or trial.purpose != "sentinel":
                 yield f"only the original is asked of one device, which is in force: {device!r}"
         case ev.Pruned(config):
@@ -236,7 +236,7 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
                 yield f"{config.label} is pruned before it was built"
         case ev.Profiled(config, workload):
             yield from _of_configs(state, [config])
-            yield from _workloads(state, [workload])
+            yield from _workload_faults(state, [workload])
         case ev.Primed():
             if len(state.primed) >= (state.started.priors if state.started else 0):
                 yield "there are more priors than the run began with"
@@ -248,11 +248,11 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             if state.extended is not None:
                 yield "cases are added once"
         case ev.Requested() | ev.Replied() | ev.Unanswered():
-            yield from _said(state, event)
+            yield from _dialogue_faults(state, event)
         case ev.Admitted() | ev.Decided() | ev.Drafted() | ev.Declined() | ev.Rejected() | ev.Searched():
             yield from _of_candidate(state, event)
         case ev.Instructed():
-            yield from _instructed(state, event)
+            yield from _instruction_faults(state, event)
         case ev.Stopped():
             if not state.decided:
                 yield "a run stops by a decision"
@@ -261,7 +261,7 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
 # -- the machine ----------------------------------------------------------------------------------------
 
 
-def _started(event: ev.Started) -> Iterator[str]:
+def _started_faults(event: ev.Started) -> Iterator[str]:
     own = event.settings
     counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists, own.drafts)
     amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors, own.device_seconds)
@@ -275,11 +275,11 @@ def _started(event: ev.Started) -> Iterator[str]:
         yield "a file of the problem is there once"
     if event.template and event.template not in names:
         yield f"the template {event.template!r} is among the files"
-    yield from _digests(digest for _, digest in event.files)
-    yield from _device(event.device)
+    yield from _digest_faults(digest for _, digest in event.files)
+    yield from _device_faults(event.device)
 
 
-def _device(device: Device) -> Iterator[str]:
+def _device_faults(device: Device) -> Iterator[str]:
     limits = device.limits
     sizes = (*limits.max_block, *limits.max_grid, limits.max_threads, limits.memory, limits.max_allocation)
     if not all(1 <= size <= LARGEST for size in (*sizes, limits.sms, limits.warp, limits.alignment)):
@@ -288,7 +288,7 @@ def _device(device: Device) -> Iterator[str]:
         yield "memory on a device's chip is 0 bytes or more"
 
 
-def _digests(digests: Iterable[str]) -> Iterator[str]:
+def _digest_faults(digests: Iterable[str]) -> Iterator[str]:
     for digest in digests:
         if not digest.isalnum():
             yield f"{digest[:20]!r} is no digest"
@@ -297,7 +297,7 @@ def _digests(digests: Iterable[str]) -> Iterator[str]:
 # -- trials ---------------------------------------------------------------------------------------------
 
 
-def _baseline(state: State, outcome: Outcome) -> Iterator[str]:
+def _baseline_faults(state: State, outcome: Outcome) -> Iterator[str]:
     if state.baseline is not None or outcome.trial.config is not None:
         yield "the baseline is the original's, once"
     names = outcome.trial.workloads
@@ -305,10 +305,10 @@ def _baseline(state: State, outcome: Outcome) -> Iterator[str]:
         yield "the baseline has every workload once"
     if not all(r.timing is not None for r in outcome.results):
         yield "the baseline has a time at every workload"
-    yield from _times(outcome)
+    yield from _duration_faults(outcome)
 
 
-def _asked(state: State, trials: Sequence[Trial]) -> Iterator[str]:
+def _trial_faults(state: State, trials: Sequence[Trial]) -> Iterator[str]:
     texts = {c.id: c.template for c in state.candidates}
     for number, trial in enumerate(trials, state.next_trial):
         if trial.id != number:
@@ -317,34 +317,34 @@ def _asked(state: State, trials: Sequence[Trial]) -> Iterator[str]:
             yield f"trial {trial.id}: a sentinel is the original, and nothing else is"
         if trial.effort == "build" and trial.purpose != "search":
             yield f"trial {trial.id}: what is built ahead is to be searched"
-        yield from _workloads(state, trial.workloads)
+        yield from _workload_faults(state, trial.workloads)
         yield from _of_configs(state, [trial.config])
         if trial.config is not None and trial.template != texts[trial.config.candidate]:
             yield f"trial {trial.id} has the template of its candidate"
 
 
-def _outcome(state: State, outcome: Outcome) -> Iterator[str]:
+def _outcome_faults(state: State, outcome: Outcome) -> Iterator[str]:
     names = [r.workload for r in outcome.results]
     if not names or len(set(names)) != len(names) or not set(names) <= set(outcome.trial.workloads):
         yield f"trial {outcome.trial.id} has results at its own workloads, one at each"
-    yield from _workloads(state, names)
+    yield from _workload_faults(state, names)
     yield from _of_configs(state, [outcome.trial.config])
-    yield from _times(outcome)
+    yield from _duration_faults(outcome)
 
 
-def _times(outcome: Outcome) -> Iterator[str]:
+def _duration_faults(outcome: Outcome) -> Iterator[str]:
     if not (0 <= outcome.seconds <= LARGEST and 0 <= outcome.busy <= LARGEST):
         yield f"trial {outcome.trial.id} took {outcome.seconds} s, {outcome.busy} s of them in kernels"
     if not 0 <= outcome.waited <= outcome.seconds:
         yield f"trial {outcome.trial.id} waited {outcome.waited} s of {outcome.seconds} s"
     for result in outcome.results:
         if result.timing is not None:
-            yield from _samples(outcome.trial, result.timing)
+            yield from _sample_faults(outcome.trial, result.timing)
             if outcome.trial.purpose == "finalist" and not result.timing.paired:
                 yield f"trial {outcome.trial.id}: a finalist is timed in pairs with the original"
 
 
-def _errors(found: Iterable[OutputErrors]) -> Iterator[str]:
+def _output_error_faults(found: Iterable[OutputErrors]) -> Iterator[str]:
     for one in found:
         pairs = ((one.max_error, one.rms_error), (one.original_max_error, one.original_rms_error))
         for largest, rms in pairs:
@@ -353,13 +353,13 @@ def _errors(found: Iterable[OutputErrors]) -> Iterator[str]:
                 yield f"{one.array} has an rms error of {rms}, and the largest is {largest}"
 
 
-def _samples(trial: Trial, timing: Timing) -> Iterator[str]:
+def _sample_faults(trial: Trial, timing: Timing) -> Iterator[str]:
     for samples in (timing.samples, timing.paired) if timing.paired else (timing.samples,):
         if not 1e-12 <= min(samples) <= max(samples) <= LONGEST_SAMPLE:
             yield f"trial {trial.id}: no launch takes {min(samples):g} to {max(samples):g} s"
 
 
-def _surveyed(state: State, event: ev.Surveyed) -> Iterator[str]:
+def _survey_faults(state: State, event: ev.Surveyed) -> Iterator[str]:
     names = [name for build in event.builds for name in build.workloads]
     if not names or len(set(names)) != len(names):
         yield "a configuration has one build at each workload"
@@ -371,7 +371,7 @@ def _surveyed(state: State, event: ev.Surveyed) -> Iterator[str]:
     yield from _of_configs(state, [event.config])
 
 
-def _workloads(state: State, names: Sequence[str]) -> Iterator[str]:
+def _workload_faults(state: State, names: Sequence[str]) -> Iterator[str]:
     if state.baseline is None:
         yield "the original is measured first"
         return
@@ -412,14 +412,14 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
             if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
                 most = state.settings.drafts
                 yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
-            yield from _plain(state, event)
+            yield from _plain_rewrite_faults(state, event)
         case ev.Drafted():
             if doing != "refactor" or not event.candidate or event.candidate in status:
                 yield "a draft is a new template, of a refactoring that was decided on"
             yield from _of_branch(state, event.branch)
             if event.parent and event.parent not in status:
                 yield f"there is no template {event.parent!r} to go on from"
-            yield from _digests([event.template])
+            yield from _digest_faults([event.template])
         case ev.Declined():
             if doing != "refactor":
                 yield "what is declined was decided on"
@@ -436,13 +436,13 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
             yield from _at_gate(state, event.candidate)
             if not 0 <= event.feasible <= event.combinations:
                 yield f"of {event.combinations} combinations {event.feasible} cannot be feasible"
-            yield from _digests([event.template])
+            yield from _digest_faults([event.template])
         case ev.Searched():
             if doing != "search" or state.under_way is None or state.under_way.candidate != event.candidate:
                 yield f"the search of {event.candidate!r} was not decided on"
 
 
-def _plain(state: State, event: ev.Decided) -> Iterator[str]:
+def _plain_rewrite_faults(state: State, event: ev.Decided) -> Iterator[str]:
     if not event.plain:
         return
     if event.decision != "refactor" or event.moves or event.candidate or event.plans:
@@ -467,10 +467,10 @@ def _at_gate(state: State, candidate: str) -> Iterator[str]:
         yield f"it is not the turn of template {candidate!r} at the gate"
 
 
-def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
+def _dialogue_faults(state: State, event: ev.OfDialogue) -> Iterator[str]:
     open_ = {e.request.number: e for e in state.dialogue if e.is_open}
     if isinstance(event, ev.Requested):
-        yield from _requested(state, event.request)
+        yield from _request_faults(state, event.request)
     elif event.number not in open_:
         yield f"request {event.number} is not open"
     elif isinstance(event, ev.Unanswered):
@@ -479,7 +479,7 @@ def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
             yield f"attempt {event.attempt} follows attempt {before}, and failed for a reason"
 
 
-def _instructed(state: State, event: ev.Instructed) -> Iterator[str]:
+def _instruction_faults(state: State, event: ev.Instructed) -> Iterator[str]:
     yield from _of_configs(state, [event.config])
     if event.id and any(event.id == other.id for other in state.instructed):
         yield f"{event.id!r} is taken up once"
@@ -487,7 +487,7 @@ def _instructed(state: State, event: ev.Instructed) -> Iterator[str]:
         yield "a configuration is what a hint names that is not refused"
 
 
-def _requested(state: State, request: Request) -> Iterator[str]:
+def _request_faults(state: State, request: Request) -> Iterator[str]:
     """Several are open at a time where a round has several plans: one each."""
     number, open_ = request.number, [e for e in state.dialogue if e.is_open]
     beside = request.role == "author" and len(state.open_branches) > 1
@@ -502,7 +502,7 @@ def _requested(state: State, request: Request) -> Iterator[str]:
 # -- by the problem -------------------------------------------------------------------------------------
 
 
-def misfit(templates: Templates, state: State, event: ev.Event) -> str | None:
+def template_mismatch(templates: Templates, state: State, event: ev.Event) -> str | None:
     """The rule that an event breaks by the problem and the templates of its run, folded to its end."""
     match event:
         case ev.Baseline(outcome):

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from tunesmith.base.codec import Malformed, encode
-from tunesmith.base.text import cut, digest_of, flat, redacted
+from tunesmith.base.codec import Malformed, encode_json
+from tunesmith.base.text import digest_of, flatten_text, redact_secrets, truncate_text
 from tunesmith.problem import device as languages
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import Template
-from tunesmith.problem.template_file import guarded
+from tunesmith.problem.template_file import exclude_combinations
 from tunesmith.run.candidates import Row, Templates, rows_for
 from tunesmith.run.events import STORED, Primed
 from tunesmith.run.figures import Figure, run_figure
@@ -90,7 +90,7 @@ class LibraryEntry:
         return f"{self.figure.words} on {self.device}, {self.date[:10]}"
 
 
-def summary(entry: LibraryEntry) -> dict[str, object]:
+def entry_summary(entry: LibraryEntry) -> dict[str, object]:
     """An entry as a list shows it."""
     known = ("name", "problem", "signature", "kernel", "device", "speedup", "date", "origin", "interval")
     own = {"headline": entry.figure.words, "workloads": [s.workload for s in entry.served]}
@@ -119,28 +119,32 @@ class LibraryTemplate:
 
     def without(self, values: Sequence[tuple[str, int]]) -> str:
         """The text, with values forbidden that proved wrong here."""
-        return guarded(self.text, [(value,) for value in values], self.path) if values else self.text
+        return (
+            exclude_combinations(self.text, [(value,) for value in values], self.path)
+            if values
+            else self.text
+        )
 
 
 def kernel_digest(problem: Problem) -> str:
     """Of everything that is compiled: the source, the user's own headers, and macros that are set for it."""
     kernel = problem.kernel
-    code = without_comments if languages.named(kernel.language).is_c_family else str
-    headers = [part for name, text in kernel.headers for part in (name, _normal(code(text)))]
-    return digest_of(_normal(code(kernel.text)), repr(kernel.defines), *headers)
+    code = without_comments if languages.find_language(kernel.language).is_c_family else str
+    headers = [part for name, text in kernel.headers for part in (name, _normalize_whitespace(code(text)))]
+    return digest_of(_normalize_whitespace(code(kernel.text)), repr(kernel.defines), *headers)
 
 
 def signature_of(problem: Problem) -> str:
-    arguments = ", ".join(map(_argument, problem.arguments))
+    arguments = ", ".join(map(_format_argument, problem.arguments))
     sizes = ", ".join(problem.size_names)
     return f"{problem.kernel.language} {problem.kernel.entry}({arguments}) over {sizes}"
 
 
-def matches(entry: LibraryEntry, problem: Problem) -> bool:
+def is_for_problem(entry: LibraryEntry, problem: Problem) -> bool:
     return entry.kernel == kernel_digest(problem) and entry.signature == signature_of(problem)
 
 
-def ranked(entries: Sequence[LibraryEntry], problem: Problem, device: str = "") -> list[LibraryEntry]:
+def rank_entries(entries: Sequence[LibraryEntry], problem: Problem, device: str = "") -> list[LibraryEntry]:
     """Those of the same device first, then by how many of the problem's sizes they know, then by what they
     gave: speed-ups at other sizes say little."""
     wanted = {w.sizes for w in problem.workloads}
@@ -161,7 +165,7 @@ def with_past(entry: LibraryEntry, others: Sequence[LibraryEntry]) -> LibraryEnt
     return replace(entry, moves=entry.moves or moves, author=entry.author or author)
 
 
-def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
+def merge_entries(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
     """An entry in place of one of the same name: a short search must not cost what a long one has found. What
     gave more stands first and is told of, unless driver or compiler have changed since; of a configuration
     that both know, the newer score counts."""
@@ -171,7 +175,7 @@ def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
     return replace(
         better,
         best=tuple(dict.fromkeys((*better.best, *other.best)))[:FIRST],
-        rows=tuple(thinned(list(rows.items()), STORED_ROWS)),
+        rows=tuple(thin_rows(list(rows.items()), STORED_ROWS)),
         files=entry.files,
         author=entry.author or old.author,
     )
@@ -188,7 +192,7 @@ def entries_of(
     found: list[LibraryEntry] = []
     for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
         served = tuple(
-            ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _nameless(p.config))
+            ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _drop_candidate(p.config))
             for w, p in zip(problem.workloads, choice.picks, strict=True)
             for s in (p.speedup,)
             if p.config is not None and p.config.candidate == candidate
@@ -217,30 +221,30 @@ def entries_of(
             speedup=figure.value,
             served=served,
             best=best_of(problem, state, candidate),
-            rows=tuple(thinned(rows_of(problem, state, candidate), STORED_ROWS)),
+            rows=tuple(thin_rows(rows_of(problem, state, candidate), STORED_ROWS)),
             files=tuple(sorted(files.items())),
             date=date,
             origin=origin,
             interval=(figure.low, figure.high),
             doubt=figure.doubt,
         )
-        found += [replace(entry, name=_name(entry))]
+        found += [replace(entry, name=_library_entry_name(entry))]
     return found
 
 
-def _name(entry: LibraryEntry) -> str:
+def _library_entry_name(entry: LibraryEntry) -> str:
     """The same template of the same kernel at the same sizes on the same device has one name."""
     sizes = repr([(s.workload, s.sizes) for s in entry.served])
     key = digest_of(entry.kernel, entry.signature, entry.device, entry.template, sizes)
     return f"{re.sub(r'^[^A-Za-z0-9]+', '', entry.problem)[:100] or 'kernel'}-{key[:8]}"
 
 
-def _normal(text: str) -> str:
+def _normalize_whitespace(text: str) -> str:
     lines = (_IDLE.sub("", " ".join(line.split())) for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 
 
-def _argument(argument: Argument) -> str:
+def _format_argument(argument: Argument) -> str:
     shape = f"[{', '.join(e.text for e in argument.shape)}]" if argument.shape else ""
     return f"{argument.name}: {argument.role} {argument.type}{shape}"
 
@@ -248,23 +252,23 @@ def _argument(argument: Argument) -> str:
 def rows_of(problem: Problem, state: State, candidate: str) -> list[Row]:
     """Every configuration that was tried, as that of a template without a name, and its log speed-up."""
     tried = sound_scores(problem, state)
-    return [(_nameless(t.config), t.score) for t in tried if t.config.candidate == candidate]
+    return [(_drop_candidate(t.config), t.score) for t in tried if t.config.candidate == candidate]
 
 
 def best_of(problem: Problem, state: State, candidate: str) -> tuple[Config, ...]:
     """What was delivered, the general one first; the best of each workload; the next in general."""
     tried = [t for t in sound_scores(problem, state) if t.config.candidate == candidate]
     delivered = verified_choice(problem, state).configs() if state.stopped else ()
-    general = _ranked(tried, [t.score for t in tried])
+    general = _rank_configs(tried, [t.score for t in tried])
     found = [config for config in delivered if config.candidate == candidate]
     found += general[:1]
     for place in range(len(problem.workloads)):
-        found += _ranked(tried, [score_at(t, place) for t in tried])[:1]
+        found += _rank_configs(tried, [score_at(t, place) for t in tried])[:1]
     found += general[1:RUNNERS_UP]
-    return tuple(dict.fromkeys(_nameless(config) for config in found))[:FIRST]
+    return tuple(dict.fromkeys(_drop_candidate(config) for config in found))[:FIRST]
 
 
-def thinned(rows: Sequence[Row], most: int = ROWS) -> Iterator[Row]:
+def thin_rows(rows: Sequence[Row], most: int = ROWS) -> Iterator[Row]:
     if len(rows) <= most:
         yield from rows
         return
@@ -274,12 +278,12 @@ def thinned(rows: Sequence[Row], most: int = ROWS) -> Iterator[Row]:
     yield from rest[:: -(-len(rest) // (most // 2))]
 
 
-def _ranked(tried: Sequence[Tried], scores: Sequence[float | None]) -> list[Config]:
+def _rank_configs(tried: Sequence[Tried], scores: Sequence[float | None]) -> list[Config]:
     right = [(score, t.config) for t, score in zip(tried, scores, strict=True) if score is not None]
     return [config for _, config in sorted(right, key=lambda pair: -pair[0])]
 
 
-def _nameless(config: Config) -> Config:
+def _drop_candidate(config: Config) -> Config:
     return replace(config, candidate="")
 
 
@@ -360,7 +364,7 @@ def run_id(state: State) -> str:
     """The same wherever the run's folder is: no other run began with the same event, which has a number that
     was drawn for it."""
     assert state.started is not None
-    return digest_of(encode(state.started))[:32]
+    return digest_of(encode_json(state.started))[:32]
 
 
 def record_of(problem: Problem, state: State, provenance: Provenance) -> RunRecord:
@@ -381,9 +385,9 @@ def record_of(problem: Problem, state: State, provenance: Provenance) -> RunReco
         backend=started.backend,
         compiler=state.compiler,
         versions=started.versions,
-        settings=redacted(encode(settings).decode()),
+        settings=redact_secrets(encode_json(settings).decode()),
         strategy=settings.strategy,
-        models=redacted(settings.models),
+        models=redact_secrets(settings.models),
         finished=state.stopped is not None,
         provenance=provenance,
     )
@@ -418,7 +422,7 @@ def timings_of(
             digests[candidate] = digest_of(text)
             texts[digests[candidate]] = text
         at = tuple(measured.get(tried.config, {}).values())
-        found.append(TimedConfig(digests[candidate], _nameless(tried.config), tried.score, at))
+        found.append(TimedConfig(digests[candidate], _drop_candidate(tried.config), tried.score, at))
     return found, texts
 
 
@@ -437,8 +441,8 @@ def primed_from(
     rows = max(known, key=lambda own: max(score for _, score in own if score is not None))
     is_same = run.kernel == kernel_digest(problem) and run.device == device
     best = sorted(((score, c) for c, score in rows if score is not None), key=lambda pair: -pair[0])
-    first = tuple(_nameless(config) for _, config in best[:FIRST]) if is_same else ()
-    return Primed(f"{run.about}, in the library, on {run.device}", tuple(thinned(rows)), first)
+    first = tuple(_drop_candidate(config) for _, config in best[:FIRST]) if is_same else ()
+    return Primed(f"{run.about}, in the library, on {run.device}", tuple(thin_rows(rows)), first)
 
 
 # -- What earlier runs in the user's house have shown, for whoever plans: what won, on kernels like this
@@ -491,12 +495,12 @@ class KernelLessons:
         return digest_of(self.kernel, self.device)[:32]
 
 
-def words_of(problem: Problem) -> tuple[str, ...]:
+def operator_words(problem: Problem) -> tuple[str, ...]:
     """What the names of a problem and its entry say of the operator."""
-    return _words(f"{problem.name} {problem.kernel.entry.partition('<')[0]}")
+    return _distinct_words(f"{problem.name} {problem.kernel.entry.partition('<')[0]}")
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _distinct_words(text: str) -> tuple[str, ...]:
     found = (word.lower() for word in _WORD.findall(text))
     return tuple(dict.fromkeys(word for word in found if len(word) > 2 and word not in _COMMON))
 
@@ -505,19 +509,19 @@ def lessons_of(problem: Problem, state: State, date: str) -> KernelLessons | Non
     """None where nothing failed."""
     # A plain kernel is not there to be fast.
     tried = [one for one in round_reports(problem, state) if not one.kept and one.drafts and not one.plain]
-    found = [_lesson(one) for one in tried]
+    found = [_round_lesson(one) for one in tried]
     if state.started is None or not found:
         return None
-    own = (problem.name, kernel_digest(problem), words_of(problem), state.device.name, date)
+    own = (problem.name, kernel_digest(problem), operator_words(problem), state.device.name, date)
     return KernelLessons(LESSONS_FORMAT, *own, tuple(found[-KEPT:]))
 
 
-def _lesson(one: RoundReport) -> Lesson:
+def _round_lesson(one: RoundReport) -> Lesson:
     what = f"moves {', '.join(one.moves)}" if one.moves else one.what or one.reason
-    return Lesson(_short(what), _short(one.verdict))
+    return Lesson(_shorten_line(what), _shorten_line(one.verdict))
 
 
-def together(new: KernelLessons, old: KernelLessons) -> KernelLessons:
+def merge_lessons(new: KernelLessons, old: KernelLessons) -> KernelLessons:
     """The last of both, each once."""
     every = dict.fromkeys((*old.lessons, *new.lessons))
     return KernelLessons(
@@ -525,23 +529,23 @@ def together(new: KernelLessons, old: KernelLessons) -> KernelLessons:
     )
 
 
-def told(
+def format_library_notes(
     problem: Problem, device: str, entries: Sequence[LibraryEntry], lessons: Iterable[KernelLessons]
 ) -> str:
     """A few lines, the nearest first: this kernel before others, this device before others; empty where there
     is nothing to tell."""
-    own, digest = set(words_of(problem)), kernel_digest(problem)
+    own, digest = set(operator_words(problem)), kernel_digest(problem)
 
     def alike(kernel: str, words: Iterable[str]) -> int:
         return 0 if kernel == digest else 1 if own & set(words) else FAR
 
-    won = [(alike(entry.kernel, _words(entry.problem)), entry) for entry in entries]
+    won = [(alike(entry.kernel, _distinct_words(entry.problem)), entry) for entry in entries]
     won.sort(key=lambda pair: (pair[0], pair[1].device != device, -pair[1].speedup, pair[1].name))
     failed = [(alike(one.kernel, one.words), one) for one in lessons if one.device == device]
     failed.sort(key=lambda pair: (pair[0], pair[1].problem, pair[1].kernel))
-    lines = [_won(near, entry) for near, entry in won if near < FAR][:MOST]
+    lines = [_win_line(near, entry) for near, entry in won if near < FAR][:MOST]
     lines += [
-        f"- did not pay on this device, {_like(near, one.problem)}: {lesson.what}: {lesson.why}"
+        f"- did not pay on this device, {_kernel_relation(near, one.problem)}: {lesson.what}: {lesson.why}"
         for near, one in failed
         if near < FAR
         for lesson in reversed(one.lessons)
@@ -549,19 +553,21 @@ def told(
     return "\n".join(lines)
 
 
-def _won(near: int, entry: LibraryEntry) -> str:
+def _win_line(near: int, entry: LibraryEntry) -> str:
     by = f"moves {', '.join(entry.moves)}" if entry.moves else "written by a model" if entry.author else ""
     best = f"at its best {entry.best[0]}" if entry.best else ""
     at = f"served {', '.join(one.workload for one in entry.served)}" if entry.served else ""
     more = "; ".join(filter(None, (by, best, at)))
-    return f"- won, {_like(near, entry.problem)}: {entry.about}" + (f": {_short(more)}" if more else "")
+    return f"- won, {_kernel_relation(near, entry.problem)}: {entry.about}" + (
+        f": {_shorten_line(more)}" if more else ""
+    )
 
 
-def _like(near: int, problem: str) -> str:
-    return "this kernel" if near == 0 else f"a kernel like it ({_short(problem)})"
+def _kernel_relation(near: int, problem: str) -> str:
+    return "this kernel" if near == 0 else f"a kernel like it ({_shorten_line(problem)})"
 
 
-def _short(text: str) -> str:
+def _shorten_line(text: str) -> str:
     """On one line."""
     plain = " ".join(text.split())
     return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 2]} …"
@@ -638,32 +644,34 @@ def foreign_entry(entry: LibraryEntry) -> LibraryEntry:
     if not NAME.fullmatch(entry.name) or not all(map(_is_sound, configs)):
         raise Malformed("not a library entry: names or values that no template has")
     word: dict[str, Any] = {
-        key: _word(getattr(entry, key)) for key in ("problem", "language", "device", "driver", "date")
+        key: _clean_word(getattr(entry, key)) for key in ("problem", "language", "device", "driver", "date")
     }
-    word |= {key: _word(getattr(entry, key)) for key in ("compiler", "origin", "run", "certificate")}
+    word |= {key: _clean_word(getattr(entry, key)) for key in ("compiler", "origin", "run", "certificate")}
     return replace(
         entry,
         **word,
-        signature=flat(entry.signature),
+        signature=flatten_text(entry.signature),
         path=entry.path if NAME.fullmatch(entry.path) else "template",
         moves=tuple(move for move in entry.moves if NAME.fullmatch(move))[:MOST_PARAMETERS],
-        author=_word(entry.author) or UNKNOWN_AUTHOR,
-        served=tuple(_served(one) for one in entry.served[:STORED_ROWS]),
+        author=_clean_word(entry.author) or UNKNOWN_AUTHOR,
+        served=tuple(_clean_workload(one) for one in entry.served[:STORED_ROWS]),
         best=entry.best[:FIRST],
         rows=_sound_rows(entry.rows)[:ROWS],
     )
 
 
-def _served(one: ServedWorkload) -> ServedWorkload:
-    return replace(one, workload=_word(one.workload), sizes=tuple((_word(n), v) for n, v in one.sizes))
+def _clean_workload(one: ServedWorkload) -> ServedWorkload:
+    return replace(
+        one, workload=_clean_word(one.workload), sizes=tuple((_clean_word(n), v) for n, v in one.sizes)
+    )
 
 
 def foreign_record(run: RunRecord) -> RunRecord:
     said = run.provenance
-    own = Provenance(*map(_word, (said.date, said.who, said.host, said.origin, said.certificate)))
+    own = Provenance(*map(_clean_word, (said.date, said.who, said.host, said.origin, said.certificate)))
     names = ("id", "problem", "entry", "kernel", "language", "device", "driver", "compiler", "architecture")
     more = ("backend", "device_key", "strategy", "models")
-    word: dict[str, Any] = {name: _word(getattr(run, name)) for name in (*names, *more)}
+    word: dict[str, Any] = {name: _clean_word(getattr(run, name)) for name in (*names, *more)}
     return replace(run, provenance=own, **word)
 
 
@@ -685,12 +693,12 @@ def _is_score(score: float | None) -> bool:
     return score is None or abs(score) <= FARTHEST  # so that a NaN is none
 
 
-def _word(text: str) -> str:
-    return cut(flat(text), LONGEST_WORD)
+def _clean_word(text: str) -> str:
+    return truncate_text(flatten_text(text), LONGEST_WORD)
 
 
 def foreign_lessons(found: KernelLessons) -> KernelLessons:
-    told = tuple(Lesson(_word(one.what), _word(one.why)) for one in found.lessons[:STORED_ROWS])
+    told = tuple(Lesson(_clean_word(one.what), _clean_word(one.why)) for one in found.lessons[:STORED_ROWS])
     names = ("problem", "kernel", "device", "date")
-    word: dict[str, Any] = {name: _word(getattr(found, name)) for name in names}
+    word: dict[str, Any] = {name: _clean_word(getattr(found, name)) for name in names}
     return replace(found, lessons=told, **word)

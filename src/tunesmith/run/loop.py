@@ -34,7 +34,7 @@ class Loop:
             if isinstance(action, Blocked):
                 self.blocked = action.reason
                 break
-            self._perform(action)
+            self._perform_action(action)
         return self.log.state
 
     def _tell_what_is_done_without(self) -> None:
@@ -43,7 +43,7 @@ class Loop:
         if said and state.stopped is None and not state.device.absent:
             self.log.listener.note(said)
 
-    def _perform(self, action: Write | Ask | OrderBuild | Collect | Experiment) -> None:
+    def _perform_action(self, action: Write | Ask | OrderBuild | Collect | Experiment) -> None:
         lab = self.world.lab
         match action:
             case Write(event):
@@ -52,18 +52,18 @@ class Loop:
                 self._write(events.Asked(trials, gain))
             case OrderBuild(config):
                 self.world.surveying.append(config)
-                digest = self._admit(config) if config is not None else ""
+                digest = self._admit_template(config) if config is not None else ""
                 lab.build(Trial(-1, config, (), "build", "search", digest))
             case Collect():
                 outcome = lab.collect()
-                change = lab.changed() if outcome is None else devices.measured(self.log.state, outcome)
+                change = lab.changed() if outcome is None else devices.measured_event(self.log.state, outcome)
                 if change is not None:
                     self.log.write(change)
             case Experiment(perform, configs, note):
                 if note:
                     self.log.listener.note(note)
                 for config in configs:
-                    self._admit(config)
+                    self._admit_template(config)
                 if (found := perform(lab)) is not None:
                     self._write(found)
 
@@ -96,13 +96,13 @@ class Loop:
                 continue
             self._issued.add(trial.id)
             if trial.config is not None:
-                self._admit(trial.config)
+                self._admit_template(trial.config)
             if trial.effort == "build":
                 lab.build(trial)
             else:
                 lab.submit(trial, *bound.get(trial.id, ()))
 
-    def _admit(self, config: Config) -> str:
+    def _admit_template(self, config: Config) -> str:
         """The lab knows a template before it is asked about a configuration of it. The template's digest."""
         candidate = self.log.state.candidate(config.candidate)
         if candidate.template not in self._at_lab:

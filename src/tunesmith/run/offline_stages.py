@@ -35,7 +35,7 @@ def rehearse_template(state: State, world: World) -> Action | None:
     tries, where it begins from nothing. What the host finds wrong is turned away."""
     if (given := world.templates.given) is not None:
         candidate = Candidate("", given.digest)
-        if _rehearsed(state, candidate):
+        if _candidate_rehearsals(state, candidate):
             return None
         configs = world.templates.configs(candidate)
         first = given.default if given.default in configs else configs[0]
@@ -75,14 +75,14 @@ def _make_host_gate(state: State, draft: Candidate, world: World) -> HostGate | 
     return HostGate.of(template, configs, seconds) if len(configs) else None
 
 
-def _rehearsed(state: State, candidate: Candidate) -> list[Rehearsed]:
+def _candidate_rehearsals(state: State, candidate: Candidate) -> list[Rehearsed]:
     """What the host has said of it."""
     return [one for one in state.rehearsed if one.config and one.config.candidate == candidate.id]
 
 
 def _step_of_host_gate(gate: HostGate, state: State, draft: Candidate) -> NextRehearsal | Faulty | Passed:
     may_mend = may_mend_draft(state, state.settings, draft)
-    return gate.step(_rehearsed(state, draft), may_mend, not is_by_program(state, draft))
+    return gate.step(_candidate_rehearsals(state, draft), may_mend, not is_by_program(state, draft))
 
 
 def end_of_host_gate(state: State, world: World) -> str:
@@ -91,10 +91,10 @@ def end_of_host_gate(state: State, world: World) -> str:
     gate = _host_gate(state, draft, world) if draft is not None else None
     if draft is None or gate is None or isinstance(_step_of_host_gate(gate, state, draft), NextRehearsal):
         return ""
-    return gate_sentence(_rehearsed(state, draft))
+    return gate_sentence(_candidate_rehearsals(state, draft))
 
 
-def survey(state: State, world: World) -> Action | None:
+def survey_configs(state: State, world: World) -> Action | None:
     """Builders have as many configurations as they can use, as far as the budget goes."""
     if len(world.surveying) < state.settings.ahead:
         looked_at = [*(one.config for one in state.surveyed), *world.surveying]
@@ -134,5 +134,5 @@ STAGES_WITHOUT_DEVICE = {
     "survey of the original": survey_original,
     "rehearsal of the original": rehearse_original,
     "rehearsal": rehearse_template,
-    "survey": survey,
+    "survey": survey_configs,
 }

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.base.text import counted, first_line
+from tunesmith.base.text import first_line, format_count
 from tunesmith.problem.device import Clock, Resources
 from tunesmith.problem.plan import Status
 from tunesmith.space.configset import Config
@@ -60,7 +60,9 @@ class DataSides:
             return f"conditions on data were not watched: {self.why_not}"
         more = len(self.unmet) - MAX_SHOWN
         shown = "; ".join((*self.unmet[:MAX_SHOWN], *([f"and {more} more"] if more > 0 else [])))
-        return f"{counted(len(self.unmet), 'condition')} on data met on one side: {shown}" if shown else ""
+        return (
+            f"{format_count(len(self.unmet), 'condition')} on data met on one side: {shown}" if shown else ""
+        )
 
 
 NO_SIDES = DataSides()
@@ -125,7 +127,7 @@ def _by_draw(values: Sequence[float], draws: Sequence[int]) -> tuple[tuple[float
     return tuple(tuple(islice(left, count)) for count in draws)
 
 
-def joined(first: Timing, second: Timing) -> Timing:
+def join_timings(first: Timing, second: Timing) -> Timing:
     """Two measurements on the same draws as one, draw by draw."""
     alike = len(first.draws) == len(second.draws) > 0
     cuts = (first.draws, second.draws) if alike else ((len(first.samples),), (len(second.samples),))
@@ -327,7 +329,7 @@ def nested_interval(sittings: tuple[tuple[tuple[float, ...], ...], ...], seed: i
     for draws in sittings:
         logs = [math.log(median(ratios)) for ratios in draws]
         means.append(fmean(logs))
-        variances.append(variance(logs) / len(logs) if len(logs) > 1 else _sampling(draws[0], seed))
+        variances.append(variance(logs) / len(logs) if len(logs) > 1 else _sampling_variance(draws[0], seed))
         freedoms.append(max(len(logs) if len(logs) > 1 else len(draws[0]), 2) - 1)
     point, count, sampling = fmean(means), len(means), fmean(variances)
     if not math.isfinite(sampling):
@@ -339,12 +341,12 @@ def nested_interval(sittings: tuple[tuple[tuple[float, ...], ...], ...], seed: i
     total = sum(variances) or 1.0
     of_samples = sum((v / total) ** 2 / f for v, f in zip(variances, freedoms, strict=True))
     share = known / whole
-    half = _student(max(2.0, 1 / (share**2 * of_samples + (1 - share) ** 2 / freedom)))
+    half = _student_quantile(max(2.0, 1 / (share**2 * of_samples + (1 - share) ** 2 / freedom)))
     half *= math.sqrt(whole / freedom / count)
     return Interval(math.exp(point), math.exp(point - half), math.exp(point + half))
 
 
-def _sampling(ratios: tuple[float, ...], seed: int) -> float:
+def _sampling_variance(ratios: tuple[float, ...], seed: int) -> float:
     """The variance of the log of a median."""
     found = median_interval(ratios, seed)
     return (math.log(found.high / found.low) / 2 / NORMAL) ** 2 if found.low > 0 else math.inf
@@ -365,7 +367,7 @@ def mean_interval(groups: Sequence[Sequence[float]]) -> Interval | None:
     if not variance:
         return None
     freedom = variance**2 / sum(p**2 / (len(g) - 1) for p, g in zip(parts, groups, strict=True))
-    half = _student(freedom) * math.sqrt(variance)
+    half = _student_quantile(freedom) * math.sqrt(variance)
     return Interval(point, point - half, point + half)
 
 
@@ -376,18 +378,18 @@ def chance_apart(groups: Sequence[tuple[Sequence[float], Sequence[float]]], seed
     if math.prod(math.comb(len(one) + len(other), len(one)) for one, other in groups) <= EXACT:
         found: NDArray[np.float64] = np.zeros(1)
         for one, other in groups:
-            found = (found[:, None] + _dealt(one, other)[None, :]).ravel()
-        return float(np.mean(np.abs(found) >= seen - _tolerance(groups)))
+            found = (found[:, None] + _permutation_differences(one, other)[None, :]).ravel()
+        return float(np.mean(np.abs(found) >= seen - _sum_tolerance(groups)))
     rng = np.random.default_rng(seed)
     found = np.zeros(DEALS)
     for one, other in groups:
         values = rng.permuted(np.tile(np.asarray([*one, *other]), (DEALS, 1)), axis=1)
         found += values[:, : len(one)].mean(axis=1) - values[:, len(one) :].mean(axis=1)
     # What was seen is one of the deals.
-    return float((np.sum(np.abs(found) >= seen - _tolerance(groups)) + 1) / (DEALS + 1))
+    return float((np.sum(np.abs(found) >= seen - _sum_tolerance(groups)) + 1) / (DEALS + 1))
 
 
-def _dealt(one: Sequence[float], other: Sequence[float]) -> NDArray[np.float64]:
+def _permutation_differences(one: Sequence[float], other: Sequence[float]) -> NDArray[np.float64]:
     """The difference of the means for every way to deal the values."""
     values = np.asarray([*one, *other], dtype=np.float64)
     hands = np.asarray(list(combinations(range(len(values)), len(one))))
@@ -395,12 +397,12 @@ def _dealt(one: Sequence[float], other: Sequence[float]) -> NDArray[np.float64]:
     return np.asarray(sums / len(one) - (values.sum() - sums) / len(other))
 
 
-def _tolerance(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+def _sum_tolerance(groups: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
     """Sums in another order differ in their last digits."""
     return 1e-9 * max(1.0, *(abs(value) for sides in groups for side in sides for value in side))
 
 
-def _student(freedom: float) -> float:
+def _student_quantile(freedom: float) -> float:
     """The 97.5 % quantile of Student's distribution expanded in 1/freedom; good to 0.1 % from 4 on."""
     z = NORMAL
     terms = (
@@ -435,7 +437,9 @@ class Rehearsed:
         what = "the original" if self.config is None else (self.config.label or "the template")
         if self.status is Status.OK:
             watched = f", watched by {self.watched}" if self.watched else ""
-            return f"{what} is right on {counted(self.cases, 'case')} on {self.device}{watched}; not timed"
+            return (
+                f"{what} is right on {format_count(self.cases, 'case')} on {self.device}{watched}; not timed"
+            )
         words = first_line(self.detail)
         return (
             f"{what} is {self.status} on {self.device}: {words}"

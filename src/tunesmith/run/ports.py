@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import Dispatch
@@ -31,9 +31,9 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.events import Declined as Declined
 from tunesmith.run.outcome import Outcome, Timing, Trial
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config, ConfigSet
-from tunesmith.space.space import Focus, Region, Side, Space, region
+from tunesmith.space.space import Focus, Region, Side, Space, build_region
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Delivery:
 
     @property
     def entries_digest(self) -> str:
-        return digest_of(encode(self.dispatch.entries))
+        return digest_of(encode_json(self.dispatch.entries))
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class SearchView:
         if self.focus is None:
             return self
         if self.pool is None:
-            return replace(self, part=region(self.configs, self.space.params, self.focus.texts, side))
+            return replace(self, part=build_region(self.configs, self.space.params, self.focus.texts, side))
         return replace(self, pool=tuple(c for c in self.pool if self.focus.holds(c) == (side == "inside")))
 
     @property
@@ -381,5 +381,5 @@ class RunLog:
     def write(self, event: Event) -> None:
         """It is in the journal before anybody acts on it."""
         record = self.journal.append(event)
-        self.state = apply(self.state, record)
+        self.state = apply_record(self.state, record)
         self.listener.event(record, self.state)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Diagnosis, Finding
@@ -20,11 +20,11 @@ from tunesmith.run.events import Profiled, Settings, Steered
 from tunesmith.run.outcome import median
 from tunesmith.run.ports import Tried
 from tunesmith.run.race import sound_scores
-from tunesmith.run.scores import noise
+from tunesmith.run.scores import measurement_noise
 from tunesmith.run.state import PriorChange, State
 from tunesmith.space.configset import Config, ConfigSet, Param
 from tunesmith.space.expr import Expr
-from tunesmith.space.space import Condition, Focus, count, meets
+from tunesmith.space.space import Condition, Focus, count_configs, meets_conditions
 
 WORTH = 0.05  # share of the time × confidence, over all workloads: below it a finding changes nothing
 FEWEST = 16  # configurations that must be left,
@@ -48,7 +48,7 @@ class Answers:
     configs: ConfigSet
 
     def count(self, conditions: Sequence[Condition]) -> int:
-        return count(self.configs, self.params, tuple(c.text for c in conditions))
+        return count_configs(self.configs, self.params, tuple(c.text for c in conditions))
 
 
 # -- from diagnoses to a prior, and back ------------------------------------------------------------------
@@ -73,14 +73,14 @@ def focus_of(
     least = max(FEWEST, total * SHARE)
     conditions: list[Condition] = list(base.conditions) if base else []
     left = answers.count(conditions)
-    for finding, workloads, score in weighed(diagnoses, weights):
+    for finding, workloads, score in weigh_findings(diagnoses, weights):
         if score < WORTH:
             break
         for remedy in finding.remedies:
             if remedy not in answers.conditions or remedy in dropped:
                 continue
             text = answers.conditions[remedy].text
-            if subject is not None and meets(subject, (text,)):
+            if subject is not None and meets_conditions(subject, (text,)):
                 continue
             where = "every workload" if 1 < len(workloads) == len(diagnoses) else ", ".join(workloads)
             evidence = f"{finding.evidence[0]} (at {where})"
@@ -95,7 +95,7 @@ def focus_of(
     return Focus(tuple(conditions), left, total) if conditions else None
 
 
-def weighed(
+def weigh_findings(
     diagnoses: Mapping[str, Diagnosis], weights: Mapping[str, float]
 ) -> list[tuple[Finding, tuple[str, ...], float]]:
     """Each kind of finding once, as it is where it costs most; where it shows; what it costs over all."""
@@ -120,7 +120,7 @@ class Doubt:
     reason: str
 
 
-def doubt(focus: Focus, tried: Sequence[Tried], noise: float, before: int = 0) -> Doubt | None:
+def doubt_focus(focus: Focus, tried: Sequence[Tried], noise: float, before: int = 0) -> Doubt | None:
     """Whether what was measured speaks against a prior. `tried` is in the order of measuring, and so many of
     it were there before the prior was."""
     holds = [focus.holds(t.config) for t in tried]
@@ -129,12 +129,12 @@ def doubt(focus: Focus, tried: Sequence[Tried], noise: float, before: int = 0) -
     outside = [(score, config) for score, config in others if score is not None]
     everything = frozenset(condition.remedy for condition in focus.conditions)
     if sum(holds) >= focus.inside:
-        every = counted(focus.inside, "configuration inside has", "configurations inside have")
+        every = format_count(focus.inside, "configuration inside has", "configurations inside have")
         return Doubt(everything, f"all {every} been tried")
     if len(inside) >= BEFORE_BEST and outside:
         score, best = max(outside, key=lambda pair: pair[0])
         if score > max(inside) + BEYOND * noise:
-            broken = [c for c in focus.conditions if not meets(best, (c.text,))]
+            broken = [c for c in focus.conditions if not meets_conditions(best, (c.text,))]
             texts = " and ".join(condition.text for condition in broken)
             more = f"{100 * math.expm1(score - max(inside)):.1f} %"
             return Doubt(
@@ -148,7 +148,7 @@ def doubt(focus: Focus, tried: Sequence[Tried], noise: float, before: int = 0) -
     return Doubt(everything, f"the last {since} found nothing better") if since >= STALLED else None
 
 
-def widened(focus: Focus, found: Doubt, answers: Answers) -> Focus | None:
+def widen_focus(focus: Focus, found: Doubt, answers: Answers) -> Focus | None:
     """The same without what is doubted."""
     rest = focus.without(found.remedies)
     return Focus(rest, answers.count(rest), focus.of) if rest else None
@@ -199,10 +199,10 @@ class _Step:
         if state.focus is None:
             return None
         before = len(self.tried) - (len(state.searched) - changes[-1].tried)
-        found = doubt(state.focus, self.tried, noise(state), before)
+        found = doubt_focus(state.focus, self.tried, measurement_noise(state), before)
         if found is None:
             return None
-        focus = widened(state.focus, found, self.answers)
+        focus = widen_focus(state.focus, found, self.answers)
         return Steered(focus, found.reason, dropped=tuple(sorted(found.remedies)))
 
     @property
@@ -220,12 +220,12 @@ class _Step:
         # Each of several devices times the original before anything is tried.
         begun = not self.state.devices and asked.count("sentinel")
         if not asked.count(("of", self._candidate)) and not begun:
-            return missing(self.problem, self.state, None)
+            return missing_profile(self.problem, self.state, None)
         # From before there were profiles; or nothing would follow, and nobody waits for what is under way.
         if not self._profiled or not self.answers.conditions:
             return None
         subject = self._profiled[-1].config or self._much_better()
-        return missing(self.problem, self.state, subject) if subject is not None else None
+        return missing_profile(self.problem, self.state, subject) if subject is not None else None
 
     def _much_better(self) -> Config | None:
         """The best so far, when it is time to look at it and there is something new to see. What the gate
@@ -254,15 +254,19 @@ class _Step:
         dropped = frozenset(r for change in self.state.own_changes for r in change.event.dropped)
         focus = focus_of(diagnoses, weights, self.answers, base=base, dropped=dropped, subject=subject)
         # Much may have been tried by now that answers what this one suffers from.
-        found = doubt(focus, self.tried, noise(self.state), len(self.tried)) if focus is not None else None
+        found = (
+            doubt_focus(focus, self.tried, measurement_noise(self.state), len(self.tried))
+            if focus is not None
+            else None
+        )
         dropped_now = tuple(sorted(found.remedies)) if found else ()
         if focus is not None and found is not None:
-            focus = widened(focus, found, self.answers)
+            focus = widen_focus(focus, found, self.answers)
             if focus is None or focus.texts == (base.texts if base else ()):
                 why = f"{whose} shows what has been answered: {found.reason}"
                 return Steered(focus, why, done, dropped_now)
         if focus == base:
-            said = [f"{f.kind.value} ({score:.2f})" for f, _, score in weighed(diagnoses, weights)]
+            said = [f"{f.kind.value} ({score:.2f})" for f, _, score in weigh_findings(diagnoses, weights)]
             findings = f"shows {', '.join(said)}" if said else "shows no fault"
             return Steered(base, f"{whose} {findings}: nothing more that the template answers", done)
         old = base.conditions if base else ()
@@ -271,7 +275,7 @@ class _Step:
         return Steered(focus, f"{whose} shows {'; '.join(reasons)}", done, dropped_now)
 
 
-def missing(problem: Problem, state: State, subject: Config | None) -> ToProfile | None:
+def missing_profile(problem: Problem, state: State, subject: Config | None) -> ToProfile | None:
     """A workload at which a kernel was timed and has not been profiled."""
     assert state.baseline is not None, "the original is timed before anything is searched"
     done = {p.workload for p in state.profiled if p.config == subject}
@@ -287,10 +291,10 @@ def missing(problem: Problem, state: State, subject: Config | None) -> ToProfile
 
 def to_look_at(problem: Problem, state: State) -> ToProfile | None:
     """What has to be profiled before it is decided what comes next: what is in view, or else the original."""
-    return missing(problem, state, in_view(problem, state)) if state.settings.steer else None
+    return missing_profile(problem, state, in_view(problem, state)) if state.settings.steer else None
 
 
-def diagnoses(problem: Problem, state: State) -> dict[str, Diagnosis]:
+def diagnoses_in_view(problem: Problem, state: State) -> dict[str, Diagnosis]:
     """Of the kernel in view, by workload, as far as they are known; before that of the original."""
     seen = in_view(problem, state)
     own = [p for p in state.profiled if p.config == seen] or [p for p in state.profiled if p.config is None]

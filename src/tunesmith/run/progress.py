@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tunesmith.base.text import counted, first_line
+from tunesmith.base.text import first_line, format_count
 from tunesmith.run.budget import (
     BudgetUse,
     beside_budget,
     budget_uses,
-    evaluations,
+    candidate_noun,
+    count_evaluations,
     is_concrete,
     is_finishing,
-    noun,
 )
 from tunesmith.run.figures import best_so_far
 from tunesmith.run.outcome import Trial
@@ -61,29 +61,29 @@ class Standing:
     left_out: int = 0  # and that were to, and do not
 
 
-def standing(state: State, since: float = 0.0) -> Standing:
+def current_standing(state: State, since: float = 0.0) -> Standing:
     """`since`: seconds since its last event."""
     if state.started is None:
         return Standing("starting")
     best, statuses = best_so_far(state), state.statuses()
-    done, of = _progress(state)
-    trials = [_named(trial) for trial in state.in_flight]
+    done, of = _phase_progress(state)
+    trials = [_trial_label(trial) for trial in state.in_flight]
     return Standing(
-        phase=_phase(state),
+        phase=_phase_words(state),
         doing=trials[0] if trials else "",
         done=done,
         of=of,
-        beside=_beside(state),
+        beside=_extra_evaluations(state),
         failed=statuses.total() - statuses["ok"],
         best=best.speedup if best else None,
         best_config=best.config.label if best else "",
         queue=tuple(trials[1 : MOST_QUEUED + 1]),
         queued=max(0, len(trials) - 1),
         building=len(state.building) if state.searching else 0,
-        floors=_floors(state, best),
+        floors=_floor_distances(state, best),
         budgets=budget_uses(state),
         seconds=state.elapsed + since,
-        left=_left(state, since),
+        left=_remaining_seconds(state, since),
         ended=state.stopped is not None,
         stopping=bool(state.instructed) and is_stopping(state),
         devices=len(state.devices),
@@ -91,14 +91,14 @@ def standing(state: State, since: float = 0.0) -> Standing:
     )
 
 
-def _named(trial: Trial) -> str:
+def _trial_label(trial: Trial) -> str:
     name = "the original, to see whether the device is steady" if trial.config is None else trial.config.label
     words = {"gate": "gate: ", "finalist": "finalist: "}
     return f"{words.get(trial.purpose, '')}{name}"
 
 
-def _phase(state: State) -> str:
-    word = noun(state.settings)
+def _phase_words(state: State) -> str:
+    word = candidate_noun(state.settings)
     decision = state.under_way.decision if state.under_way is not None else None
     if state.stopped is not None:
         return f"ended: {first_line(state.stopped.reason)}"
@@ -122,7 +122,7 @@ def _phase(state: State) -> str:
     return f"searching template {own}" if own else "searching"
 
 
-def _progress(state: State) -> tuple[int, int | None]:
+def _phase_progress(state: State) -> tuple[int, int | None]:
     """Of the phase: what is done, and of how many."""
     if state.draft is not None:  # what the gate asks next follows from what it has found
         return len(state.gated(state.draft.id)), None
@@ -135,11 +135,11 @@ def _progress(state: State) -> tuple[int, int | None]:
     return done, min((n for n in (limit, feasible) if n is not None), default=None)
 
 
-def _beside(state: State) -> int:
+def _extra_evaluations(state: State) -> int:
     return 0 if state.draft is not None or is_finishing(state) else beside_budget(state)
 
 
-def _floors(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
+def _floor_distances(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
     if state.baseline is None:
         return ()
     known = {p.workload: p.diagnosis.floor for p in state.profiled if p.config is None and p.diagnosis}
@@ -153,7 +153,7 @@ def _floors(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
     return tuple(found)
 
 
-def _left(state: State, since: float) -> float | None:
+def _remaining_seconds(state: State, since: float) -> float | None:
     """By every budget that has a limit, at the rate so far; the first that is used up counts."""
     if not state.searching or state.baseline is None:
         return None
@@ -165,9 +165,9 @@ def _left(state: State, since: float) -> float | None:
     if measured >= LEAST:
         rate = measured / active
         if own.evals is not None:
-            found.append((own.evals - evaluations(state) + len(state.in_flight)) / rate)
+            found.append((own.evals - count_evaluations(state) + len(state.in_flight)) / rate)
         if state.admitted is not None and state.candidates and state.candidates[-1].drafted is None:
-            found.append((state.admitted.feasible - evaluations(state) + len(state.in_flight)) / rate)
+            found.append((state.admitted.feasible - count_evaluations(state) + len(state.in_flight)) / rate)
         if own.device_seconds is not None and state.device_seconds > 0:
             found.append((own.device_seconds - state.device_seconds) * active / state.device_seconds)
     return max(0.0, min(found)) if found else None
@@ -191,7 +191,7 @@ def left_text(seconds: float) -> str:
 
 def done_text(now: Standing) -> str:
     of = f" of {now.of}" if now.of is not None else ""
-    beside = f", and {counted(now.beside, 'evaluation')} by the gate" if now.beside else ""
+    beside = f", and {format_count(now.beside, 'evaluation')} by the gate" if now.beside else ""
     return f"{now.done}{of}{beside}{f', {now.failed} failed' if now.failed else ''}"
 
 

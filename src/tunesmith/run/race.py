@@ -1,4 +1,7 @@
-"""Who wins: the general configuration and the best of each workload, by the race of the finalists."""
+"""Who wins: the general configuration and the best of each workload, by the race of the finalists.
+
+Long, because who wins, where it serves and what sittings agree on decide each other.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,17 @@ from tunesmith.run.outcome import (
     Result,
     Timing,
     all_or_nothing,
-    joined,
+    join_timings,
     median,
     median_interval,
     sittings_interval,
     speedup_interval,
 )
 from tunesmith.run.ports import Tried
-from tunesmith.run.scores import Yardstick, noise, score, scores
+from tunesmith.run.scores import Yardstick, measurement_noise, overall_score, score_configs
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import parse, product_text, tidy
+from tunesmith.space.expr import parse_expr, product_text, tidy_expression
 
 # -- Where the general configuration serves: learnt from sizes at which it was timed against the original.
 #
@@ -76,14 +79,14 @@ class Boundary:
     cut_off: int = 0  # of them, those at which it was not slower
 
     def holds(self, sizes: Sizes) -> bool:
-        return all(parse(text).holds(dict(sizes)) for text in self.conditions)
+        return all(parse_expr(text).holds(dict(sizes)) for text in self.conditions)
 
     def with_more(self, timed: Iterable[TimedSize]) -> Boundary:
         """The same box, after more sizes of which none in it was slower."""
         fresh = list(timed)
         own = [self.holds(p.sizes) for p in fresh]
         inside = [p.ratio for p, kept in zip(fresh, own, strict=True) if kept and p.ratio is not None]
-        slower, unable, cut_off = _outside(fresh, own)
+        slower, unable, cut_off = _count_outside(fresh, own)
         return replace(
             self,
             inside=self.inside + len(inside),
@@ -144,12 +147,12 @@ class _Cut:
         return _Cut(text, self.keeps | other.keeps, (text, "corner"))
 
 
-def learn(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> Boundary | None:
+def learn_boundary(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> Boundary | None:
     """None: there is no size at which it was shown to serve.
 
     A bound lies at least `margin` times as far out as a slower size, as far as there are others to end at.
     """
-    features = _features(problem, [dict(point.sizes) for point in timed])
+    features = _size_features(problem, [dict(point.sizes) for point in timed])
     is_good = np.array([point.is_good for point in timed], dtype=np.bool_)
     inside = np.ones(len(timed), dtype=np.bool_)
     cuts: dict[tuple[str, str], str] = {}
@@ -159,27 +162,27 @@ def learn(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> 
         for apart in dict.fromkeys((margin, 1.0)):
             found = found or [
                 (cut, lost, removed)
-                for cut in _cuts(features, good, bad, apart)
-                for lost, removed in [_gain(cut, good, bad)]
+                for cut in _possible_cuts(features, good, bad, apart)
+                for lost, removed in [_cut_gain(cut, good, bad)]
                 if removed
             ]
         if not found:
             return None  # one size, both ways: it is not known to serve there
-        cut = min(found, key=lambda one: (_cost(*one), -one[0].area, one[1], one[0].text))[0]
+        cut = min(found, key=lambda one: (_cut_cost(*one), -one[0].area, one[1], one[0].text))[0]
         inside &= cut.keeps
         cuts[cut.bound] = cut.text
     if not inside.any():
         return None
     for feature in features:
-        for end in _ends(feature, inside):
+        for end in _outer_cuts(feature, inside):
             inside &= end.keeps
             cuts[end.bound] = end.text
     ratios = [p.ratio for p, kept in zip(timed, inside, strict=True) if kept and p.ratio is not None]
     conditions = tuple(dict.fromkeys(cuts.values()))
-    return Boundary(conditions, len(ratios), min(ratios), *_outside(timed, inside.tolist()))
+    return Boundary(conditions, len(ratios), min(ratios), *_count_outside(timed, inside.tolist()))
 
 
-def _outside(timed: Sequence[TimedSize], inside: Sequence[bool]) -> tuple[int, int, int]:
+def _count_outside(timed: Sequence[TimedSize], inside: Sequence[bool]) -> tuple[int, int, int]:
     """Of the sizes outside: those at which it was slower, could not run, was not slower."""
     others = [point for point, kept in zip(timed, inside, strict=True) if not kept]
     unable = sum(point.ratio is None for point in others)
@@ -187,7 +190,7 @@ def _outside(timed: Sequence[TimedSize], inside: Sequence[bool]) -> tuple[int, i
     return len(others) - unable - good, unable, good
 
 
-def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Feature, ...]:
+def _size_features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Feature, ...]:
     found, promised = [], {}
     for rule in problem.contract.sizes:
         low, high = rule.span
@@ -199,13 +202,13 @@ def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Fe
         names = {name for e in shape for name in e.names}
         if len(names) > 1 and names <= promised.keys():  # of a workspace the device may decide
             text = product_text(e.text for e in shape)
-            length = parse(text)
+            length = parse_expr(text)
             values = np.array([length.evaluate(sizes) for sizes in timed], dtype=np.int64)
             found.append(_Feature(text, values, False, 0, length.evaluate(promised)))
     return tuple(found)
 
 
-def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools, margin: float) -> Iterator[_Cut]:
+def _possible_cuts(features: Sequence[_Feature], good: Bools, bad: Bools, margin: float) -> Iterator[_Cut]:
     """Every cut that leaves one bad size outside, as near to it as the margin and the good ones allow."""
     for feature in features:
         values, slower = np.unique(feature.values[good]), np.unique(feature.values[bad])
@@ -223,25 +226,25 @@ def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools, margin: float) 
                 yield feature.multiple(step)
     for one, other in permutations([f for f in features if f.is_size], 2):
         for number in np.flatnonzero(bad):
-            yield from _corners(one, other, good, int(number), margin)
+            yield from _corner_cuts(one, other, good, int(number), margin)
 
 
-def _corners(one: _Feature, other: _Feature, good: Bools, number: int, margin: float) -> Iterator[_Cut]:
+def _corner_cuts(one: _Feature, other: _Feature, good: Bools, number: int, margin: float) -> Iterator[_Cut]:
     """The four corners with this size in them, as wide as may be with no good one inside but those within the
     margin: first where one is alike, then where the other is."""
     for up in (False, True):
         for right in (False, True):
             beyond = other.values >= other.values[number] if right else other.values <= other.values[number]
-            nearest = _side(one, good & beyond, number, up, 1.0)
-            first = _side(one, good & beyond, number, up, margin) if margin > 1.0 else nearest
+            nearest = _one_sided_cut(one, good & beyond, number, up, 1.0)
+            first = _one_sided_cut(one, good & beyond, number, up, margin) if margin > 1.0 else nearest
             if nearest is None or first is None:
                 continue
-            second = _side(other, good & ~nearest.keeps, number, right, margin)
+            second = _one_sided_cut(other, good & ~nearest.keeps, number, right, margin)
             if second is not None:
                 yield replace(first | second, area=first.area * second.area)
 
 
-def _side(feature: _Feature, good: Bools, number: int, up: bool, margin: float) -> _Cut | None:
+def _one_sided_cut(feature: _Feature, good: Bools, number: int, up: bool, margin: float) -> _Cut | None:
     """Keeps everything up to the last of these that lies before the size, by the margin; None: there is none,
     or one of them lies beyond."""
     wrong, values = int(feature.values[number]), feature.values[good]
@@ -256,18 +259,18 @@ def _side(feature: _Feature, good: Bools, number: int, up: bool, margin: float) 
     return replace(cut, area=log(max(reach[0], 1)) - log(max(reach[1], 1)))
 
 
-def _gain(cut: _Cut, good: Bools, bad: Bools) -> tuple[int, int]:
+def _cut_gain(cut: _Cut, good: Bools, bad: Bools) -> tuple[int, int]:
     """Good sizes lost by it, and bad ones left outside; a cut that loses every good one is none."""
     lost, removed = int((good & ~cut.keeps).sum()), int((bad & ~cut.keeps).sum())
     return lost, removed if lost < good.sum() else 0
 
 
-def _cost(cut: _Cut, lost: int, removed: int) -> float:
+def _cut_cost(cut: _Cut, lost: int, removed: int) -> float:
     """A corner is two conditions."""
     return (lost + (2 if cut.bound[1] == "corner" else 1)) / removed
 
 
-def _ends(feature: _Feature, inside: Bools) -> Iterator[_Cut]:
+def _outer_cuts(feature: _Feature, inside: Bools) -> Iterator[_Cut]:
     """Beyond the outermost sizes that were timed nothing was shown."""
     values = feature.values[inside]
     if values.max() < feature.high:
@@ -295,7 +298,7 @@ def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
     for call in served.calls:
         if call.config == served.general and call.result.workload not in named:
             found.setdefault(call.sizes, []).append(ratio_of(call.result))
-    return tuple(TimedSize(sizes, worst(ratios)) for sizes, ratios in found.items())
+    return tuple(TimedSize(sizes, worst_ratio(ratios)) for sizes, ratios in found.items())
 
 
 def boundary_of(
@@ -319,7 +322,7 @@ def boundary_over(
         inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
         if number == 1 or any(not p.is_good for p in inside):
             margin = MARGINS[min(learnt, len(MARGINS) - 1)]
-            found = learn(problem, timed, margin) if number < most_rounds(device) else None
+            found = learn_boundary(problem, timed, margin) if number < most_rounds(device) else None
             learnt += 1
             if found is not None and found.inside < LEAST_SERVED * len(timed):
                 return None
@@ -334,7 +337,7 @@ def ratio_of(result: Result) -> float | None:
     return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
 
 
-def worst(ratios: Sequence[float | None]) -> float | None:
+def worst_ratio(ratios: Sequence[float | None]) -> float | None:
     known = [ratio for ratio in ratios if ratio is not None]
     return min(known) if len(known) == len(ratios) else None
 
@@ -365,7 +368,7 @@ def later_sittings(state: State, config: Config, workload: str) -> tuple[Timing,
     return tuple(found[-1:])
 
 
-def settle(verified: Timing, others: Sequence[Timing], seed: int) -> Settled:
+def settle_figure(verified: Timing, others: Sequence[Timing], seed: int) -> Settled:
     """The largest group of quiet sittings that agree makes the figure, where there is a choice one with the
     verification. Where no two do, the worst of all is what can be said. Journals of earlier versions, whose
     timings do not name their draws, claim what the verification gave, as they did then."""
@@ -376,23 +379,25 @@ def settle(verified: Timing, others: Sequence[Timing], seed: int) -> Settled:
     figures = {id(timing): speedup_interval(timing, seed) for timing in sittings}
     for count in range(len(quiet), NEEDED - 1, -1):
         for group in combinations(quiet, count):
-            if _agree([figures[id(timing)] for timing in group], all(len(t.draws) > 1 for t in group)):
+            if _is_consistent_group(
+                [figures[id(timing)] for timing in group], all(len(t.draws) > 1 for t in group)
+            ):
                 own, every = sittings_interval(group, seed), sittings_interval(quiet, seed)
                 # One that disagrees shows how far the next may be: the figure leaves it out, the ends do not.
                 return Settled(Interval(own.value, min(own.low, every.low), max(own.high, every.high)))
     worst = min(figures.values(), key=lambda interval: interval.low)
     highest = max(interval.high for interval in figures.values())
-    return Settled(Interval(worst.low, worst.low, highest), _doubt(sittings, list(figures.values())))
+    return Settled(Interval(worst.low, worst.low, highest), _figure_doubt(sittings, list(figures.values())))
 
 
-def _agree(figures: Sequence[Interval], vary: bool) -> bool:
+def _is_consistent_group(figures: Sequence[Interval], vary: bool) -> bool:
     """Sittings on inputs of their own, where time depends on them, may be as far apart as their draws are."""
     values = [figure.value for figure in figures]
     overlap = max(figure.low for figure in figures) <= min(figure.high for figure in figures)
     return max(values) <= AGREE * min(values) or (vary and overlap)
 
 
-def _doubt(sittings: Sequence[Timing], figures: Sequence[Interval]) -> str:
+def _figure_doubt(sittings: Sequence[Timing], figures: Sequence[Interval]) -> str:
     if disturbed := [timing.disturbance for timing in sittings if not timing.quiet]:
         return f"the device was not left alone: {disturbed[0]}"
     if len(sittings) < NEEDED:
@@ -427,7 +432,7 @@ class Winners:
     least: float | None = None
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
-        return all(parse(text).holds(sizes) for text in self.where)
+        return all(parse_expr(text).holds(sizes) for text in self.where)
 
     def configs(self) -> tuple[Config, ...]:
         """Every configuration delivered, the general one first."""
@@ -435,37 +440,41 @@ class Winners:
         return tuple(dict.fromkeys(config for config in picked if config is not None))
 
 
-def choose(problem: Problem, state: State) -> Winners:
+def choose_winners(problem: Problem, state: State) -> Winners:
     """The winners by the alternating measurements, without those that failed verification, or are sure to."""
     barred = failed_verification(state) | doubted_finalists(state)
-    field = {config: results for config, results in merged(state).items() if config not in barred}
+    field = {config: results for config, results in merge_measurements(state).items() if config not in barred}
     # The general one also serves sizes nobody timed: one that failed anywhere inside its domain is no such.
     sound = {
         config: found
         for config in general_entries(problem, state)
-        if config in field and all(r.ok for r in field[config].values()) and (found := medians(field[config]))
+        if config in field
+        and all(r.ok for r in field[config].values())
+        and (found := median_ratios(field[config]))
     }
-    ranked = {config: s for config, found in sound.items() if (s := score(problem, found)) is not None}
+    ranked = {
+        config: s for config, found in sound.items() if (s := overall_score(problem, found)) is not None
+    }
     general = max(ranked, key=lambda config: ranked[config]) if ranked else None
-    picks = [_pick(state, w.name, field, general) for w in problem.workloads]
-    gains = general is not None and any(_claim(state, result) for result in field[general].values())
+    picks = [_pick_winner(state, w.name, field, general) for w in problem.workloads]
+    gains = general is not None and any(_claimed_speedup(state, result) for result in field[general].values())
     return Winners(general if gains else None, tuple(picks))
 
 
-def _pick(state: State, workload: str, field: Finalists, general: Config | None) -> Pick:
+def _pick_winner(state: State, workload: str, field: Finalists, general: Config | None) -> Pick:
     """The general configuration, unless another is clearly better here; else the original."""
-    times = {config: medians(results).get(workload, 0.0) for config, results in field.items()}
+    times = {config: median_ratios(results).get(workload, 0.0) for config, results in field.items()}
     best, to_beat = general, SPECIAL * (times[general] or 1.0 if general else 1.0)
     for config, here in times.items():
         if here > to_beat:
             best, to_beat = config, here
-    speedup = _claim(state, field[best].get(workload)) if best else None
-    return Pick(workload, best, speedup) if best and speedup else _stays(workload)
+    speedup = _claimed_speedup(state, field[best].get(workload)) if best else None
+    return Pick(workload, best, speedup) if best and speedup else _original_pick(workload)
 
 
 def verified_choice(problem: Problem, state: State) -> Winners:
     """The same winners with the speed-ups of the verification; the original stays where they do not hold."""
-    choice = choose(problem, state)
+    choice = choose_winners(problem, state)
     picks = []
     for pick in choice.picks:
         settled = settled_at(state, pick.config, pick.workload)
@@ -473,12 +482,14 @@ def verified_choice(problem: Problem, state: State) -> Winners:
         picks.append(
             Pick(pick.workload, pick.config, settled.speedup, settled.doubt)
             if settled and holds
-            else _stays(pick.workload)
+            else _original_pick(pick.workload)
         )
-    gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
+    gains = any(_claimed_speedup(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
     if choice.general is None or not gains:
         return Winners(None, tuple(picks))
-    tested = tuple(f"{tidy(text)} <= {most}" for text, most in _reach(problem, state, choice.general))
+    tested = tuple(
+        f"{tidy_expression(text)} <= {most}" for text, most in _verified_reach(problem, state, choice.general)
+    )
     if not any(probes_of(problem, served) for served in rounds_of(state, choice.general)):
         return Winners(choice.general, tuple(picks), tested, NOT_TIMED)
     own = ((w.sizes, timing_of(state, choice.general, w.name)) for w in problem.workloads)
@@ -503,18 +514,20 @@ def verified_cases(state: State, choice: Winners) -> int:
     return sum(v.cases for v in state.verified if v.outcome.trial.config in choice.configs())
 
 
-def _reach(problem: Problem, state: State, config: Config | None) -> tuple[tuple[str, int], ...]:
+def _verified_reach(problem: Problem, state: State, config: Config | None) -> tuple[tuple[str, int], ...]:
     """The largest sizes and arrays that were verified, as far as the contract promises larger ones."""
     furthest: dict[str, int] = {}
     for text, most in (one for v in state.verified if v.outcome.trial.config == config for one in v.reach):
         furthest[text] = max(most, furthest.get(text, most))
     promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
-    return tuple((text, most) for text, most in furthest.items() if parse(text).evaluate(promised) > most)
+    return tuple(
+        (text, most) for text, most in furthest.items() if parse_expr(text).evaluate(promised) > most
+    )
 
 
-def unverified(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+def unverified_winners(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
     """What still has to be verified: configurations with the workloads they are delivered for."""
-    choice, raced = choose(problem, state), merged(state)
+    choice, raced = choose_winners(problem, state), merge_measurements(state)
     done = {(v.outcome.trial.config, name) for v in state.verified for name in v.outcome.trial.workloads}
     wanted: dict[Config, tuple[str, ...]] = {}
     for config in choice.configs():
@@ -538,7 +551,7 @@ def sittings_of(state: State, config: Config, workload: str) -> tuple[Timing, ..
     proven = timing_of(state, config, workload)
     if proven is None or proven.timing is None or not proven.timing.ratios:
         return ()
-    heats = merged(state).get(config, {}).get(workload)
+    heats = merge_measurements(state).get(config, {}).get(workload)
     raced = (heats.timing,) if heats is not None and heats.timing and heats.timing.ratios else ()
     return (proven.timing, *raced, *later_sittings(state, config, workload))
 
@@ -547,10 +560,10 @@ def settled_at(state: State, config: Config | None, workload: str) -> Settled | 
     """What is claimed there by all sittings; None where nothing is."""
     if config is None or not (sittings := sittings_of(state, config, workload)):
         return None
-    return settle(sittings[0], sittings[1:], interval_seed(state, workload))
+    return settle_figure(sittings[0], sittings[1:], interval_seed(state, workload))
 
 
-def _claim(state: State, result: Result | None) -> Interval | None:
+def _claimed_speedup(state: State, result: Result | None) -> Interval | None:
     """The speed-up by the paired measurements, where it may be claimed."""
     if result is None or result.timing is None or not result.timing.ratios:
         return None
@@ -563,7 +576,7 @@ def interval_seed(state: State, workload: str) -> int:
     return seed_of(state.started.settings.seed if state.started else 0, "interval", workload)
 
 
-def _stays(workload: str) -> Pick:
+def _original_pick(workload: str) -> Pick:
     return Pick(workload, None, Interval(1.0, 1.0, 1.0))
 
 
@@ -588,7 +601,7 @@ class Finalist:
     is_general: bool = False
 
 
-def merged(state: State) -> dict[Config, dict[str, Result]]:
+def merge_measurements(state: State) -> dict[Config, dict[str, Result]]:
     """All alternating measurements of each finalist taken together; a failure in any of them counts."""
     found: dict[Config, dict[str, Result]] = {}
     for outcome in state.finalists():
@@ -596,25 +609,25 @@ def merged(state: State) -> dict[Config, dict[str, Result]]:
         own = found.setdefault(outcome.trial.config, {})
         for result in outcome.results:
             before = own.get(result.workload)
-            own[result.workload] = result if before is None else _both(before, result)
+            own[result.workload] = result if before is None else _merge_results(before, result)
     believed = {config: all_or_nothing(tuple(own.values())) for config, own in found.items()}
     return {config: {r.workload: r for r in results} for config, results in believed.items()}
 
 
-def _both(first: Result, second: Result) -> Result:
+def _merge_results(first: Result, second: Result) -> Result:
     if first.timing is None or second.timing is None:
         return first if first.timing is None else second
-    return replace(second, timing=joined(first.timing, second.timing))
+    return replace(second, timing=join_timings(first.timing, second.timing))
 
 
-def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
+def finalist_entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
     """The `count` best in general, then the best of each workload; none that nobody would bet on.
 
     One that fails its long look, there or anywhere, gives its place to the next in line that is not like it
     (`refusals`), as long as the patience lasts; then those that have raced are all there will be. One with
     sizes built in serves nobody else, so it contends in general only where all are such.
     """
-    raced = merged(state)
+    raced = merge_measurements(state)
     fell = {(config, name) for config, found in raced.items() for name, r in found.items() if not r.ok}
     failed = {config for config, found in raced.items() if not any(r.ok for r in found.values())}
     failed |= failed_verification(state)
@@ -626,7 +639,7 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist
         for o in state.searched
         if o.trial.config not in failed and (o.trial.config in raced or not is_over)
     ]
-    margin = MARGIN + DEVIATIONS * noise(state)
+    margin = MARGIN + DEVIATIONS * measurement_noise(state)
     chosen: dict[Config, Finalist] = {}
     everywhere = [
         (o, found)
@@ -639,41 +652,43 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist
         for o, found in everywhere
         if (c := o.trial.config) is None or not _names_sizes(defines.get(c.candidate, ()), c)
     ]
-    if not any(score(problem, found) is not None for _, found in serving):
+    if not any(overall_score(problem, found) is not None for _, found in serving):
         serving = everywhere
-    ranked = _best(((s, o) for o, found in serving if (s := score(problem, found)) is not None), margin)
-    for outcome in _distinct(ranked, count):
-        entry = _enter(chosen, outcome)
+    ranked = _best_outcomes(
+        ((s, o) for o, found in serving if (s := overall_score(problem, found)) is not None), margin
+    )
+    for outcome in _distinct_outcomes(ranked, count):
+        entry = _enter_finalist(chosen, outcome)
         entry.is_general = True
         entry.workloads.update(r.workload for r in outcome.results if r.ok)
     for workload in problem.workloads:
         name = workload.name
         standing = [(o, found) for o, found in field if (o.trial.config, name) not in fell]
-        here = _best(((math.log(found[name]), o) for o, found in standing if name in found), margin)
-        for outcome in _distinct(here, PER_WORKLOAD, name):
-            _enter(chosen, outcome).workloads.add(name)
+        here = _best_outcomes(((math.log(found[name]), o) for o, found in standing if name in found), margin)
+        for outcome in _distinct_outcomes(here, PER_WORKLOAD, name):
+            _enter_finalist(chosen, outcome).workloads.add(name)
     return chosen
 
 
 @lru_cache(maxsize=4096)
 def _names_sizes(defines: tuple[str, ...], config: Config) -> bool:
-    return any(parse(text).bind(config.as_dict()).names for text in defines)
+    return any(parse_expr(text).bind(config.as_dict()).names for text in defines)
 
 
 def general_entries(problem: Problem, state: State) -> list[Config]:
-    entered = entries(problem, state, state.settings.finalists)
+    entered = finalist_entries(problem, state, state.settings.finalists)
     return [config for config, entry in entered.items() if entry.is_general]
 
 
 def doubted_finalists(state: State) -> frozenset[Config]:
     """Those that have everything in common with finalists that were refused."""
-    raced = merged(state)
+    raced = merge_measurements(state)
     statuses = {config: {result.status for result in found.values()} for config, found in raced.items()}
     wrong = [c for c, own in statuses.items() if Status.WRONG in own and Status.OK not in own]
     if not wrong and all(r.ok for v in state.verified for r in v.outcome.results):
         return frozenset()
 
-    return doubted(state, wrong)
+    return doubted_configs(state, wrong)
 
 
 def failed_verification(state: State) -> set[Config]:
@@ -690,11 +705,11 @@ def failed_verification(state: State) -> set[Config]:
 
 def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     """What was tried. What a longer look found wrong counts as failed: nothing wrong may count as fast."""
-    raced, barred = merged(state), failed_verification(state)
-    names, unbelieved = [w.name for w in problem.workloads], _unbelieved(raced)
+    raced, barred = merge_measurements(state), failed_verification(state)
+    names, unbelieved = [w.name for w in problem.workloads], _distrusted_candidates(raced)
     checked: list[Tried] = []
-    for tried in scores(problem, state):
-        bad = _unsound(raced.get(tried.config, {}))
+    for tried in score_configs(problem, state):
+        bad = _unsound_workloads(raced.get(tried.config, {}))
         if tried.config in barred or tried.config.candidate in unbelieved:
             bad.update(names)
         at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
@@ -702,34 +717,34 @@ def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     return tuple(checked)
 
 
-def _unsound(results: Mapping[str, Result]) -> set[str]:
+def _unsound_workloads(results: Mapping[str, Result]) -> set[str]:
     return {name for name, result in results.items() if result.status not in SOUND}
 
 
 def refused_finalists(state: State, raced: Finalists) -> tuple[set[Config], set[str]]:
     """Configurations that a longer look found wrong somewhere, and candidates of which it believes none."""
-    refused = {config for config, results in raced.items() if _unsound(results)}
-    return refused | failed_verification(state), _unbelieved(raced)
+    refused = {config for config, results in raced.items() if _unsound_workloads(results)}
+    return refused | failed_verification(state), _distrusted_candidates(raced)
 
 
-def _unbelieved(raced: Finalists) -> set[str]:
+def _distrusted_candidates(raced: Finalists) -> set[str]:
     """Candidates of which every finalist was refused, and enough of them: nor are the others right."""
     sound = {c.candidate for c, found in raced.items() if all(r.status in SOUND for r in found.values())}
     refused = Counter(config.candidate for config in raced if config.candidate not in sound)
     return {candidate for candidate, count in refused.items() if count >= DISBELIEVED}
 
 
-def _enter(chosen: dict[Config, Finalist], outcome: Outcome) -> Finalist:
+def _enter_finalist(chosen: dict[Config, Finalist], outcome: Outcome) -> Finalist:
     assert outcome.trial.config is not None, "the original is not in the race"
     return chosen.setdefault(outcome.trial.config, Finalist(outcome))
 
 
-def _best(scored: Iterable[tuple[float, Outcome]], margin: float) -> list[Outcome]:
+def _best_outcomes(scored: Iterable[tuple[float, Outcome]], margin: float) -> list[Outcome]:
     ranked = sorted(scored, key=lambda pair: -pair[0])
     return [outcome for value, outcome in ranked if value >= ranked[0][0] - margin]
 
 
-def _distinct(outcomes: Sequence[Outcome], count: int, workload: str | None = None) -> list[Outcome]:
+def _distinct_outcomes(outcomes: Sequence[Outcome], count: int, workload: str | None = None) -> list[Outcome]:
     """The first `count`: equal code, launched alike, is one contender under two names."""
     taken: dict[tuple[str, ...], Outcome] = {}
     for outcome in outcomes:
@@ -739,17 +754,17 @@ def _distinct(outcomes: Sequence[Outcome], count: int, workload: str | None = No
     return list(taken.values())
 
 
-def heat(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
+def plan_heat(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
     """Who is timed next, and at which workloads; nobody when the race is over."""
-    entered, known = entries(problem, state, state.settings.finalists), merged(state)
+    entered, known = finalist_entries(problem, state, state.settings.finalists), merge_measurements(state)
     wanted = {c: {w for w in e.workloads if w not in known.get(c, {})} for c, e in entered.items()}
     if not any(wanted.values()):
-        wanted = _again(problem, state, entered, known)
+        wanted = _unsettled_finalists(problem, state, entered, known)
     names = [w.name for w in problem.workloads]
     return tuple((c, tuple(n for n in names if n in here)) for c, here in wanted.items() if here)
 
 
-def _again(
+def _unsettled_finalists(
     problem: Problem, state: State, entered: dict[Config, Finalist], known: dict[Config, dict[str, Result]]
 ) -> dict[Config, set[str]]:
     """Those whose places are open, the leader with them."""
@@ -757,7 +772,7 @@ def _again(
     times = Counter((o.trial.config, r.workload) for o in state.finalists() for r in o.results)
     logs: dict[Config, dict[str, Interval]] = {
         config: {
-            name: _log(median_interval(r.timing.ratios, seed_of(seed, "heat", name)))
+            name: _log_interval(median_interval(r.timing.ratios, seed_of(seed, "heat", name)))
             for name, r in known.get(config, {}).items()
             if r.timing is not None and r.timing.ratios
         }
@@ -770,9 +785,9 @@ def _again(
     ]
     general = [config for config, entry in entered.items() if entry.is_general and logs[config]]
     all_names = tuple(w.name for w in problem.workloads)
-    decisions.append((all_names, {config: _general(problem, logs[config]) for config in general}))
+    decisions.append((all_names, {config: _general_interval(problem, logs[config]) for config in general}))
     for names, standings in decisions:
-        undecided = _open(standings)
+        undecided = _leader_and_rivals(standings)
         meeting = [c for c in undecided if any(times[c, name] < HEATS for name in names)]
         # One alone only where the leader has had its heats: each is timed against the original anyway.
         is_late = meeting != undecided[-1:]
@@ -781,7 +796,7 @@ def _again(
     return wanted
 
 
-def _open(standings: dict[Config, Interval]) -> list[Config]:
+def _leader_and_rivals(standings: dict[Config, Interval]) -> list[Config]:
     """The leader and all who may yet pass it; nobody where the first place is settled."""
     if not standings:
         return []
@@ -796,7 +811,7 @@ def _open(standings: dict[Config, Interval]) -> list[Config]:
     return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
 
 
-def _general(problem: Problem, logs: dict[str, Interval]) -> Interval:
+def _general_interval(problem: Problem, logs: dict[str, Interval]) -> Interval:
     """The weighted mean over the workloads; one where it does not run counts as the original there."""
     total = sum(w.weight for w in problem.workloads)
     value = variance = 0.0
@@ -808,12 +823,12 @@ def _general(problem: Problem, logs: dict[str, Interval]) -> Interval:
     return Interval(value, value - math.sqrt(variance), value + math.sqrt(variance))
 
 
-def _log(ratio: Interval) -> Interval:
+def _log_interval(ratio: Interval) -> Interval:
     low = math.log(ratio.low) if ratio.low > 0 else -math.inf
     return Interval(math.log(ratio.value), low, math.log(ratio.high))
 
 
-def medians(results: dict[str, Result]) -> dict[str, float]:
+def median_ratios(results: dict[str, Result]) -> dict[str, float]:
     return {name: median(r.timing.ratios) for name, r in results.items() if r.timing and r.timing.ratios}
 
 
@@ -848,7 +863,7 @@ class TemplateDoubts:
         return bool(self.kept & changed) or (bool(self.suspects) and self.suspects <= changed)
 
 
-def doubted(state: State, raced_wrong: Collection[Config]) -> frozenset[Config]:
+def doubted_configs(state: State, raced_wrong: Collection[Config]) -> frozenset[Config]:
     """Configurations that were tried and are passed over; `raced_wrong`: finalists whose long look failed."""
     wrong, passed = set(raced_wrong), set[Config]()
     for verified in state.verified:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tunesmith.base.text import counted, digest_of, seconds_text
+from tunesmith.base.text import digest_of, format_count, seconds_text
 from tunesmith.problem.compare import verdict_words
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.dispatch import Dispatch
@@ -15,12 +15,20 @@ from tunesmith.problem.plan import CannotRun, Status, overstated_traffic, plan_l
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, ToBuild, builds_of
 from tunesmith.profiles.facts import RoofFacts
-from tunesmith.run.budget import BudgetUse, Spent, beside_budget, budget_uses, is_concrete, noun, spent
+from tunesmith.run.budget import (
+    BudgetUse,
+    Spent,
+    beside_budget,
+    budget_uses,
+    candidate_noun,
+    is_concrete,
+    sum_model_usage,
+)
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.delivery import general_condition
-from tunesmith.run.devices import DeviceUse, uses
-from tunesmith.run.events import Extended, Pruned, ReplacedCase, Surveyed, notes_beside, told
-from tunesmith.run.explain import Explanation, explanations, history_of
+from tunesmith.run.devices import DeviceUse, device_uses
+from tunesmith.run.events import Extended, Pruned, ReplacedCase, Surveyed, notes_beside, sanitizer_lines
+from tunesmith.run.explain import Explanation, explain_winners, history_of
 from tunesmith.run.figures import Figure, candidate_speedups, mean_figure, run_figure
 from tunesmith.run.figures import WorkloadReport as WorkloadReport
 from tunesmith.run.journal import is_broken
@@ -28,7 +36,7 @@ from tunesmith.run.outcome import Rehearsed, Result, median
 from tunesmith.run.prior import best_config
 from tunesmith.run.race import Winners, sound_scores, timing_of, verified_cases, verified_choice
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, round_reports
-from tunesmith.run.state import State, protections
+from tunesmith.run.state import State, run_protections
 from tunesmith.space.configset import Config
 
 # -- What can be said of a configuration by its build alone, and of all that were built.
@@ -54,7 +62,9 @@ class BuildJudgement:
     launches: str
 
 
-def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources | None) -> BuildJudgement:
+def judge_build(
+    problem: Problem, built: ToBuild, device: Device, resources: Resources | None
+) -> BuildJudgement:
     refused: list[Result] = []
     occupancies: list[int | None] = []
     launches: list[str] = []
@@ -87,11 +97,12 @@ def still_unable(
         if found.config is not None
         and found.unable
         and not any(result.detail.startswith(accidents) for result in found.refused)
-        and _again(problem, template_of(found.config), found, device) == [r.status for r in found.refused]
+        and _rejudge_survey(problem, template_of(found.config), found, device)
+        == [r.status for r in found.refused]
     )
 
 
-def _again(problem: Problem, template: Template, found: Surveyed, device: Device) -> list[Status]:
+def _rejudge_survey(problem: Problem, template: Template, found: Surveyed, device: Device) -> list[Status]:
     known = {build.source_digest: build for build in found.builds}
     statuses: list[Status] = []
     for built in builds_of(problem, template, found.config):
@@ -99,7 +110,7 @@ def _again(problem: Problem, template: Template, found: Surveyed, device: Device
         if before is None:
             return []  # another version of Tunesmith renders it differently
         if before.code_digest:
-            statuses += [r.status for r in judge(problem, built, device, before.resources).refused]
+            statuses += [r.status for r in judge_build(problem, built, device, before.resources).refused]
         else:
             statuses += [Status.BUILD_FAILED] * len(built.workloads)
     return statuses
@@ -140,9 +151,9 @@ def survey_report(state: State) -> SurveyReport:
     runnable = [s for s in found if not s.unable]
     spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := s.most("spills"))]
     return SurveyReport(
-        planned=planned(state),
+        planned=survey_size(state),
         statuses={status.value: counts[status] for status in Status if counts[status]},
-        spans={name: span for name in LABELS if (span := _span(name, own, runnable))},
+        spans={name: span for name in LABELS if (span := _metric_span(name, own, runnable))},
         spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
         rehearsed=_rehearsed_words(state),
     )
@@ -168,7 +179,7 @@ def gate_sentence(done: Sequence[Rehearsed]) -> str:
     wrong = sum(one.convicts for one in done)
     open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
     parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
-    right = f"{len(done) - wrong - open_} of {counted(len(done), 'configuration')} right"
+    right = f"{len(done) - wrong - open_} of {format_count(len(done), 'configuration')} right"
     named = done[-1].config.candidate if done[-1].config is not None else ""
     words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
     words += f", {', '.join(parts)}" if parts else ""
@@ -178,7 +189,7 @@ def gate_sentence(done: Sequence[Rehearsed]) -> str:
     return words if wrong else f"{words}; not timed, and to be passed again on a GPU"
 
 
-def planned(state: State) -> int:
+def survey_size(state: State) -> int:
     """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
     evals = state.started.settings.evals if state.started else None
     if state.admitted is None and any(c.drafted for c in state.candidates):
@@ -189,7 +200,7 @@ def planned(state: State) -> int:
     return feasible if evals is None else min(feasible, evals)
 
 
-def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
+def _metric_span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
     values = [value for s in found if (value := s.most(name)) is not None]
     if not values:
         return None
@@ -363,7 +374,7 @@ def build_report(
     # Before the end nothing is claimed, not even that the original stays.
     claims = state.stopped is not None and not is_broken(state.unproven)
     choice = verified_choice(problem, state) if claims else Winners(None, ())
-    workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
+    workloads = tuple(_workload_report(problem, state, choice, i) for i in range(len(choice.picks)))
     started, general, figure = state.started, choice.general, run_figure(problem, choice)
     is_baked = bool(template_of and general and template_of(general).bakes_sizes(general))
     untold = dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
@@ -380,22 +391,22 @@ def build_report(
         geometric_mean=figure.value if figure is not None else None,
         general=general.as_dict() if general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
-        space=_space(state),
+        space=_space_counts(state),
         verified_cases=0 if state.unproven else verified_cases(state, choice),
-        failures=_failures(state),
-        digests=_digests(problem, state),
+        failures=_list_failures(state),
+        digests=_evidence_digests(problem, state),
         versions=dict(started.versions),
         search=started.settings.search,
         seed=started.settings.seed,
         seconds=state.elapsed,
         tuned=files,
-        busy=_busy(state),
+        busy=_busy_share(state),
         compiler=state.compiler,
         survey=survey_report(state) if state.device.absent else None,
         built=len({s.config for s in state.surveyed if s.config} | {o.trial.config for o in state.searched}),
-        pruned=_pruned(state),
+        pruned=_pruned_reports(state),
         priors=tuple(primed.name for primed in state.primed),
-        bounds=_bounds(problem, state, choice),
+        bounds=_bound_reports(problem, state, choice),
         profile_notes=tuple(untold),
         steering=tuple(
             PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
@@ -403,22 +414,24 @@ def build_report(
             for f in (c.event.focus,)
         ),
         history=history_of(problem, state),
-        explanations=explanations(problem, template_of, state, choice)
+        explanations=explain_winners(problem, template_of, state, choice)
         if template_of and choice.picks and not is_concrete(state)
         else (),
         rounds=round_reports(problem, state, templates),
         templates={name: own for own, name in kept.items()},
-        general_template=_template(state, general),
+        general_template=_template_label(state, general),
         general_is_baked=is_baked,
         models=started.settings.models,
-        talk=spent(state) if state.dialogue else None,
+        talk=sum_model_usage(state) if state.dialogue else None,
         budgets=budget_uses(state),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
-        sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
+        sanitizers=(
+            watched := sanitizer_lines((str(v.outcome.trial.config), v.sanitized) for v in state.verified)
+        ),
         where=() if is_baked else choice.where,
         shown=choice.shown,
-        serves=_serves(problem, dispatch, None if is_baked else general),
+        serves=_served_condition(problem, dispatch, None if is_baked else general),
         beyond=dispatch.shown.removeprefix(choice.shown).lstrip("; ") if dispatch is not None else "",
         timed=choice.timed,
         least=choice.least,
@@ -429,12 +442,12 @@ def build_report(
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
-        notes=notes_beside((*started.notes, *_notes(problem, state)), watched),
+        notes=notes_beside((*started.notes, *_report_notes(problem, state)), watched),
         gated=beside_budget(state),
         winners=dispatch.winners if dispatch is not None else len(choice.configs()),
         left_out=dispatch.left_out if dispatch is not None else (),
         unproven=state.unproven,
-        devices=uses(state),
+        devices=device_uses(state),
         interval=(figure.low, figure.high) if figure is not None else None,
         headline=figure.words if figure is not None else "",
     )
@@ -470,7 +483,7 @@ def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
         best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
         candidate_speedups(problem, state).get(best.id),
         config.as_dict() if config is not None and config.candidate == best.id else None,
-        noun=noun(state.settings),
+        noun=candidate_noun(state.settings),
     )
 
 
@@ -479,25 +492,25 @@ def unfinished_name(problem: Problem) -> str:
     return f"template{PurePosixPath(draft_name(problem, '')).suffix}"
 
 
-def _template(state: State, config: Config | None) -> str:
+def _template_label(state: State, config: Config | None) -> str:
     """Whose it is, where that needs to be said."""
     several = sum(c.drafted is not None for c in state.candidates) > 1
     several = several or any(c.id and c.drafted is None for c in state.candidates)  # several were given
     return config.candidate if several and config is not None else ""
 
 
-def _notes(problem: Problem, state: State) -> tuple[str, ...]:
+def _report_notes(problem: Problem, state: State) -> tuple[str, ...]:
     timed = state.baseline.outcome.results if state.baseline is not None else ()
     seconds = {result.workload: result.timing.seconds for result in timed if result.timing is not None}
     unmet = [f"{v.outcome.trial.config}: {v.sides.sentence}" for v in state.verified if v.sides.sentence]
-    unmet += [held.sentence for held in protections(state)]
+    unmet += [held.sentence for held in run_protections(state)]
     if state.waited >= TOLD_WAIT:
         waited = f"{seconds_text(state.waited)} of {seconds_text(state.elapsed)}"
         unmet.append(f"others used the device: the run waited {waited}, which no budget counts")
     return (*overstated_traffic(problem, state.device.limits, seconds), *unmet)
 
 
-def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
+def _bound_reports(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:
     looked = {(p.config, p.workload): p for p in state.profiled}
     picked = {pick.workload: pick.config for pick in choice.picks}
     found: list[BoundReport] = []
@@ -523,13 +536,13 @@ def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundRepor
     return tuple(found)
 
 
-def _busy(state: State) -> float | None:
+def _busy_share(state: State) -> float | None:
     busy, taken = (sum(getattr(o, name) for o in state.searched) for name in ("busy", "seconds"))
     # Where times are looked up, kernels may take longer than anybody waited: then it says nothing.
     return busy / taken if 0 < busy <= taken else None
 
 
-def _workload(problem: Problem, state: State, choice: Winners, index: int) -> WorkloadReport:
+def _workload_report(problem: Problem, state: State, choice: Winners, index: int) -> WorkloadReport:
     workload, pick = problem.workloads[index], choice.picks[index]
     assert state.baseline is not None
     baseline = state.baseline.outcome.result(workload.name)
@@ -547,12 +560,12 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
         speedup=pick.speedup.value,
         interval=(pick.speedup.low, pick.speedup.high),
         config=pick.config.as_dict() if pick.config else None,
-        template=_template(state, pick.config),
+        template=_template_label(state, pick.config),
         doubt=pick.doubt,
     )
 
 
-def _serves(problem: Problem, dispatch: Dispatch | None, general: Config | None) -> str | None:
+def _served_condition(problem: Problem, dispatch: Dispatch | None, general: Config | None) -> str | None:
     if dispatch is None or general is None:
         return None
     return general_condition(problem, dispatch, general.as_dict())
@@ -567,13 +580,13 @@ def judged_by(problem: Problem, state: State) -> str:
     return verdict_words(problem, state.baseline.judged_by == "reference")
 
 
-def _space(state: State) -> dict[str, int]:
+def _space_counts(state: State) -> dict[str, int]:
     admitted = [c.admitted for c in state.candidates if c.admitted is not None and c.status != "rejected"]
     counts = {name: sum(getattr(a, name) for a in admitted) for name in ("combinations", "feasible")}
     return counts if admitted else {}
 
 
-def _pruned(state: State) -> tuple[PrunedReport, ...]:
+def _pruned_reports(state: State) -> tuple[PrunedReport, ...]:
     first: dict[str, PrunedReport] = {}
     known = {p.config for p in state.pruned}
     unable = [s for s in state.unable if s.config not in known]  # surveyed where the device was absent
@@ -585,22 +598,22 @@ def _pruned(state: State) -> tuple[PrunedReport, ...]:
     return tuple(first.values())
 
 
-def _failures(state: State) -> tuple[Failure, ...]:
+def _list_failures(state: State) -> tuple[Failure, ...]:
     found = []
     for surveyed in state.surveyed if state.device.absent else state.unable:
         if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
             why = surveyed.refused[0]
-            own = _template(state, surveyed.config)
+            own = _template_label(state, surveyed.config)
             found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
     for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
         bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
         if bad and (config := outcome.trial.config) is not None:
-            own = _template(state, config)
+            own = _template_label(state, config)
             found.append(Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
     return tuple(found)
 
 
-def _digests(problem: Problem, state: State) -> dict[str, str]:
+def _evidence_digests(problem: Problem, state: State) -> dict[str, str]:
     digests = {"problem": problem.digest}
     if state.baseline:
         before = state.baseline.outcome
@@ -609,7 +622,7 @@ def _digests(problem: Problem, state: State) -> dict[str, str]:
         digests[f"template {candidate.id}".rstrip()] = candidate.template
     for v in state.verified:
         config = v.outcome.trial.config
-        name = config.label if config and _template(state, config) else str(config)
+        name = config.label if config and _template_label(state, config) else str(config)
         digests[f"source of {name}"] = v.outcome.source_digest
         digests[f"binary of {name}"] = v.outcome.code_digest
     return digests

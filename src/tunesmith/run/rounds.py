@@ -9,13 +9,13 @@ from difflib import unified_diff
 
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, without_block
-from tunesmith.run.budget import last_written, noun
+from tunesmith.run.budget import candidate_noun, last_written
 from tunesmith.run.candidates import Templates, rule_text
 from tunesmith.run.events import STORED, Decided
 from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Tried
-from tunesmith.run.race import SOUND, doubted_finalists, merged, sound_scores
-from tunesmith.run.scores import noise, scores
+from tunesmith.run.race import SOUND, doubted_finalists, merge_measurements, sound_scores
+from tunesmith.run.scores import measurement_noise, score_configs
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.configset import Config
 
@@ -43,37 +43,40 @@ class History:
         return self.speedups.count(None)
 
 
-def history(tried: Sequence[Tried], workloads: Sequence[str]) -> History:
-    overall = [known(t.score) for t in tried]
-    best = [Best("", _steps(overall))]
+def search_history(tried: Sequence[Tried], workloads: Sequence[str]) -> History:
+    overall = [finite_log(t.score) for t in tried]
+    best = [Best("", _improvement_steps(overall))]
     if len(workloads) > 1:
-        best += [Best(name, _steps([score_at(t, i) for t in tried])) for i, name in enumerate(workloads)]
-    return History(tuple(None if log is None else ratio(log) for log in overall), tuple(best))
+        best += [
+            Best(name, _improvement_steps([score_at(t, i) for t in tried]))
+            for i, name in enumerate(workloads)
+        ]
+    return History(tuple(None if log is None else speedup_from_log(log) for log in overall), tuple(best))
 
 
 def score_at(tried: Tried, place: int) -> float | None:
     """The log speed-up at a workload; where there is one alone it is the overall score."""
     if not tried.at:
-        return known(tried.score) if place == 0 else None
-    return known(tried.at[place]) if place < len(tried.at) else None
+        return finite_log(tried.score) if place == 0 else None
+    return finite_log(tried.at[place]) if place < len(tried.at) else None
 
 
-def known(log: float | None) -> float | None:
+def finite_log(log: float | None) -> float | None:
     return log if log is not None and math.isfinite(log) else None
 
 
-def ratio(log: float) -> float:
+def speedup_from_log(log: float) -> float:
     """As it is written down: six digits are more than a clock can tell, and the same on every machine."""
     return float(f"{math.exp(min(max(log, -MOST), MOST)):.6g}")
 
 
-def _steps(logs: Sequence[float | None]) -> tuple[tuple[int, float], ...]:
+def _improvement_steps(logs: Sequence[float | None]) -> tuple[tuple[int, float], ...]:
     steps: list[tuple[int, float]] = []
     best = -math.inf
     for number, log in enumerate(logs, 1):
         if log is not None and log > best:
             best = log
-            steps.append((number, ratio(log)))
+            steps.append((number, speedup_from_log(log)))
     return tuple(steps)
 
 
@@ -96,16 +99,16 @@ class RefusedFinalist:
         return f"{self.result.status} (workload {self.result.workload}){detail}"
 
 
-def refusals(problem: Problem, state: State) -> dict[str, tuple[RefusedFinalist, ...]]:
+def refusals_by_candidate(problem: Problem, state: State) -> dict[str, tuple[RefusedFinalist, ...]]:
     """By candidate, of each in the order in which they were looked at."""
     refused = {
         config: bad
-        for config, results in merged(state).items()
+        for config, results in merge_measurements(state).items()
         if (bad := next((r for r in results.values() if r.status not in SOUND), None)) is not None
     }
     if not refused:
         return {}
-    speeds = {t.config: t.score for t in scores(problem, state)}
+    speeds = {t.config: t.score for t in score_configs(problem, state)}
     found: dict[str, tuple[RefusedFinalist, ...]] = {}
     for config, bad in refused.items():
         before = found.get(config.candidate, ())
@@ -145,10 +148,10 @@ class RoundOutcome:
         return self.best is not None and self.best > self.before + self.noticed
 
 
-def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
-    scored, refused = best_scores(sound_scores(problem, state)), refusals(problem, state)
+def round_outcomes(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
+    scored, refused = best_scores(sound_scores(problem, state)), refusals_by_candidate(problem, state)
     declined = {(place, event.branch): event.reason for place, event in state.declined}
-    noticed, best_before = noise(state), max(0.0, scored.get("", 0.0))
+    noticed, best_before = measurement_noise(state), max(0.0, scored.get("", 0.0))
     found: list[RoundOutcome] = []
     for place, decision in enumerate(state.decided):
         if decision.decision != "refactor":
@@ -171,7 +174,7 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                     on=_made_on(state, decision.branch(branch)),
                 )
             )
-        found.append(_ahead(branches))
+        found.append(_best_branch(branches))
         best_before = max(best_before, found[-1].best or 0.0)
     return tuple(found)
 
@@ -184,7 +187,7 @@ def _made_on(state: State, decision: Decided) -> str:
     return kernel.id if kernel is not None else ""
 
 
-def _ahead(branches: Sequence[RoundOutcome]) -> RoundOutcome:
+def _best_branch(branches: Sequence[RoundOutcome]) -> RoundOutcome:
     """What the round comes to: the best of its branches; else one that may still come to something."""
     if len(branches) == 1:
         return branches[0]
@@ -204,10 +207,10 @@ def best_scores(tried: tuple[Tried, ...]) -> dict[str, float]:
     return found
 
 
-def leader(problem: Problem, state: State) -> Candidate | None:
+def leading_candidate(problem: Problem, state: State) -> Candidate | None:
     """The candidate to go on from: the best correct one; None: the original is still ahead of all."""
     scored = best_scores(sound_scores(problem, state))
-    ahead = [c for c in state.candidates if scored.get(c.id, 0.0) > noise(state)]
+    ahead = [c for c in state.candidates if scored.get(c.id, 0.0) > measurement_noise(state)]
     return max(ahead, key=lambda c: scored[c.id], default=None)
 
 
@@ -221,7 +224,7 @@ def to_check(problem: Problem, state: State) -> tuple[Config, tuple[str, ...]] |
     if doubts := doubted_finalists(state):
         ahead = [t for t in ahead if t.config not in doubts]
     best = max(ahead, key=lambda t: t.score or 0.0, default=None)
-    if best is None or best.config.candidate not in written or best.config in merged(state):
+    if best is None or best.config.candidate not in written or best.config in merge_measurements(state):
         return None
     outcome = state.searched.of(best.config)[-1]
     return best.config, tuple(result.workload for result in outcome.results if result.ok)
@@ -294,7 +297,7 @@ def chain_end(problem: Problem, state: State) -> ChainEnd | None:
         return None
     scored = best_scores(sound_scores(problem, state))
     if last.id in scored:
-        return ChainEnd(last.id, ratio(scored[last.id]))
+        return ChainEnd(last.id, speedup_from_log(scored[last.id]))
     return ChainEnd(last.id, None, last.rejected.reason if last.rejected else "it has not been measured")
 
 
@@ -302,8 +305,8 @@ def round_reports(
     problem: Problem, state: State, templates: Templates | None = None
 ) -> tuple[RoundReport, ...]:
     """Without templates nothing is said of their texts."""
-    word = noun(state.settings)
-    found = [(one, _round(one, word)) for one in rounds(problem, state)]
+    word = candidate_noun(state.settings)
+    found = [(one, _round_report(one, word)) for one in round_outcomes(problem, state)]
     if templates is None:
         return tuple(report for _, report in found)
     scored = {t.config: t.score for t in sound_scores(problem, state)}
@@ -327,17 +330,17 @@ def _with_text(
         return report
     base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
     before = templates.text(base) if base else problem.kernel.text
-    word = noun(state.settings)
+    word = candidate_noun(state.settings)
     name = f"{word} {base.id}" if base else problem.kernel.path
     score = scored.get(templates.of(one.candidate).default) if one.candidate is not None else None
     return replace(
         report,
-        default=None if score is None else ratio(score),
-        changes=changes(before, templates.text(last), name, f"{word} {last.id}"),
+        default=None if score is None else speedup_from_log(score),
+        changes=diff_lines(before, templates.text(last), name, f"{word} {last.id}"),
     )
 
 
-def _round(one: RoundOutcome, word: str) -> RoundReport:
+def _round_report(one: RoundOutcome, word: str) -> RoundReport:
     last = one.last
     drafted = last.drafted if last is not None else None
     return RoundReport(
@@ -345,35 +348,35 @@ def _round(one: RoundOutcome, word: str) -> RoundReport:
         reason=one.decision.reason,
         moves=last.moves if last is not None else one.decision.moves,
         base=one.decision.candidate,
-        drafts=tuple(_draft(draft) for draft in one.drafts),
+        drafts=tuple(_draft_report(draft) for draft in one.drafts),
         refused=dict(drafted.refused) if drafted is not None else {},
         evaluations=one.tried,
-        speedup=None if one.best is None else ratio(one.best),
-        best=ratio(max(one.before, one.best or 0.0)),
+        speedup=None if one.best is None else speedup_from_log(one.best),
+        best=speedup_from_log(max(one.before, one.best or 0.0)),
         kept=one.pays,
-        verdict=_verdict(one, word),
+        verdict=_round_verdict(one, word),
         what=one.decision.what,
         expected=one.decision.expected,
         author=drafted.author if drafted is not None else "",
         library=next((m.removeprefix(STORED) for m in one.decision.moves if m.startswith(STORED)), ""),
-        gain=None if one.best is None else ratio(one.best - one.before),
+        gain=None if one.best is None else speedup_from_log(one.best - one.before),
         analysis=one.decision.analysis,
-        branches=tuple(_branch(branch, one, word) for branch in one.branches),
+        branches=tuple(_branch_report(branch, one, word) for branch in one.branches),
         plain=one.decision.plain,
         on=one.on,
     )
 
 
-def _branch(branch: RoundOutcome, whole: RoundOutcome, word: str) -> RoundReport:
+def _branch_report(branch: RoundOutcome, whole: RoundOutcome, word: str) -> RoundReport:
     """One of several: kept is the best of them, if that pays; the analyst spoke to all."""
-    found, best = replace(_round(branch, word), analysis=""), whole.candidate
+    found, best = replace(_round_report(branch, word), analysis=""), whole.candidate
     if branch.best is None or branch.last is None or best is None or branch.last is best or found.plain:
         return found
-    lost = f"left behind: {ratio(branch.best):.2f}×, {word} {best.id} of the same round has"
-    return replace(found, kept=False, verdict=f"{lost} {ratio(whole.best or 0.0):.2f}×")
+    lost = f"left behind: {speedup_from_log(branch.best):.2f}×, {word} {best.id} of the same round has"
+    return replace(found, kept=False, verdict=f"{lost} {speedup_from_log(whole.best or 0.0):.2f}×")
 
 
-def _draft(draft: Candidate) -> DraftReport:
+def _draft_report(draft: Candidate) -> DraftReport:
     why = draft.rejected.reason if draft.rejected else draft.searched.reason if draft.searched else ""
     rules = draft.admitted.rules if draft.admitted else ()
     return DraftReport(
@@ -386,7 +389,7 @@ def _draft(draft: Candidate) -> DraftReport:
     )
 
 
-def _verdict(one: RoundOutcome, word: str) -> str:
+def _round_verdict(one: RoundOutcome, word: str) -> str:
     last = one.last
     if one.declined:
         return f"no {word}: {one.declined}"
@@ -399,17 +402,17 @@ def _verdict(one: RoundOutcome, word: str) -> str:
         why = next((r for r in reversed(found) if r.same_as not in mine), last.rejected)
         return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
     if one.decision.plain and last.status in ("admitted", "searched"):
-        gave = f"; by itself {ratio(one.best):.2f}×" if one.best is not None else ""
+        gave = f"; by itself {speedup_from_log(one.best):.2f}×" if one.best is not None else ""
         return f"plain: the expert reads it, and makes its moves on it from here on{gave}"
     if one.best is None:
         is_new = last.status == "drafted"
         fault = refused_words(one.refused) or "none of its configurations is right"
         return "not searched yet" if is_new else f"dropped: {fault}"
-    before = f"{ratio(one.before):.2f}× before it"
+    before = f"{speedup_from_log(one.before):.2f}× before it"
     also = f"; {refused_words(one.refused)}" if one.refused else ""
     if one.pays:
-        return f"kept: {ratio(one.best):.2f}×, {before}{also}"
-    return f"dropped: {ratio(one.best):.2f}× is no gain over {before}{also}"
+        return f"kept: {speedup_from_log(one.best):.2f}×, {before}{also}"
+    return f"dropped: {speedup_from_log(one.best):.2f}× is no gain over {before}{also}"
 
 
 def refused_words(refused: Sequence[RefusedFinalist]) -> str:
@@ -417,13 +420,13 @@ def refused_words(refused: Sequence[RefusedFinalist]) -> str:
     if not refused:
         return ""
     first = refused[0]
-    speed = f" ({ratio(first.speedup):.2f}× {BY_SEARCH})" if first.speedup is not None else ""
+    speed = f" ({speedup_from_log(first.speedup):.2f}× {BY_SEARCH})" if first.speedup is not None else ""
     whose = f"{first.config}{speed}" if first.config.items else f"it{speed}"
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
     return f"the full check refused {whose}{more}: {first.words}"
 
 
-def changes(before: str, after: str, name_before: str, name_after: str) -> tuple[str, ...]:
+def diff_lines(before: str, after: str, name_before: str, name_after: str) -> tuple[str, ...]:
     """A unified diff; the last line says what is left out."""
     old, new = before.splitlines(), after.splitlines()
     if len(old) + len(new) > MOST_COMPARED:

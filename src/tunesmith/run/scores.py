@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 from tunesmith.base.text import seed_of
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import evals_left, evaluations
-from tunesmith.run.candidates import Templates, inherited, rows_for
+from tunesmith.run.budget import count_evaluations, evals_left
+from tunesmith.run.candidates import Templates, inherit_rows, rows_for
 from tunesmith.run.events import Pruned, Surveyed
 from tunesmith.run.outcome import Outcome, geometric_mean, median
 from tunesmith.run.ports import Prior, SearchView, Tried
@@ -43,7 +43,7 @@ class Yardstick:
         sentinels, several = state.sentinels, state.enlisted is not None
         # By workload, or by workload and device.
         own = [key for key in sentinels.shared.places if isinstance(key, tuple) is several]
-        self._known = {key: sorted(sentinels.of(key), key=_number) for key in own}
+        self._known = {key: sorted(sentinels.of(key), key=_trial_number) for key in own}
         self._medians: dict[tuple[Hashable, int], float] = {}
         self._several = several
 
@@ -54,7 +54,7 @@ class Yardstick:
             return self._as_others(workload, trial, device)
         if not known:
             raise KeyError(workload)
-        after = bisect(known, trial, key=_number)
+        after = bisect(known, trial, key=_trial_number)
         start = max(0, min(after - NEAREST // 2, len(known) - NEAREST))
         if (key, start) not in self._medians:
             results = [outcome.result(workload) for outcome in known[start : start + NEAREST]]
@@ -98,11 +98,11 @@ class Yardstick:
         return min((found[-1 - NEAREST // 2].trial.id for found in known), default=-math.inf)
 
 
-def _number(outcome: Outcome) -> int:
+def _trial_number(outcome: Outcome) -> int:
     return outcome.trial.id
 
 
-def score(problem: Problem, found: dict[str, float]) -> float | None:
+def overall_score(problem: Problem, found: dict[str, float]) -> float | None:
     """Log of the weighted geometric mean; the original stays (1.0) where a configuration cannot run."""
     return _mean_log([(w.name, w.weight) for w in problem.workloads], found) if found else None
 
@@ -116,22 +116,22 @@ def weighted_mean(state: State, found: Mapping[str, float]) -> float:
 
 
 def _mean_log(weights: Sequence[tuple[str, float]], found: Mapping[str, float]) -> float:
-    logs = [weight * _log(found.get(name, 1.0)) for name, weight in weights]
+    logs = [weight * _clipped_log(found.get(name, 1.0)) for name, weight in weights]
     return sum(logs) / sum(weight for _, weight in weights)
 
 
-def _log(speedup: float) -> float:
+def _clipped_log(speedup: float) -> float:
     """Clipped: one absurd figure must not blind a model to all the others. Below zero there is none."""
     return max(-MOST, min(MOST, math.log(speedup) if speedup else -math.inf))
 
 
-def scores(problem: Problem, state: State, candidate: str | None = None) -> tuple[Tried, ...]:
+def score_configs(problem: Problem, state: State, candidate: str | None = None) -> tuple[Tried, ...]:
     """Every configuration tried, in order, of one candidate or of all; None where it failed, tried or not."""
     names = tuple(w.name for w in problem.workloads)
 
     def tried(config: Config, found: dict[str, float]) -> Tried:
-        at = tuple(_log(found[name]) if name in found else None for name in names)
-        return Tried(config, score(problem, found), at)
+        at = tuple(_clipped_log(found[name]) if name in found else None for name in names)
+        return Tried(config, overall_score(problem, found), at)
 
     kind = (names, tuple(w.weight for w in problem.workloads), candidate)
     unable = state.unable if candidate is None else state.unable.of(("of", candidate))
@@ -192,7 +192,7 @@ def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | No
     return book.rows[: len(own)]
 
 
-def noise(state: State) -> float:
+def measurement_noise(state: State) -> float:
     """Relative: how far apart two short measurements of the same kernel are, by those of the original."""
     times: dict[Hashable, list[float]] = {}
     for outcome in state.sentinels:
@@ -224,7 +224,7 @@ FAR = 0.25  # log: how far behind the best, at every workload, each of them is
 LOW = 25  # per cent of occupancy: from there on nobody is condemned for it
 
 
-def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
+def prune_pool(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
     """All that can be said now of those waiting to be measured. `tried` is called where it matters."""
     # What another template built and never measured vouches for nobody.
     own = {found.config.candidate for found in state.pool if found.config is not None}
@@ -249,8 +249,8 @@ def prune(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned
         elif (found.most("spills") or 0) or (found.most("occupancy") or LOW) < LOW:
             if witnesses is None:
                 known = [t for t in tried() if vouches(t.config) and state.surveyed.count(t.config)]
-                witnesses = _witnesses(known, {t.config: state.surveyed.of(t.config)[-1] for t in known})
-            if verdict := _condemned(config, found, witnesses):
+                witnesses = _find_witnesses(known, {t.config: state.surveyed.of(t.config)[-1] for t in known})
+            if verdict := _condemn_config(config, found, witnesses):
                 yield verdict
 
 
@@ -263,7 +263,7 @@ class _Witness:
     is_far: bool
 
 
-def _witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list[_Witness]:
+def _find_witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list[_Witness]:
     measured = [t for t in tried if t.config in built and t.score is not None]
     places = range(len(measured[0].at)) if measured else range(0)
     values = [[v for t in measured if (v := t.at[place]) is not None] for place in places]
@@ -278,7 +278,7 @@ def _witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) -> list
     ]
 
 
-def _condemned(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -> Pruned | None:
+def _condemn_config(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -> Pruned | None:
     own = found.most("spills") or 0
     alike = [w for w in witnesses if 0 < w.spills <= own]
     if len(alike) >= WITNESSES and all(w.is_far for w in alike):
@@ -325,7 +325,7 @@ class OneSearch:
 
     def tried(self) -> tuple[Tried, ...]:
         """What came of its configurations."""
-        return scores(self.problem, self.state, self.candidate.id)
+        return score_configs(self.problem, self.state, self.candidate.id)
 
     @property
     def known(self) -> int:
@@ -338,7 +338,7 @@ class OneSearch:
         unknown = len(self.configs) - known
         if left is None:
             return unknown
-        done = evaluations(self.state, candidate=self.candidate.id)
+        done = count_evaluations(self.state, candidate=self.candidate.id)
         return max(0, min(unknown, BUILDS * (done + left) - known))
 
     def ahead(self) -> int:
@@ -371,7 +371,7 @@ class OneSearch:
             budget_left=evals_left(state) if pool is not None or not state.settings.ahead else None,
             seed=seed_of(state.settings.seed, "ask", events),
             weights=tuple(w.weight for w in self.problem.workloads),
-            priors=self._priors(),
+            priors=self._search_priors(),
             asked=state.asked.count(("build" if pool is None and state.settings.ahead else "search", own)),
             pool=pool,
             static={s.config: s.features for s in state.surveyed.of(("of", own)) if s.config is not None},
@@ -403,7 +403,7 @@ class OneSearch:
         done = state.searched.count(("of", own))
         if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
             return None
-        visible = noise(state)
+        visible = measurement_noise(state)
         if max(gains) >= visible / 2 or len(self.configs) <= LITTLE:
             return None
         tried = self.tried()
@@ -416,12 +416,12 @@ class OneSearch:
         """Configurations that were built or asked for, or are on the way."""
         return self.state.known.count(("of", self.candidate.id))
 
-    def _priors(self) -> tuple[Prior, ...]:
+    def _search_priors(self) -> tuple[Prior, ...]:
         """What earlier runs found; then what templates of this run did that have no other parameters."""
         template = self.template
         known = [(primed.name, rows_for(template, primed.rows)) for primed in self.state.primed]
         for other in self.state.candidates:
             if other.status == "searched" and other.id != self.candidate.id:
-                rows = [(t.config, t.score) for t in scores(self.problem, self.state, other.id)]
-                known.append((f"template {other.id}", inherited(template, rows)))
+                rows = [(t.config, t.score) for t in score_configs(self.problem, self.state, other.id)]
+                known.append((f"template {other.id}", inherit_rows(template, rows)))
         return tuple(Prior(name, tuple(rows)) for name, rows in known if any(s is not None for _, s in rows))

@@ -13,14 +13,21 @@ from itertools import takewhile
 from tunesmith.base.errors import BadInput
 from tunesmith.run import devices, events
 from tunesmith.run.actions import Action, Ask, Blocked, Collect, Experiment, Stage, World, Write
-from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, is_finishing, noun, pace
-from tunesmith.run.candidates import Checks, Faulty, Passed, examine
-from tunesmith.run.delivery import baked_probes, baked_services, builds_known, delivery, next_calls
+from tunesmith.run.budget import (
+    asked_to_finish,
+    candidate_noun,
+    exhausted_budget,
+    exhausted_share,
+    is_finishing,
+    plan_batches,
+)
+from tunesmith.run.candidates import Checks, Faulty, Passed, examine_draft
+from tunesmith.run.delivery import assemble_delivery, baked_probes, baked_services, builds_known, next_calls
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at
-from tunesmith.run.race import heat, timing_of, unverified, verified_choice
+from tunesmith.run.race import plan_heat, timing_of, unverified_winners, verified_choice
 from tunesmith.run.rounds import to_check
-from tunesmith.run.scores import OneSearch, prune, scores
+from tunesmith.run.scores import OneSearch, prune_pool, score_configs
 from tunesmith.run.state import Candidate, State
 from tunesmith.run.talk import STOPPED, has_unsearched, is_by_program, may_mend_draft
 from tunesmith.space.configset import Config
@@ -55,7 +62,7 @@ def _look_after_devices(state: State, world: World) -> Action | None:
     return None if event is None else Write(event)
 
 
-def _talk(state: State, world: World) -> Action | None:
+def _talk_to_models(state: State, world: World) -> Action | None:
     event = world.talk.next_event(state)
     return None if event is None else Write(event)
 
@@ -112,16 +119,16 @@ def _check_best(state: State, world: World) -> Action | None:
     if not _is_between_rounds(state, world) or (unchecked := to_check(world.problem, state)) is None:
         return None
     config, workloads = unchecked
-    return _ask(state, world, [config], "long", "finalist", [workloads])
+    return _ask_trials(state, world, [config], "long", "finalist", [workloads])
 
 
 def _diagnose_best(state: State, world: World) -> Action | None:
     if not _is_between_rounds(state, world) or (wanted := to_look_at(world.problem, state)) is None:
         return None
-    return _profile(wanted)
+    return _profile_kernel(wanted)
 
 
-def _decide(state: State, world: World) -> Action | None:
+def _decide_next(state: State, world: World) -> Action | None:
     """Before anything is measured there is no second round."""
     if state.under_way is not None:
         return None
@@ -148,7 +155,7 @@ def _check_draft(state: State, world: World) -> Action | None:
         return Write(events.Rejected(draft.id, f"it was not looked at any further: {asked}"))
     for other in takewhile(lambda c: c.id != draft.id, state.candidates):
         if other.drafted and other.drafted.template == draft.template:
-            why = f"it is the same text as {noun(state.settings)} {other.id}"
+            why = f"it is the same text as {candidate_noun(state.settings)} {other.id}"
             return Write(events.Rejected(draft.id, why, same_as=other.id))
     is_foreign = bool(draft.drafted and draft.drafted.author)
     may_mend = may_mend_draft(state, state.settings, draft)
@@ -158,14 +165,16 @@ def _check_draft(state: State, world: World) -> Action | None:
         if is_foreign and (fault := world.talk.draft_fault(state, draft, template)) is not None:
             raise BadInput(fault)
         configs = world.templates.configs(draft)
-        step = examine(template.space.params, template.default, configs, state.gated(draft.id), may_mend)
+        step = examine_draft(
+            template.space.params, template.default, configs, state.gated(draft.id), may_mend
+        )
         if isinstance(step, Passed):
             return Write(world.templates.admitted(draft, step.rules))
     except BadInput as error:
         step = Faulty(_with_remedy(error), ())
     if isinstance(step, Checks):
         # What is made on a plain kernel has its faults: it is checked as a winner is.
-        return _ask(state, world, step.configs, "long" if state.is_plain(draft) else "short", "gate")
+        return _ask_trials(state, world, step.configs, "long" if state.is_plain(draft) else "short", "gate")
     is_heard = world.heeds_words or not is_by_program(state, draft) or bool(step.without)
     again = may_mend and is_heard
     return Write(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
@@ -174,7 +183,7 @@ def _check_draft(state: State, world: World) -> Action | None:
 # -- searching ------------------------------------------------------------------------------------------
 
 
-def _search(state: State, world: World) -> Action | None:
+def _search_template(state: State, world: World) -> Action | None:
     """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
     if not state.searching:
         return None
@@ -194,7 +203,7 @@ def _search(state: State, world: World) -> Action | None:
 
 
 def _next_of_search(state: State, world: World, search: OneSearch) -> Action | None:
-    batch, enough = pace(search.known, max(1, len(state.devices)), state.settings.width)
+    batch, enough = plan_batches(search.known, max(1, len(state.devices)), state.settings.width)
     is_hungry = len(state.in_flight) <= enough
     if (action := _ask_hinted(state, world)) is not None:
         return action
@@ -203,7 +212,7 @@ def _next_of_search(state: State, world: World, search: OneSearch) -> Action | N
     asked = state.asked
     after = asked.last("sentinel") + 1
     if not state.devices and len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
-        return _ask(state, world, [None], "short", "sentinel")
+        return _ask_trials(state, world, [None], "short", "sentinel")
     if is_hungry and (action := _ask_batch(state, world, search, max(CHOICE, batch), batch)) is not None:
         return action
     if (action := _ask_builds(state, world, search)) is not None:
@@ -218,21 +227,21 @@ def _search_one(state: State, world: World, search: OneSearch) -> Action:
     if state.in_flight:
         return Collect()
     if not search.tried():
-        return _ask(state, world, [search.template.default], "short", "search")
+        return _ask_trials(state, world, [search.template.default], "short", "search")
     if search.sentinel_missing() and state.devices:
-        return Write(devices.sentinel(world.problem, state))
+        return Write(devices.sentinel_trial(world.problem, state))
     if search.sentinel_missing():
-        return _ask(state, world, [None], "short", "sentinel")
+        return _ask_trials(state, world, [None], "short", "sentinel")
     return Write(events.Searched(search.candidate.id, "it has no parameters: there is nothing to search"))
 
 
 def _ask_hinted(state: State, world: World) -> Action | None:
     if not state.instructed:
         return None
-    from tunesmith.run.talk import hints
+    from tunesmith.run.talk import pending_hints
 
-    wanted = hints(state)
-    return _ask(state, world, wanted, "short", "search") if wanted else None
+    wanted = pending_hints(state)
+    return _ask_trials(state, world, wanted, "short", "search") if wanted else None
 
 
 def _change_prior(state: State, world: World, search: OneSearch) -> Action | None:
@@ -247,23 +256,23 @@ def _change_prior(state: State, world: World, search: OneSearch) -> Action | Non
         return None
     if not isinstance(step, ToProfile):
         return Write(step)
-    return Collect() if state.in_flight else _profile(step)
+    return Collect() if state.in_flight else _profile_kernel(step)
 
 
 def _ask_batch(state: State, world: World, search: OneSearch, least: int, most: int) -> Action | None:
     """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
     everything. Before that, what need not be measured is left out."""
     if not state.settings.ahead:
-        return _propose(state, world, search, None, most, "short")
+        return _propose_configs(state, world, search, None, most, "short")
     if state.settings.prune and (len(state.pool) >= least or state.pruning):
         # One verdict a step, so that each follows from the state alone.
-        verdict = next(prune(state, lambda: scores(world.problem, state)), None)
+        verdict = next(prune_pool(state, lambda: score_configs(world.problem, state)), None)
         if verdict is not None:
             return Write(verdict)
     if len(state.pool) < least:
         return None
     pool = tuple(found.config for found in state.pool if found.config is not None)
-    return _propose(state, world, search, pool, most, "short")
+    return _propose_configs(state, world, search, pool, most, "short")
 
 
 def _ask_builds(state: State, world: World, search: OneSearch) -> Action | None:
@@ -272,10 +281,10 @@ def _ask_builds(state: State, world: World, search: OneSearch) -> Action | None:
     missing = min(possible, ahead - search.ahead())
     if missing <= 0 or missing < min(possible, ahead // 2):
         return None
-    return _propose(state, world, search, None, missing, "build")
+    return _propose_configs(state, world, search, None, missing, "build")
 
 
-def _propose(
+def _propose_configs(
     state: State,
     world: World,
     search: OneSearch,
@@ -287,23 +296,27 @@ def _propose(
     if not proposal.configs:
         return None
     gain = None if pool else proposal.gain
-    return _ask(state, world, proposal.configs, effort, "search", gain=gain, followed=proposal.followed)
+    return _ask_trials(
+        state, world, proposal.configs, effort, "search", gain=gain, followed=proposal.followed
+    )
 
 
 # -- finishing ------------------------------------------------------------------------------------------
 
 
-def _race(state: State, world: World) -> Action | None:
-    entered = heat(world.problem, state) if is_finishing(state) else None
+def _race_finalists(state: State, world: World) -> Action | None:
+    entered = plan_heat(world.problem, state) if is_finishing(state) else None
     if not entered:
         return None
-    return _ask(state, world, [c for c, _ in entered], "long", "finalist", [names for _, names in entered])
+    return _ask_trials(
+        state, world, [c for c, _ in entered], "long", "finalist", [names for _, names in entered]
+    )
 
 
-def _verify(state: State, world: World) -> Action | None:
+def _verify_winners(state: State, world: World) -> Action | None:
     trials = [
-        Trial(state.next_trial, config, workloads, "long", "finalist", _digest(state, config))
-        for config, workloads in unverified(world.problem, state)
+        Trial(state.next_trial, config, workloads, "long", "finalist", _template_digest(state, config))
+        for config, workloads in unverified_winners(world.problem, state)
     ]
     if not trials:
         return None
@@ -312,16 +325,16 @@ def _verify(state: State, world: World) -> Action | None:
     return Experiment(lambda lab: lab.verify(trials[0], trials[1:]), configs, note)
 
 
-def _serve(state: State, world: World) -> Action | None:
+def _serve_delivery(state: State, world: World) -> Action | None:
     """Experiment what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
     problem, template_of = world.problem, world.templates.lookup(state)
     choice = verified_choice(problem, state)
     services = baked_services(problem, state, template_of, choice)
     parts = (problem, template_of, state.device, choice, builds_known(state), state.compiler)
-    made = delivery(*parts, services)
+    made = assemble_delivery(*parts, services)
     if untried := [s for s in services if not s.shown and not baked_probes(problem, state, made, s)]:
         services = tuple(s for s in services if s not in untried)  # there is no other size to try
-        made = delivery(*parts, services)
+        made = assemble_delivery(*parts, services)
     general = None
     if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
         general = template_of(choice.general).render(problem, choice.general)
@@ -339,11 +352,11 @@ def _profile_winner(state: State, world: World) -> Action | None:
             continue
         timed = timing_of(state, pick.config, pick.workload)
         if timed is not None and timed.timing is not None:
-            return _profile(ToProfile(pick.config, pick.workload, timed.timing.seconds))
+            return _profile_kernel(ToProfile(pick.config, pick.workload, timed.timing.seconds))
     return None
 
 
-def _stop(state: State, _world: World) -> Action | None:
+def _stop_run(state: State, _world: World) -> Action | None:
     return Write(events.Stopped(state.decided[-1].reason))
 
 
@@ -364,7 +377,7 @@ def _without_device(name: str) -> Callable[[State, World], Action | None]:
 STAGES = (
     Stage("instructions", _take_instruction),
     Stage("devices", _look_after_devices, ("time",)),
-    Stage("dialogue", _talk),
+    Stage("dialogue", _talk_to_models),
     Stage("baseline", _time_original, ("time",)),
     Stage("survey of the original", _without_device("survey of the original"), ("build",)),
     Stage("rehearsal of the original", _without_device("rehearsal of the original"), ("rehearse",)),
@@ -374,16 +387,16 @@ STAGES = (
     Stage("collect", _collect_rest, ("time",)),
     Stage("check", _check_best, ("time",)),
     Stage("diagnose", _diagnose_best, ("profile",)),
-    Stage("decide", _decide),
+    Stage("decide", _decide_next),
     Stage("rehearsal", _without_device("rehearsal"), ("rehearse",)),
     Stage("gate", _check_draft, ("time",)),
-    Stage("search", _search, ("time",)),
+    Stage("search", _search_template, ("time",)),
     Stage("survey", _without_device("survey"), ("build",)),
-    Stage("race", _race, ("time",)),
-    Stage("verify", _verify, ("time",)),
-    Stage("serve", _serve, ("serve",)),
+    Stage("race", _race_finalists, ("time",)),
+    Stage("verify", _verify_winners, ("time",)),
+    Stage("serve", _serve_delivery, ("serve",)),
     Stage("profile", _profile_winner, ("profile",)),
-    Stage("stop", _stop, ("time",)),
+    Stage("stop", _stop_run, ("time",)),
 )
 
 
@@ -400,7 +413,7 @@ def next_action(state: State, world: World) -> Action:
 # -- small parts ----------------------------------------------------------------------------------------
 
 
-def _ask(
+def _ask_trials(
     state: State,
     world: World,
     configs: Sequence[Config | None],
@@ -414,15 +427,15 @@ def _ask(
     where = workloads or [tuple(w.name for w in world.problem.workloads)] * len(configs)
     trials: list[Trial] = []
     for number, (config, names) in enumerate(zip(configs, where, strict=True), state.next_trial):
-        digest = _digest(state, config) if config else ""
+        digest = _template_digest(state, config) if config else ""
         trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
     return Ask(tuple(trials), gain)
 
 
-def _profile(wanted: ToProfile) -> Experiment:
+def _profile_kernel(wanted: ToProfile) -> Experiment:
     configs = () if wanted.config is None else (wanted.config,)
     return Experiment(lambda lab: lab.profile(wanted.config, wanted.workload, wanted.seconds), configs)
 
 
-def _digest(state: State, config: Config) -> str:
+def _template_digest(state: State, config: Config) -> str:
     return state.candidate(config.candidate).template

@@ -116,7 +116,7 @@ class Grown(Sequence[T]):
         return places if is_newest else places[: bisect_left(places, self._length)]
 
 
-def keyed(keys: Keys[T]) -> Callable[[], Grown[T]]:
+def keyed_factory(keys: Keys[T]) -> Callable[[], Grown[T]]:
     """Empty, with an index by these keys."""
     return lambda: Grown(keys=keys)
 
@@ -172,7 +172,9 @@ class State:
     elapsed: float = 0.0
     waited: float = 0.0  # of these, for others to leave the device, or to leave it quiet: no budget counts it
     started: ev.Started | None = None
-    surveyed: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))  # by the compiler in force
+    surveyed: Grown[ev.Surveyed] = field(
+        default_factory=keyed_factory(_of_surveyed)
+    )  # by the compiler in force
     rehearsed: tuple[ev.Rehearsed, ...] = ()  # on the host, where the device is absent
     attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
@@ -198,10 +200,14 @@ class State:
     profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
-    asked: Grown[Trial] = field(default_factory=keyed(oc.keys_of_trial))
+    asked: Grown[Trial] = field(default_factory=keyed_factory(oc.keys_of_trial))
     gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
-    pruned: Grown[ev.Pruned] = field(default_factory=keyed(lambda v: (v.rule, ("of", v.config.candidate))))
-    outcomes: Grown[Outcome] = field(default_factory=keyed(oc.keys_of_outcome))  # sentinels and finalists too
+    pruned: Grown[ev.Pruned] = field(
+        default_factory=keyed_factory(lambda v: (v.rule, ("of", v.config.candidate)))
+    )
+    outcomes: Grown[Outcome] = field(
+        default_factory=keyed_factory(oc.keys_of_outcome)
+    )  # sentinels and finalists too
     verified: tuple[ev.Verified, ...] = ()
     served: tuple[ev.Served, ...] = ()
     instructed: tuple[ev.Instructed, ...] = ()  # by whoever watches
@@ -211,14 +217,16 @@ class State:
     bound: tuple[tuple[int, str], ...] = ()  # of these, the device that a trial is for
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
-    known: Grown[Config] = field(default_factory=keyed(oc.keys_of_config))  # built, asked for, or on the way
+    known: Grown[Config] = field(
+        default_factory=keyed_factory(oc.keys_of_config)
+    )  # built, asked for, or on the way
     # Short measurements of configurations, by search and gate; a template that was turned away has none.
-    searched: Grown[Outcome] = field(default_factory=keyed(oc.keys_of_tried))
+    searched: Grown[Outcome] = field(default_factory=keyed_factory(oc.keys_of_tried))
     sentinels: Grown[Outcome] = field(
-        default_factory=keyed(oc.keys_of_sentinel)
+        default_factory=keyed_factory(oc.keys_of_sentinel)
     )  # the original's, baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
-    unable: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))
+    unable: Grown[ev.Surveyed] = field(default_factory=keyed_factory(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     def is_plain(self, candidate: Candidate) -> bool:
@@ -334,141 +342,147 @@ class State:
         return Counter({status: count for status, count in counts.items() if count})
 
 
-def _with(own: State, **changes: Any) -> State:
+def _update_state(own: State, **changes: Any) -> State:
     """In place: `own` is the copy that `apply` has made, and nobody else has it yet."""
     assert changes.keys() <= own.__dict__.keys(), changes.keys()
     own.__dict__.update(changes)
     return own
 
 
-def apply(state: State, record: ev.Recorded) -> State:
+def apply_record(state: State, record: ev.Recorded) -> State:
     pruning = isinstance(record.event, ev.Pruned)
     others = ev.Protected | ev.Instructed | ev.OfDevices
     pruning = pruning or (state.pruning and isinstance(record.event, others))
     before, state = state, object.__new__(State)  # as `dataclasses.replace`, in less time
     state.__dict__.update(before.__dict__, unproven=before.unproven or record.fault)
-    _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
+    _update_state(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
         case ev.Measured(outcome):  # the first three are nearly all of a journal
-            return _measured(state, outcome)
+            return _apply_measured(state, outcome)
         case ev.Asked(trials, gain):
-            return _asked(state, trials, gain)
+            return _apply_asked(state, trials, gain)
         case ev.Surveyed() as event:
-            return _surveyed(state, event)
+            return _apply_surveyed(state, event)
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
-            return _with(state, **{type(event).__name__.lower(): event})
+            return _update_state(state, **{type(event).__name__.lower(): event})
         case ev.Verified() as event:
-            return _cost(_with(state, verified=(*state.verified, event)), event.outcome)
+            return _charge_outcome(_update_state(state, verified=(*state.verified, event)), event.outcome)
         case (ev.Primed() | ev.Profiled() | ev.Served() | ev.Protected()
               | ev.Rehearsed() | ev.Instructed()) as event:  # fmt: skip
             name = type(event).__name__.lower()
-            return _with(state, **{name: (*getattr(state, name), event)})
+            return _update_state(state, **{name: (*getattr(state, name), event)})
         case ev.Attached() as event:
             # What was said for another device holds only where it has been looked at again for this one.
             again = set(event.unable)
             surveyed = state.surveyed.where(lambda s: s.config in again)
-            state = _with(state, surveyed=surveyed, unable=surveyed, admitted=None, pool=Grown())
+            state = _update_state(state, surveyed=surveyed, unable=surveyed, admitted=None, pool=Grown())
             known = Grown(event.unable, oc.keys_of_config)
-            return _with(state, attached=event, attached_at=record.at, known=known)
+            return _update_state(state, attached=event, attached_at=record.at, known=known)
         case ev.Enlisted(devices) as event:
-            state = _with(state, enlisted=event, enlisted_after=len(state.outcomes))
+            state = _update_state(state, enlisted=event, enlisted_after=len(state.outcomes))
             return _with_devices(state, devices)
         case ev.LeftOut(device) as event:
-            state = _with(state, left_out=(*state.left_out, event))
+            state = _update_state(state, left_out=(*state.left_out, event))
             return _with_devices(state, tuple(d for d in state.devices if d != device))
         case ev.AskedOf(trial, device):
-            state = _asked(state, (trial,), None)
-            return _with(state, bound=(*state.bound, (trial.id, device)))
+            state = _apply_asked(state, (trial,), None)
+            return _update_state(state, bound=(*state.bound, (trial.id, device)))
         case ev.Baseline() as event:
             sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), oc.keys_of_sentinel)
-            return _cost(_with(state, baseline=event, sentinels=sentinels), event.outcome)
+            return _charge_outcome(_update_state(state, baseline=event, sentinels=sentinels), event.outcome)
         case ev.Admitted() as event:
-            return _admitted(state, event)
+            return _apply_admitted(state, event)
         case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             if event.decision == "search":
-                state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
+                state = _update_state(state, gains=Grown(), earlier_changes=len(state.prior_changes))
             used = state.device_seconds
-            state = _with(state, decided_after=len(state.asked), decided_used=used)
-            _with(state, decided_at=state.worked)
-            return _with(state, decided=(*state.decided, event), under_way=event)
+            state = _update_state(state, decided_after=len(state.asked), decided_used=used)
+            _update_state(state, decided_at=state.worked)
+            return _update_state(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
             own, number = (event.candidate, event.template, event.parent), len(state.decided) - 1
             new = Candidate(*own, drafted=event, round=number, branch=event.branch)
-            return _with(state, candidates=(*state.candidates, new))
+            return _update_state(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
-            return _settled(_with(state, declined=(*state.declined, (len(state.decided) - 1, event))))
+            return _close_refactoring(
+                _update_state(state, declined=(*state.declined, (len(state.decided) - 1, event)))
+            )
         case ev.Rejected() as event:
             wrong = event.candidate
             searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != wrong)
-            _with(_changed(state, wrong, status="rejected", rejected=event), searched=searched)
-            return _settled(state)
+            _update_state(
+                _update_candidate(state, wrong, status="rejected", rejected=event), searched=searched
+            )
+            return _close_refactoring(state)
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
-            state = _changed(state, event.candidate, status="searched", searched=event)
-            return _with(state, under_way=None, building=(), pool=Grown())
+            state = _update_candidate(state, event.candidate, status="searched", searched=event)
+            return _update_state(state, under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
             asked = Exchange(request, len(state.decided), state.drafts(request.branch))
-            return _with(state, dialogue=(*state.dialogue, asked))
+            return _update_state(state, dialogue=(*state.dialogue, asked))
         case ev.Replied(number, reply):
-            return _answered(state, number, reply=reply)
+            return _update_exchange(state, number, reply=reply)
         case ev.Unanswered() as event:
-            return _unanswered(state, event)
+            return _apply_unanswered(state, event)
         case ev.Steered() as event:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.searched), len(state.asked), event.focus != state.focus)
-            return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
+            return _update_state(state, prior_changes=(*state.prior_changes, change), gains=Grown())
         case ev.Pruned() as event:
             config, unable = event.config, state.unable
             pool = state.pool.where(lambda s: s.config != config)
             if event.rule == "cannot_run" and not unable.count(config):
                 unable = unable.plus(*state.surveyed.of(config))
-            return _with(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
+            return _update_state(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
 
 
-def _surveyed(state: State, event: ev.Surveyed) -> State:
-    _with(state, surveyed=state.surveyed.plus(event))
+def _apply_surveyed(state: State, event: ev.Surveyed) -> State:
+    _update_state(state, surveyed=state.surveyed.plus(event))
     if (own := event.config) is None:
         return state
     building = tuple(t for t in state.building if t.config != own)
-    return _with(
+    return _update_state(
         state, building=building, pool=state.pool.plus(event), known=_with_known(state.known, (own,))
     )
 
 
-def _answered(state: State, number: int, **known: Any) -> State:
+def _update_exchange(state: State, number: int, **known: Any) -> State:
     found = tuple(replace(e, **known) if e.request.number == number else e for e in state.dialogue)
-    return _with(state, dialogue=found)
+    return _update_state(state, dialogue=found)
 
 
-def _unanswered(state: State, event: ev.Unanswered) -> State:
+def _apply_unanswered(state: State, event: ev.Unanswered) -> State:
     """What it took is lost, and counts."""
     known = next((e for e in state.dialogue if e.request.number == event.number), None)
     lost = known.lost if known is not None else ()
     if event.came or event.usage != Usage():
         lost = (*lost, Lost(event.usage, event.came))
     failed = event.reason if event.final else ""
-    return _answered(state, event.number, failed=failed, attempts=event.attempt, lost=lost)
+    return _update_exchange(state, event.number, failed=failed, attempts=event.attempt, lost=lost)
 
 
-def _cost(state: State, outcome: Outcome) -> State:
+def _charge_outcome(state: State, outcome: Outcome) -> State:
     """What it took of budgets. Where several devices measure, the run waits for one of them in part."""
     used = outcome.seconds - outcome.waited if outcome.trial.purpose != "finalist" else 0.0
     waited = outcome.waited / max(1, len(state.devices))
-    return _with(state, device_seconds=state.device_seconds + used, waited=state.waited + waited)
+    return _update_state(state, device_seconds=state.device_seconds + used, waited=state.waited + waited)
 
 
-def _measured(state: State, outcome: Outcome) -> State:
+def _apply_measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     bound = tuple(pair for pair in state.bound if pair[0] != trial.id)
-    _cost(_with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound), outcome)
+    _charge_outcome(
+        _update_state(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound), outcome
+    )
     if trial.purpose == "sentinel":
-        return _with(state, sentinels=state.sentinels.plus(outcome))
+        return _update_state(state, sentinels=state.sentinels.plus(outcome))
     rejected = [c.id for c in state.candidates if c.status == "rejected"]
     is_sound = trial.config is None or trial.config.candidate not in rejected
     is_new = is_sound and trial.purpose != "finalist"
-    return _with(state, searched=state.searched.plus(outcome)) if is_new else state
+    return _update_state(state, searched=state.searched.plus(outcome)) if is_new else state
 
 
 def _with_devices(state: State, devices: tuple[str, ...]) -> State:
@@ -476,28 +490,30 @@ def _with_devices(state: State, devices: tuple[str, ...]) -> State:
     dropped = {trial for trial, device in state.bound if device not in devices}
     in_flight = tuple(t for t in state.in_flight if t.id not in dropped)
     bound = tuple(pair for pair in state.bound if pair[0] not in dropped)
-    return _with(state, devices=devices, in_flight=in_flight, bound=bound)
+    return _update_state(state, devices=devices, in_flight=in_flight, bound=bound)
 
 
-def _changed(state: State, candidate: str, **known: Any) -> State:
+def _update_candidate(state: State, candidate: str, **known: Any) -> State:
     found = tuple(replace(c, **known) if c.id == candidate else c for c in state.candidates)
-    return _with(state, candidates=found)
+    return _update_state(state, candidates=found)
 
 
-def _admitted(state: State, event: ev.Admitted) -> State:
+def _apply_admitted(state: State, event: ev.Admitted) -> State:
     known = {c.id: c for c in state.candidates}
     if event.candidate not in known:
         given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
-        return _with(state, admitted=event, candidates=(*state.candidates, given))
-    state = _changed(state, event.candidate, status="admitted", admitted=event, template=event.template)
-    state = _with(state, admitted=event)
+        return _update_state(state, admitted=event, candidates=(*state.candidates, given))
+    state = _update_candidate(
+        state, event.candidate, status="admitted", admitted=event, template=event.template
+    )
+    state = _update_state(state, admitted=event)
     # A template that was given is admitted before anything is decided.
-    return state if known[event.candidate].drafted is None else _settled(state)
+    return state if known[event.candidate].drafted is None else _close_refactoring(state)
 
 
-def _settled(state: State) -> State:
+def _close_refactoring(state: State) -> State:
     """A refactoring is done when none of its plans is open."""
-    return state if state.open_branches else _with(state, under_way=None)
+    return state if state.open_branches else _update_state(state, under_way=None)
 
 
 def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:
@@ -505,13 +521,13 @@ def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown
     return known.plus(*new) if new else known
 
 
-def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State:
+def _apply_asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State:
     builds = tuple(t for t in trials if t.effort == "build")
     others = tuple(t for t in trials if t.effort != "build")
     searched = {t.config for t in others if t.purpose == "search"}
     # Of a pool the searcher cannot tell what all the rest may add.
     is_whole = bool(builds) if state.started and state.settings.ahead else bool(searched)
-    return _with(
+    return _update_state(
         state,
         asked=state.asked.plus(*trials),
         gains=state.gains.plus(gain) if is_whole else state.gains,
@@ -522,14 +538,14 @@ def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State
     )
 
 
-def protections(state: State) -> tuple[Protection, ...]:
+def run_protections(state: State) -> tuple[Protection, ...]:
     """Those of its workers that a run has had, the one in force last; none of an older run."""
     begun = state.started.protection if state.started else None
     return (*([begun] if begun else []), *(later.protection for later in state.protected))
 
 
-def fold(records: Iterable[ev.Recorded]) -> State:
-    return reduce(apply, records, State())
+def fold_records(records: Iterable[ev.Recorded]) -> State:
+    return reduce(apply_record, records, State())
 
 
 # -- Who wrote a template: what a model once wrote is vetted for ever, whoever searches it again.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Row, rows_for
@@ -54,12 +54,12 @@ def t4_results(found: Sequence[tuple[Config, Result]], about: Mapping[str, objec
     whole = {
         "schema_version": VERSION,
         "metadata": metadata,
-        "results": [_entry(config, result) for config, result in found],
+        "results": [_t4_entry(config, result) for config, result in found],
     }
     return json.dumps(whole, indent=1).encode() + b"\n"
 
 
-def _entry(config: Config, result: Result) -> dict[str, object]:
+def _t4_entry(config: Config, result: Result) -> dict[str, object]:
     timing = result.timing
     invalidity = INVALIDITY[result.status] if timing is not None or not result.ok else "runtime"
     samples = [1e3 * sample for sample in timing.samples] if timing is not None else []
@@ -124,7 +124,7 @@ class EarlierRows:
 
     def __str__(self) -> str:
         failed = sum(score is None for _, score in self.rows)
-        parts = [f"{counted(len(self.rows), 'configuration')} known, {failed} of them failed"]
+        parts = [f"{format_count(len(self.rows), 'configuration')} known, {failed} of them failed"]
         if self.left_out:
             reasons = ", ".join(f"{count} {why}" for why, count in self.left_out)
             parts.append(f"{sum(n for _, n in self.left_out)} of {self.of} results left out: {reasons}")
@@ -134,12 +134,12 @@ class EarlierRows:
 def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
     """Scores are log speed-ups over the file's median time, None where a configuration failed. Without a
     template, one that is still to be written, every configuration of integers is kept."""
-    file = _read(text, where)
+    file = _parse_t4_file(text, where)
     kept: dict[Config, list[float | None]] = {}
     left: Counter[str] = Counter()
     for number, entry in enumerate(file.results, 1):
         place = f"{where}: result {number}"
-        seconds = _seconds(entry, file, place) if entry.invalidity == "correct" else None
+        seconds = _entry_seconds(entry, file, place) if entry.invalidity == "correct" else None
         own = _of_template(entry.configuration, template)
         if isinstance(own, str):
             left[own] += 1
@@ -166,7 +166,7 @@ def _of_template(values: Mapping[str, Any], template: Template | None) -> Config
     return config
 
 
-def _read(text: str, where: str) -> T4File:
+def _parse_t4_file(text: str, where: str) -> T4File:
     try:
         # Kernel Tuner may write NaN and Infinity, which JSON has not.
         whole = json.loads(text, parse_constant=lambda _: None)
@@ -181,7 +181,7 @@ def _read(text: str, where: str) -> T4File:
     return file
 
 
-def _seconds(entry: T4Entry, file: T4File, place: str) -> float:
+def _entry_seconds(entry: T4Entry, file: T4File, place: str) -> float:
     """The time of a valid configuration: the measurement of that name, else the median of the run times."""
     usual = str(file.metadata.get("timeunit", "ms"))
     unit, values = usual, [m.value for m in entry.measurements if m.name == TIME]

@@ -91,7 +91,7 @@ class Conversation:
             why = f"no model plays the {request.role} here"
             return Unanswered(request.number, why, True, open_.attempts + 1, final=True)
         if self.inbox is None or is_at_once(model):
-            return self._event(open_, self._attempt(request, model), dialogue)
+            return self._reply_event(open_, self._attempt(request, model), dialogue)
         if self._asked != request.number:
             self._begin(request, model)
         while True:
@@ -106,15 +106,15 @@ class Conversation:
             self._asked = 0
             if isinstance(came, Exception) and not isinstance(came, BadInput):
                 raise came
-            return self._event(open_, came, dialogue)
+            return self._reply_event(open_, came, dialogue)
 
     def _begin(self, request: Request, model: LanguageModel) -> None:
         """One attempt, beside the inbox. A run that is stopped does not wait for it."""
-        wait = self._announced(request, model)
+        wait = self._announce_request(request, model)
 
         def ask() -> None:
             try:
-                self._arrived.put((request.number, _one(request, model, wait, self.pause)))
+                self._arrived.put((request.number, _attempt_reply(request, model, wait, self.pause)))
             except Exception as error:  # raised where the run is
                 self._arrived.put((request.number, error))
 
@@ -122,31 +122,33 @@ class Conversation:
         self.start(ask)
 
     def _attempt(self, request: Request, model: LanguageModel) -> Said:
-        return _one(request, model, self._announced(request, model), self.pause)
+        return _attempt_reply(request, model, self._announce_request(request, model), self.pause)
 
-    def _announced(self, request: Request, model: LanguageModel) -> float:
+    def _announce_request(self, request: Request, model: LanguageModel) -> float:
         """The seconds to wait before it is asked."""
         if wait := self._waits.pop(request.number, 0.0):
             self.note(f"asking {model.name} again in {wait:.0f} s")
         self.note(f"asking {model.name} as {request.role}, request {request.number}")
         return wait
 
-    def _event(self, exchange: Exchange, found: Said, dialogue: Sequence[Exchange]) -> Replied | Unanswered:
+    def _reply_event(
+        self, exchange: Exchange, found: Said, dialogue: Sequence[Exchange]
+    ) -> Replied | Unanswered:
         if isinstance(found, Pending | BadInput):
-            raise _waiting(exchange.request, found)
+            raise _waiting_error(exchange.request, found)
         if isinstance(found, Reply):
             # Without halves of characters, which a journal cannot hold.
             whole = found.text.encode("utf-8", "replace").decode()
             return Replied(exchange.request.number, replace(found, text=whole))
-        return self._unanswered(exchange, found, self._most(exchange.request, dialogue))
+        return self._unanswered_event(exchange, found, self._most_attempts(exchange.request, dialogue))
 
-    def _most(self, request: Request, dialogue: Sequence[Exchange]) -> int:
+    def _most_attempts(self, request: Request, dialogue: Sequence[Exchange]) -> int:
         """A model that nobody reached a moment ago is not waited for as long again."""
         model = self.model_for(request)
         own = [e for e in dialogue if self.model_for(e.request) is model and not e.is_open]
         return FEW if own and own[-1].failed else ATTEMPTS
 
-    def _unanswered(self, exchange: Exchange, found: NoReply, most: int) -> Unanswered:
+    def _unanswered_event(self, exchange: Exchange, found: NoReply, most: int) -> Unanswered:
         attempt, number = exchange.attempts + 1, exchange.request.number
         final = found.lasts or attempt >= most
         if not final:
@@ -164,7 +166,9 @@ def is_at_once(model: LanguageModel) -> bool:
     return bool(getattr(model, "at_once", False))
 
 
-def _one(request: Request, model: LanguageModel, wait: float, pause: Callable[[float], None]) -> Said:
+def _attempt_reply(
+    request: Request, model: LanguageModel, wait: float, pause: Callable[[float], None]
+) -> Said:
     """What one attempt brings; BadInput: a key or a package that another machine may have."""
     if wait:
         pause(wait)
@@ -174,7 +178,7 @@ def _one(request: Request, model: LanguageModel, wait: float, pause: Callable[[f
         return error
 
 
-def _waiting(request: Request, found: Pending | BadInput) -> WaitingForModel:
+def _waiting_error(request: Request, found: Pending | BadInput) -> WaitingForModel:
     if isinstance(found, BadInput):
         return WaitingForModel(f"request {request.number} cannot be sent from here: {found}", hint=found.hint)
     seen = f"; {found.found}" if found.found else ""
@@ -202,7 +206,7 @@ class Talking:
             return self.decided(state)
         if state.under_way is None or state.in_flight or not state.is_to_write:
             return None
-        return self._drafted(state, state.under_way)
+        return self._draft_event(state, state.under_way)
 
     def _answered(self, state: State, open_: Exchange) -> Event:
         """Who asks the run to finish does not wait for what is open: it is given up."""
@@ -236,7 +240,7 @@ class Talking:
         except Exception as error:  # what has been found so far is not lost by it
             return Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
         if isinstance(found, Question):
-            return _requested(state, found)
+            return _request_event(state, found)
         if state.plain_kernel is not None:
             from tunesmith.run.rounds import on_plain  # which few runs need
 
@@ -250,7 +254,7 @@ class Talking:
         if not isinstance(found, Question):
             return found
         if (why := no_more_requests(state)) is None:
-            return _requested(state, found)
+            return _request_event(state, found)
         is_again = any(e.request.role == "tester" for e in state.dialogue)
         return Extended((), note=f"the tester's reply cannot be used, and {why}" if is_again else why)
 
@@ -286,7 +290,7 @@ class Talking:
         except Exception as error:  # whatever a text does to its readers, the run goes on without it
             return f"it cannot be judged, which is a bug in Tunesmith: {bug_text(error)}"
 
-    def _drafted(self, state: State, decision: Decided) -> Event:
+    def _draft_event(self, state: State, decision: Decided) -> Event:
         """The template that was decided on; where drafts of it were turned away, another with what they
         taught. Its text is stored before it is named."""
         if (asked := asked_to_finish(state)) is not None:
@@ -294,7 +298,7 @@ class Talking:
         answer = self._answer(state, decision)
         if isinstance(answer, Question):
             spent = no_more_requests(state)
-            return Declined(spent) if spent else _requested(state, answer)
+            return Declined(spent) if spent else _request_event(state, answer)
         if isinstance(answer, Declined):
             return Declined(answer.reason)
         before = state.written
@@ -307,7 +311,7 @@ class Talking:
         try:
             if self.writer is not None and not decision.by_moves:
                 return self.writer.write(state, decision)
-            task = _task(state, decision)
+            task = _refactoring_task(state, decision)
             if state.plain_kernel is not None and not decision.is_stored:
                 return self._on_plain(state, decision, task)
             return self.author.write(task, self.problem, state.device)
@@ -354,11 +358,11 @@ def may_mend_draft(state: State, settings: Settings, draft: Candidate) -> bool:
     return len(replies) <= settings.repairs
 
 
-def _requested(state: State, question: Question) -> Requested:
+def _request_event(state: State, question: Question) -> Requested:
     return Requested(question.request(len(state.dialogue) + 1))
 
 
-def _task(state: State, decision: Decided) -> Refactoring:
+def _refactoring_task(state: State, decision: Decided) -> Refactoring:
     before = state.written
     last = before[-1].rejected if before else None
     return Refactoring(
@@ -377,7 +381,7 @@ def is_stopping(state: State) -> bool:
     return bool(said) and said[-1] == "stop"
 
 
-def hints(state: State) -> list[Config]:
+def pending_hints(state: State) -> list[Config]:
     """Configurations of the template that is searched which somebody wants tried and which are not yet."""
     searched = state.under_way.candidate if state.under_way is not None and state.searching else None
     on_the_way = {trial.config for trial in state.in_flight}
@@ -419,7 +423,7 @@ def taken_up(given: RunInstruction, state: State, search: OneSearch | None) -> I
         return Instructed(given.id, "finish", refused="the run is finishing already")
     if search is None and not _is_to_finish(state):
         return None
-    config, refused = _hinted(given.text, state, search)
+    config, refused = _parse_hint(given.text, state, search)
     return Instructed(given.id, "hint", given.text, config, refused)
 
 
@@ -427,7 +431,7 @@ def _is_to_finish(state: State) -> bool:
     return is_finishing(state) or asked_to_finish(state) is not None
 
 
-def _hinted(text: str, state: State, search: OneSearch | None) -> tuple[Config | None, str]:
+def _parse_hint(text: str, state: State, search: OneSearch | None) -> tuple[Config | None, str]:
     """The configuration, or why it is not tried."""
     if search is None:
         return None, "nothing is searched any more"

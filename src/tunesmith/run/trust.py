@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import SETTINGS_FILE, explained, open_plain, read_plain, write_whole
-from tunesmith.base.text import redacted, sha256
+from tunesmith.base.files import SETTINGS_FILE, explain_disk_errors, open_plain, read_plain, write_whole
+from tunesmith.base.text import redact_secrets, sha256_hex
 from tunesmith.problem.device import is_source_name
 from tunesmith.run.folder import FLEET, JOURNAL, PLAN
 
@@ -33,8 +33,8 @@ class TrustedFolder:
 
 def state_of(folder: Path, digests: Callable[[], Mapping[str, str]], environment: Mapping[str, str]) -> str:
     """Of a folder whose files have these digests now: asked for where somebody has trusted it."""
-    place = _record(folder, environment)
-    known = None if place is None else _read(place)
+    place = _record_path(folder, environment)
+    known = None if place is None else _read_trust_record(place)
     if known is None or known.folder != os.path.realpath(folder):
         return UNKNOWN
     try:
@@ -43,14 +43,16 @@ def state_of(folder: Path, digests: Callable[[], Mapping[str, str]], environment
         return CHANGED
 
 
-def remember(folder: Path, files: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    place = _record(folder, environment)
+def trust_folder(folder: Path, files: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    place = _record_path(folder, environment)
     if place is None:
         fault = "what is trusted is written down in the home, and there is none"
         raise BadInput(fault, hint="set HOME or XDG_DATA_HOME to a folder of yours")
-    with explained("write down what is trusted", place, instead="another place with XDG_DATA_HOME=DIR"):
+    with explain_disk_errors(
+        "write down what is trusted", place, instead="another place with XDG_DATA_HOME=DIR"
+    ):
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(place, encode(TrustedFolder(os.path.realpath(folder), dict(files))))
+        write_whole(place, encode_json(TrustedFolder(os.path.realpath(folder), dict(files))))
 
 
 def beginning_of(folder: Path) -> dict[str, str]:
@@ -59,16 +61,16 @@ def beginning_of(folder: Path) -> dict[str, str]:
     found = {}
     for name in (FLEET, PLAN, JOURNAL):
         if (folder / name).is_file():
-            with explained("read it", folder / name):
+            with explain_disk_errors("read it", folder / name):
                 data = read_plain(folder / name)
-            found[name] = sha256(data.partition(b"\n")[0] if name == JOURNAL else data)
+            found[name] = sha256_hex(data.partition(b"\n")[0] if name == JOURNAL else data)
     return found
 
 
 def remember_begun(file: Path, environment: Mapping[str, str] = os.environ) -> None:
     """That it was begun here, with this file. A home that cannot be written keeps nobody from working: going
     on then asks who is meant, as with what came from others."""
-    base = _base(environment)
+    base = _records_folder(environment)
     if base is None:
         return
     with contextlib.suppress(OSError):
@@ -86,22 +88,22 @@ def refuse_strangers(
     if not asked:
         return
     folder = file.parent
-    known, base = beginning_of(folder), _base(environment)
+    known, base = beginning_of(folder), _records_folder(environment)
     with contextlib.suppress(OSError):
         begun = read_plain(base.with_name(BEGUN)) if base is not None else b""
         if known[file.name].encode() in begun.split():
             return
     if state_of(folder, lambda: known, environment) == TRUSTED:
         return
-    named = ", ".join(f"{name} = {redacted(repr(value))}" for name, value in asked.items())
+    named = ", ".join(f"{name} = {redact_secrets(repr(value))}" for name, value in asked.items())
     fault = f"a folder that was not begun here chooses no model, host or program, and this one names {named}"
     hint = f"{how}read it, then: tunesmith trust {shlex.quote(os.path.realpath(folder))}"
     raise BadInput(fault, where=str(folder), hint=hint)
 
 
-def forget(folder: Path, environment: Mapping[str, str]) -> bool:
+def forget_folder(folder: Path, environment: Mapping[str, str]) -> bool:
     """Whether it was trusted."""
-    place = _record(folder, environment)
+    place = _record_path(folder, environment)
     if place is None or not place.is_file():
         return False
     place.unlink()
@@ -109,9 +111,9 @@ def forget(folder: Path, environment: Mapping[str, str]) -> bool:
 
 
 def trusted_folders(environment: Mapping[str, str]) -> list[TrustedFolder]:
-    base = _base(environment)
+    base = _records_folder(environment)
     places = sorted(base.glob("*.json")) if base is not None else []
-    return sorted(filter(None, map(_read, places)), key=lambda one: one.folder)
+    return sorted(filter(None, map(_read_trust_record, places)), key=lambda one: one.folder)
 
 
 def digests_of(
@@ -122,11 +124,11 @@ def digests_of(
     folders of runs, which are no programs and change with every day's work."""
     paths = [folder / name for name in names]
     files = [file for path in paths for file in (_in_folder(path) if path.is_dir() else [path])]
-    found, left = {name: sha256(data) for name, data in known.items()}, MAX_BYTES
+    found, left = {name: sha256_hex(data) for name, data in known.items()}, MAX_BYTES
     for number, file in enumerate((*files, *(_all_below(folder) if starts_programs else ()))):
         if (name := os.path.relpath(file, folder)) in found:
             continue
-        data = _data(file, left + 1)
+        data = _read_or_empty(file, left + 1)
         left -= len(data)
         if number >= MAX_FILES or left < 0:
             fault = f"what trust would rest on is more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB"
@@ -134,7 +136,7 @@ def digests_of(
             hint += "or its settings into your own file"
             raise BadInput(fault, where=str(folder), hint=hint)
         link = f"{os.readlink(file)}\0".encode() if file.is_symlink() else b""
-        found[name] = sha256(link + data)
+        found[name] = sha256_hex(link + data)
     return found
 
 
@@ -153,7 +155,7 @@ def _is_of_run(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (FLEET, PLAN, JOURNAL))
 
 
-def _data(path: Path, limit: int) -> bytes:
+def _read_or_empty(path: Path, limit: int) -> bytes:
     """What cannot be read has no content: it cannot do anything either."""
     try:
         return read_plain(Path(os.path.realpath(path)), limit)
@@ -161,20 +163,20 @@ def _data(path: Path, limit: int) -> bytes:
         return b""
 
 
-def _base(environment: Mapping[str, str]) -> Path | None:
+def _records_folder(environment: Mapping[str, str]) -> Path | None:
     base = environment.get("XDG_DATA_HOME", "")
     if not os.path.isabs(base):
         base = str(Path(environment.get("HOME", "")) / ".local/share")
     return Path(base) / "tunesmith" / "trusted" if os.path.isabs(base) else None
 
 
-def _record(folder: Path, environment: Mapping[str, str]) -> Path | None:
-    base = _base(environment)
-    return base / f"{sha256(os.fsencode(os.path.realpath(folder)))}.json" if base is not None else None
+def _record_path(folder: Path, environment: Mapping[str, str]) -> Path | None:
+    base = _records_folder(environment)
+    return base / f"{sha256_hex(os.fsencode(os.path.realpath(folder)))}.json" if base is not None else None
 
 
-def _read(place: Path) -> TrustedFolder | None:
+def _read_trust_record(place: Path) -> TrustedFolder | None:
     try:
-        return decode(read_plain(place), TrustedFolder)
+        return decode_json(read_plain(place), TrustedFolder)
     except (OSError, Malformed):
         return None

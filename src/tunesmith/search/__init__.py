@@ -25,7 +25,7 @@ def check_name(name: str) -> None:
         raise BadInput(f"unknown search {name!r}; known are {', '.join(SEARCHERS)}", hint=hint)
 
 
-def searcher(name: str) -> Searcher:
+def load_searcher(name: str) -> Searcher:
     """The one of that name, which can be shown one side of a focus."""
     from tunesmith.search.simple import Focused
 

@@ -27,11 +27,11 @@ from tunesmith.search.models import (
     Numbers,
     OpenConfigs,
     Outcomes,
-    exchanges,
+    exchange_sizes,
     most_promising,
     most_telling,
 )
-from tunesmith.search.simple import draw
+from tunesmith.search.simple import draw_unseen
 from tunesmith.space.configset import Config
 from tunesmith.space.features import Encoding, Matrix, Trend, Vector
 
@@ -86,15 +86,15 @@ class _Asking:
         self.tried = [t for t, number in zip(view.tried, numbered, strict=True) if number is not None]
         self.numbers = np.array(numbers, dtype=np.int64)
         self.known = self.field.positions(self.numbers)
-        self.scores = _scores(self.tried, view.weights)
+        self.scores = _score_matrix(self.tried, view.weights)
         self.turn = view.turn + len(first)
         self.begun = len(view.tried) + len(pending)  # by whomever: all of it counts towards the opening
-        self.guide = _guide(view, self.numbers, self.scores[:, 0]) if self.encoding.params else None
+        self.guide = _make_guide(view, self.numbers, self.scores[:, 0]) if self.encoding.params else None
         self.pending = [number for c in pending if (number := self.field.number(c)) is not None]
         closed = (self.field.number(config) for config in view.closed)
         self.seen = {*self.pending, *numbers, *(number for number in closed if number is not None)}
 
-    def _follows(self, turn: int) -> bool:
+    def _is_guided(self, turn: int) -> bool:
         return self.guide is not None and self.guide.is_followed(turn)
 
     def proposal(self, n: int) -> Proposal:
@@ -105,16 +105,16 @@ class _Asking:
         while len(picks) < n and self.encoding.params:
             opening = self.begun < self.choices.opening or right.sum() < 2
             early = self.guide is not None and self.guide.is_early(self.turn)
-            if (opening or early) and self._follows(self.turn):
+            if (opening or early) and self._is_guided(self.turn):
                 more = self._followed()
             elif opening:
-                more = self._farthest()
+                more = self._farthest_config()
             else:
-                more, gain = self._modelled(1 if early else n - len(picks))
+                more, gain = self._pick_by_model(1 if early else n - len(picks))
             if not more:
                 break
             for turn, number in enumerate(more, start=self.turn):
-                if self._follows(turn):
+                if self._is_guided(turn):
                     followed.add(self.view.configs[number])
             picks += more
             self.seen.update(more)
@@ -123,12 +123,12 @@ class _Asking:
             self.begun += len(more)
         configs = [*self.first, *(self.view.configs[number] for number in picks)]
         if len(picks) < n:  # the draw found nothing new: little is left, or nothing varies
-            configs += draw(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
+            configs += draw_unseen(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
         return Proposal(tuple(configs), gain, frozenset(followed))
 
     # -- the opening --------------------------------------------------------------------------------
 
-    def _farthest(self, among: Numbers | None = None) -> list[int]:
+    def _farthest_config(self, among: Numbers | None = None) -> list[int]:
         drawn = self.field.draw(self.rng, FAR_FROM, self.seen) if among is None else among
         if not len(drawn):
             return []
@@ -144,7 +144,7 @@ class _Asking:
         """Of what is foretold to be best one far from all that is seen; the best that is open, if none is."""
         best = self._best_of_priors()
         if len(best):
-            return self._farthest(self.rng.choice(best, min(len(best), FAR_FROM), replace=False))
+            return self._farthest_config(self.rng.choice(best, min(len(best), FAR_FROM), replace=False))
         drawn = self.field.draw(self.rng, DRAWN, self.seen)
         if self.guide is None or not len(drawn):
             return []
@@ -159,11 +159,11 @@ class _Asking:
 
     # -- with a model -------------------------------------------------------------------------------
 
-    def _modelled(self, n: int) -> tuple[list[int], float | None]:
+    def _pick_by_model(self, n: int) -> tuple[list[int], float | None]:
         """Picks by expected improvement, and what the next few may add."""
-        follows = [self._follows(self.turn + k) for k in range(n)]
+        follows = [self._is_guided(self.turn + k) for k in range(n)]
         used = {side: most_telling(self.scores[:, 0], OUTCOMES) for side in sorted(set(follows))}
-        around = {side: self._around(keep) for side, keep in used.items()}
+        around = {side: self._neighbours_of_best(keep) for side, keep in used.items()}
         drawn = self.field.draw(self.rng, DRAWN, self.seen)
         priors = self._best_of_priors() if True in used else drawn[:0]
         numbers = np.unique(np.concatenate([drawn, priors, *(x for each in around.values() for x in each)]))
@@ -181,7 +181,7 @@ class _Asking:
         gain = SOON * models[False].most(worth[False] > -np.inf) if False in models else None
         if n == 1:
             return [int(numbers[self._best_place(self.turn, worth[follows[0]], near[follows[0]])])], gain
-        kept = _shortlist(n, worth, near)
+        kept = _shortlist_numbers(n, worth, near)
         numbers, near = numbers[kept], {side: each[kept] for side, each in near.items()}
         joint = {side: model.posterior.joint(kept) for side, model in models.items()}
         taken: list[int] = []
@@ -199,7 +199,7 @@ class _Asking:
         is_local = every is not None and (turn + 1) % every == 0 and local.max() > -np.inf
         return int(np.argmax(local if is_local else worth))
 
-    def _around(self, used: Numbers) -> list[Numbers]:
+    def _neighbours_of_best(self, used: Numbers) -> list[Numbers]:
         """What is next to each of the best."""
         order = np.argsort(-np.nan_to_num(self.scores[used, 0], nan=-np.inf), kind="stable")
         return [self._beside(self.tried[i].config) for i in used[order][:LEADERS]]
@@ -210,11 +210,11 @@ class _Asking:
         since = self.choices.exchanges_from
         if since is None or len(self.tried) < since:
             return near
-        return np.union1d(near, self.field.among(exchanges(self.view.space, leader), self.seen))
+        return np.union1d(near, self.field.among(exchange_sizes(self.view.space, leader), self.seen))
 
     def _model(self, follows: bool, used: Numbers, numbers: Numbers) -> ImprovementModel:
         outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.power)
-        weights = _weights(self.view.weights, self.scores.shape[1])
+        weights = _function_weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
         trend = self._static_trend([self.tried[i].config for i in used], numbers)
         foretold = None
@@ -237,7 +237,7 @@ class _Asking:
         return Trend(columns[: len(known)], columns[len(known) :])
 
 
-def _guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
+def _make_guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
     if not view.priors:
         return None
     from tunesmith.search.models import Guide  # which few runs need
@@ -245,7 +245,9 @@ def _guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
     return Guide(view.space, view.configs, view.priors, known, scores)
 
 
-def _shortlist(n: int, worth: Mapping[bool, Vector], near: Mapping[bool, NDArray[np.bool_]]) -> Numbers:
+def _shortlist_numbers(
+    n: int, worth: Mapping[bool, Vector], near: Mapping[bool, NDArray[np.bool_]]
+) -> Numbers:
     """Of the candidates those that may be among n picks: the most promising, of all and of those near."""
     count = max(SHORTLIST, SHORTLIST_EACH * n)
     kept = [most_promising(each, count) for each in worth.values()]
@@ -253,13 +255,13 @@ def _shortlist(n: int, worth: Mapping[bool, Vector], near: Mapping[bool, NDArray
     return np.unique(np.concatenate(kept))
 
 
-def _scores(tried: list[Tried], weights: tuple[float, ...]) -> Matrix:
+def _score_matrix(tried: list[Tried], weights: tuple[float, ...]) -> Matrix:
     """The general score and, where there are several workloads, that of each; NaN where it failed."""
     workloads = len(weights) if len(weights) > 1 and any(t.at for t in tried) else 0
     rows = [(t.score, *(t.at or (None,) * workloads)) if workloads else (t.score,) for t in tried]
     return np.array(rows, dtype=np.float64).reshape(len(rows), 1 + workloads)
 
 
-def _weights(weights: tuple[float, ...], functions: int) -> Vector:
+def _function_weights(weights: tuple[float, ...], functions: int) -> Vector:
     shares = np.array(weights) / sum(weights) if functions > 1 else np.zeros(0)
     return np.array([1.0, *shares])

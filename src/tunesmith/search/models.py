@@ -35,16 +35,16 @@ class OpenConfigs:
         opened = view.open
         self._part = opened if isinstance(opened, Region) and not opened.is_whole else None
         if view.pool is not None:
-            found = [_number(view.configs, config) for config in opened]
+            found = [_config_number(view.configs, config) for config in opened]
             self.pool = np.array([number for number in found if number is not None], dtype=np.int64)
             self._places = view.configs.positions(self.pool)
         elif isinstance(opened, Region):
-            self.pool, self._places = opened.numbers, _placed(opened)
+            self.pool, self._places = opened.numbers, _region_positions(opened)
         elif len(view.configs) <= LISTED:
-            self.pool, self._places = np.arange(len(view.configs)), _listed(view.configs)
+            self.pool, self._places = np.arange(len(view.configs)), _all_positions(view.configs)
 
     def number(self, config: Config) -> int | None:
-        return _number(self._view.configs, config)
+        return _config_number(self._view.configs, config)
 
     def positions(self, numbers: Numbers) -> Positions:
         return self._view.configs.positions(numbers)
@@ -57,8 +57,8 @@ class OpenConfigs:
         """Up to so many unseen ones, each once. Where they are listed, some whenever any are left."""
         if self.pool is None:
             drawn = np.unique(rng.integers(len(self._view.configs), size=count))
-            return _without(drawn, seen)
-        left = _without(self.pool, seen)
+            return _exclude_numbers(drawn, seen)
+        left = _exclude_numbers(self.pool, seen)
         return left if len(left) <= count else np.sort(rng.choice(left, count, replace=False))
 
     def around(self, config: Config, seen: set[int]) -> Numbers:
@@ -73,7 +73,7 @@ class OpenConfigs:
             if self._has_many:
                 steps = np.abs(self._places.astype(np.int64) - own).max(axis=1)
                 differing &= steps <= NEXT
-            return _without(self.pool[differing], seen)
+            return _exclude_numbers(self.pool[differing], seen)
         near = [
             config.replace(param.name, value)
             for param in self._space.params
@@ -87,11 +87,11 @@ class OpenConfigs:
         """Those of them that are unseen and may be asked for."""
         beside = (c for c in configs if self._part is None or self._part.is_beside(c))
         numbers = {number for c in beside if (number := self.number(c)) is not None}
-        found = _without(np.array(sorted(numbers), dtype=np.int64), seen)
+        found = _exclude_numbers(np.array(sorted(numbers), dtype=np.int64), seen)
         return found if self._part is not None else self.open(found)
 
 
-def exchanges(space: Space, config: Config) -> Iterator[Config]:
+def exchange_sizes(space: Space, config: Config) -> Iterator[Config]:
     """Those that differ in two sizes and have the same product of the two.
 
     Threads along one axis for threads along another, a larger tile for fewer threads: a product that is
@@ -112,21 +112,21 @@ def _is_size(param: Param) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _listed(configs: ConfigSet) -> Positions:
+def _all_positions(configs: ConfigSet) -> Positions:
     return configs.positions()
 
 
 @lru_cache(maxsize=4)
-def _placed(region: Region) -> Positions:
+def _region_positions(region: Region) -> Positions:
     return region.configs.positions(region.numbers)
 
 
 @lru_cache(maxsize=8192)  # pure; every question of a run asks for the same ones, and a few new
-def _number(configs: ConfigSet, config: Config) -> int | None:
+def _config_number(configs: ConfigSet, config: Config) -> int | None:
     return configs.index(config)
 
 
-def _without(numbers: Numbers, seen: set[int]) -> Numbers:
+def _exclude_numbers(numbers: Numbers, seen: set[int]) -> Numbers:
     return numbers[~np.isin(numbers, list(seen))] if seen else numbers
 
 
@@ -147,7 +147,7 @@ class Targets:
         return best
 
 
-def targets(scores: Matrix, power: float = POWER) -> Targets:
+def speed_targets(scores: Matrix, power: float = POWER) -> Targets:
     """Of scores by configuration and function, NaN where it failed: speed beside the best, to a power. What
     failed counts as the slowest that worked, so that a model stays away from it without being bent by it."""
     columns: list[Vector] = []
@@ -176,13 +176,19 @@ class ImprovementModel:
 
     def improvements(self, joint: gp.JointPosterior | None = None) -> Vector:
         """Of all candidates, or of a few of them."""
-        return self._expected(self.posterior if joint is None else joint, np.ones(len(self.surprise)))
+        return self._log_expected_improvement(
+            self.posterior if joint is None else joint, np.ones(len(self.surprise))
+        )
 
     def most(self, among: NDArray[np.bool_]) -> float:
         """The largest of these candidates, in log units, where the model is no surer than it may be."""
-        return float(np.exp(self._expected(self.posterior, self.surprise)[among].max(initial=-np.inf)))
+        return float(
+            np.exp(self._log_expected_improvement(self.posterior, self.surprise)[among].max(initial=-np.inf))
+        )
 
-    def _expected(self, posterior: gp.Posterior | gp.JointPosterior, surprise: Vector) -> Vector:
+    def _log_expected_improvement(
+        self, posterior: gp.Posterior | gp.JointPosterior, surprise: Vector
+    ) -> Vector:
         """Logarithms of what is expected in log units, summed over the functions by weight: the general
         configuration counts 1, and each workload, which may get one of its own, its share."""
         deviations = posterior.deviations[:, None] * surprise
@@ -194,7 +200,7 @@ class ImprovementModel:
         return total
 
 
-def surprise(errors: Matrix, scores: Matrix) -> Vector:
+def surprise_factors(errors: Matrix, scores: Matrix) -> Vector:
     """By function: how far off outcomes that worked are from what the others foretell, beside what that is
     sure of; 1 at least. Where one is far ahead a model of all others is sure that there is no other."""
     worked = ~np.isnan(scores)
@@ -234,15 +240,15 @@ class Outcomes:
         """Fitted to outcomes up to a round number of them: a question soon after finds the answer ready."""
         count = max(len(self.known) - len(self.known) % REFIT_EVERY, 2)
         part = most_telling(self.scores[:count, 0], FITTED)
-        values, known = targets(self.scores[part], self.power).values, self.known[part]
-        return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
+        values, known = speed_targets(self.scores[part], self.power).values, self.known[part]
+        return _fit_hyperparameters(self.space, known.tobytes(), known.dtype.str, values.tobytes())
 
     def model(
         self, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None, foretold: Foretold | None
     ) -> ImprovementModel:
         """What is foretold is part of the trend: of the expected weight, give or take what our own outcomes
         say."""
-        made = targets(self.scores, self.power)
+        made = speed_targets(self.scores, self.power)
         unexplained, expected = made.values, np.zeros((len(candidates), 1))
         if foretold is not None:
             there, here = foretold.speeds(self.power)
@@ -254,7 +260,7 @@ class Outcomes:
         encoding = gp.Encoding.of(self.space)
         posterior = gp.Posterior(encoding, self.settings, self.known, unexplained, candidates, trend)
         posterior.means += expected
-        return ImprovementModel(posterior, made, weights, surprise(posterior.errors, self.scores))
+        return ImprovementModel(posterior, made, weights, surprise_factors(posterior.errors, self.scores))
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:
@@ -274,9 +280,9 @@ def most_promising(worth: Vector, count: int) -> Numbers:
 
 
 @lru_cache(maxsize=32)  # pure: the same outcomes give the same hyperparameters
-def _fitted(space: Space, positions: bytes, kind: str, values: bytes) -> gp.Hyperparameters:
+def _fit_hyperparameters(space: Space, positions: bytes, kind: str, values: bytes) -> gp.Hyperparameters:
     rows = np.frombuffer(positions, dtype=kind).reshape(-1, len(space.params))
-    return gp.fit(gp.Encoding.of(space), rows, np.frombuffer(values).reshape(len(rows), -1))
+    return gp.fit_hyperparameters(gp.Encoding.of(space), rows, np.frombuffer(values).reshape(len(rows), -1))
 
 
 def _with_constant(column: Vector) -> Matrix:
@@ -291,7 +297,7 @@ def _log_improvement(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """The logarithm of what a normal variable is expected to be above zero, where its mean is z and its
     deviation 1. Right far below zero too: where nothing is likely to improve, something is likeliest to."""
     near, far = np.maximum(z, FAR), np.minimum(z, FAR)
-    close = np.log(near * _below(near) + np.exp(-(near**2) / 2) / np.sqrt(2 * np.pi))
+    close = np.log(near * _normal_cdf(near) + np.exp(-(near**2) / 2) / np.sqrt(2 * np.pi))
     x, rest = -far, np.zeros(z.shape)
     for k in range(FRACTIONS, 0, -1):  # 1 / (x + rest) is Mills' ratio, a continued fraction
         rest = k / (x + rest)
@@ -300,7 +306,7 @@ def _log_improvement(z: NDArray[np.float64]) -> NDArray[np.float64]:
     return result
 
 
-def _below(z: Vector) -> Vector:
+def _normal_cdf(z: Vector) -> Vector:
     """The normal distribution function; Abramowitz and Stegun 7.1.26, right to 1e-7."""
     t = 1 / (1 + 0.3275911 * np.abs(z) / np.sqrt(2))
     tail = t * np.exp(-(z**2) / 2)
@@ -342,14 +348,14 @@ class Guide:
         self, space: Space, configs: ConfigSet, priors: tuple[Prior, ...], known: Numbers, scores: Vector
     ) -> None:
         self._configs = configs
-        models = ((prior, _model(space, prior)) for prior in priors)
+        models = ((prior, _fit_earlier_model(space, prior)) for prior in priors)
         self._runs = [(prior, model) for prior, model in models if model is not None]
         self._agreements = np.ones(len(self._runs))
         if len(known) >= AGREEMENT_FROM:
             told = np.nan_to_num(scores, nan=-np.inf)
-            self._agreements = np.array([rank_correlation(each, told) for each in self._each(known)])
+            self._agreements = np.array([rank_correlation(each, told) for each in self._means_by_run(known)])
         share = min(max(BEST, FEWEST / max(len(configs), 1)), 1.0)
-        self._level = float(np.quantile(self._sampled, 1 - share)) if self._runs else np.inf
+        self._level = float(np.quantile(self._combined_sample, 1 - share)) if self._runs else np.inf
 
     @property
     def holds(self) -> bool:
@@ -365,7 +371,7 @@ class Guide:
         return self.holds and turn < FIRST
 
     def order(self, numbers: Numbers) -> Vector:
-        return self._together(self._each(numbers))
+        return self._combine_runs(self._means_by_run(numbers))
 
     def filter(self, numbers: Numbers) -> Vector:
         """The same, but that the best of all count alike."""
@@ -374,22 +380,22 @@ class Guide:
 
     def best(self) -> Numbers:
         """Those foretold to be best; where not all are listed, as far as the sample or the runs have them."""
-        found = _sample(self._configs)[self._sampled >= self._level]
+        found = _sample_numbers(self._configs)[self._combined_sample >= self._level]
         if len(self._configs) <= LISTED:
             return found
         rows = np.concatenate([_best_rows(prior, self._configs) for prior, _ in self._runs])
         return np.union1d(found, rows[self.order(rows) >= self._level])
 
     @property
-    def _sampled(self) -> Vector:
-        return self._together([_sampled(model, self._configs) for _, model in self._runs])
+    def _combined_sample(self) -> Vector:
+        return self._combine_runs([_sample_means(model, self._configs) for _, model in self._runs])
 
-    def _each(self, numbers: Numbers) -> list[Vector]:
+    def _means_by_run(self, numbers: Numbers) -> list[Vector]:
         if len(self._configs) <= LISTED:
-            return [_sampled(model, self._configs)[numbers] for _, model in self._runs]
+            return [_sample_means(model, self._configs)[numbers] for _, model in self._runs]
         return [model.means(self._configs.positions(numbers)) for _, model in self._runs]
 
-    def _together(self, each: list[Vector]) -> Vector:
+    def _combine_runs(self, each: list[Vector]) -> Vector:
         weights = np.maximum(self._agreements, 0.01)
         total: Vector = weights / weights.sum() @ np.stack(each)
         return total
@@ -403,12 +409,12 @@ class _EarlierModel:
 
     def means(self, positions: Positions) -> Vector:
         parts = [positions[at : at + AT_ONCE] for at in range(0, max(len(positions), 1), AT_ONCE)]
-        kernels = (gp.covariance(self._encoding, self._settings, part, self._rows) for part in parts)
+        kernels = (gp.covariance_matrix(self._encoding, self._settings, part, self._rows) for part in parts)
         return np.concatenate([kernel @ self._weights for kernel in kernels])
 
 
 @lru_cache(maxsize=8)  # pure, and the same for every question of a run
-def _model(space: Space, prior: Prior) -> _EarlierModel | None:
+def _fit_earlier_model(space: Space, prior: Prior) -> _EarlierModel | None:
     """None where the run says nothing that could be used."""
     places = [param.positions for param in space.params]
     names = [param.name for param in space.params]
@@ -428,18 +434,18 @@ def _model(space: Space, prior: Prior) -> _EarlierModel | None:
         order = np.concatenate([order[: ROWS // 2], others])
     positions = np.array(rows, dtype=np.uint32)[order]
     encoding = gp.Encoding.of(space)
-    levelled = _levelled(np.array(scores)[order])
+    levelled = _level_slow_half(np.array(scores)[order])
     middle, deviation = levelled.mean(), max(float(levelled.std()), LEAST)
     values = (levelled - middle)[:, None] / deviation
     part = rng.permutation(len(order))[:EARLIER_FITTED]
-    settings = gp.fit(encoding, positions[part], values[part])
-    kernel = gp.covariance(encoding, settings, positions, positions)
+    settings = gp.fit_hyperparameters(encoding, positions[part], values[part])
+    kernel = gp.covariance_matrix(encoding, settings, positions, positions)
     kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
     weights = np.linalg.solve(kernel, values[:, 0]) * deviation
     return _EarlierModel(encoding, settings, positions, weights)
 
 
-def _levelled(scores: Vector) -> Vector:
+def _level_slow_half(scores: Vector) -> Vector:
     """What failed, and the slower half, counts as the middle one: how slow it was there says nothing here."""
     floor = float(np.nanmedian(scores))
     levelled: Vector = np.maximum(np.nan_to_num(scores, nan=floor), floor)
@@ -447,7 +453,7 @@ def _levelled(scores: Vector) -> Vector:
 
 
 @lru_cache(maxsize=4)
-def _sample(configs: ConfigSet) -> Numbers:
+def _sample_numbers(configs: ConfigSet) -> Numbers:
     """All, or as many as stand for them."""
     if len(configs) <= LISTED:
         return np.arange(len(configs))
@@ -455,8 +461,8 @@ def _sample(configs: ConfigSet) -> Numbers:
 
 
 @lru_cache(maxsize=8)  # asked for by every question, and the same for all
-def _sampled(model: _EarlierModel, configs: ConfigSet) -> Vector:
-    return model.means(configs.positions(_sample(configs)))
+def _sample_means(model: _EarlierModel, configs: ConfigSet) -> Vector:
+    return model.means(configs.positions(_sample_numbers(configs)))
 
 
 @lru_cache(maxsize=8)
@@ -469,13 +475,13 @@ def _best_rows(prior: Prior, configs: ConfigSet) -> Numbers:
 
 def rank_correlation(a: Vector, b: Vector) -> float:
     """Spearman's; 0 where one of them tells nothing apart."""
-    ranks_a, ranks_b = _ranks(a), _ranks(b)
+    ranks_a, ranks_b = _mean_ranks(a), _mean_ranks(b)
     if not np.ptp(ranks_a) or not np.ptp(ranks_b):
         return 0.0
     return float(np.corrcoef(ranks_a, ranks_b)[0, 1])
 
 
-def _ranks(values: Vector) -> Vector:
+def _mean_ranks(values: Vector) -> Vector:
     """Equal values share the mean of their ranks."""
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Vector = (np.cumsum(counts) - (counts - 1) / 2)[which]

@@ -30,10 +30,10 @@ class Random:
     def ask(self, view: SearchView, n: int) -> Proposal:
         first = view.untried_first[: view.room(n)]
         rng = np.random.default_rng(view.seed)
-        return Proposal((*first, *draw(view, view.room(n) - len(first), rng, {*view.seen, *first})))
+        return Proposal((*first, *draw_unseen(view, view.room(n) - len(first), rng, {*view.seen, *first})))
 
 
-def draw(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) -> list[Config]:
+def draw_unseen(view: SearchView, n: int, rng: np.random.Generator, seen: set[Config]) -> list[Config]:
     """Up to n unseen configurations; adds them to `seen`."""
     found: list[Config] = []
     everything = view.open
@@ -83,15 +83,15 @@ class Evolution:
         while len(found) < n:
             child = None
             if len(seen) >= OPENING and len(parents) > 1 and rng.random() >= STRANGERS:
-                child = self._child(view, parents, seen, rng)
-            more = draw(view, 1, rng, seen) if child is None else [child]
+                child = self._breed_child(view, parents, seen, rng)
+            more = draw_unseen(view, 1, rng, seen) if child is None else [child]
             if not more:
                 break
             seen.update(more)
             found += more
         return Proposal(tuple(found))
 
-    def _child(
+    def _breed_child(
         self, view: SearchView, parents: list[Config], seen: set[Config], rng: np.random.Generator
     ) -> Config | None:
         """Each value from one of two parents, the better ones likelier; then one parameter, sometimes more,
@@ -120,7 +120,7 @@ class Tpe:
     def ask(self, view: SearchView, n: int) -> Proposal:
         """A suggestion that is not feasible or known already becomes the nearest of what is drawn (of
         everything, where the space is small): fewest parameters changed, then the smallest steps."""
-        optuna = _optuna()
+        optuna = _import_optuna()
         n = view.room(n)
         found = list(view.untried_first[:n])
         params = [param for param in view.space.params if len(param.values) > 1]
@@ -138,7 +138,7 @@ class Tpe:
             }
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for config, score in _observed(view):
+                for config, score in _observed_scores(view):
                     places = {param.name: param.positions[config[param.name]] for param in params}
                     made = optuna.trial.create_trial(params=places, distributions=space, value=score)
                     study.add_trial(made)
@@ -154,18 +154,18 @@ class Tpe:
                     seen.add(number)
                     found.append(view.configs[number])
         if len(found) < n:
-            found += draw(view, n - len(found), rng, {*view.seen, *found})
+            found += draw_unseen(view, n - len(found), rng, {*view.seen, *found})
         return Proposal(tuple(found))
 
 
-def _observed(view: SearchView) -> list[tuple[Config, float]]:
+def _observed_scores(view: SearchView) -> list[tuple[Config, float]]:
     """What failed counts as the worst score, what is in flight as the middle one."""
     right = [t.score for t in view.tried if t.score is not None] or [0.0]
     done = [(t.config, min(right) if t.score is None else t.score) for t in view.tried]
     return [*done, *((config, float(np.median(right))) for config in view.in_flight)]
 
 
-def _optuna() -> Any:
+def _import_optuna() -> Any:
     try:
         import optuna
     except ImportError:

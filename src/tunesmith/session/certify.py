@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
 
 from tunesmith import __version__, backends
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.base.files import read_plain
-from tunesmith.base.text import sha256
-from tunesmith.deliver.certificate import CERTIFICATE_VERSION, Certificate, Claim, certificate
+from tunesmith.base.text import sha256_hex
+from tunesmith.deliver.certificate import CERTIFICATE_VERSION, Certificate, Claim, make_certificate
 from tunesmith.deliver.certificate import DISPATCH as DISPATCH
-from tunesmith.deliver.results import results
+from tunesmith.deliver.results import build_results
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.device import Device
 from tunesmith.run.candidates import Templates
@@ -69,11 +69,15 @@ class CertificateCheck:
 # -- writing ------------------------------------------------------------------------------------------------
 
 
-def write(folder: RunFolder, templates: Templates, state: State, files: Mapping[str, bytes]) -> None:
+def write_certificate(
+    folder: RunFolder, templates: Templates, state: State, files: Mapping[str, bytes]
+) -> None:
     """The same run writes the same bytes, so that a signature made of them stays good."""
-    digests = {name: sha256(data) for name, data in files.items()}
-    made = certificate(templates.problem, state, templates, files[DISPATCH], digests, folder.journal_head())
-    target, data = folder.path / CERTIFICATE, encode(made) + b"\n"
+    digests = {name: sha256_hex(data) for name, data in files.items()}
+    made = make_certificate(
+        templates.problem, state, templates, files[DISPATCH], digests, folder.journal_head()
+    )
+    target, data = folder.path / CERTIFICATE, encode_json(made) + b"\n"
     if target.is_symlink() or not target.is_file() or target.read_bytes() != data:
         folder.write(CERTIFICATE, data)
 
@@ -86,7 +90,9 @@ def take_back(folder: RunFolder) -> None:
 # -- checking -----------------------------------------------------------------------------------------------
 
 
-def verify(path: Path, config: RunConfig, listener: Listener, *, rerun: bool = False) -> CertificateCheck:
+def verify_certificate(
+    path: Path, config: RunConfig, listener: Listener, *, rerun: bool = False
+) -> CertificateCheck:
     """By the files beside it alone; with `rerun` also on a device. Nothing is written there."""
 
     path = path / CERTIFICATE if path.is_dir() else path
@@ -112,7 +118,7 @@ def verify(path: Path, config: RunConfig, listener: Listener, *, rerun: bool = F
     if rerun and not faults:
         seed = secrets.randbits(31)
         listener.say(f"judging it again with the seed {seed}")
-        claims = _again(folder, given, state, templates, config, listener, seed, notes)
+        claims = _remeasure_claims(folder, given, state, templates, config, listener, seed, notes)
     found = {"does not hold" if faults else "holds", *(claim.verdict for claim in claims)}
     whole = next(verdict for verdict in WORST_FIRST if verdict in found)
     told = (tuple(notes), seed, RULE if seed is not None else "")
@@ -152,9 +158,9 @@ def _against_journal(
     """What the journal does not say: of all, of workloads by name; and notes."""
     for digest in (*given.inputs.values(), *given.templates.values()):
         folder.get(digest)
-    files = results(templates, state, folder.get).files(templates, state)
-    digests = {name: sha256(data) for name, data in files.items()}
-    expected = certificate(
+    files = build_results(templates, state, folder.get).files(templates, state)
+    digests = {name: sha256_hex(data) for name, data in files.items()}
+    expected = make_certificate(
         templates.problem, state, templates, files[DISPATCH], digests, folder.journal_head()
     )
     bad = [
@@ -166,7 +172,7 @@ def _against_journal(
     if [c.workload for c in given.claims] != [c.workload for c in expected.claims]:
         bad.append("the certificate's workloads are not those of the journal")
     pairs = zip(given.claims, expected.claims, strict=False)
-    wrong = {one.workload: why for one, other in pairs if (why := _difference(one, other))}
+    wrong = {one.workload: why for one, other in pairs if (why := _claim_difference(one, other))}
     notes: list[str] = []
     made_by = given.versions.get("tunesmith", "")
     sources = {claim.file for claim in expected.claims}
@@ -185,7 +191,7 @@ def _against_journal(
     return bad, wrong, notes
 
 
-def _difference(given: Claim, expected: Claim) -> str:
+def _claim_difference(given: Claim, expected: Claim) -> str:
     """Of two claims the first that is not the same, in words."""
     for f in fields(Claim):
         own, other = getattr(given, f.name), getattr(expected, f.name)
@@ -202,7 +208,7 @@ def read_report(path: Path) -> Report:
 
     data = problems.read_text(path, "correct the name").encode()
     try:
-        found = decode(data, Report, "report of a run")
+        found = decode_json(data, Report, "report of a run")
     except Malformed as error:
         hint = "name a run's folder, or the report.json in it"
         raise BadInput(str(error), where=str(path), hint=hint) from error
@@ -210,7 +216,9 @@ def read_report(path: Path) -> Report:
         fault = f"this report has version {found.version}, known are versions up to {RESULT_VERSION}"
         raise BadInput(fault, where=str(path), hint="use the version of Tunesmith that wrote it")
     beside = path.with_name(CERTIFICATE)
-    if beside.is_file() and read_certificate(beside).files.get(path.name, sha256(data)) != sha256(data):
+    if beside.is_file() and read_certificate(beside).files.get(path.name, sha256_hex(data)) != sha256_hex(
+        data
+    ):
         raise BadInput(
             "this report was changed: it is not what its certificate names", where=str(path), hint=DAMAGED
         )
@@ -220,7 +228,7 @@ def read_report(path: Path) -> Report:
 # -- judging again ------------------------------------------------------------------------------------------
 
 
-def _again(
+def _remeasure_claims(
     folder: RunFolder,
     given: Certificate,
     state: State,
@@ -237,7 +245,7 @@ def _again(
     found: dict[Config, Verified] = {}
     with machine.temporary_scratch() as scratch:
         place = machine.Workplace(spec, scratch, config.sandbox)
-        device = _device(state.device, machine.look(place), config.device)
+        device = _certified_device(state.device, machine.find_local_devices(place), config.device)
         if device.key != state.device.key:
             was, now = (f"{d.name} ({d.driver})" for d in (state.device, device))
             notes.append(f"claimed on {was}, judged again on {now}")
@@ -252,7 +260,7 @@ def _again(
         )
         try:
             lab.baseline()
-            for number, (winner, workloads) in enumerate(_served(choice, state).items()):
+            for number, (winner, workloads) in enumerate(_delivered_workloads(choice, state).items()):
                 template = own.lookup(state)(winner)
                 lab.admit(template)
                 listener.note(f"verifying {winner.label} in a fresh process")
@@ -268,7 +276,7 @@ def _again(
     verdicts = []
     for claim, pick in zip(given.claims, choice.picks, strict=True):
         verdict = WorkloadVerdict(claim.workload, "holds", "nothing is claimed", claim.speedup)
-        verdicts.append(verdict if pick.config is None else _judged(claim, found[pick.config], seed))
+        verdicts.append(verdict if pick.config is None else _judge_claim(claim, found[pick.config], seed))
     general = found.get(choice.general) if choice.general is not None else None
     if general is not None and (bad := [r for r in general.outcome.results if not r.ok]):
         reason = f"the general configuration is {bad[0].status}: {bad[0].detail}"
@@ -279,7 +287,7 @@ def _again(
     return verdicts
 
 
-def _served(choice: Winners, state: State) -> dict[Config, tuple[str, ...]]:
+def _delivered_workloads(choice: Winners, state: State) -> dict[Config, tuple[str, ...]]:
     """Every configuration that is delivered, with the workloads it was verified at."""
     return {
         config: tuple(
@@ -294,9 +302,9 @@ def _served(choice: Winners, state: State) -> dict[Config, tuple[str, ...]]:
     }
 
 
-def _device(wanted: Device, here: machine.LocalDevices, named: str | None) -> Device:
+def _certified_device(wanted: Device, here: machine.LocalDevices, named: str | None) -> Device:
     """The certificate's own, whatever its driver is by now; or the one that the user names."""
-    if backends.kind(wanted.backend).from_file:
+    if backends.find_backend_kind(wanted.backend).from_file:
         return wanted
     if named is not None and here.devices:
         return machine.pick_device(here.devices, named)
@@ -308,7 +316,7 @@ def _device(wanted: Device, here: machine.LocalDevices, named: str | None) -> De
     return next((d for d in same if d.key == wanted.key), same[0])
 
 
-def _judged(claim: Claim, proven: Verified, seed: int) -> WorkloadVerdict:
+def _judge_claim(claim: Claim, proven: Verified, seed: int) -> WorkloadVerdict:
     result = proven.outcome.result(claim.workload)
     if result is None or result.timing is None or not result.timing.ratios:
         status, detail = (result.status, result.detail) if result is not None else ("not run", "")
@@ -335,7 +343,7 @@ def read_certificate(path: Path) -> Certificate:
     if path.name == "report.json":
         hint = f"a report proves nothing, with the folder of its run it can be verified: {hint}"
     try:
-        found = decode(read_plain(path), Certificate, "certificate")
+        found = decode_json(read_plain(path), Certificate, "certificate")
     except OSError as error:
         fault = f"the run's certificate cannot be read: {error.strerror}"
         raise BadInput(fault, where=str(path), hint=hint) from error
@@ -358,6 +366,6 @@ def certified_file(root: Path, name: str, digest: str) -> bytes:
         data = b"" if is_link else read_plain(path)
     except (OSError, ValueError) as error:
         raise NotCertified(f"{name} is missing") from error
-    if is_link or sha256(data) != digest:
+    if is_link or sha256_hex(data) != digest:
         raise NotCertified(f"{name} was changed")
     return data

@@ -23,19 +23,19 @@ from tunesmith.base.errors import (
     WaitingForModel,
     bug_text,
 )
-from tunesmith.base.files import explained, write_new
-from tunesmith.base.text import counted, one_line
-from tunesmith.expert.author import catalogue
+from tunesmith.base.files import explain_disk_errors, write_new
+from tunesmith.base.text import format_count, one_line
+from tunesmith.expert.author import build_catalogue
 from tunesmith.expert.drafts.draft import ExplainedText, bare_kernels, draft_problem, explain_text
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.reduced import reduced
+from tunesmith.problem.reduced import reduce_template
 from tunesmith.problem.template import configs_of, user_headers
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.config import RunConfig, resolve
-from tunesmith.run.events import Message, NoReply, Reply, Request, Sanitized, Usage, together
+from tunesmith.run.config import RunConfig, resolve_config
+from tunesmith.run.events import Message, NoReply, Reply, Request, Sanitized, Usage, combine_device_and_host
 from tunesmith.run.folder import RunFolder
 from tunesmith.run.ports import Catalogue, Declined, Listener, Refactoring
 from tunesmith.run.race import verified_choice
@@ -56,19 +56,19 @@ if TYPE_CHECKING:
     from tunesmith.agents.hosted import Arrival, Hosted
 
 
-def examine() -> list[DoctorFinding]:
+def doctor_findings() -> list[DoctorFinding]:
     """Each backend speaks for itself; then the languages that none of them runs."""
     findings = [
         DoctorFinding("Python", True, platform.python_version()),
         module_finding("tree_sitter", "reading kernel sources (init)", "pip install tree-sitter"),
         module_finding("mcp", "serving agents (mcp)", "pip install 'tunesmith[mcp]'"),
     ]
-    findings += _protection()
-    findings.append(_library())
-    for kind in backends.kinds():
-        findings += kind.check(partial(_devices, kind.name))
-    findings += [plugins.load("checks", name)() for name in plugins.names("checks")]
-    for one in languages.known():
+    findings += _sandbox_findings()
+    findings.append(_library_finding())
+    for kind in backends.backend_kinds():
+        findings += kind.check(partial(_list_backend_devices, kind.name))
+    findings += [plugins.load_plugin("checks", name)() for name in plugins.plugin_names("checks")]
+    for one in languages.known_languages():
         own = backends.kind_for(one.name)
         checked = ": the cpu device checks its kernels" if own is not None else ""
         if own is None or own.untimed:
@@ -76,23 +76,23 @@ def examine() -> list[DoctorFinding]:
     return findings
 
 
-def _library() -> DoctorFinding:
+def _library_finding() -> DoctorFinding:
     """Which one it is, and whether it can be used."""
-    from tunesmith.session.library import finding
+    from tunesmith.session.library import library_status as finding
 
-    return DoctorFinding("library", *finding(resolve({})))
+    return DoctorFinding("library", *finding(resolve_config({})))
 
 
-def _protection() -> list[DoctorFinding]:
+def _sandbox_findings() -> list[DoctorFinding]:
     with machine.temporary_scratch() as scratch:
         try:
-            held = machine.protection(Workplace("fake", scratch))
+            held = machine.worker_protection(Workplace("fake", scratch))
         except DeviceMissing as error:
             return [DoctorFinding("sandbox", False, str(error))]
     return [DoctorFinding(f"sandbox: {one.name}", one.in_force, one.detail) for one in held.layers]
 
 
-def _devices(backend: str) -> tuple[Device, ...]:
+def _list_backend_devices(backend: str) -> tuple[Device, ...]:
     with machine.temporary_scratch() as scratch:
         return machine.list_devices(Workplace(backend, scratch))
 
@@ -142,7 +142,7 @@ class FoundDevices:
     troubles: tuple[str, ...]  # why a backend has none
 
 
-def check(
+def check_problem(
     loaded: LoadedProblem,
     template_path: Path | None,
     config: RunConfig,
@@ -157,7 +157,7 @@ def check(
     with machine.workers_of(config, listener.say) as sources, machine.temporary_scratch() as scratch:
         source = sources[0]
         place = Workplace(spec, scratch, config.sandbox, source)
-        here = machine.look(place)
+        here = machine.find_local_devices(place)
         wanted = machine.first_device(config.device or source.device, spec)
         device = standing_in.choose_device(language, here, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
@@ -208,7 +208,7 @@ def check(
             host = standing_in.watch_for(problem, device, scratch, config.sandbox)
             if host is not None:
                 with closing(host):
-                    watched = [together(watched[0], host.of_original(config.seed))]
+                    watched = [combine_device_and_host(watched[0], host.of_original(config.seed))]
         for found in watched:
             if found.own:
                 said = (*(one.sentence for one in found.own), found.disagreement)
@@ -246,7 +246,7 @@ def _with_lines(error: KernelWrong, lab: LocalLab) -> KernelWrong:
 PLAINLY = "a model can rewrite it plainly, for the expert to read: tune it with --model author=SPEC --plain"
 
 
-def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
+def explain_kernel(problem: Problem, config: RunConfig) -> ExplainedKernel:
     device = device_for(problem.kernel.language, config)
     moves = roles.catalogue_of(problem, device)
     lines, notes = roles.reading_of(problem, device), roles.launch_notes(problem, device)
@@ -279,7 +279,7 @@ def make_template(
     template = parse_template(written.text, path=str(out or "template"), problem=problem)
     feasible = len(configs_of(problem, template, device))
     if out is not None:
-        with explained("write the template", out, instead="another name with --out"):
+        with explain_disk_errors("write the template", out, instead="another name with --out"):
             write_new(out, written.text.encode())
     said = written.refused if moves is not None else refused
     return TemplateMade(
@@ -300,7 +300,7 @@ def template_in(
     """The expert's template for another language, or a given one in that language's names."""
     from tunesmith.backends.binaries import as_compiled
     from tunesmith.expert import dialects
-    from tunesmith.expert.author import read
+    from tunesmith.expert.author import try_read_kernel as read
     from tunesmith.expert.moves import PARAMETERS
 
     if language not in dialects.DIALECTS:
@@ -312,7 +312,7 @@ def template_in(
     device = device_for(language, config)
     if given is not None:
         text = read_text(given, "correct the name; it counts from the current folder")
-        made = dialects.translated(text, problem.kernel.language, language)
+        made = dialects.translate_names(text, problem.kernel.language, language)
     else:
         own = as_compiled(problem, device_for(problem.kernel.language, RunConfig()))
         kernel = read(own)
@@ -326,7 +326,7 @@ def template_in(
         return TemplateMade(problem.name, device.name, None, made.reason, (), ())
     template = parse_template(made.text, path=str(out or "template"), problem=there)
     if out is not None:
-        with explained("write the template", out, instead="another name with --out"):
+        with explain_disk_errors("write the template", out, instead="another name with --out"):
             write_new(out, made.text.encode())
     return TemplateMade(
         problem.name,
@@ -340,11 +340,11 @@ def template_in(
     )
 
 
-def devices(wanted: str | None) -> FoundDevices:
+def find_devices(wanted: str | None) -> FoundDevices:
     """Every device of the backends usable here, and why the others are not."""
     with machine.temporary_scratch() as scratch:
-        specs = [wanted] if wanted else [kind.name for kind in backends.kinds() if not kind.from_file]
-        looks = [machine.look(Workplace(spec, scratch)) for spec in specs]
+        specs = [wanted] if wanted else [kind.name for kind in backends.backend_kinds() if not kind.from_file]
+        looks = [machine.find_local_devices(Workplace(spec, scratch)) for spec in specs]
     found = tuple(device for here in looks for device in here.devices)
     troubles = tuple(here.trouble for here in looks if here.trouble)
     if wanted and not found:
@@ -354,7 +354,7 @@ def devices(wanted: str | None) -> FoundDevices:
 
 def device_for(language: str, config: RunConfig) -> Device:
     """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
-    assumed = languages.named(language).assumed
+    assumed = languages.find_language(language).assumed
     wants_cpu = stand_in().is_wanted(language, config)
     if assumed is not None and (config.backend is None or wants_cpu):
         return assumed
@@ -364,7 +364,7 @@ def device_for(language: str, config: RunConfig) -> Device:
         return absent
     spec = backends.backend_for(language, config.backend)
     with machine.temporary_scratch() as scratch:
-        return machine.choose_device(machine.look(Workplace(spec, scratch)), config.device)
+        return machine.choose_device(machine.find_local_devices(Workplace(spec, scratch)), config.device)
 
 
 # -- The templates of a run that somebody takes home: as they were searched, or reduced to what won.
@@ -402,7 +402,9 @@ def kept_templates(path: Path, winner: bool = False, still_open: Sequence[str] =
         own = [config for config in configs if config.candidate == candidate]
         template = templates.of(state.candidate(candidate))
         if winner and not template.is_concrete:
-            template = reduced(template, problem, own, [n for n in still_open if n in dict(own[0].items)])
+            template = reduce_template(
+                template, problem, own, [n for n in still_open if n in dict(own[0].items)]
+            )
         found[name] = template.as_delivered(problem)
     return found
 
@@ -421,7 +423,7 @@ def write_kept(path: Path, winner: bool, still_open: Sequence[str], out: Path | 
                 "the file exists already", where=str(target), hint="choose another name with --out"
             )
     for target, text in zip(targets, texts.values(), strict=True):
-        with explained("write the template", target, instead="another name with --out"):
+        with explain_disk_errors("write the template", target, instead="another name with --out"):
             write_new(target, text.encode())
     return KeptTemplates(texts, tuple(map(str, targets)))
 
@@ -439,29 +441,29 @@ MOST_TOKENS = 2048  # some models think before they count
 def try_out(spec: str, config: RunConfig, note: Callable[[str], None]) -> list[DoctorFinding]:
     """WaitingForModel where one does not answer, with what to do next."""
     findings: list[DoctorFinding] = []
-    for model in roles.hosted(spec, config.reply_seconds, note):
+    for model in roles.create_hosted_models(spec, config.reply_seconds, note):
         found, arrival = model.ask(Request(1, "planner", ASKED, "turn", most_tokens=MOST_TOKENS))
         if isinstance(found, NoReply):
             raise WaitingForModel(found.reason, hint=_next_step(model, arrival))
-        findings += _findings(model, found, arrival)
+        findings += _model_findings(model, found, arrival)
     return findings
 
 
-def _findings(model: Hosted, reply: Reply, arrival: Arrival) -> list[DoctorFinding]:
+def _model_findings(model: Hosted, reply: Reply, arrival: Arrival) -> list[DoctorFinding]:
     said = f'it says "{one_line(reply.text, 60)}"' if reply.text.strip() else "it thought until its limit"
     came = f"{said} after {arrival.seconds:.1f} s" + (f"; {reply.note}" if reply.note else "")
-    first = f"the first character after {arrival.first or 0.0:.1f} s, {counted(arrival.pieces, 'piece')}"
+    first = f"the first character after {arrival.first or 0.0:.1f} s, {format_count(arrival.pieces, 'piece')}"
     usage, dollars = reply.usage, reply.usage.dollars
     price = f"${dollars:.6f} for this request" if dollars is not None else ""
     return [
         DoctorFinding(model.name, True, came),
         DoctorFinding("streaming", arrival.pieces > 1, first),
-        DoctorFinding("usage", usage.sent is not None, _used(usage)),
+        DoctorFinding("usage", usage.sent is not None, _usage_words(usage)),
         DoctorFinding("price", bool(price), price or "neither reported nor known: --money cannot be kept"),
     ]
 
 
-def _used(usage: Usage) -> str:
+def _usage_words(usage: Usage) -> str:
     parts = (
         (usage.sent, "tokens sent"),
         (usage.cached, "of them from its cache"),
@@ -540,12 +542,12 @@ def explain_source(
     language = languages.language_of(path.name, text)
     given = (path.name, language, entry, defines, _own_headers(path, text, language) or ())
     bare = bare_kernels(text, *given)  # type: ignore[arg-type]
-    device, missing = _device(language, config)
-    found = tuple(_explained(explain_text(one), device) for one in bare)
+    device, missing = _device_or_reason(language, config)
+    found = tuple(_explain_bare_kernel(explain_text(one), device) for one in bare)
     return ExplainedSource(str(path), language, device.name if device else "", missing, found)
 
 
-def draft(
+def write_problem_draft(
     kernel_file: Path, output: Path | None, entry: str | None, defines: tuple[tuple[str, str], ...] = ()
 ) -> DraftedProblem:
     """Write a drafted problem folder; never over anything that is there."""
@@ -563,7 +565,7 @@ def draft(
     if there:
         hint = "choose another folder with -o DIR"
         raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
-    with explained("write the draft", folder, instead="another folder with -o DIR"):
+    with explain_disk_errors("write the draft", folder, instead="another folder with -o DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
         try:
@@ -587,7 +589,7 @@ def _left_behind(kernel_file: Path, folder: Path, headers: tuple[tuple[str, str]
 def _own_headers(path: Path, text: str, language: str) -> tuple[tuple[str, str], ...] | None:
     """The user's own headers beside a source, as included -> text; None: something is wrong with them, which
     is told when a problem is read."""
-    if not languages.named(language).reads_headers:
+    if not languages.find_language(language).reads_headers:
         return ()
     try:
         return user_headers(text, path.name, HeaderFolders(path.parent, path.parent).find, ())
@@ -607,23 +609,23 @@ def given_defines(options: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _device(language: str, config: RunConfig) -> tuple[Device | None, str]:
+def _device_or_reason(language: str, config: RunConfig) -> tuple[Device | None, str]:
     try:
         return device_for(language, config), ""
     except DeviceMissing as error:
         return None, str(error)
 
 
-def _explained(text: ExplainedText, device: Device | None) -> ExplainedBareKernel:
-    moves = Catalogue() if device is None or text.problem is None else _moves(text.problem, device)
+def _explain_bare_kernel(text: ExplainedText, device: Device | None) -> ExplainedBareKernel:
+    moves = Catalogue() if device is None or text.problem is None else _available_moves(text.problem, device)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
     said = (text.entry, text.line, text.is_read, text.lines, text.obstacles)
     return ExplainedBareKernel(*said, moves.available, about, moves.refused, text.filled, text.left)
 
 
-def _moves(problem: Problem, device: Device) -> Catalogue:
+def _available_moves(problem: Problem, device: Device) -> Catalogue:
     try:
-        return catalogue(problem, device)
+        return build_catalogue(problem, device)
     except Exception as error:  # whatever a text does to the writer, the rest has been said
         why = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
         return Catalogue(refused=(("any move", why),))

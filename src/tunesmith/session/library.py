@@ -17,10 +17,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tunesmith.base import plugins
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput, TunesmithError, bug_text
-from tunesmith.base.files import explained, open_plain, write_new
-from tunesmith.base.text import counted, sha256
+from tunesmith.base.files import explain_disk_errors, open_plain, write_new
+from tunesmith.base.text import format_count, sha256_hex
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
@@ -37,14 +37,14 @@ from tunesmith.run.library import (
     RunRecord,
     TimedConfig,
     entries_of,
+    is_for_problem,
     kernel_digest,
-    matches,
+    merge_entries,
     primed_from,
-    ranked,
+    rank_entries,
     record_of,
     signature_of,
     timings_of,
-    united,
     with_past,
 )
 from tunesmith.run.state import State
@@ -122,33 +122,35 @@ class SqliteLibrary:
     def _read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         if not self._is_there:
             return []
-        return self._transaction(lambda library: library.execute(sql, tuple(values)).fetchall(), "BEGIN")
+        return self._retry_transaction(
+            lambda library: library.execute(sql, tuple(values)).fetchall(), "BEGIN"
+        )
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return self._transaction(work, "BEGIN IMMEDIATE")
+        return self._retry_transaction(work, "BEGIN IMMEDIATE")
 
-    def _transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
+    def _retry_transaction(self, work: Callable[[sqlite3.Connection], T], begin: str) -> T:
         """All of it or nothing; done again from its beginning where others were in the way."""
         with self._lock:
-            for is_last in _tries(self._patience):
+            for is_last in _retry_attempts(self._patience):
                 try:
-                    library = self._connected()
+                    library = self._open_connection()
                     if self._not_written is not None and begin != "BEGIN":
                         raise self._not_written
                     return _run_transaction(library, work, begin)
                 except sqlite3.Error as error:
                     code = getattr(error, "sqlite_errorcode", None)
                     if is_last or code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                        raise self._explained(error) from error
+                        raise self._explain_error(error) from error
         raise AssertionError("the last try returns or raises")
 
-    def _connected(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         """Where nothing can be written, what is there can still be read."""
         if self._connection is not None:
             return self._connection
         own = {"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False}
         try:
-            with explained("open the library", self._path, instead=ELSEWHERE):
+            with explain_disk_errors("open the library", self._path, instead=ELSEWHERE):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 os.close(open_plain(self._path, os.O_RDWR | os.O_CREAT))
             connection = sqlite3.connect(self._path, **own)  # type: ignore[call-overload]
@@ -177,7 +179,7 @@ class SqliteLibrary:
             hint = f"install the version that wrote it, or choose {ELSEWHERE}"
             raise BadInput(fault, where=self.where, hint=hint)
 
-    def _explained(self, error: sqlite3.Error) -> BadInput:
+    def _explain_error(self, error: sqlite3.Error) -> BadInput:
         hint = "see that it can be written, and that there is room"
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             hint = "restore it from a copy, or move it away: then a new one is made"
@@ -188,7 +190,7 @@ class SqliteLibrary:
     # -- templates that won -------------------------------------------------------------------------------
 
     def entries(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[LibraryEntry]:
-        rows = self._read(*_found("entries", "name", "name", query))
+        rows = self._read(*_select_statement("entries", "name", "name", query))
         found: list[LibraryEntry] = []
         for name, document in rows:
             try:
@@ -201,7 +203,7 @@ class SqliteLibrary:
         return [e for e in found if all(not value or getattr(e, key) == value for key, value in wanted)]
 
     def get(self, name: str) -> LibraryEntry:
-        rows = self._read("SELECT document FROM entries WHERE name = ?", (_checked(name),))
+        rows = self._read("SELECT document FROM entries WHERE name = ?", (_check_entry_name(name),))
         if not rows:
             raise self._missing(name)
         return self._entry(name, rows[0][0])
@@ -214,31 +216,31 @@ class SqliteLibrary:
         def work(library: sqlite3.Connection) -> None:
             sql = "SELECT name, document FROM entries WHERE kernel = ? ORDER BY name LIMIT ?"
             others: list[LibraryEntry] = []
-            for name, document in library.execute(sql, (_key(entry.kernel), MOST)).fetchall():
+            for name, document in library.execute(sql, (_column_key(entry.kernel), MOST)).fetchall():
                 with contextlib.suppress(BadInput):  # what cannot be read is no past of this
                     others.append(self._entry(name, document, as_written=True))
             own = with_past(entry, others)
             same = next((other for other in others if other.name == own.name), None)
-            self._put(library, own if same is None else united(own, same))
+            self._put(library, own if same is None else merge_entries(own, same))
 
-        _checked(entry.name)
+        _check_entry_name(entry.name)
         self._write(work)
 
     def remove(self, name: str) -> None:
         sql = "DELETE FROM entries WHERE name = ?"
-        _checked(name)
+        _check_entry_name(name)
         if name not in self or not self._write(lambda library: library.execute(sql, (name,)).rowcount):
             raise self._missing(name)
 
     def _put(self, library: sqlite3.Connection, entry: LibraryEntry) -> None:
         sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET document"
-        keys = (_key(entry.problem), _key(entry.kernel), _key(entry.device))
-        library.execute(f"{sql} = excluded.document", (entry.name, *keys, encode(entry)))
+        keys = (_column_key(entry.problem), _column_key(entry.kernel), _column_key(entry.device))
+        library.execute(f"{sql} = excluded.document", (entry.name, *keys, encode_json(entry)))
 
     def _entry(self, name: str, document: bytes, as_written: bool = False) -> LibraryEntry:
         where = f"{self.where}: {name}"
         try:
-            entry = decode(bytes(document), LibraryEntry, "library entry")
+            entry = decode_json(bytes(document), LibraryEntry, "library entry")
             if entry.format == ENTRY_FORMAT and entry.name == name:
                 if not self.is_shared:
                     return entry
@@ -265,32 +267,32 @@ class SqliteLibrary:
         sql = f"SELECT name, document FROM lessons ORDER BY name LIMIT {MOST}"
         for name, document in self._read(sql):
             try:
-                found.append(self._lessons(document))
+                found.append(self._decode_lessons(document))
             except Malformed as error:
                 note(f"passed over in the library: lessons {name}: {error}")
         return [one for one in found if one.format == LESSONS_FORMAT]
 
     def learn(self, new: KernelLessons) -> None:
-        from tunesmith.run.library import together
+        from tunesmith.run.library import merge_lessons
 
         def work(library: sqlite3.Connection) -> None:
             own = new
             sql = "SELECT document FROM lessons WHERE name = ?"
             for (document,) in library.execute(sql, (new.name,)).fetchall():
                 with contextlib.suppress(Malformed):  # what cannot be read is written anew
-                    own = together(new, self._lessons(document))
+                    own = merge_lessons(new, self._decode_lessons(document))
             self._put_lessons(library, own)
 
         self._write(work)
 
     def _put_lessons(self, library: sqlite3.Connection, one: KernelLessons) -> None:
         sql = "INSERT INTO lessons VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET document"
-        library.execute(f"{sql} = excluded.document", (one.name, encode(one)))
+        library.execute(f"{sql} = excluded.document", (one.name, encode_json(one)))
 
-    def _lessons(self, document: bytes) -> KernelLessons:
+    def _decode_lessons(self, document: bytes) -> KernelLessons:
         from tunesmith.run.library import KernelLessons
 
-        found = decode(bytes(document), KernelLessons, "lessons")
+        found = decode_json(bytes(document), KernelLessons, "lessons")
         if not self.is_shared:
             return found
         from tunesmith.run.library import foreign_lessons
@@ -301,9 +303,9 @@ class SqliteLibrary:
 
     def runs(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[RunRecord]:
         found: list[RunRecord] = []
-        for id, document in self._read(*_found("runs", "id", "date DESC, id", query)):
+        for id, document in self._read(*_select_statement("runs", "id", "date DESC, id", query)):
             try:
-                run = decode(bytes(document), RunRecord, "run of the library")
+                run = decode_json(bytes(document), RunRecord, "run of the library")
             except Malformed as error:
                 note(f"passed over in the library: run {id}: {error}")
                 continue
@@ -320,7 +322,7 @@ class SqliteLibrary:
         sql = "SELECT document FROM timings WHERE run = ? AND length(document) <= ?"
         for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MOST_TIMINGS)):
             with contextlib.suppress(Malformed):
-                found.append(decode(bytes(document), TimedConfig))
+                found.append(decode_json(bytes(document), TimedConfig))
         if not self.is_shared:
             return found
         from tunesmith.run.library import foreign_timings
@@ -338,7 +340,12 @@ class SqliteLibrary:
     def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
         """What is said last of the run itself counts: one that was stored unfinished may have ended. Each
         batch stands alone, whatever is taken out meanwhile, and all write in one order."""
-        keys = (_key(run.problem), _key(run.kernel), _key(run.device), _key(run.provenance.date))
+        keys = (
+            _column_key(run.problem),
+            _column_key(run.kernel),
+            _column_key(run.device),
+            _column_key(run.provenance.date),
+        )
         about = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
         named = sorted((digest, text.encode(errors="surrogatepass")) for digest, text in texts.items())
         each = "INSERT INTO timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -346,11 +353,12 @@ class SqliteLibrary:
 
         def store(batch: Sequence[TimedConfig]) -> int:
             rows = [
-                (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode(t)) for t in batch
+                (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode_json(t))
+                for t in batch
             ]
 
             def work(library: sqlite3.Connection) -> int:
-                library.execute(f"{about} = excluded.document", (run.id, *keys, encode(run)))
+                library.execute(f"{about} = excluded.document", (run.id, *keys, encode_json(run)))
                 library.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", named)
                 return library.executemany(each, rows).rowcount if rows else 0
 
@@ -368,10 +376,10 @@ class SqliteLibrary:
         return self._write(work) if self._is_there else 0
 
 
-def _found(table: str, name: str, order: str, query: LibraryQuery) -> tuple[str, list[object]]:
+def _select_statement(table: str, name: str, order: str, query: LibraryQuery) -> tuple[str, list[object]]:
     """The statement that finds names and documents, as many as memory holds, and its values."""
     named = {"operator": query.operator, "kernel": query.kernel, "device": query.device}
-    given = {column: _key(value) for column, value in named.items() if value}
+    given = {column: _column_key(value) for column, value in named.items() if value}
     wanted = " AND ".join(("length(document) <= ?", *(f"{column} = ?" for column in given)))
     total = f"sum(length(document)) OVER (ORDER BY {order}) AS total"
     inner = f"SELECT *, {total} FROM {table} WHERE {wanted}"
@@ -379,12 +387,12 @@ def _found(table: str, name: str, order: str, query: LibraryQuery) -> tuple[str,
     return sql, [LARGEST, *given.values(), MOST_BYTES, MOST]
 
 
-def _key(text: str) -> str:
+def _column_key(text: str) -> str:
     """As a column holds it, which every database takes: by it something is found, no more."""
     return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_KEY]
 
 
-def _checked(name: str) -> str:
+def _check_entry_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise BadInput(f"{name!r} cannot be a name in the library", hint=LIST)
     return name
@@ -414,7 +422,7 @@ def _run_transaction(library: sqlite3.Connection, work: Callable[[sqlite3.Connec
     return found
 
 
-def _tries(patience: float) -> Iterator[bool]:
+def _retry_attempts(patience: float) -> Iterator[bool]:
     """Waits longer and longer between two tries; whether one is the last."""
     wait, end = 0.05, time.monotonic() + patience
     while time.monotonic() + wait < end:
@@ -433,7 +441,7 @@ _unusable: dict[str, float] = {}  # libraries that could not be used, and until 
 
 
 @contextlib.contextmanager
-def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[Library]:
+def open_library(config: RunConfig, patience: float = PATIENCE) -> Iterator[Library]:
     """In a folder, or what a plugin has at the URL of another scheme."""
     place = config.library_dir
     scheme, mark, _ = place.partition("://")
@@ -442,7 +450,7 @@ def opened(config: RunConfig, patience: float = PATIENCE) -> Iterator[Library]:
         raise BadInput(f"nothing here opens a library at {scheme}://, as library_dir says", hint=hint)
     library: Library
     if mark:
-        library = plugins.load("libraries", scheme)(place, patience)
+        library = plugins.load_plugin("libraries", scheme)(place, patience)
     else:
         library = SqliteLibrary(Path(place), patience)
     try:
@@ -455,14 +463,14 @@ def is_on(config: RunConfig) -> bool:
     return config.library and bool(config.library_dir)
 
 
-def consult(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise: T) -> T:
+def consult_library(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise: T) -> T:
     """What a library says to a run, which goes on without it: that is said once, and not tried at every
     step."""
     place = config.library_dir
     if not is_on(config) or time.monotonic() < _unusable.get(place, 0.0):
         return otherwise
     try:
-        with opened(config, patience=0.0) as library:
+        with open_library(config, patience=0.0) as library:
             return ask(library)
     except TunesmithError as error:
         _unusable[place] = time.monotonic() + ASKED_AGAIN
@@ -474,13 +482,13 @@ def consult(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise
     return otherwise
 
 
-def finding(config: RunConfig) -> tuple[bool, str, str]:
+def library_status(config: RunConfig) -> tuple[bool, str, str]:
     """For the doctor: whether it can be used, in words, and what would mend it."""
     if not config.library:
         return True, "switched off", ""
     try:
-        with opened(config, patience=0.0) as library:
-            return True, f"{library.where}, {counted(library.count(), 'template')}", ""
+        with open_library(config, patience=0.0) as library:
+            return True, f"{library.where}, {format_count(library.count(), 'template')}", ""
     except TunesmithError as error:
         return False, str(error), error.hint or ""
 
@@ -488,26 +496,28 @@ def finding(config: RunConfig) -> tuple[bool, str, str]:
 # -- what it has for a kernel --------------------------------------------------------------------------------
 
 
-def matching(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
+def matching_entries(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
     """Templates of this very kernel, the best first."""
     found = library.entries(note, LibraryQuery(kernel=kernel_digest(problem)))
-    return ranked([entry for entry in found if matches(entry, problem)], problem)
+    return rank_entries([entry for entry in found if is_for_problem(entry, problem)], problem)
 
 
-def alike(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
+def similar_entries(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
     """Templates of the same operator, called in the same way, whose text was another."""
     found = library.entries(note, LibraryQuery(operator=problem.name))
-    return ranked([entry for entry in found if entry.signature == signature_of(problem)], problem)
+    return rank_entries([entry for entry in found if entry.signature == signature_of(problem)], problem)
 
 
 def lessons_for(problem: Problem, device: str, config: RunConfig, say: Note) -> str:
     """What earlier runs teach whoever plans; empty with --no-library."""
-    from tunesmith.run.library import told
+    from tunesmith.run.library import format_library_notes
 
     def ask(library: Library) -> str:
-        return told(problem, device, library.entries(say, LibraryQuery()), library.lessons(say))
+        return format_library_notes(
+            problem, device, library.entries(say, LibraryQuery()), library.lessons(say)
+        )
 
-    return consult(config, say, ask, "")
+    return consult_library(config, say, ask, "")
 
 
 def to_begin_from(
@@ -520,9 +530,9 @@ def to_begin_from(
     if not config.library:
         hint = "leave one of them out"
         raise BadInput("the library is switched off, and --from-library needs it", hint=hint)
-    with opened(config) as library:
-        found = matching(library, problem, say)
-        if not found and (found := alike(library, problem, say)):
+    with open_library(config) as library:
+        found = matching_entries(library, problem, say)
+        if not found and (found := similar_entries(library, problem, say)):
             say(f"the library has no template of this text of {problem.name}: one of another text is tried")
     if not found:
         fault = f"the library has no template of {problem.name}'s kernel"
@@ -560,7 +570,7 @@ def stored_priors(
         return found
 
     nothing: list[tuple[bool, Primed]] = []
-    return lambda here: consult(config, say, lambda library: ask(library, here), nothing)
+    return lambda here: consult_library(config, say, lambda library: ask(library, here), nothing)
 
 
 # -- what a run leaves there ---------------------------------------------------------------------------------
@@ -574,7 +584,7 @@ class StoredRun:
     names: tuple[str, ...]  # of its templates that won
 
     def lines(self, where: str) -> list[str]:
-        found = f"{counted(self.timings, 'timing')} in {where}, {self.new} of them new"
+        found = f"{format_count(self.timings, 'timing')} in {where}, {self.new} of them new"
         return [*(f"stored as {name}" for name in self.names), found]
 
 
@@ -586,7 +596,7 @@ def keep_run(
         return []
     later = f"; put it in later: tunesmith library add {shlex.quote(str(folder.path))}"
     try:
-        with opened(config) as library:
+        with open_library(config) as library:
             stored = store_run(library, folder, problem, templates, state)
     except TunesmithError as error:
         return [f"not stored: {error}{later}"]
@@ -602,12 +612,12 @@ def store_run(
     changes nothing."""
     assert state.started is not None
     journal = folder.path / JOURNAL
-    with explained("read the run", folder.path):
+    with explain_disk_errors("read the run", folder.path):
         files = problem_texts(texts_of(folder, state.started))
         date = datetime.fromtimestamp(journal.stat().st_mtime, UTC).isoformat(timespec="seconds")
         certificate = folder.path / CERTIFICATE
-        digest = sha256(certificate.read_bytes()) if certificate.is_file() else ""
-    said = Provenance(date, _who(), platform.node(), folder.path.resolve().name, digest)
+        digest = sha256_hex(certificate.read_bytes()) if certificate.is_file() else ""
+    said = Provenance(date, _user_name(), platform.node(), folder.path.resolve().name, digest)
     record, (timings, texts) = record_of(problem, state, said), timings_of(problem, state, templates)
     new = library.record(record, timings, texts) if timings else 0
     # A path says something here alone.
@@ -633,14 +643,14 @@ def add_run(library: Library, path: Path) -> StoredRun:
     return store_run(library, folder, templates.problem, templates, state)
 
 
-def _who() -> str:
+def _user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user need not have a name
         return str(os.getuid())
 
 
-def export(entry: LibraryEntry, out: Path) -> list[Path]:
+def export_template(entry: LibraryEntry, out: Path) -> list[Path]:
     """The template as a file, and its own headers beside it; never over anything that is there."""
     for name, _ in entry.headers:
         parts = PurePosixPath(name)
@@ -650,7 +660,7 @@ def export(entry: LibraryEntry, out: Path) -> list[Path]:
     there = [str(path) for path in files if os.path.lexists(path)]
     if there:
         raise BadInput(f"{', '.join(there)} would be overwritten", hint="choose another name with --out")
-    with explained("write the template", out, instead="another file with --out"):
+    with explain_disk_errors("write the template", out, instead="another file with --out"):
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_new(path, text.encode())

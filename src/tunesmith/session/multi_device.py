@@ -112,11 +112,11 @@ def posts_of(
                 fault = f"the {place.spec.partition(':')[0]} backend sees no device"
                 raise DeviceMissing(fault, hint=machine.DOCTOR)
         except DeviceMissing as error:
-            _miss(_at(source, error), missing)
+            _record_missing(_locate_error(source, error), missing)
             continue
         cards = listed.cards if len(listed.cards) == len(listed.devices) else ("",) * len(listed.devices)
-        for device in _meant(config, source, listed.devices, state, missing):
-            name = _name(source, device)
+        for device in _wanted_devices(config, source, listed.devices, state, missing):
+            name = _post_name(source, device)
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
             found.append(Post(f"{name} ({count + 1})" if count else name, device, there, card))
@@ -126,7 +126,7 @@ def posts_of(
     return tuple(found)
 
 
-def _meant(
+def _wanted_devices(
     config: RunConfig,
     source: WorkerSource,
     devices: Sequence[Device],
@@ -136,35 +136,35 @@ def _meant(
     wanted = config.device or source.device
     ids = machine.device_ids(wanted)
     if not ids and wanted is None and state is not None and state.enlisted is not None:
-        there = {_name(source, device): device.id for device in devices}
+        there = {_post_name(source, device): device.id for device in devices}
         prefix = f"{source.name} (" if source is not HERE else f"{devices[0].backend} "
         had = [_NUMBERED.sub("", name) for name in state.enlisted.devices if name.startswith(prefix)]
         ids = tuple(there[name] for name in had if name in there)  # the run's own, as it names them
         gone = (name for name in dict.fromkeys(had) if name not in there)
         for name in gone:
-            _miss(DeviceMissing(f"{name} is not there any more"), missing)
+            _record_missing(DeviceMissing(f"{name} is not there any more"), missing)
     found: list[Device] = []
     for one in ids or (wanted,):
         try:
             found.append(machine.pick_device(devices, one))
         except DeviceMissing as error:
-            _miss(_at(source, error), missing)
+            _record_missing(_locate_error(source, error), missing)
     return found
 
 
-def _name(source: WorkerSource, device: Device) -> str:
+def _post_name(source: WorkerSource, device: Device) -> str:
     """As outcomes carry it."""
     return source.identity(device.id) or f"{device.backend} {device.id}"
 
 
-def _miss(error: DeviceMissing, missing: list[DeviceMissing] | None) -> None:
+def _record_missing(error: DeviceMissing, missing: list[DeviceMissing] | None) -> None:
     """Put it to what is missing, where something may be."""
     if missing is None:
         raise error
     missing.append(error)
 
 
-def _at(source: WorkerSource, error: DeviceMissing) -> DeviceMissing:
+def _locate_error(source: WorkerSource, error: DeviceMissing) -> DeviceMissing:
     where = f"worker {source.name!r}: " if source.name else ""
     return DeviceMissing(f"{where}{error.message}", hint=error.hint)
 
@@ -207,8 +207,11 @@ def without_other_compilers(
     for post in posts:
         known = post.place.compilers() if compiler else ()
         if compiler and not machine.has_compiler(known, compiler):
-            fault = f"the run builds with {compiler}; where {post.name} is there is: {machine.listed(known)}"
-            _miss(DeviceMissing(fault, hint="install the same there, or leave it out"), missing)
+            fault = (
+                f"the run builds with {compiler}; where {post.name} is there is: "
+                f"{machine.format_compilers(known)}"
+            )
+            _record_missing(DeviceMissing(fault, hint="install the same there, or leave it out"), missing)
         else:
             found.append(post)
     if missing and not found:
@@ -230,7 +233,11 @@ def builder_devices(
         try:
             if compiler:
                 known = place.compilers()
-                fault = f"it has {machine.listed(known)}" if not machine.has_compiler(known, compiler) else ""
+                fault = (
+                    f"it has {machine.format_compilers(known)}"
+                    if not machine.has_compiler(known, compiler)
+                    else ""
+                )
                 found |= {} if fault else {source: posts[0].device}
             else:
                 fitting = [d for d in machine.ask_devices(place).devices if d.key == posts[0].device.key]
@@ -244,7 +251,7 @@ def builder_devices(
     return found
 
 
-def enlist(posts: Sequence[Post], log: RunLog) -> tuple[Post, ...]:
+def enlist_posts(posts: Sequence[Post], log: RunLog) -> tuple[Post, ...]:
     """As the journal has them, the first of which times finalists; where others measure from here on, that is
     written down."""
     names, state = tuple(post.name for post in posts), log.state
@@ -308,13 +315,13 @@ def make_pool(
     hosts = [_build_host(places[one], count, devices[one]) for one, count in counts.items()]
     builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler, say=say)
     parts = PoolParts(problem, settings, known, builders, options)
-    pool = LabPool(*_labs(parts, posts, counts))
+    pool = LabPool(*_open_labs(parts, posts, counts))
     if posts[0].place.source.arrivals is not None:
-        recruit(pool, parts, posts, config)
+        recruit_workers(pool, parts, posts, config)
     return pool
 
 
-def _labs(
+def _open_labs(
     parts: PoolParts, posts: Sequence[Post], counts: Mapping[WorkerSource, int]
 ) -> tuple[list[DeviceLab], Builders, list[LeftOut]]:
     """One whose device is missing by now is done without, if another is left."""
@@ -352,7 +359,7 @@ def _build_host(place: Workplace, count: int, device: Device) -> BuildHost:
 MOMENT = 0.5  # seconds between two looks whether the run is over
 
 
-def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig) -> None:
+def recruit_workers(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig) -> None:
     """By a thread of its own, as long as the pool is open: to reach a machine takes seconds."""
     arrivals = posts[0].place.source.arrivals
     assert arrivals is not None

@@ -21,7 +21,7 @@ from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtec
 from tunesmith.backends.port import NoCounting, Toolchain
 from tunesmith.base import plugins
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.base.files import explained
+from tunesmith.base.files import explain_disk_errors
 from tunesmith.base.text import digest_of
 from tunesmith.lab.build import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode
 from tunesmith.lab.judge.sanitize import Beside
@@ -33,7 +33,7 @@ from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original
+from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original_variant
 from tunesmith.run import config as settings
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
@@ -41,7 +41,7 @@ from tunesmith.run.events import Attached
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
-from tunesmith.run.report import judge, still_unable
+from tunesmith.run.report import judge_build, still_unable
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 
@@ -148,25 +148,25 @@ class ThisMachine:
 
     def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
         name, _, path = spec.partition(":")
-        absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
+        absolute = f"{name}:{Path(path).absolute()}" if backends.find_backend_kind(spec).from_file else name
         environment = worker_environment(spec, scratch, sandbox)
         start = start_in_folder(lambda folder: worker_environment(spec, folder, sandbox))
         return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
-        return backends.compilers(spec) or ()
+        return backends.list_compilers(spec) or ()
 
     def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
         from tunesmith.lab.judge.sanitize import sanitizer_tools  # which a host of workers does not need
 
-        kind = backends.kind(spec)
+        kind = backends.find_backend_kind(spec)
         return sanitizer_tools(kind, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
 
     def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
         from tunesmith.lab.device_tools import counting_here  # which few runs need
 
         where = (worker_environment(spec, scratch, sandbox), scratch, sandbox)
-        return counting_here(backends.kind(spec), *where)
+        return counting_here(backends.find_backend_kind(spec), *where)
 
     def close(self) -> None:
         """Its workers end with whoever started them."""
@@ -233,29 +233,31 @@ class Post:
 def usable_cores(root: Path = Path("/")) -> int:
     """Those that this process may use: affinity and control groups may leave it fewer than there are."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([there, *_quotas(root)]))
+    return max(1, min([there, *_cpu_quotas(root)]))
 
 
-def _quotas(root: Path) -> Iterator[int]:
+def _cpu_quotas(root: Path) -> Iterator[int]:
     """In cores, of the own control group and of those around it. What cannot be read limits nothing."""
     mounted = root / "sys/fs/cgroup"
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in _read_proc_file(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         group = PurePosixPath(path.lstrip("/"))
         for part in (group, *group.parents):
             if number == "0" and not controllers:  # version 2
-                quota, _, period = _read(mounted / part / "cpu.max").strip().partition(" ")
+                quota, _, period = _read_proc_file(mounted / part / "cpu.max").strip().partition(" ")
             elif "cpu" in controllers.split(","):
                 folder = mounted / "cpu" / part
-                quota, period = (_read(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period"))
+                quota, period = (
+                    _read_proc_file(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")
+                )
             else:
                 break
             if quota.isdecimal() and period.isdecimal() and int(period):
                 yield -(-int(quota) // int(period))
 
 
-def _read(file: Path) -> str:
+def _read_proc_file(file: Path) -> str:
     try:
         return file.read_text(errors="replace")
     except OSError:
@@ -271,9 +273,9 @@ def machine_digest() -> str:
 
 def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:
     """What every worker sees, and what those of the backend do."""
-    kind = backends.kind(spec)
+    kind = backends.find_backend_kind(spec)
     common = settings.worker_environment(scratch, kind.inherits, sandbox)
-    with explained("write temporary files", scratch):
+    with explain_disk_errors("write temporary files", scratch):
         return {**common, **kind.environment(scratch, common)}
 
 
@@ -285,7 +287,9 @@ def isolated_command(module: str, spec: str, *arguments: object) -> list[str]:
 
 @contextmanager
 def temporary_scratch() -> Iterator[Path]:
-    with explained("make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"):
+    with explain_disk_errors(
+        "make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"
+    ):
         temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
     with temporary as name:
         yield Path(name)
@@ -321,12 +325,12 @@ UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
 
 
-def look(place: Workplace) -> LocalDevices:
+def find_local_devices(place: Workplace) -> LocalDevices:
     """What is there; DeviceMissing where the sandbox that is required is not."""
     spec = place.spec
-    if backends.kind(spec).from_file:
-        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
-    held = protection(place)
+    if backends.find_backend_kind(spec).from_file:
+        backends.make_backend(spec)  # a bad recording is reported as such, not as the end of a worker
+    held = worker_protection(place)
     try:
         devices = list_devices(place)
     except DeviceMissing as error:
@@ -339,7 +343,7 @@ def look(place: Workplace) -> LocalDevices:
     return LocalDevices(spec, devices, trouble, held)
 
 
-def protection(place: Workplace) -> Protection:
+def worker_protection(place: Workplace) -> Protection:
     """What is in force in workers, by one of them, which loads no driver."""
     # One that lacks what is required would end before it could say so.
     is_required = place.sandbox == REQUIRED
@@ -380,7 +384,7 @@ def workers_of(
     that measure first; without either, of this machine."""
     if not config.ray and not config.workers:
         return nullcontext((HERE,))
-    connect = plugins.load("places", "ray" if config.ray else "workers")
+    connect = plugins.load_plugin("places", "ray" if config.ray else "workers")
     found: AbstractContextManager[tuple[WorkerSource, ...]] = connect(config, note)
     return found
 
@@ -393,10 +397,10 @@ def place_to_time(
     is_untimed = (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language)
     if is_here and is_untimed:
         found: tuple[Workplace, LocalDevices, str | None]
-        found = plugins.load("stand_in", "cpu").place_to_time(language, config, scratch)
+        found = plugins.load_plugin("stand_in", "cpu").place_to_time(language, config, scratch)
         return found
     place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
-    return place, look(place), first_device(config.device or source.device, place.spec)
+    return place, find_local_devices(place), first_device(config.device or source.device, place.spec)
 
 
 _RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
@@ -458,7 +462,7 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
         # A CPU through PoCL is the embedded default; anything else is the user's choice.
         return next((d for d in devices if d.finishes_compiling_at_launch), devices[0])
     close = [d for d in devices if d.id == wanted]
-    close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
+    close = close or [d for d in devices if backends.find_backend_kind(d.backend).is_architecture(d, wanted)]
     if not close:
         named = ((d, f"{d.platform} {d.name} {d.architecture}".lower()) for d in devices)
         close = [d for d, words in named if wanted.lower() in words]
@@ -485,17 +489,17 @@ def choose_compiler(
     One for both sides, or compilers would be compared instead of kernels. Empty where a backend has only one,
     which is tried here only if the device is absent: elsewhere the check of the original tries it.
     """
-    toolchain = backends.toolchain(place.spec)
+    toolchain = backends.find_toolchain(place.spec)
     if toolchain is None and not device.absent:
         return ""
     known = place.compilers() if toolchain is not None else ()
     failed: list[tuple[Variant, Verdict, str]] = []
-    for name, version in _candidates(problem, known, toolchain):
+    for name, version in _compiler_choices(problem, known, toolchain):
         compiler = f"{name} {version}".strip()
         note(f"building the original with {compiler or 'the compiler'}")
         builders = make_builders(place, device, 2, name)
         try:
-            builds = [(v, builders.start(v)) for v in _probes(problem, template, device)]
+            builds = [(v, builders.start(v)) for v in _probe_variants(problem, template, device)]
             done = [(variant, future.result()) for variant, future in builds]
         finally:
             builders.close()
@@ -506,10 +510,10 @@ def choose_compiler(
             return compiler
         failed.append((*refused[0], compiler))
 
-    raise blame(problem, failed, toolchain, dict(known))
+    raise pick_compile_error(problem, failed, toolchain, dict(known))
 
 
-def _candidates(
+def _compiler_choices(
     problem: Problem, known: Sequence[tuple[str, str]], toolchain: Toolchain | None
 ) -> Sequence[tuple[str, str]]:
     if toolchain is None:
@@ -519,14 +523,14 @@ def _candidates(
     wanted = problem.kernel.compiler
     chosen = [pair for pair in known if not wanted or pair[0] == wanted]
     if not chosen:
-        fault = f"the problem asks for compiler = {wanted!r}, here there is: {listed(known)}"
+        fault = f"the problem asks for compiler = {wanted!r}, here there is: {format_compilers(known)}"
         raise BadInput(fault, hint=f"{toolchain.how_to_install(wanted)}, or take compiler out of [kernel]")
     return chosen
 
 
-def _probes(problem: Problem, template: Template | None, device: Device) -> list[Variant]:
+def _probe_variants(problem: Problem, template: Template | None, device: Device) -> list[Variant]:
     """The original and one configuration, the default if it may run on the device."""
-    found = [original(problem, problem.workloads[0].as_dict())]
+    found = [original_variant(problem, problem.workloads[0].as_dict())]
     if device.absent:
         found = [build.variant for build in builds_of(problem, None, None)]
     if template is not None:
@@ -547,7 +551,7 @@ def has_compiler(known: Sequence[tuple[str, str]], compiler: str) -> bool:
     return (name, version) in known
 
 
-def listed(compilers: Sequence[tuple[str, str]]) -> str:
+def format_compilers(compilers: Sequence[tuple[str, str]]) -> str:
     return ", ".join(" ".join(pair) for pair in compilers) or "none"
 
 
@@ -582,7 +586,7 @@ class Place:
         return builder_count(self.device, wanted, self.workers.source)
 
 
-def attach(
+def attach_run(
     place: Place, state: State, templates: Templates, builders: int, note: Callable[[str], None]
 ) -> Place:
     """For a run as it stands: on its own device or one of the kind, with its own compiler or, before anything
@@ -591,7 +595,9 @@ def attach(
     compiler, known = state.compiler, place.workers.compilers()
     if compiler and not has_compiler(known, compiler):
         if state.baseline is not None:
-            fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
+            fault = (
+                f"what this run has timed was built with {compiler}; here there is: {format_compilers(known)}"
+            )
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
         compiler = choose_compiler(templates.problem, templates.given, device, place.workers, note)
     place = replace(place, device=device, compiler=compiler, missing=missing)
@@ -608,7 +614,7 @@ def attach(
 
 def _device_for(wanted: Device, local: LocalDevices) -> tuple[Device, str]:
     """The run's own device or, where it had none, one of the same kind; else why there is none."""
-    if backends.kind(wanted.backend).from_file:
+    if backends.find_backend_kind(wanted.backend).from_file:
         return wanted, ""
     if not wanted.absent:
         return _same_device(wanted, local), ""
@@ -685,7 +691,7 @@ def make_lab(
     its `identity`, and a lab of another `make` that has parts in common with the others, `shared`."""
     if fault := problem.beyond(device.limits.names()):
         raise BadInput(fault, hint=f"change the workload, or the contract; the device is {device.name}")
-    kind = backends.kind(place.spec)
+    kind = backends.find_backend_kind(place.spec)
     missing, onlooker = why_no_profiles(kind.no_profiles, device, ceilings), None
     if not missing:
         from tunesmith.lab.profile import Onlooker
@@ -720,7 +726,7 @@ def refuse_over_limits(problem: Problem, device: Device, done: Mapping[Variant, 
     for build in builds_of(problem, None, None):
         code = done[build.variant]
         resources = code.resources if isinstance(code, BuiltCode) else None
-        refused = judge(problem, build, device, resources).refused
+        refused = judge_build(problem, build, device, resources).refused
         if refused:
             raise BadInput(
                 f"the kernel cannot run on {device.name} at workload {refused[0].workload}: "
@@ -730,7 +736,7 @@ def refuse_over_limits(problem: Problem, device: Device, done: Mapping[Variant, 
             )
 
 
-def blame(
+def pick_compile_error(
     problem: Problem,
     failed: Sequence[tuple[Variant, Verdict, str]],
     toolchain: Toolchain | None,

@@ -22,10 +22,10 @@ from tunesmith.problem.template import FindHeader, HeaderFile, Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Recorded, Started
-from tunesmith.run.folder import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
-from tunesmith.run.journal import broken_rule, is_broken, misfit
+from tunesmith.run.folder import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, pause_gc
+from tunesmith.run.journal import broken_rule, is_broken, template_mismatch
 from tunesmith.run.state import TEMPLATE_HEADER as TEMPLATE_HEADER
-from tunesmith.run.state import State, apply, author_of
+from tunesmith.run.state import State, apply_record, author_of
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -122,7 +122,7 @@ class LoadedProblem(NamedTuple):
             "accuracy": judged if any(value is not None for value in judged.values()) else None,
             "operations": operations,
         }
-        return _checked(problem_text.toml_text(tables), files)
+        return _parse_problem_files(problem_text.toml_text(tables), files)
 
 
 def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple[Files, str]:
@@ -133,11 +133,11 @@ def _source_files(source: str | os.PathLike[str], language: str | None) -> tuple
     if "\n" not in source.strip() and "(" not in source:
         hint = f"for a file write: source=Path({source!r})"
         raise BadInput(f"source is the text of a kernel or a Path to its file, got {source!r}", hint=hint)
-    if not device.exists(language or ""):
-        names = ", ".join(each.name for each in device.known())
+    if not device.has_language(language or ""):
+        names = ", ".join(each.name for each in device.known_languages())
         fault = f"a kernel given as text needs its language, one of {names}; got {language!r}"
         raise BadInput(fault, hint="say it: kernel={'language': 'opencl'}")
-    name = "kernel" + device.named(language or "").suffixes[0]
+    name = "kernel" + device.find_language(language or "").suffixes[0]
     return Files(Path(), "Problem.build", {name: source}), name
 
 
@@ -238,15 +238,15 @@ def load_problem(path: Path, named: tuple[Path, ...] = ()) -> LoadedProblem:
         hint = f"name its problem's folder, or draft one with: tunesmith init {shlex.quote(str(path))}"
         raise BadInput(fault, where=str(path), hint=hint)
     text = read_text(path, "correct the name, or draft a problem with: tunesmith init KERNEL_FILE")
-    return _checked(text, Files(path.parent, str(path), named=named))
+    return _parse_problem_files(text, Files(path.parent, str(path), named=named))
 
 
-def _checked(text: str, files: Files) -> LoadedProblem:
+def _parse_problem_files(text: str, files: Files) -> LoadedProblem:
     """The one reader of problems, whoever wrote the text."""
     where, find_header = files.where, HeaderFolders(files.root, files.root, files.named).find
     problem = parse_problem(text, path=where, read=files.read, find_header=find_header)
     files.texts[PROBLEM_FILE] = text
-    rules = device.named(problem.kernel.language)
+    rules = device.find_language(problem.kernel.language)
     if rules.is_c_family:  # its text can be read as code
         from tunesmith.expert.drafts.signature import missing_entry, signature_faults
 
@@ -269,7 +269,7 @@ def load_template(path: Path, problem: Problem, files: Files) -> Template:
     text = read_text(path, "correct the name; it counts from the current folder")
     find_header = HeaderFolders(path.parent, files.root, files.named).find
     template = parse_template(text, path=path.name, problem=problem, find_header=find_header)
-    _refuse_launch_words(template.launches, device.named(problem.kernel.language), str(path))
+    _refuse_launch_words(template.launches, device.find_language(problem.kernel.language), str(path))
     return template
 
 
@@ -284,7 +284,9 @@ def _refuse_launch_words(launches: tuple[Launch, ...], rules: SourceLanguage, wh
 # -- what a run keeps -----------------------------------------------------------------------------------
 
 
-def keep(folder: RunFolder, problem: Problem, files: Files, template: Template | None) -> dict[str, str]:
+def store_texts(
+    folder: RunFolder, problem: Problem, files: Files, template: Template | None
+) -> dict[str, str]:
     """Store every text that was read; name -> digest."""
     return {name: folder.put(text.encode()) for name, text in all_texts(problem, files, template).items()}
 
@@ -298,7 +300,7 @@ def all_texts(problem: Problem, files: Files, template: Template | None = None) 
     return texts
 
 
-def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:
+def reload_problem(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:
     """Problem and template, where one was given, as the run saved them, not as the user's files are now."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
@@ -314,15 +316,15 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
 def state_of(folder: RunFolder, records: Iterable[Recorded] | None = None) -> State:
     """As far as its journal goes, of which every event can be meant after those before it."""
     state = State()
-    with uncollected():
+    with pause_gc():
         for record in folder.journal().read() if records is None else records:
             if (fault := broken_rule(state, record)) is not None:
-                raise _implausible(folder, record, fault)
-            state = apply(state, record)
+                raise _damaged_journal_error(folder, record, fault)
+            state = apply_record(state, record)
     return state
 
 
-def _implausible(folder: RunFolder, record: Recorded, fault: str) -> BadInput:
+def _damaged_journal_error(folder: RunFolder, record: Recorded, fault: str) -> BadInput:
     what = f"{type(record.event).__name__} cannot be meant: {fault}"
     where = f"{folder.path / JOURNAL}:{record.number + 1}"
     return BadInput(f"the journal is damaged: {what}", where=where, hint=DAMAGED)
@@ -336,8 +338,8 @@ def state_and_templates(
     state = state_of(folder, records)
     templates = templates_of(folder, state) if templates is None else templates
     for record in records:
-        if (fault := misfit(templates, state, record.event)) is not None:
-            raise _implausible(folder, record, fault)
+        if (fault := template_mismatch(templates, state, record.event)) is not None:
+            raise _damaged_journal_error(folder, record, fault)
     return state, templates
 
 
@@ -348,7 +350,7 @@ def refuse_broken(state: State, path: Path) -> None:
 
 def templates_of(folder: RunFolder, state: State) -> Templates:
     """The problem of a run and all its templates, given or drafted, on the device in force."""
-    problem, given = reload(folder, state.started)
+    problem, given = reload_problem(folder, state.started)
     assert state.started is not None, "a run that can be read has begun"
     files = state.started.files
     beside = {name.removeprefix(BESIDE): digest for name, digest in files if name.startswith(BESIDE)}
@@ -389,7 +391,7 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
         return texts[name]
 
     problem = parse_problem(
-        read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_stored(texts, HEADER)
+        read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_stored_header_finder(texts, HEADER)
     )
     for name, text in texts.items():
         if name.startswith(WORKLOADS):
@@ -399,10 +401,12 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
 
 def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]) -> Template:
     """A template that was stored, with its own headers among the texts."""
-    return parse_template(text, path=name, problem=problem, find_header=_stored(texts, TEMPLATE_HEADER))
+    return parse_template(
+        text, path=name, problem=problem, find_header=_stored_header_finder(texts, TEMPLATE_HEADER)
+    )
 
 
-def restore(texts: Mapping[str, str]) -> LoadedProblem:
+def restore_problem(texts: Mapping[str, str]) -> LoadedProblem:
     """A problem as it was stored, with its files: as good as read from where the user has them. Its headers
     go with its kernel."""
     own = {name: text for name, text in problem_texts(texts).items() if not name.startswith(HEADER)}
@@ -417,7 +421,7 @@ def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     return LoadedProblem(changed, replace(loaded.files, texts={**stored, WORKLOADS + path.name: text}))
 
 
-def _stored(texts: Mapping[str, str], prefix: str) -> FindHeader:
+def _stored_header_finder(texts: Mapping[str, str], prefix: str) -> FindHeader:
     def find(spelling: str, _includer: str | None, _folders: Sequence[str]) -> HeaderFile | None:
         text = texts.get(prefix + spelling)
         return None if text is None else HeaderFile(spelling, text)

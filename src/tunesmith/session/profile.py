@@ -10,14 +10,14 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.backends.port import NoCounting
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, write_whole
+from tunesmith.base.files import explain_disk_errors, write_whole
 from tunesmith.deliver.pages.plots import roofline_svg
 from tunesmith.lab.profile import Profiler, ProfileSubject, known_or_measured
 from tunesmith.lab.runner import Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import Ceilings, ProfilePage, View, WorkloadPage
 from tunesmith.run.candidates import Templates, parse_config
 from tunesmith.run.config import RunConfig
@@ -34,7 +34,7 @@ NOT_WANTED = "--no-counters was given"
 NOT_CHECKED = "the results of the template's kernel were not checked: tunesmith tune does that"
 
 
-def profile(
+def profile_target(
     target: ProfileTarget,
     config: RunConfig,
     listener: Listener,
@@ -46,10 +46,10 @@ def profile(
 ) -> ProfilePage:
     chosen = workloads_of(target.problem, workloads)
     if out is not None:  # better told now than when all is measured
-        with explained("make the folder for the plot", out):
+        with explain_disk_errors("make the folder for the plot", out):
             out.mkdir(parents=True, exist_ok=True)
     with machine.temporary_scratch() as scratch:
-        page = _page(target, config, listener, scratch, chosen, counters, remeasure)
+        page = _profile_page(target, config, listener, scratch, chosen, counters, remeasure)
     if not any(v.profile.seconds for w in page.workloads for v in w.views):
         return page  # there is no point to draw
     plot = (out or target.folder) / target.plot
@@ -112,7 +112,7 @@ def of_run(path: Path, values: str | None) -> ProfileTarget:
     state, templates = state_and_templates(RunFolder.open(path))
     problem = templates.problem
     assert state.started is not None, "a run that can be read has begun"
-    if backends.kind(state.started.backend).from_file:
+    if backends.find_backend_kind(state.started.backend).from_file:
         raise BadInput(
             "a run of recorded times has nothing to profile", where=str(path), hint="name another run"
         )
@@ -177,7 +177,7 @@ def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:
 # -- looking --------------------------------------------------------------------------------------------
 
 
-def _page(
+def _profile_page(
     target: ProfileTarget,
     config: RunConfig,
     listener: Listener,
@@ -189,7 +189,7 @@ def _page(
     """One device, one pool of builders, everything that is asked for."""
     problem, spec, note = target.problem, target.spec, listener.note
     place = machine.Workplace(spec, scratch, config.sandbox)
-    device, missing = _device(target, config, machine.look(place))
+    device, missing = _profile_device(target, config, machine.find_local_devices(place))
     compiler = target.compiler
     if compiler is None:
         compiler = machine.choose_compiler(problem, target.template, device, place, note)
@@ -221,7 +221,7 @@ def _page(
             progress=note,
         )
         _refuse_what_runs_nowhere(target.wanted, profiler, workloads)
-        pages = tuple(_workload(target.subjects[each.name], profiler, each) for each in workloads)
+        pages = tuple(_workload_page(target.subjects[each.name], profiler, each) for each in workloads)
     return ProfilePage(
         problem=problem.name,
         device=device.name,
@@ -234,7 +234,9 @@ def _page(
     )
 
 
-def _device(target: ProfileTarget, config: RunConfig, here: machine.LocalDevices) -> tuple[Device, str]:
+def _profile_device(
+    target: ProfileTarget, config: RunConfig, here: machine.LocalDevices
+) -> tuple[Device, str]:
     """The device, and why nothing can be measured on it."""
     wanted = target.device
     if wanted is None:
@@ -261,7 +263,9 @@ def _refuse_what_runs_nowhere(
         raise BadInput(fault, where=wanted.template.path, hint=hint)
 
 
-def _workload(subjects: Sequence[ProfileSubject], profiler: Profiler, workload: Workload) -> WorkloadPage:
+def _workload_page(
+    subjects: Sequence[ProfileSubject], profiler: Profiler, workload: Workload
+) -> WorkloadPage:
     looks = (profiler.profile(subject, workload) for subject in subjects)
-    views = tuple(View(looked.profile, diagnose(looked.profile), looked.notes) for looked in looks)
+    views = tuple(View(looked.profile, diagnose_profile(looked.profile), looked.notes) for looked in looks)
     return WorkloadPage(workload.name, workload.as_dict(), workload.cache == "warm", views)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted, one_line, shown
+from tunesmith.base.text import escape_html, format_count, one_line
 from tunesmith.deliver.pages.page import image_html
 from tunesmith.deliver.pages.plots import best_so_far_svg
 from tunesmith.deliver.pages.terminal import event_line
@@ -60,7 +60,7 @@ def _in_a_notebook() -> Listener | None:
     if "IPython" not in sys.modules:
         return None
 
-    where = area()
+    where = notebook_area()
     return NotebookListener(where) if where is not None else None
 
 
@@ -105,7 +105,7 @@ class NotebookArea:
             self._place.update(self._html(text))
 
 
-def area() -> NotebookArea | None:
+def notebook_area() -> NotebookArea | None:
     """None: this is no notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -151,19 +151,19 @@ class NotebookListener:
 
 def progress_html(state: State | None, now: str, lines: list[str]) -> str:
     """Foreign text is escaped, and a plot is an image."""
-    parts = [f"<p>{shown(one_line(line))}</p>" for line in lines]
+    parts = [f"<p>{escape_html(one_line(line))}</p>" for line in lines]
     if state is not None and state.started is not None:
         means = [one.speedup or None for one in ranked_tried(state)]
-        found = History(tuple(means), (Best("", _steps(means)),))
+        found = History(tuple(means), (Best("", _best_mean_steps(means)),))
         name = one_line(f"{state.started.problem} on {state.device.name}")
-        tried = f"{counted(len(means), 'evaluation')}, {found.failed} failed; {BY_SEARCH}"
-        parts.append(f"<p><b>{shown(name)}</b>: {shown(tried)}</p>")
+        tried = f"{format_count(len(means), 'evaluation')}, {found.failed} failed; {BY_SEARCH}"
+        parts.append(f"<p><b>{escape_html(name)}</b>: {escape_html(tried)}</p>")
         if means:
             parts.append(image_html(best_so_far_svg(found, state.started.problem), "Best speed-up so far"))
-    return f"<div>{''.join(parts)}<p>{shown(one_line(now))}</p></div>"
+    return f"<div>{''.join(parts)}<p>{escape_html(one_line(now))}</p></div>"
 
 
-def _steps(means: list[float | None]) -> tuple[tuple[int, float], ...]:
+def _best_mean_steps(means: list[float | None]) -> tuple[tuple[int, float], ...]:
     best, found = 0.0, []
     for number, mean in enumerate(means, 1):
         if mean is not None and mean > best:
@@ -172,7 +172,9 @@ def _steps(means: list[float | None]) -> tuple[tuple[int, float], ...]:
     return tuple(found)
 
 
-def follow(look: Callable[[], tuple[str, bool]], where: NotebookArea | None, seconds: float = 2.0) -> None:
+def follow_display(
+    look: Callable[[], tuple[str, bool]], where: NotebookArea | None, seconds: float = 2.0
+) -> None:
     """Show what `look` gives until it says that nothing more comes."""
     while True:
         html, goes_on = look()

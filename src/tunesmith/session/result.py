@@ -12,7 +12,7 @@ from typing import Any, Literal, TextIO
 
 from tunesmith.base.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.base.files import write_whole
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.deliver import names_for, target_named
 from tunesmith.deliver.artefact import DeviceResult, Target, one_artefact
 from tunesmith.deliver.certificate import DISPATCH
@@ -25,7 +25,7 @@ from tunesmith.deliver.pages.page import (
     report_markdown,
     report_page,
 )
-from tunesmith.deliver.results import TUNED, results
+from tunesmith.deliver.results import TUNED, build_results
 from tunesmith.deliver.runtime.manifest import BadDispatch
 from tunesmith.deliver.runtime.manifest import read_dispatch as read_manifest
 from tunesmith.deliver.runtime.operator import Delivered, Operator
@@ -106,7 +106,7 @@ class Run:
     def export(self, to: str, out: str | Path | None = None) -> Exported:
         """As `tunesmith export` writes it, into a new folder."""
 
-        return export([self], to, Path(out) if out is not None else None)
+        return export_runs([self], to, Path(out) if out is not None else None)
 
     def templates(self, winner: bool = False, still_open: Sequence[str] = ()) -> dict[str, str]:
         """The templates that won, by the names of their files, as they were searched; with `winner` reduced
@@ -155,7 +155,7 @@ class Run:
             found[0] = as_it_stands(RunFolder.open(self.folder))
             return found[0]._repr_html_(), found[0].result.live
 
-        progress.follow(look, progress.area())
+        progress.follow_display(look, progress.notebook_area())
         return found[0]
 
     def _repr_html_(self) -> str:
@@ -166,9 +166,9 @@ class Run:
 # -- delivering ---------------------------------------------------------------------------------------------
 
 
-def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
+def deliver_run(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
     """Derived from the journal alone, so writing it twice changes nothing."""
-    made = results(templates, state, folder.get)
+    made = build_results(templates, state, folder.get)
     files = made.files(templates, state)
     for name in (TUNED, PLOTS):
         inside = {file: data for file, data in files.items() if file.startswith(f"{name}/")}
@@ -176,7 +176,7 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
     for name, data in files.items():
         if "/" not in name:
             folder.write(name, data)
-    certify.write(folder, templates, state, files)
+    certify.write_certificate(folder, templates, state, files)
     stored = library.keep_run(config, folder, templates.problem, templates, state)
     return Run(made.report, folder.path, folder.go_on, library=tuple(stored), texts=made.texts)
 
@@ -195,7 +195,7 @@ def run_of(
     missing: DeviceMissing | WaitingForModel | None = None,
 ) -> Run:
     """The same, of a journal that has been read."""
-    made = results(templates, state, folder.get)
+    made = build_results(templates, state, folder.get)
     report, texts = made.report, made.texts
     if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
         # The name that a finished run delivers; of a draft, which no gate has seen, its own.
@@ -308,10 +308,10 @@ class Exported:
 
     @property
     def delivered(self) -> str:
-        return f"delivered: {self.kernels} of {counted(self.winners, 'tuned kernel')}"
+        return f"delivered: {self.kernels} of {format_count(self.winners, 'tuned kernel')}"
 
 
-def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
+def export_runs(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
     """The runs are of one problem, each on another kind of device."""
     target = target_named(name, runs[0].result.language if runs else "")
     artefact = one_artefact(tuple(result_of(run, target) for run in runs))

@@ -22,18 +22,26 @@ from tunesmith.run.candidates import rows_for
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
 from tunesmith.run.folder import JOURNAL, PLAN, RunFolder
-from tunesmith.run.library import LibraryEntry, best_of, kernel_digest, rows_of, run_id, signature_of, thinned
+from tunesmith.run.library import (
+    LibraryEntry,
+    best_of,
+    kernel_digest,
+    rows_of,
+    run_id,
+    signature_of,
+    thin_rows,
+)
 from tunesmith.run.ports import Listener
 from tunesmith.run.race import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State, author_of
 from tunesmith.session import problems
-from tunesmith.session.library import consult, matching, opened, stored_priors
+from tunesmith.session.library import consult_library, matching_entries, open_library, stored_priors
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.result import Run
 from tunesmith.session.roles import signature_fault
-from tunesmith.session.runs import Priors, RunInput, begin, no_priors
+from tunesmith.session.runs import Priors, RunInput, begin_run, no_priors
 
 LOOKED_AT = 40  # of the runs here, the newest
 USED = 3
@@ -66,18 +74,18 @@ def priors_of(
     if named:
         texts = measured or {}
         return tuple(
-            _measured(path, texts[path], problem, template)
+            _prime_from_measurements(path, texts[path], problem, template)
             if path in texts
-            else _named(path, problem, template, first)
+            else _prime_from_named_run(path, problem, template, first)
             for path in named
         )
     found: list[tuple[bool, Primed]] = []
     here: set[str] = set()
-    for path in _newest(root):
+    for path in _newest_run_folders(root):
         try:
             state, other = read_run(path)
             here.add(run_id(state))
-            primed = _primed(path.name, state, other, problem, template, first)
+            primed = _prime_from_state(path.name, state, other, problem, template, first)
         except TunesmithError as error:
             note(f"the earlier run {path.name} is passed over: {error}")
             continue
@@ -102,7 +110,7 @@ def names_of(measured: Mapping[Path, str]) -> dict[str, str]:
     return found
 
 
-def _measured(path: Path, text: str, problem: Problem, template: Template | None) -> Primed:
+def _prime_from_measurements(path: Path, text: str, problem: Problem, template: Template | None) -> Primed:
     """Its name says what of the file is used: it is told when the run begins, and stays in the journal."""
     from tunesmith.run.t4 import rows_of_t4
 
@@ -111,10 +119,10 @@ def _measured(path: Path, text: str, problem: Problem, template: Template | None
         about = template.path if template is not None else problem.name
         hint = "name measurements of a template with the same parameters, or leave --prior-run out"
         raise BadInput(f"these measurements say nothing about {about}: {known}", where=str(path), hint=hint)
-    return Primed(f"measurements in {path.name} ({known})", tuple(thinned(known.rows)))
+    return Primed(f"measurements in {path.name} ({known})", tuple(thin_rows(known.rows)))
 
 
-def _newest(root: Path) -> list[Path]:
+def _newest_run_folders(root: Path) -> list[Path]:
     journals: list[tuple[int, Path]] = []
     for path in root.glob(f"*/{JOURNAL}"):
         with suppress(OSError):  # taken away while we look
@@ -122,9 +130,9 @@ def _newest(root: Path) -> list[Path]:
     return [folder for _, folder in sorted(journals, reverse=True)[:LOOKED_AT]]
 
 
-def _named(path: Path, problem: Problem, template: Template | None, first: bool) -> Primed:
+def _prime_from_named_run(path: Path, problem: Problem, template: Template | None, first: bool) -> Primed:
     state, other = read_run(path)
-    primed = _primed(path.resolve().name, state, other, problem, template, first)
+    primed = _prime_from_state(path.resolve().name, state, other, problem, template, first)
     if isinstance(primed, str):
         about = template.path if template is not None else problem.name
         hint = "name a run of a template with the same parameters, or leave --prior-run out"
@@ -137,7 +145,7 @@ def read_run(path: Path) -> tuple[State, Problem]:
     folder = RunFolder.open(path)
     try:
         state = problems.state_of(folder)
-        problem, _ = problems.reload(folder, state.started)
+        problem, _ = problems.reload_problem(folder, state.started)
         sound_scores(problem, state)
     except TunesmithError:
         raise
@@ -146,7 +154,7 @@ def read_run(path: Path) -> tuple[State, Problem]:
     return state, problem
 
 
-def _primed(
+def _prime_from_state(
     name: str, state: State, other: Problem, problem: Problem, template: Template | None, first: bool
 ) -> Primed | str:
     """The run's scores for this template, or for the best of its own; or why there are none."""
@@ -176,7 +184,7 @@ def primed_by(
     if not any(score is not None for _, score in rows):
         return None
     best = best_of(problem, state, candidate) if first else ()
-    return Primed(f"{name} on {state.device.name}", tuple(thinned(rows)), best)
+    return Primed(f"{name} on {state.device.name}", tuple(thin_rows(rows)), best)
 
 
 # -- a template once more -------------------------------------------------------------------------------
@@ -208,7 +216,7 @@ def retune(
     elif path.exists():
         source = _of_file(path, wanted)
     else:
-        with opened(config) as library:
+        with open_library(config) as library:
             if target not in library:
                 fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
                 raise BadInput(fault, hint=NAME_ONE)
@@ -218,10 +226,10 @@ def retune(
     config = replace(config, backend=config.backend or source.backend)
     config = replace(config, model="", strategy="template", linear=False)  # whatever the user's settings are
     priors = source.priors if config.prior else no_priors
-    return begin(source.given, config, out, listener, priors)
+    return begin_run(source.given, config, out, listener, priors)
 
 
-def offers(
+def format_library_offers(
     problem: Problem, path: str, config: RunConfig, say: Callable[[str], None] = lambda _text: None
 ) -> list[str]:
     """What the library has for a kernel, as a user is told of it; nothing where it is switched off, or no
@@ -229,7 +237,7 @@ def offers(
     if config.strategy != "template":
         return []
     nothing: list[LibraryEntry] = []
-    found = consult(config, say, lambda library: matching(library, problem, say), nothing)
+    found = consult_library(config, say, lambda library: matching_entries(library, problem, say), nothing)
     if not found:
         return []
     best, others = found[0], len(found) - 1
@@ -256,7 +264,7 @@ class _Wanted:
         """The user's where one is named, which must be called alike; else as it was stored. And what is to be
         said of it."""
         if self.problem is None:
-            return self.resized(problems.restore(texts)), ""
+            return self.resized(problems.restore_problem(texts)), ""
         problem = self.problem.definition
         if signature_of(problem) != signature:
             fault = f"{what} is of another kernel: {signature}, the problem has {signature_of(problem)}"
@@ -280,19 +288,21 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
     state, tuned = read_run(path)
     started = state.started
     assert started is not None, "a run that can be read has begun"
-    winners = _winners(folder, state, tuned)
+    winners = _winning_candidates(folder, state, tuned)
     texts, name = problems.texts_of(folder, started), name_of(path)
     loaded, changed = wanted.problem_for(texts, signature_of(tuned), kernel_digest(tuned), name)
     problem = loaded.definition
     # One that was given may have headers of its own, and those are looked for beside the first alone.
     has_headers = any(key.startswith(problems.TEMPLATE_HEADER) for key in texts)
     first = "" if "" in winners and has_headers else next(iter(winners))
-    template = problems.template_of(_text(folder, state, first, texts), winners[first], problem, texts)
+    template = problems.template_of(
+        _read_run_template(folder, state, first, texts), winners[first], problem, texts
+    )
     beside: dict[str, Template] = {}
     names = [(candidate, candidate or "given") for candidate in winners if candidate != first]
     for other, called in names:
         try:
-            text = _text(folder, state, other, texts)
+            text = _read_run_template(folder, state, other, texts)
             beside[called] = problems.template_of(text, winners[other], problem, {})
         except BadInput as error:
             wanted.listener.note(f"template {called} of {name} is left out: {error}")
@@ -300,15 +310,17 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
     primed = [primed_by(name, state, tuned, candidate, t, first=True) for candidate, t in found]
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
-    backend = problems.spec_of(folder, started) if backends.kind(started.backend).from_file else None
+    backend = (
+        problems.spec_of(folder, started) if backends.find_backend_kind(started.backend).from_file else None
+    )
     # By the names they have here: the first has none.
     ours = [(first, ""), *(pair for pair in names if pair[1] in beside)]
-    authors = {called: author for c, called in ours if (author := _author(state, c))}
+    authors = {called: author for c, called in ours if (author := _candidate_author(state, c))}
     given = RunInput(loaded, template, beside, origin, authors=authors)
     return RetuneSource(given, lambda _device: known, backend)
 
 
-def _author(state: State, candidate: str) -> str:
+def _candidate_author(state: State, candidate: str) -> str:
     """The model that wrote what has won, in that run or in one before it."""
     assert state.started is not None
     drafted = state.candidate(candidate).drafted
@@ -322,7 +334,7 @@ def name_of(path: Path) -> str:
     return f"{folder.parent.name}/{folder.name}" if is_compared else folder.name
 
 
-def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str]:
+def _winning_candidates(folder: RunFolder, state: State, problem: Problem) -> dict[str, str]:
     """The candidates whose templates are delivered, the general winner's first, and their files' names."""
     if state.stopped is None:
         fault = "this run has not finished, so nothing has won in it yet"
@@ -336,7 +348,7 @@ def _winners(folder: RunFolder, state: State, problem: Problem) -> dict[str, str
     return winners
 
 
-def _text(folder: RunFolder, state: State, candidate: str, texts: Mapping[str, str]) -> str:
+def _read_run_template(folder: RunFolder, state: State, candidate: str, texts: Mapping[str, str]) -> str:
     assert state.started is not None
     if not candidate:
         return texts[state.started.template]

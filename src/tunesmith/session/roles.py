@@ -13,9 +13,9 @@ from threading import Thread
 from typing import TYPE_CHECKING, get_args
 
 from tunesmith import backends
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.base.errors import BadInput, bug_text
-from tunesmith.base.files import explained
+from tunesmith.base.files import explain_disk_errors
 from tunesmith.problem import device as languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
 
 
-def named(text: str) -> Strategy:
+def parse_strategy(text: str) -> Strategy:
     if text not in STRATEGIES:
         hint = "choose one of these, or leave --strategy out: templates are searched"
         raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
@@ -67,11 +67,11 @@ def moves_named(text: str) -> MovesOffered:
     return next(name for name in known if name == text)
 
 
-def check(
+def check_strategy_config(
     config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
 ) -> None:
     """What does not go together is refused before a run begins."""
-    strategy = named(config.strategy)
+    strategy = parse_strategy(config.strategy)
     if config.linear and STRATEGIES[strategy].is_chain is not None:
         raise BadInput(
             "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
@@ -97,14 +97,14 @@ def check(
     ):
         if given:
             raise BadInput(fault, hint=hint)
-    played(config.model, strategy)
+    specs_by_role(config.model, strategy)
 
 
 def check_moves(config: RunConfig, strategy: str) -> None:
     """Whoever plans or writes by moves cannot do without them."""
     if config.moves != "none" or strategy != "template" or not config.model:
         return
-    if missing := {"planner", "author"} - played(config.model, strategy).keys():
+    if missing := {"planner", "author"} - specs_by_role(config.model, strategy).keys():
         raise BadInput(
             f"with --moves none nobody plans or writes by the expert's moves; the {min(missing)} would",
             hint="name a model as planner and as author, or leave out --moves",
@@ -115,7 +115,7 @@ def check_plain(config: RunConfig, strategy: str) -> None:
     """Somebody must rewrite the kernel, and the expert then have moves to make on it."""
     if not config.plain:
         return
-    roles = played(config.model, strategy) if strategy == "template" else {}
+    roles = specs_by_role(config.model, strategy) if strategy == "template" else {}
     fault, hint = "", "leave out --plain"
     if strategy != "template":
         fault = f"with --strategy {strategy} nobody makes any"
@@ -127,11 +127,11 @@ def check_plain(config: RunConfig, strategy: str) -> None:
         raise BadInput(f"--plain has the kernel rewritten for the expert's moves: {fault}", hint=hint)
 
 
-def played(spec: str, strategy: str) -> dict[Role, Spec]:
+def specs_by_role(spec: str, strategy: str) -> dict[Role, Spec]:
     """The roles that a model plays; BadInput where the strategy cannot do with those."""
     kind = STRATEGIES[strategy]
     if kind.roles == (SINGLE,):
-        return {SINGLE: _alone(spec)}
+        return {SINGLE: _parse_single_spec(spec)}
     if not spec and not kind.needed:
         return {}
     from tunesmith.agents.models import EXPERT, parse_models
@@ -152,7 +152,7 @@ def played(spec: str, strategy: str) -> dict[Role, Spec]:
     return models
 
 
-def _alone(spec: str) -> Spec:
+def _parse_single_spec(spec: str) -> Spec:
     """Whom one conversation is held with."""
     from tunesmith.agents.models import EXPERT, names_roles, parse_spec
 
@@ -192,7 +192,7 @@ class Silent:
         return Declined(self.reason)
 
 
-def roles(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
+def planner_and_author(problem: Problem, templates: Templates) -> tuple[Planner, Author]:
     """Who plans and who writes: the built-in expert, unless the template is given."""
     if templates.given is not None:
         return GivenTemplate(), Silent("the template is given")
@@ -220,7 +220,7 @@ def move_author(problem: Problem) -> MoveAuthor:
 
 def is_for_expert(problem: Problem) -> bool:
     """Whether the expert can read kernels of this language."""
-    return languages.named(problem.kernel.language).is_c_family and _own_author(problem) is None
+    return languages.find_language(problem.kernel.language).is_c_family and _own_author(problem) is None
 
 
 def reading_of(problem: Problem, device: Device) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ def reading_of(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """What users should know of their launch before they trust a speed-up."""
-    if not languages.named(problem.kernel.language).is_c_family:
+    if not languages.find_language(problem.kernel.language).is_c_family:
         return ()
     from tunesmith.backends.binaries import as_compiled
     from tunesmith.expert.author import excess_block_notes
@@ -252,9 +252,9 @@ def catalogue_of(problem: Problem, device: Device) -> Catalogue:
         available, refused = language_author.available(problem, device)
         return Catalogue(language_author.reading, tuple(map(Offer, available)), refused)
     from tunesmith.backends.binaries import as_compiled
-    from tunesmith.expert.author import catalogue
+    from tunesmith.expert.author import build_catalogue
 
-    return catalogue(as_compiled(problem, device), device)
+    return build_catalogue(as_compiled(problem, device), device)
 
 
 def signature_fault(problem: Problem, template: Template) -> str | None:
@@ -309,9 +309,14 @@ class RoleFactory:
         problem, templates, talk = self.problem, self.templates, self.conversation
         moves: Author = Silent("kernels are written by a model") if self.expert is None else self.expert[1]
         if self.strategy == "single":
-            alone = single.SingleWriter(*self._told(SINGLE), *self._signs(SINGLE), lessons=self.lessons)
+            alone = single.SingleWriter(
+                *self._told(SINGLE), *self._name_and_signature_check(SINGLE), lessons=self.lessons
+            )
             return Talking(problem, templates, single.SinglePlanner(problem), moves, alone, None, talk)
-        planner, writer = self._planner(), self._writer(moves) if "author" in self._names else None
+        planner, writer = (
+            self._create_planner(),
+            self._create_writer(moves) if "author" in self._names else None,
+        )
         cases = tester.ModelTester(problem, self.prompts["tester"]) if "tester" in self._names else None
         judged = writer.plain_fault if isinstance(writer, plain.PlainAuthor) else None
         return Talking(problem, templates, planner, moves, writer, cases, talk, judged)
@@ -333,20 +338,20 @@ class RoleFactory:
     def _told(self, role: Role) -> tuple[Problem, Templates, Callable[[], Catalogue], str]:
         return self.problem, self.templates, partial(self.catalogue_of, self.problem), self.prompts[role]
 
-    def _signs(self, role: Role) -> tuple[str, Callable[[Template], str | None]]:
+    def _name_and_signature_check(self, role: Role) -> tuple[str, Callable[[Template], str | None]]:
         return self._names[role], partial(signature_fault, self.problem)
 
-    def _writer(self, moves: Author) -> ModelWriter:
+    def _create_writer(self, moves: Author) -> ModelWriter:
         from tunesmith.agents import roles
         from tunesmith.agents import roles as plain
 
-        told = (*self._told("author"), *self._signs("author"))
+        told = (*self._told("author"), *self._name_and_signature_check("author"))
         if self._kernels is not None:
             return plain.PlainAuthor(*told, expert=moves, kernels=self._kernels)
         is_concrete = self.expert is None
         return roles.ModelAuthor(*told, is_concrete, None if is_concrete else moves)
 
-    def _planner(self) -> Planner:
+    def _create_planner(self) -> Planner:
         from tunesmith.agents import roles
         from tunesmith.agents import roles as plain
 
@@ -407,7 +412,7 @@ def of_run(folder: RunFolder, started: Started, config: settings.RunConfig, list
         listener.say,
         listener.note,
         strategy=given.strategy,
-        library=decode(entries[0], LibraryTemplate) if entries else None,
+        library=decode_json(entries[0], LibraryTemplate) if entries else None,
         lessons=folder.get(files[problems.LESSONS]).decode() if problems.LESSONS in files else "",
     )
 
@@ -416,11 +421,11 @@ def checked_prompts(
     config: settings.RunConfig, template: Template | None, note: Callable[[str], None]
 ) -> dict[Role, str]:
     """Of who plays the roles, once that is known to fit the rest of what is wished for."""
-    check(config, template is not None)
+    check_strategy_config(config, template is not None)
     if config.model and template is not None:
         fault = "the template is given (--template), and nothing is left for a model to write (--model)"
         raise BadInput(fault, hint="leave out the template or the model")
-    prepare(config.model, config.strategy)
+    prepare_models(config.model, config.strategy)
     return prompts_for(config.model, config.prompts, config.strategy, note)
 
 
@@ -443,7 +448,7 @@ def prompts_for(
         if unread := [name for name in there if name not in known]:
             note(f"--prompts: nobody reads {', '.join(unread)}; what is read is {', '.join(known)}")
     found: dict[Role, str] = {}
-    for role in played(spec, strategy):
+    for role in specs_by_role(spec, strategy):
         from tunesmith.agents.prompting import own_prompt
 
         file = place / f"{names[role]}.md"
@@ -463,11 +468,11 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
     return {role: kind.prompts.get(role, role) for role in kind.roles}
 
 
-def prepare(spec: str, strategy: str = "template") -> None:
+def prepare_models(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
-    who = played(spec, strategy)
+    who = specs_by_role(spec, strategy)
     for one in dict.fromkeys(who.values()):
-        model = _model(one, Casting(spec, {}, Path()))
+        model = _create_language_model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
 
@@ -480,13 +485,13 @@ def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) 
     if named.kind == "expert":
         raise BadInput("the built-in expert has said what it can", hint="name a model, e.g. --model mailbox")
     cast = Casting(spec, {}, folder, wait=wait, note=note, progress=note)
-    model = _model(named, cast)
+    model = _create_language_model(named, cast)
     if hasattr(model, "prepare"):
         model.prepare()
     return model
 
 
-def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
+def create_hosted_models(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
     """The models behind a network among those named, each once, ready to be asked."""
     from tunesmith.agents.models import HOSTED, parse_models
 
@@ -495,11 +500,11 @@ def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hoste
         fault = f"only models behind a network can be tried, got {spec!r}"
         raise BadInput(fault, hint="e.g. --model openai:NAME@http://localhost:8000/v1")
     cast = Casting(spec, {}, Path(), seconds=seconds, progress=tell)
-    return [_hosted(one, cast) for one in hosted_ones]
+    return [_create_hosted_model(one, cast) for one in hosted_ones]
 
 
-def talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
-    talk = _talking(problem, templates, state, cast)
+def create_talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
+    talk = _create_base_talking(problem, templates, state, cast)
     if cast.library is None:
         return talk
     from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
@@ -508,12 +513,12 @@ def talking(problem: Problem, templates: Templates, state: State, cast: Casting)
     return replace(talk, planner=LibraryFirst(entry, talk.planner), author=LibraryAuthor(entry, talk.author))
 
 
-def _talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
-    planner, author = roles(problem, templates)
-    who = played(cast.spec, cast.strategy)
+def _create_base_talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
+    planner, author = planner_and_author(problem, templates)
+    who = specs_by_role(cast.spec, cast.strategy)
     if not who or templates.given is not None:
         return Talking(problem, templates, planner, author, conversation=Conversation(inbox=cast.inbox))
-    conversation = _conversation(who, cast, state)
+    conversation = _create_conversation(who, cast, state)
 
     @cache
     def of_problem(kernel: Problem) -> Catalogue:
@@ -538,20 +543,20 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     ).talking()
 
 
-def record(folder: Path, state: State) -> None:
+def write_recording(folder: Path, state: State) -> None:
     """What models were asked and said in a run so far, as files that can be read and played."""
-    from tunesmith.agents.mailbox import keep
+    from tunesmith.agents.mailbox import write_dialogue
 
     if state.started is not None:
-        with explained("write the recording", folder, instead="another folder with --record"):
-            keep(folder, state.started, state.dialogue)
+        with explain_disk_errors("write the recording", folder, instead="another folder with --record"):
+            write_dialogue(folder, state.started, state.dialogue)
 
 
-def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conversation:
+def _create_conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conversation:
     """One model for each that is named, whatever roles it plays."""
     from tunesmith.agents.mailbox import Mailbox, Player
 
-    made = {spec: _model(spec, cast) for spec in dict.fromkeys(who.values())}
+    made = {spec: _create_language_model(spec, cast) for spec in dict.fromkeys(who.values())}
     models = {role: made[spec] for role, spec in who.items()}
     found = Conversation(models, cast.pause, cast.note, in_a_thread, cast.inbox)
     for model in made.values():
@@ -575,17 +580,17 @@ def own_mailbox(folder: Path) -> Path:
     return box
 
 
-def _model(spec: Spec, cast: Casting) -> LanguageModel:
+def _create_language_model(spec: Spec, cast: Casting) -> LanguageModel:
     from tunesmith.agents.mailbox import Mailbox, Player
 
     if spec.kind == "mailbox":
         return Mailbox(Path(spec.rest) if spec.rest else own_mailbox(cast.folder), cast.wait, cast.note)
     if spec.kind == "recorded":
         return Player(Path(spec.rest))
-    return _hosted(spec, cast)
+    return _create_hosted_model(spec, cast)
 
 
-def _hosted(spec: Spec, cast: Casting) -> Hosted:
+def _create_hosted_model(spec: Spec, cast: Casting) -> Hosted:
     from tunesmith.agents.hosted import KEYS, Hosted
 
     keys, tell = settings.model_keys(KEYS.values()), cast.progress

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tunesmith import backends
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab.build import BuildSurveyor
 from tunesmith.lab.judge import sanitize
@@ -33,17 +33,17 @@ from tunesmith.run.folder import (
     RunFolder,
     SqliteCache,
 )
-from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
+from tunesmith.run.library import LibraryEntry, LibraryTemplate, rank_entries
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
-from tunesmith.run.state import State, apply, protections
+from tunesmith.run.state import State, apply_record, run_protections
 from tunesmith.run.talk import STOPPED, Talking
-from tunesmith.search import check_name, searcher
+from tunesmith.search import check_name, load_searcher
 from tunesmith.session import certify, library, problems, roles
 from tunesmith.session import place as machine
 from tunesmith.session.place import Place, Post, WorkerSource, Workplace, one_thread
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.result import Run, deliver, run_of
+from tunesmith.session.result import Run, deliver_run, run_of
 
 if TYPE_CHECKING:
     from tunesmith.lab.pool import LabPool
@@ -77,7 +77,7 @@ def no_priors(_device: Device) -> tuple[Primed, ...]:
     return ()
 
 
-def begin(
+def begin_run(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
@@ -110,25 +110,27 @@ def _write_beginning(
         compiler = machine.choose_compiler(problem, template, device, workers, listener.note)
         place = Place(workers, here, device, compiler, tuple(sources))
         if not device.absent:
-            place = replace(place, posts=_several(config, place))
+            place = replace(place, posts=_posts_of_devices(config, place))
         watched = sanitize.note_of(workers.sanitizers(), config.sandbox, device)
     notes = (*roles.launch_notes(problem, device), watched)
     for note in (*notes, *here.notes):
         listener.say(f"note: {note}")
     primed = priors(device)
-    entries = ranked(given.library, problem, device.name)[:1]
+    entries = rank_entries(given.library, problem, device.name)[:1]
     if config.prior:
         primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in entries)
     runs, wait = Path(config.runs), config.wait
     folder = RunFolder.create(out, wait) if out else RunFolder.create_next(runs, problem.name, wait)
     try:
-        stored = problems.keep(folder, *given.problem, template)
+        stored = problems.store_texts(folder, *given.problem, template)
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         learned = library.lessons_for(problem, device.name, config, listener.say) if prompts else ""
         stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
         beside = {name: folder.put(other.source.encode()) for name, other in given.beside.items()}
         stored |= {f"{problems.BESIDE}{name}": digest for name, digest in beside.items()}
-        stored |= {f"{problems.LIBRARY}{e.name}": folder.put(encode(LibraryTemplate.of(e))) for e in entries}
+        stored |= {
+            f"{problems.LIBRARY}{e.name}": folder.put(encode_json(LibraryTemplate.of(e))) for e in entries
+        }
         stored |= {f"{problems.MEASURED}{n}": folder.put(t.encode()) for n, t in given.measured.items()}
         if workers.spec.startswith("replay:"):
             stored[problems.RECORDING] = folder.put(Path(workers.spec.partition(":")[2]).read_bytes())
@@ -138,8 +140,8 @@ def _write_beginning(
             template=problems.TEMPLATE + template.path if template is not None else "",
             backend=workers.spec.partition(":")[0],
             device=device,
-            settings=_settings(config, place, feasible),
-            versions=backends.versions(backends.kind(workers.spec)),
+            settings=_resolve_run_settings(config, place, feasible),
+            versions=backends.package_versions(backends.find_backend_kind(workers.spec)),
             compiler=compiler,
             priors=len(primed),
             origin=given.origin,
@@ -150,7 +152,7 @@ def _write_beginning(
             weights=tuple((w.name, w.weight) for w in problem.workloads),
         )
         journal = folder.journal()
-        log = RunLog(journal, apply(State(), journal.append(started)), listener)
+        log = RunLog(journal, apply_record(State(), journal.append(started)), listener)
         if config.model and _reaches_further(config.model):
             trust.remember_begun(folder.path / JOURNAL)
         for prior in primed:
@@ -164,7 +166,7 @@ def _write_beginning(
     return folder, place, templates
 
 
-def _several(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
+def _posts_of_devices(config: RunConfig, place: Place, run: OpenRun | None = None) -> tuple[Post, ...]:
     """The devices that are meant, where they are several; else nothing. `run`: of one that goes on."""
     if not (config.workers or config.ray or config.device or (run is not None and run.state.enlisted)):
         return ()
@@ -176,7 +178,7 @@ def _several(config: RunConfig, place: Place, run: OpenRun | None = None) -> tup
     return multi_device.posts_for(*chosen, run.state.compiler, run.state, run.listener.say)
 
 
-def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings:
+def _resolve_run_settings(config: RunConfig, place: Place, feasible: int | None) -> Settings:
     """`feasible` is None where templates are still to be written."""
     builders = place.builders(config.builders)
     if place.posts:
@@ -203,7 +205,7 @@ def _settings(config: RunConfig, place: Place, feasible: int | None) -> Settings
         models=config.model,
         moves=roles.moves_named(config.moves),
         checks_best=True,
-        strategy=roles.named(config.strategy),
+        strategy=roles.parse_strategy(config.strategy),
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,
@@ -257,11 +259,11 @@ def _go_on(
         listener.say(f"note: {note}")
     try:
         run = open_run(folder, listener, templates)
-        _record(run, config)  # a folder that cannot be written is told of before anybody is asked
+        _record_dialogue(run, config)  # a folder that cannot be written is told of before anybody is asked
         try:
-            return _continue(run, config, sources, place)
+            return _continue_run(run, config, sources, place)
         finally:
-            _record(run, config)
+            _record_dialogue(run, config)
     except KeyboardInterrupt as error:
         how, hint = str(error) or "interrupted", f"go on with: {folder.go_on}"
         raise Interrupted(f"{how}; nothing is lost", where=str(folder.path), hint=hint) from error
@@ -269,20 +271,20 @@ def _go_on(
         folder.unlock()
 
 
-def _record(run: OpenRun, config: RunConfig) -> None:
+def _record_dialogue(run: OpenRun, config: RunConfig) -> None:
     """By the journal: what was said before this process began is in it as well."""
     if config.record:
-        roles.record(Path(config.record), run.state)
+        roles.write_recording(Path(config.record), run.state)
 
 
-def _continue(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Run:
+def _continue_run(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Run:
     _refuse_what_cannot_go_on(run, config, is_new=place is not None)
     if run.state.stopped is not None:
         run.folder.remove_scratch()  # which a process leaves that is killed after its last event
-        return deliver(run.folder, run.templates, run.state, config)
+        return deliver_run(run.folder, run.templates, run.state, config)
     go_on = run.folder.go_on
     try:
-        gone = _advance(run, config, sources, place)
+        gone = _advance_run(run, config, sources, place)
     except WaitingForModel as waiting:
         hint = f"{waiting.hint}; then go on with: {go_on}" if waiting.hint else f"then go on with: {go_on}"
         return _as_far_as_it_went(run, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
@@ -295,7 +297,7 @@ def _continue(run: OpenRun, config: RunConfig, sources: Sources, place: Place | 
         return found
     if gone is not None:
         return _as_far_as_it_went(run, gone)
-    return deliver(run.folder, run.templates, run.state, config)
+    return deliver_run(run.folder, run.templates, run.state, config)
 
 
 def _as_far_as_it_went(run: OpenRun, missing: DeviceMissing | WaitingForModel) -> Run:
@@ -318,7 +320,9 @@ def _refuse_what_cannot_go_on(run: OpenRun, config: RunConfig, is_new: bool) -> 
         raise BadInput(fault, where=str(run.folder.path), hint="start it again")
 
 
-def _advance(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> DeviceMissing | None:
+def _advance_run(
+    run: OpenRun, config: RunConfig, sources: Sources, place: Place | None
+) -> DeviceMissing | None:
     """To its end, or as far as that goes without the device: then what is missing."""
     certify.take_back(run.folder)
     inbox = FolderInbox(run.folder.path)
@@ -330,19 +334,19 @@ def _advance(run: OpenRun, config: RunConfig, sources: Sources, place: Place | N
     problem = run.templates.problem
     try:
         if run.state.open_request is not None:  # first, and what follows: for that no device need be here
-            talk = roles.talking(problem, run.templates, run.state, cast)
+            talk = roles.create_talking(problem, run.templates, run.state, cast)
             while (said := talk.next_event(run.state)) is not None:
                 run.write(said)
-        place = _settle(run, config, sources, place)
+        place = _prepare_place(run, config, sources, place)
         run.templates = run.templates.on(place.device)
-        talk = roles.talking(problem, run.templates, run.state, cast)
+        talk = roles.create_talking(problem, run.templates, run.state, cast)
         return run_loop(run, place, config, talk, inbox)
     finally:
         run.journal.close()
         run.folder.remove_scratch()
 
 
-def _settle(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Place:
+def _prepare_place(run: OpenRun, config: RunConfig, sources: Sources, place: Place | None) -> Place:
     """Where the run goes on, in the scratch folder that it has there; what is new of it is written down."""
     spec, scratch = problems.spec_of(run.folder, run.started), run.folder.fresh_scratch()
     if place is None:
@@ -352,22 +356,22 @@ def _settle(run: OpenRun, config: RunConfig, sources: Sources, place: Place | No
 
             sources = still_there(config, sources, workers, run.state, run.listener.say)
             workers = replace(workers, source=sources[0])
-        place = Place(workers, machine.look(workers), run.state.device, sources=tuple(sources))
+        place = Place(workers, machine.find_local_devices(workers), run.state.device, sources=tuple(sources))
         for note in place.here.notes:
             run.listener.say(f"note: {note}")
     place = place.at(spec, scratch)
     protection = place.here.protection
-    if protection and (had := protections(run.state)) and protection != had[-1]:
+    if protection and (had := run_protections(run.state)) and protection != had[-1]:
         run.write(Protected(protection))
-    place = machine.attach(place, run.state, run.templates, config.builders, run.listener.note)
+    place = machine.attach_run(place, run.state, run.templates, config.builders, run.listener.note)
     if place.attached is not None:
         run.write(place.attached)
     if not (place.posts or place.missing):
-        place = replace(place, posts=_several(config, place, run))
+        place = replace(place, posts=_posts_of_devices(config, place, run))
     if place.posts:
-        from tunesmith.session.multi_device import enlist
+        from tunesmith.session.multi_device import enlist_posts
 
-        posts = enlist(place.posts, run)
+        posts = enlist_posts(place.posts, run)
         place = replace(place, posts=posts, device=posts[0].device)
     return place
 
@@ -391,10 +395,10 @@ def run_loop(
             builders = machine.make_builders(workers, place.device, count, run.state.compiler)
             lab = OfflineLab(BuildSurveyor(problem, place.device, builders), place.missing)
             opened.callback(lab.close)
-            chosen = searcher("random")
+            chosen = load_searcher("random")
         else:
             lab = _lab_of(run, place, config, opened)
-            chosen = searcher(settings.search)
+            chosen = load_searcher(settings.search)
             opened.enter_context(one_thread())
         # The built-in authors leave values out, and heed no words beyond that.
         world = World(problem, run.templates, lab, chosen, talk, inbox, heeds_words=False)
@@ -450,6 +454,6 @@ def _lab_of(run: OpenRun, place: Place, config: RunConfig, opened: ExitStack) ->
 
 
 def _reaches_further(models: str) -> bool:
-    from tunesmith.agents.models import reaching  # which a run without models need not load
+    from tunesmith.agents.models import external_models  # which a run without models need not load
 
-    return bool(reaching(models))
+    return bool(external_models(models))

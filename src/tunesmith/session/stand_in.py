@@ -89,6 +89,6 @@ class DeviceStandIn:
 
 
 def stand_in() -> DeviceStandIn:
-    name = next(plugins.names("stand_in"), None)
-    found: DeviceStandIn = plugins.load("stand_in", name) if name is not None else DeviceStandIn()
+    name = next(plugins.plugin_names("stand_in"), None)
+    found: DeviceStandIn = plugins.load_plugin("stand_in", name) if name is not None else DeviceStandIn()
     return found

@@ -451,7 +451,7 @@ def read_assembly(text: str) -> Assembly:
     template = sections[0]
     if _STRING.sub("", template).strip():
         raise NotAssembly("its template is no plain string")
-    code = _unescaped("".join(_STRING.findall(template)))
+    code = _unescape_asm("".join(_STRING.findall(template)))
     constraints = tuple(word for part in sections[1:3] for word in _STRING.findall(part))
     clobbers = tuple(word for part in sections[3:] for word in _STRING.findall(part))
     extended = len(sections) > 1
@@ -467,7 +467,7 @@ def sections_of(text: str) -> list[str]:
     head = _HEAD.match(text)
     if head is None:
         raise NotAssembly("it has another form")
-    return _sections(text[head.end() :])
+    return _split_asm_sections(text[head.end() :])
 
 
 def instruction_lines(text: str) -> list[str]:
@@ -478,11 +478,11 @@ def instruction_lines(text: str) -> list[str]:
     read = read_assembly(text)
     if read.clobbers_memory and not read.only_stores:
         raise NotAssembly("it orders memory")
-    code = _unescaped("".join(_STRING.findall(sections_of(text)[0])))
-    return _lines(re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL))
+    code = _unescape_asm("".join(_STRING.findall(sections_of(text)[0])))
+    return _split_asm_instructions(re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL))
 
 
-def _sections(text: str) -> list[str]:
+def _split_asm_sections(text: str) -> list[str]:
     """What stands between the colons of the statement, outside strings and parentheses."""
     found, depth, start, at = list[str](), 0, 0, 0
     while at < len(text):
@@ -509,7 +509,7 @@ def _is_name(text: str, at: int) -> bool:
     return at > 0 and text[at - 1].isalnum() and text[at + 2 : at + 3].isalpha()
 
 
-def _unescaped(text: str) -> str:
+def _unescape_asm(text: str) -> str:
     if re.search(r"\\[^nt\\\"']", text):
         raise NotAssembly("its template has an escape that is not followed")
     return text.replace("\\n", "\n").replace("\\t", " ").replace("\\\\", "\\").replace('\\"', '"')
@@ -520,7 +520,7 @@ def _read_instructions(code: str, extended: bool) -> tuple[AsmInstruction, ...]:
     own: set[str] = set()
     carry = False
     found: list[AsmInstruction] = []
-    for line in _lines(code):
+    for line in _split_asm_instructions(code):
         declared = _DECLARES.match(line)
         if declared is not None:
             for name in re.findall(r"%?%?([A-Za-z_$][\w$]*)(?:<\d+>)?", declared[1]):
@@ -535,12 +535,12 @@ def _read_instructions(code: str, extended: bool) -> tuple[AsmInstruction, ...]:
         stem = opcode.partition(".")[0]
         needs = stem in ("addc", "subc", "madc") and not carry
         carry = carry or ".cc" in opcode
-        registers, odd = _operands(operands, own, extended)
+        registers, odd = _scan_asm_operands(operands, own, extended)
         found.append(AsmInstruction(opcode, registers, odd, needs))
     return tuple(found)
 
 
-def _lines(code: str) -> list[str]:
+def _split_asm_instructions(code: str) -> list[str]:
     """Instructions one by one; braces around a block of them go, those of vectors stay."""
     parts = re.split(r"[;\n]", code)
     done: list[str] = []
@@ -560,7 +560,7 @@ def _lines(code: str) -> list[str]:
     return [*done, pending] if pending else done
 
 
-def _operands(text: str, own: set[str], extended: bool) -> tuple[tuple[str, ...], str]:
+def _scan_asm_operands(text: str, own: set[str], extended: bool) -> tuple[tuple[str, ...], str]:
     """Special registers among the operands, and the first word that is not known for what it is."""
     registers: list[str] = []
     odd = ""
@@ -583,7 +583,7 @@ def _operands(text: str, own: set[str], extended: bool) -> tuple[tuple[str, ...]
 
 __all__ = [
     "ANYTHING", "Cause", "Effects", "Program", "effects_of", "function_effects", "is_function", "is_pure",
-    "joined", "of_assembly", "of_text",
+    "join_effects", "of_assembly", "of_text",
 ]  # fmt: skip
 
 
@@ -595,7 +595,7 @@ class Cause:
     what: str
 
 
-def joined(causes: Iterable[Cause]) -> Effects:
+def join_effects(causes: Iterable[Cause]) -> Effects:
     return reduce(lambda all_, cause: all_ | cause.effects, causes, Effects.NONE)
 
 
@@ -627,7 +627,7 @@ _NOTHING = Program({})
 
 
 def effects_of(part: walk.Part, known: Program = _NOTHING) -> Effects:
-    return joined(causes(part, known))
+    return join_effects(find_effect_causes(part, known))
 
 
 def is_pure(part: walk.Part, known: Program = _NOTHING) -> bool:
@@ -636,10 +636,10 @@ def is_pure(part: walk.Part, known: Program = _NOTHING) -> bool:
     return effects.may_drop and effects.may_repeat and not effects & Effects.READS
 
 
-def causes(part: walk.Part, known: Program = _NOTHING) -> Iterator[Cause]:
+def find_effect_causes(part: walk.Part, known: Program = _NOTHING) -> Iterator[Cause]:
     """Everything in a part that has effects, in the order of the text; of the file's own functions too."""
     for node in walk.nodes_in(part):
-        yield from _own(node, known)
+        yield from _find_node_effects(node, known)
         if isinstance(node, c.Call) and node.of is None:
             yield from _of_call(node, known)
 
@@ -671,7 +671,7 @@ def _of_function(function: c.Function, known: Program) -> Iterator[Cause]:
     own = declared | {parameter.name for parameter in function.parameters}
     if any(name not in declared for name in walk.stored_in(function.body)):
         yield Cause(Effects.WRITES, "writes to memory")
-    for name in sorted(_written(function.body) - own):
+    for name in sorted(_find_assigned_variables(function.body) - own):
         yield Cause(Effects.WRITES, f"writes to {name}, a variable of the file")
     within = Program(known.functions, known.volatile | _volatile_of(function))
     for node in walk.nodes_in(function.body):
@@ -681,10 +681,10 @@ def _of_function(function: c.Function, known: Program) -> Iterator[Cause]:
             yield from (cause for cause in found if cause.effects not in (ANYTHING, Effects.ASSIGNS))
         else:
             inside = (Effects.ASSIGNS, Effects.READS, Effects.UNKNOWN)
-            yield from (cause for cause in _own(node, within) if cause.effects not in inside)
+            yield from (cause for cause in _find_node_effects(node, within) if cause.effects not in inside)
 
 
-def _written(body: Iterable[c.Stmt]) -> frozenset[str]:
+def _find_assigned_variables(body: Iterable[c.Stmt]) -> frozenset[str]:
     """Variables that are set as a whole or in part, or whose address is taken."""
     found: set[str] = set()
     for node in walk.nodes_in(body):
@@ -696,7 +696,7 @@ def _written(body: Iterable[c.Stmt]) -> frozenset[str]:
             target = node.target
         elif isinstance(node, c.Unary) and node.op in ("++", "--", "&"):
             target = node.operand
-        name, through = walk.root(target) if target is not None else (None, True)
+        name, through = walk.root_variable(target) if target is not None else (None, True)
         if name is not None and not through:
             found.add(name)
     return frozenset(found)
@@ -711,7 +711,7 @@ def _set_by(assembly: str) -> Iterator[str]:
     yield from _WORD.findall(re.sub(r'"[^"]*"|\[\w+\]', " ", outputs))
 
 
-def _own(node: c.Expr | c.Stmt, known: Program) -> Iterator[Cause]:
+def _find_node_effects(node: c.Expr | c.Stmt, known: Program) -> Iterator[Cause]:
     """The effects of one node by itself, without calls and without what is below it."""
     match node:
         case c.Name(name=name):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tunesmith.source import tree as c
 from tunesmith.source.effects import is_pure
 from tunesmith.source.lex import is_unsigned
-from tunesmith.source.types import INTEGERS, byte_size, integer, size_of
+from tunesmith.source.types import INTEGERS, byte_size, integer_literal, size_of
 from tunesmith.source.walk import map_expr, map_statements, nodes_in
 
 # -- C's operators: how they bind, and what they are on numbers without a width.
@@ -34,7 +34,7 @@ _ALWAYS: Mapping[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-def binary(op: str, a: int, b: int) -> int | None:
+def evaluate_binary(op: str, a: int, b: int) -> int | None:
     """Of numbers without a width; None where there is no value, or no such operator."""
     if op in COMPARISONS:
         return int(COMPARISONS[op](a, b))
@@ -48,11 +48,11 @@ def binary(op: str, a: int, b: int) -> int | None:
     return None
 
 
-def unary(op: str, value: int) -> int:
+def evaluate_unary(op: str, value: int) -> int:
     return {"-": -value, "+": value, "!": int(not value), "~": ~value}[op]
 
 
-def fold(expr: c.Expr) -> c.Expr:
+def fold_expr(expr: c.Expr) -> c.Expr:
     """The expression with constants computed and identities of integer arithmetic removed."""
     return map_expr(expr, _fold_one)
 
@@ -66,7 +66,7 @@ def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
             return names.get(name)
         case c.Unary(op="-" | "+" | "~" | "!" as op, operand=operand):
             inside = int_value(operand, names)
-            return None if inside is None else unary(op, inside)
+            return None if inside is None else evaluate_unary(op, inside)
         case c.Binary(op="&&" | "||" as op, left=left, right=right):
             decided = int_value(left, names)
             if decided is not None and bool(decided) == (op == "&&"):  # it is the right side's to say
@@ -83,7 +83,7 @@ def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
             return None if chosen is None else int_value(yes if chosen else no, names)
         case c.Cast(type=type_, value=inner) if not type_.is_pointer:
             inside = int_value(inner, names)
-            return None if inside is None else converted(inside, type_.base)
+            return None if inside is None else convert_to_type(inside, type_.base)
         case c.SizeOf(type=type_):
             return 8 if type_.is_pointer else byte_size(type_.base)
         case c.Call(function=function, args=(left, right), of=None) if function in _EXTREMES:
@@ -94,10 +94,10 @@ def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
 
 def fold_statements(stmts: Iterable[c.Stmt]) -> tuple[c.Stmt, ...]:
     """Every expression folded; branches that are never taken and loops that never turn are left out."""
-    return map_statements(stmts, fold, _decided)
+    return map_statements(stmts, fold_expr, _prune_dead_branch)
 
 
-def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+def _prune_dead_branch(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     match stmt:
         case c.If(condition=c.Number(value=value), then=then, otherwise=otherwise):
             body = then if value else otherwise
@@ -114,36 +114,36 @@ def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
 def _fold_one(node: c.Expr) -> c.Expr:
     match node:
         case c.Unary(op=op, operand=c.Number() as operand) if not node.postfix:
-            return _unary(op, operand) or node
+            return _fold_unary_literal(op, operand) or node
         case c.Binary(op=op, left=c.Number() as left, right=c.Number() as right):
-            return _binary(op, left, right) or node
+            return _fold_binary_literals(op, left, right) or node
         case c.Binary():
-            return _identity(node)
+            return _simplify_identity(node)
         case c.Ternary(condition=c.Number(value=value), yes=yes, no=no):
             return yes if value else no
         case c.Cast(type=type_, value=c.Number(value=int(value))) if not type_.is_pointer:
-            return _cast(node, value)
+            return _fold_cast(node, value)
         case c.SizeOf(type=type_):
             size = 8 if type_.is_pointer else size_of(type_.base)
             return node if size is None else c.Number(f"{size}", size)
         case c.Call(function=function, args=(c.Number(value=int(a)), c.Number(value=int(b))), of=None) if (
             function in _EXTREMES
         ):
-            return integer(_EXTREMES[function](a, b))
+            return integer_literal(_EXTREMES[function](a, b))
     return node
 
 
-def _cast(node: c.Cast, value: int) -> c.Expr:
+def _fold_cast(node: c.Cast, value: int) -> c.Expr:
     """(int)3 is 3; (long long)3 keeps its cast, which widens what it is multiplied with."""
-    held = converted(value, node.type.base)
+    held = convert_to_type(value, node.type.base)
     if held is None:
         return node
     if node.type.base in ("int", "int32_t", "bool"):
-        return integer(held)
-    return replace(node, value=integer(held)) if node.type.base in INTEGERS else node
+        return integer_literal(held)
+    return replace(node, value=integer_literal(held)) if node.type.base in INTEGERS else node
 
 
-def converted(value: int, base: str) -> int | None:
+def convert_to_type(value: int, base: str) -> int | None:
     """The number as a variable of the type holds it; None where that is no integer."""
     if base not in INTEGERS:
         return None
@@ -155,25 +155,25 @@ def converted(value: int, base: str) -> int | None:
     return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
-def _unary(op: str, operand: c.Number) -> c.Expr | None:
+def _fold_unary_literal(op: str, operand: c.Number) -> c.Expr | None:
     value = operand.value
     if op == "!":
-        return integer(int(not value))
+        return integer_literal(int(not value))
     if op == "+":
         return operand
     if isinstance(value, int) and not is_unsigned(operand.text) and op in ("-", "~"):
-        return integer(unary(op, value))
+        return integer_literal(evaluate_unary(op, value))
     if op == "-" and isinstance(value, float) and not operand.text.startswith("-"):
         return c.Number(f"-{operand.text}", -value)
     return None
 
 
-def _binary(op: str, left: c.Number, right: c.Number) -> c.Expr | None:
+def _fold_binary_literals(op: str, left: c.Number, right: c.Number) -> c.Expr | None:
     a, b = left.value, right.value
     if op in COMPARISONS:
         if op not in ("&&", "||") and (is_unsigned(left.text) or is_unsigned(right.text)) and min(a, b) < 0:
             return None
-        return integer(int(COMPARISONS[op](a, b)))
+        return integer_literal(int(COMPARISONS[op](a, b)))
     if not (isinstance(a, int) and isinstance(b, int)):
         return None  # the precision it would be computed in is not known here
     unsigned = is_unsigned(left.text) or is_unsigned(right.text)
@@ -189,20 +189,20 @@ def _binary(op: str, left: c.Number, right: c.Number) -> c.Expr | None:
     bits = 63 if wide or any(not -(2**31) <= operand < 2**31 for operand in (a, b)) else 31
     if not -(1 << bits) <= value < (1 << bits):
         return None  # it would overflow: undefined, so not for us to decide
-    result = integer(value)
+    result = integer_literal(value)
     return replace(result, text=f"{value}LL") if wide and "L" not in result.text else result
 
 
 def _integer_result(op: str, a: int, b: int) -> int | None:
     """A negative number that is shifted up is undefined in C: not for us to decide."""
-    return None if op == "<<" and a < 0 else binary(op, a, b)
+    return None if op == "<<" and a < 0 else evaluate_binary(op, a, b)
 
 
-def _identity(node: c.Binary) -> c.Expr:
+def _simplify_identity(node: c.Binary) -> c.Expr:
     """x * 1, x + 0, x / 1, 0 * x, x & 0, true && x: where nothing else can change."""
     op, left, right = node.op, node.left, node.right
-    a = left.value if isinstance(left, c.Number) and _plain(left) else None
-    b = right.value if isinstance(right, c.Number) and _plain(right) else None
+    a = left.value if isinstance(left, c.Number) and _is_int_literal(left) else None
+    b = right.value if isinstance(right, c.Number) and _is_int_literal(right) else None
     if (op in ("+", "-", "<<", ">>", "|", "^") and b == 0) or (op in ("*", "/") and b == 1):
         return left
     if (op in ("+", "|", "^") and a == 0) or (op == "*" and a == 1):
@@ -212,15 +212,15 @@ def _identity(node: c.Binary) -> c.Expr:
     if op in ("*", "&") and b == 0 and is_pure(left) and not _may_float(left):
         return right
     if op == "%" and b == 1 and is_pure(left):
-        return integer(0)
+        return integer_literal(0)
     if op == "&&" and a is not None:
-        return right if a else integer(0)
+        return right if a else integer_literal(0)
     if op == "||" and a is not None:
-        return integer(1) if a else right
+        return integer_literal(1) if a else right
     return node
 
 
-def _plain(number: c.Number) -> bool:
+def _is_int_literal(number: c.Number) -> bool:
     """An int literal: one with a suffix widens or changes the sign of what it meets."""
     return isinstance(number.value, int) and number.text.lstrip("-").isdigit()
 

@@ -22,23 +22,23 @@ from tunesmith.source.effects import (
     read_assembly,
     sections_of,
 )
-from tunesmith.source.fold import fold, fold_statements, int_value
-from tunesmith.source.lex import blank, lex
+from tunesmith.source.fold import fold_expr, fold_statements, int_value
+from tunesmith.source.lex import blank_elements, lex
 from tunesmith.source.library import uses_library, with_known_cooperation
 from tunesmith.source.printing import print_expr, print_function
 from tunesmith.source.reader.objects import Objects
 from tunesmith.source.reader.parse import read_expression, read_source_tree
-from tunesmith.source.reader.records import marked
+from tunesmith.source.reader.records import mark_const_calls
 from tunesmith.source.reader.templates import (
     complete_arguments,
     own_functions,
-    resolve,
-    specialise,
+    resolve_call,
+    specialise_function,
     template_meaning,
     with_defaults,
 )
-from tunesmith.source.substitution import Placed, Placer, simplified, with_unique_names
-from tunesmith.source.types import Types, byte_size, declared_types, integer, is_integer, type_of
+from tunesmith.source.substitution import Placed, Placer, simplify_statements, with_unique_names
+from tunesmith.source.types import Types, byte_size, declared_types, integer_literal, is_integer, type_of
 
 # -- Function templates that are handed a lambda, `each(x, n, [&](float v) { s += v; })`: one for each
 # lambda.
@@ -69,7 +69,7 @@ class _HandedLambdas:
     def body(self, stmts: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         return walk.map_nodes(stmts, lambda node: self._call(node) if isinstance(node, c.Call) else node)
 
-    def _lambda(self, arg: c.Expr) -> c.Function | None:
+    def _find_handed_lambda(self, arg: c.Expr) -> c.Function | None:
         """The function of a lambda that is handed on: it is called with what it captures alone."""
         if not isinstance(arg, c.Call) or not arg.function.startswith("lambda_"):
             return None
@@ -78,7 +78,7 @@ class _HandedLambdas:
         return found[0] if handed else None
 
     def _call(self, call: c.Call) -> c.Expr:
-        lambdas = [self._lambda(arg) for arg in call.args]
+        lambdas = [self._find_handed_lambda(arg) for arg in call.args]
         if call.of is not None or not any(lambdas):
             return call
         name = "_with_".join([call.function, *(one.name for one in lambdas if one is not None)])
@@ -114,7 +114,7 @@ class _HandedLambdas:
             if own not in types or own in explicit or parameter.type.pointers:
                 return None
             gone.add(own)
-            held = self._captured(one, arg)
+            held = self._captured_parameters(one, arg)
             if held is None or parameter.name in walk.assigned_in(body):
                 return None
             names: list[c.Expr] = []
@@ -122,28 +122,28 @@ class _HandedLambdas:
                 fresh = walk.fresh_name(each.name, taken)
                 parameters.append(replace(each, name=fresh))
                 names.append(c.Name(fresh))
-            body = _called(body, parameter.name, replace(arg, args=tuple(names)))
+            body = _substitute_lambda_calls(body, parameter.name, replace(arg, args=tuple(names)))
             if parameter.name in walk.names_in(body):
                 return None
-        if _names_a_type(body, gone) or any(_words(p.type.base) & gone for p in parameters):
+        if _names_a_type(body, gone) or any(_find_word_tokens(p.type.base) & gone for p in parameters):
             return None
         template = tuple(p for p in callee.template if p.name not in gone)
         return replace(
             callee, name=name, template=template, parameters=tuple(parameters), body=self.body(body), text=""
         )
 
-    def _captured(self, function: c.Function, handed: c.Call) -> tuple[c.Parameter, ...] | None:
+    def _captured_parameters(self, function: c.Function, handed: c.Call) -> tuple[c.Parameter, ...] | None:
         """What the lambda captures, under the types that it has there."""
         try:
             arguments = complete_arguments(function.template, handed.template_args, self.source)
-            known = specialise(function, template_meaning(function.template, arguments, self.source))
+            known = specialise_function(function, template_meaning(function.template, arguments, self.source))
         except c.Unreadable:
             return None
         count = len(handed.args)
         return known.parameters[len(known.parameters) - count :] if count else ()
 
 
-def _called(body: tuple[c.Stmt, ...], name: str, handed: c.Call) -> tuple[c.Stmt, ...]:
+def _substitute_lambda_calls(body: tuple[c.Stmt, ...], name: str, handed: c.Call) -> tuple[c.Stmt, ...]:
     """With the lambda's function in place of the parameter: where it is called, and where it is handed on."""
 
     def node(expr: c.Expr) -> c.Expr:
@@ -164,16 +164,16 @@ def _names_a_type(body: tuple[c.Stmt, ...], types: set[str]) -> bool:
     """Whether one of the types is named in it."""
     for node in walk.nodes_in(body):
         own = getattr(node, "type", None)
-        if isinstance(own, c.Type) and _words(own.base) & types:
+        if isinstance(own, c.Type) and _find_word_tokens(own.base) & types:
             return True
-        if isinstance(node, c.Call) and any(_words(text) & types for text in node.template_args):
+        if isinstance(node, c.Call) and any(_find_word_tokens(text) & types for text in node.template_args):
             return True
-        if isinstance(node, c.Opaque | c.Verbatim) and _words(node.text) & types:
+        if isinstance(node, c.Opaque | c.Verbatim) and _find_word_tokens(node.text) & types:
             return True
     return False
 
 
-def _words(text: str) -> set[str]:
+def _find_word_tokens(text: str) -> set[str]:
     return {token.text for token in lex(text) if token.kind == "word"}
 
 
@@ -203,25 +203,25 @@ class LocalStorage:
 
 
 def with_bit_copies(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-    storage = _storage(body)
+    storage = _find_local_storage(body)
 
     def stmt(one: c.Stmt) -> c.Stmt:
         match one:
             case c.Evaluate(expr=c.Call(function=name, args=(to, of, size), of=None)) if name in _COPIES:
-                done = _assigned(to, of, int_value(fold(size)), storage)
+                done = _copy_as_assignment(to, of, int_value(fold_expr(size)), storage)
                 return one if done is None else replace(one, expr=done)
         return one
 
-    return _aligned(walk.map_statements(body, on_stmt=stmt), storage)
+    return _align_accessed_arrays(walk.map_statements(body, on_stmt=stmt), storage)
 
 
-def _storage(body: tuple[c.Stmt, ...]) -> dict[str, LocalStorage]:
+def _find_local_storage(body: tuple[c.Stmt, ...]) -> dict[str, LocalStorage]:
     """By name, where a name means one thing only."""
     found: dict[str, LocalStorage] = {}
     for node in walk.nodes_in(body):
         if not isinstance(node, c.Declare):
             continue
-        counts = [int_value(fold(dim)) for dim in node.dims]
+        counts = [int_value(fold_expr(dim)) for dim in node.dims]
         plain = not node.type.is_pointer and not node.type.reference and not node.storage and len(counts) < 2
         known = LocalStorage(node.type.base, (counts[0] or 0) if counts else 0)
         if not plain or None in counts or node.name in found:
@@ -230,7 +230,9 @@ def _storage(body: tuple[c.Stmt, ...]) -> dict[str, LocalStorage]:
     return {name: one for name, one in found.items() if one.bytes is not None}
 
 
-def _assigned(to: c.Expr, of: c.Expr, size: int | None, storage: Mapping[str, LocalStorage]) -> c.Expr | None:
+def _copy_as_assignment(
+    to: c.Expr, of: c.Expr, size: int | None, storage: Mapping[str, LocalStorage]
+) -> c.Expr | None:
     names = _copied_name(to), _copied_name(of)
     target, value = (storage.get(name) for name in names)
     if size is None or target is None or value is None or size > min(target.bytes or 0, value.bytes or 0):
@@ -241,7 +243,7 @@ def _assigned(to: c.Expr, of: c.Expr, size: int | None, storage: Mapping[str, Lo
     if word.bytes != size:
         return None
     sides = [
-        c.Index(c.Cast(c.Type(word.base, 1), c.Name(name)), integer(0)) if one.count else c.Name(name)
+        c.Index(c.Cast(c.Type(word.base, 1), c.Name(name)), integer_literal(0)) if one.count else c.Name(name)
         for name, one in zip(names, (target, value), strict=True)
     ]
     return c.Assign("=", sides[0], sides[1])
@@ -255,7 +257,9 @@ def _copied_name(place: c.Expr) -> str:
     return place.name if isinstance(place, c.Name) else ""
 
 
-def _aligned(body: tuple[c.Stmt, ...], storage: Mapping[str, LocalStorage]) -> tuple[c.Stmt, ...]:
+def _align_accessed_arrays(
+    body: tuple[c.Stmt, ...], storage: Mapping[str, LocalStorage]
+) -> tuple[c.Stmt, ...]:
     """Arrays aligned to the widest word that they are accessed as."""
     widest: dict[str, int] = {}
     for node in walk.nodes_in(body):
@@ -267,7 +271,11 @@ def _aligned(body: tuple[c.Stmt, ...], storage: Mapping[str, LocalStorage]) -> t
 
     def declared(declare: c.Declare) -> c.Declare:
         by = widest.get(declare.name)
-        return declare if by is None or declare.align is not None else replace(declare, align=integer(by))
+        return (
+            declare
+            if by is None or declare.align is not None
+            else replace(declare, align=integer_literal(by))
+        )
 
     return walk.map_statements(body, on_stmt=lambda s: walk.map_declared(s, declared)) if widest else body
 
@@ -285,7 +293,9 @@ class Inlined:
     source: c.Source  # without functions that bear a library's name and take a record of the file
 
 
-def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
+def inline_calls(
+    function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None
+) -> Inlined:
     """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
     function, source = with_handed_lambdas(function, source)
     function = with_known_cooperation(function)
@@ -297,7 +307,7 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
     result = replace(function, body=(*work.placer.shared, *body))
     if work.objects.active and not work.notes and not obstacles:
         result = work.objects.lowered(result)
-        result = replace(result, body=simplified(result.body))
+        result = replace(result, body=simplify_statements(result.body))
     elif work.notes and obstacles is None and work.objects.used_whole(result):
         raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
@@ -353,7 +363,7 @@ def _one_by_one(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
 
     def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
         match one:
-            case c.Evaluate(expr=c.Call(function="assert", args=(test,))) if int_value(fold(test)):
+            case c.Evaluate(expr=c.Call(function="assert", args=(test,))) if int_value(fold_expr(test)):
                 return ()
             case c.Evaluate(expr=c.Assign("=", target, c.Assign("=", c.Name() as inner, value)) as outer) if (
                 inner.name not in walk.names_in(target)
@@ -396,7 +406,7 @@ class _Inliner:
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}
         function = replace(function, body=with_unique_names(function.body, taken))
-        function = marked(function, self.objects.differing, self._source)
+        function = mark_const_calls(function, self.objects.differing, self._source)
         self._types.clear()
         self._types.update(declared_types(function))
         for name in self._types:
@@ -419,14 +429,14 @@ class _Inliner:
                 self.obstacles.append((trouble.line or stmt.line, trouble.reason))
         return tuple(done)
 
-    def _finished(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
+    def _finish_statement(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
         return self.objects.finished(stmt) if self.objects.active else (stmt,)
 
     def _statement(self, stmt: c.Stmt, stack: tuple[str, ...], d: int) -> tuple[c.Stmt, ...]:
         before: list[c.Stmt] = []
 
         def hoisted(expr: c.Expr) -> c.Expr:
-            return self._hoisted(expr, stmt, stack, before)
+            return self._hoist_calls(expr, stmt, stack, before)
 
         def block(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
             return self.block(body, stack, d)
@@ -456,13 +466,13 @@ class _Inliner:
                 if placed.value is None or placed.value == assign.target:
                     return (*before, *placed.body)
                 done: c.Stmt = replace(stmt, expr=replace(assign, value=placed.value))
-                return (*before, *placed.body, *self._finished(done))
+                return (*before, *placed.body, *self._finish_statement(done))
         if isinstance(stmt, c.Evaluate) and self._does_nothing(stmt.expr):
             return ()
         if (branches := self._as_branches(stmt)) is not None:
             return tuple(part for one in branches for part in self._statement(one, stack, d + 1))
         done = walk.map_parts(stmt, hoisted, block)
-        return (*before, *self._finished(done))
+        return (*before, *self._finish_statement(done))
 
     def _does_nothing(self, expr: c.Expr) -> bool:
         """A call for its effects, of a function that has none: what is left of it under an #if."""
@@ -491,12 +501,14 @@ class _Inliner:
         return (*first, c.If(choice.condition, (put[0],), (put[1],), line=stmt.line))
 
     def _result(self, call: c.Call) -> c.Type | None:
-        found = resolve(call, self._types, self._source)
+        found = resolve_call(call, self._types, self._source)
         return None if isinstance(found, str) or found.result.base == "auto" else found.result
 
     # -- calls inside expressions -------------------------------------------------------------------
 
-    def _hoisted(self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]) -> c.Expr:
+    def _hoist_calls(
+        self, expr: c.Expr, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]
+    ) -> c.Expr:
         """The expression with values in place of calls; the statements that compute these go to `before`."""
         if not any(self._is_wanted(call) for call in walk.calls_in(expr)):
             return expr
@@ -507,7 +519,7 @@ class _Inliner:
                 return part
             short = self._short(part, stack)
             if short is not None:
-                return self._shortened(short, part, stmt, stack, before)
+                return self._expand_short_call(short, part, stmt, stack, before)
             if part.function in sometimes:
                 self._note(part, "it is called under a condition or behind a comma", stmt.line)
                 return part
@@ -522,7 +534,7 @@ class _Inliner:
 
         return walk.map_expr(expr, node)
 
-    def _shortened(
+    def _expand_short_call(
         self, short: c.Expr, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]
     ) -> c.Expr:
         """An expression that stands for a call, with what is called in it by a sign put in place as well."""
@@ -535,7 +547,7 @@ class _Inliner:
         inner = (*stack, call.function)
         for part in found:
             before.extend(self._statement(part, inner, 0))
-        return self._hoisted(done, stmt, inner, before)
+        return self._hoist_calls(done, stmt, inner, before)
 
     def _refuse_in_head(self, exprs: tuple[c.Expr, ...], line: int) -> None:
         for call in (call for expr in exprs for call in walk.calls_in(expr)):
@@ -560,24 +572,24 @@ class _Inliner:
             )
         if self._wanted[call.function]:
             return bool(own_functions(call, self._source))
-        return self._counts(call)
+        return self._is_index_call(call)
 
-    def _counts(self, call: c.Call) -> bool:
+    def _is_index_call(self, call: c.Call) -> bool:
         """Whether it means a template that is index arithmetic for these arguments, or joins lanes."""
         own = own_functions(call, self._source)
         if own and any(inner.function in EXCHANGES for arg in call.args for inner in walk.calls_in(arg)):
-            joins = resolve(call, self._types, self._source)
+            joins = resolve_call(call, self._types, self._source)
             return not isinstance(joins, str) and _is_expression(joins)
         if len(own) != 1 or not own[0].template or not _is_expression(own[0]):
             return False
-        function = resolve(call, self._types, self._source)
+        function = resolve_call(call, self._types, self._source)
         return not isinstance(function, str) and _is_index_arithmetic(replace(function, template=()))
 
     def note_other_calls(self, function: c.Function) -> None:
         """Calls of the file's functions with a number of arguments that none of them takes: defaults."""
         own = {f.name for f in self._source.functions if not f.is_kernel}
         for stmt in walk.statements_in(function.body):
-            for part in walk.children(stmt):
+            for part in walk.child_nodes(stmt):
                 for call in walk.calls_in(part) if isinstance(part, c.Expr) else ():
                     if call.function in own and not own_functions(call, self._source):
                         self._note(call, f"none of that name takes {len(call.args)} arguments", stmt.line)
@@ -593,7 +605,7 @@ class _Inliner:
                 raise c.Unreadable("functions call each other too deep")
             if self._calls > _MAX_CALLS:
                 raise c.Unreadable(f"more than {_MAX_CALLS} calls were put in place already")
-            function = self._resolved(call)
+            function = self._resolve_callee(call)
             if isinstance(function, str):
                 raise c.Unreadable(function)
             placed = self.placer.place(function, call.args, stmt.line, updated)
@@ -605,8 +617,8 @@ class _Inliner:
         body = self.block(placed.body, (*stack, call.function), len(stack) + 1)
         return replace(placed, body=body)
 
-    def _resolved(self, call: c.Call) -> c.Function | str:
-        function = resolve(call, self._types, self._source)
+    def _resolve_callee(self, call: c.Call) -> c.Function | str:
+        function = resolve_call(call, self._types, self._source)
         if isinstance(function, str):
             return function
         function = with_known_cooperation(function)
@@ -616,13 +628,13 @@ class _Inliner:
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}
         function = replace(function, body=with_unique_names(function.body, taken))
-        return marked(function, self.objects.differing, self._source)
+        return mark_const_calls(function, self.objects.differing, self._source)
 
     def _short(self, call: c.Call, stack: tuple[str, ...]) -> c.Expr | None:
         """The call as an expression, where the function is only one itself and calls none in turn."""
         if call.function in stack:
             return None
-        function = self._resolved(call)
+        function = self._resolve_callee(call)
         if isinstance(function, str):
             return None
         if function.result.reference and call.function in self.objects.overloads.made:
@@ -697,7 +709,7 @@ def without_references(function: c.Function) -> c.Function:
         if not isinstance(one, c.Declare) or not _is_second_name(one) or one.init is None:
             return one
         place = walk.map_expr(one.init, named)
-        if one.name in texts or not _stays(place, changed):
+        if one.name in texts or not _is_stable_place(place, changed):
             return one
         if one.type.const and not _is_needed(one, place, types, changed | stored):
             return one
@@ -717,20 +729,20 @@ def _is_needed(declare: c.Declare, place: c.Expr, types: Types, changed: frozens
     """Of a const one: whether what it names may change, and has its type. Else it is as good as a copy."""
     own = type_of(place, types)
     same = own is not None and not own.pointers and declare.type.base in ("auto", own.base)
-    return same and walk.root(place)[0] in changed
+    return same and walk.root_variable(place)[0] in changed
 
 
-def _stays(place: c.Expr, changed: frozenset[str]) -> bool:
+def _is_stable_place(place: c.Expr, changed: frozenset[str]) -> bool:
     """Whether it is one and the same place from here on."""
     match place:
         case c.Name():
             return True
         case c.Member(base=base, arrow=False):
-            return _stays(base, changed)
+            return _is_stable_place(base, changed)
         case c.Index(base=base, index=index):
             which = (base, index) if not isinstance(base, c.Index) else (index,)
             own = all(is_pure(part) and not walk.names_in(part) & changed for part in which)
-            return own and (not isinstance(base, c.Index) or _stays(base, changed))
+            return own and (not isinstance(base, c.Index) or _is_stable_place(base, changed))
     return False
 
 
@@ -745,7 +757,7 @@ _NUMBERED = re.compile(r"(?P<name>.+?)(?:_\d+)+")
 _LAMBDA = re.compile(r"lambda_(?P<name>\w*)_\d+")
 
 
-def words_of(text: str) -> frozenset[str]:
+def find_identifiers(text: str) -> frozenset[str]:
     return frozenset(_NAME.findall(text))
 
 
@@ -754,12 +766,12 @@ def in_words_of(source: frozenset[str], reason: str) -> str:
 
     def said(match: re.Match[str]) -> str:
         name = match[0]
-        return name if name in source or "_" not in name else _said(name, source) or name
+        return name if name in source or "_" not in name else _original_name(name, source) or name
 
     return _NAME.sub(said, reason)
 
 
-def _said(name: str, source: frozenset[str]) -> str:
+def _original_name(name: str, source: frozenset[str]) -> str:
     if (made := _LAMBDA.fullmatch(name)) is not None:
         return f"the lambda {made['name']}" if made["name"] in source else "a lambda"
     numbered = _NUMBERED.fullmatch(name)
@@ -768,7 +780,7 @@ def _said(name: str, source: frozenset[str]) -> str:
         return plain
     for at in (found.start() for found in re.finditer("_", plain)):
         of, field = plain[:at], plain[at + 1 :]
-        owner = of if of in source else _said(of, source) if "_" in of else ""
+        owner = of if of in source else _original_name(of, source) if "_" in of else ""
         if owner and field in source:
             return f"{owner}.{field}"
     return ""
@@ -827,13 +839,13 @@ class _Apart:
         if _ADDRESS.search(template):  # an address, or an operand by name
             return None
         target = _VALUE.fullmatch(outputs)
-        if target is None or "=" not in outputs.partition("(")[0] or len(_listed(outputs)) != 1:
+        if target is None or "=" not in outputs.partition("(")[0] or len(_split_asm_operands(outputs)) != 1:
             return None
         place = read_expression(target[2])
         if not isinstance(place, c.Name | c.Member | c.Index):
             return None
         names, given, kept = list[str](), list[c.Expr](), list[str]()
-        for number, operand in enumerate(_listed(inputs)):
+        for number, operand in enumerate(_split_asm_operands(inputs)):
             value, constant = _VALUE.fullmatch(operand), _CONSTANT.fullmatch(operand)
             if constant is not None:
                 kept.append(f'"n"({constant[1]})')
@@ -855,16 +867,16 @@ class _Apart:
             f'    asm {word}({template} : "={result}"(out) : {", ".join(kept)});\n    return out;\n}}'
         )
         if rest not in self.helpers:
-            name = walk.numbered(re.sub(r"\W+", "_", opcode), self.taken)
+            name = walk.numbered_name(re.sub(r"\W+", "_", opcode), self.taken)
             self.taken.add(name)
             text = f"__device__ __forceinline__ {_TYPES[result]} {name}{rest}"
             (self.helpers[rest],) = read_source_tree(text, "cuda").functions
         return self.helpers[rest].name
 
 
-def _listed(operands: str) -> list[str]:
+def _split_asm_operands(operands: str) -> list[str]:
     """Apart at commas outside strings and brackets."""
-    plain, found, depth, start = blank(operands, ("string",)), list[str](), 0, 0
+    plain, found, depth, start = blank_elements(operands, ("string",)), list[str](), 0, 0
     for at, sign in enumerate(plain):
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(sign, 0)
         if sign == "," and depth == 0:

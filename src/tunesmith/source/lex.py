@@ -41,7 +41,7 @@ _RAW = r"""(?:u8|[uUL])?R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"|"
 _WORD, _NUMBER = r"[^\W\d]\w*", r"\.?\d(?:'(?=\w)|[eEpP][+-]|[\w.])*"
 
 
-def _parts(is_c: bool) -> re.Pattern[str]:
+def _compile_token_pattern(is_c: bool) -> re.Pattern[str]:
     """What a text is made of, code in long pieces. C has neither raw strings nor 1'000."""
     raw, no_raw = ("", "") if is_c else (_RAW, r"""(?!(?:u8|[uUL])?R")""")
     number = _NUMBER.replace(r"'(?=\w)|", "") if is_c else _NUMBER
@@ -57,7 +57,10 @@ def _parts(is_c: bool) -> re.Pattern[str]:
     )
 
 
-CPP, C = _parts(is_c=False), _parts(is_c=True)  # their matches join: nothing of a text is left out
+CPP, C = (
+    _compile_token_pattern(is_c=False),
+    _compile_token_pattern(is_c=True),
+)  # their matches join: nothing of a text is left out
 _CODE = re.compile(
     rf"""
       (?P<space>[ \t\f\v\r]+)
@@ -110,17 +113,17 @@ _Element = tuple[str, int, int]  # its kind, where it starts and ends
 _SHORT = 100_000  # of texts that are no longer, a few are remembered: each is asked several things in turn
 
 
-def _elements(text: str) -> Iterable[_Element]:
+def _find_elements(text: str) -> Iterable[_Element]:
     """Everything there is, each directive whole."""
-    return _remembered(text) if len(text) <= _SHORT else _scanned(text)
+    return _scan_elements_cached(text) if len(text) <= _SHORT else _scan_elements(text)
 
 
 @lru_cache(maxsize=32)
-def _remembered(text: str) -> tuple[_Element, ...]:
-    return tuple(_scanned(text))
+def _scan_elements_cached(text: str) -> tuple[_Element, ...]:
+    return tuple(_scan_elements(text))
 
 
-def _scanned(text: str) -> Iterator[_Element]:
+def _scan_elements(text: str) -> Iterator[_Element]:
     start, fresh = -1, True  # of the directive that is open; whether only blanks stand on this line so far
     for match in CPP.finditer(text):
         kind = match.lastgroup or "code"
@@ -152,7 +155,7 @@ def lex(text: str, line: int = 1) -> list[Token]:
         found.append(Token(kind, word, line, space, start, tuple(ahead)))
         space, ahead = "", []
 
-    for kind, start, end in _elements(text):
+    for kind, start, end in _find_elements(text):
         whole = text[start:end]
         match kind:
             case "newline":
@@ -209,9 +212,9 @@ def read_comment(text: str, line: int, behind: bool = False) -> Comment | None:
     return Comment("\n".join(lines), line, behind) if lines else None
 
 
-def directives(text: str) -> Iterator[Directive]:
+def find_directives(text: str) -> Iterator[Directive]:
     line, done = 1, 0
-    for kind, start, end in _elements(text):
+    for kind, start, end in _find_elements(text):
         if kind == "directive":
             line, done = line + text.count("\n", done, start), start
             yield Directive(*first_word(_one_line(text[start + 1 : end])), line, start, end)
@@ -233,14 +236,14 @@ def first_word(text: str) -> tuple[str, str]:
     return text[:end], text[end:].strip()
 
 
-def blank(text: str, kinds: Container[str]) -> str:
+def blank_elements(text: str, kinds: Container[str]) -> str:
     """The text with blanks for comments, directives or what is in strings; every place stays what it is."""
     pieces: list[str] = []
     done = 0
     plain = ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
-    for kind, start, end in _elements(text) if "directive" in kinds else plain:
+    for kind, start, end in _find_elements(text) if "directive" in kinds else plain:
         if kind in kinds:
-            whole = _blank_string(text[start:end]) if kind == "string" else blanks(text[start:end])
+            whole = _blank_string(text[start:end]) if kind == "string" else blank_text(text[start:end])
             pieces += (text[done:start], whole)
             done = end
     return "".join([*pieces, text[done:]])
@@ -251,30 +254,30 @@ def _blank_string(text: str) -> str:
     first, last = text.index(text[-1]) + 1, len(text) - 1
     if "\n" in text and text[: first - 1].endswith("R"):
         first, last = text.index("(") + 1, text.rindex(")")
-        return text[:first] + blanks(text[first:last]) + text[last:]
+        return text[:first] + blank_text(text[first:last]) + text[last:]
     inner = _IN_STRING.sub(lambda found: found[1] or " ", text[first:last])
-    return f"{blanks(text[: first - 1])}{text[-1]}{inner}{text[-1]}"
+    return f"{blank_text(text[: first - 1])}{text[-1]}{inner}{text[-1]}"
 
 
-def blanks(text: str) -> str:
+def blank_text(text: str) -> str:
     return _NO_BREAK.sub(" ", text)
 
 
 def without_comments(text: str) -> str:
     """The code alone, on the same lines; what stands in quotes is left as it is."""
-    return _remembered_code(text) if len(text) <= _SHORT else _code(text)
+    return _remembered_code(text) if len(text) <= _SHORT else _blank_comments(text)
 
 
 @lru_cache(maxsize=32)
 def _remembered_code(text: str) -> str:
-    return _code(text)
+    return _blank_comments(text)
 
 
-def _code(text: str) -> str:
-    return blank(text.replace("\r\n", "\n"), ("comment",))
+def _blank_comments(text: str) -> str:
+    return blank_elements(text.replace("\r\n", "\n"), ("comment",))
 
 
-def joined(text: str) -> str:
+def join_spliced_lines(text: str) -> str:
     """Lines that go on as one. Their newlines stand behind it as vertical tabs, so that lines still count."""
     parts, at, gone = [], 0, 0
     for splice in _SPLICED.finditer(text):
@@ -308,7 +311,7 @@ def _long_run(tokens: Iterable[Token]) -> Token | None:
     return None
 
 
-def obstacle(tokens: Sequence[Token]) -> str | None:
+def find_parse_obstacle(tokens: Sequence[Token]) -> str | None:
     """Why a grammar should not be shown this: no compiler takes it, and a grammar takes long to say so."""
     if len(tokens) > MAX_WORDS:
         return f"it has {len(tokens):,} words, at most {MAX_WORDS:,} are read; split the file up"
@@ -369,7 +372,9 @@ def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comments: bool = False) -> str:
+def lay_out_tokens(
+    tokens: Iterable[Token], first_line: int | None = None, *, with_comments: bool = False
+) -> str:
     """The words as text, each on its own line number counted from `first_line` (or the first word's).
 
     Comments stand on lines of their own or end one, whatever stood behind them.
@@ -404,7 +409,7 @@ def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comme
     return "".join(pieces)
 
 
-def squeeze(tokens: Sequence[Token]) -> str:
+def squeeze_tokens(tokens: Sequence[Token]) -> str:
     """One line in the usual spacing: for types and template arguments."""
     text = ""
     for at, token in enumerate(tokens):
@@ -497,19 +502,19 @@ class _Break:
     opened: tuple[int, ...]  # columns behind the brackets that are open there
 
 
-def wrapped(line: str, width: int = WIDTH) -> list[str]:
+def wrap_line(line: str, width: int = WIDTH) -> list[str]:
     """The line, or what it is broken into; directives, comments and lines with strings stay as they are."""
     if len(line) <= width or '"' in line or line.lstrip().startswith(("#", "//")):
         return [line]
     indent = len(line) - len(line.lstrip())
     code, mark, said = line.partition("  // ")
     if mark:
-        return [f"{' ' * indent}// {said}", *wrapped(code, width)]
+        return [f"{' ' * indent}// {said}", *wrap_line(code, width)]
     further = indent + (2 * _STEP if code.endswith(("{", ")")) else _STEP)  # below a head is a step in
     found: list[str] = []
     opened: tuple[int, ...] = ()
     while len(code) > width:
-        places = [place for place in _breaks(code, opened) if place.at <= width + 1]
+        places = [place for place in _find_line_breaks(code, opened) if place.at <= width + 1]
         if not places:
             break
         best = min(places, key=lambda place: (place.depth, place.rank, -place.at))
@@ -520,19 +525,19 @@ def wrapped(line: str, width: int = WIDTH) -> list[str]:
     return [*found, code]
 
 
-def _breaks(code: str, opened: tuple[int, ...]) -> Iterator[_Break]:
+def _find_line_breaks(code: str, opened: tuple[int, ...]) -> Iterator[_Break]:
     start = len(code) - len(code.lstrip())
     brackets = {found.start(): found[0] for found in _BRACKET_PLACES.finditer(code)}
     for at in range(start, len(code)):
         if at > start and code[at - 1] == " ":
-            rank = _rank(code, at)
+            rank = _break_rank(code, at)
             if rank is not None:
                 yield _Break(len(opened), rank, at, opened)
         if (bracket := brackets.get(at)) is not None:
             opened = (*opened, at + 1) if bracket in "([{<" else opened[:-1]
 
 
-def _rank(code: str, at: int) -> int | None:
+def _break_rank(code: str, at: int) -> int | None:
     """How firmly what stands around the place holds together; None: no place to break a line at."""
     if code[at - 2] in ",;":
         return 0

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import is_pure
-from tunesmith.source.fold import fold, int_value
-from tunesmith.source.lex import lex, split_at, squeeze
+from tunesmith.source.fold import fold_expr, int_value
+from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import read_expression
 
 # -- CUB's loads and stores of a block's elements, as what each thread loads and stores for itself.
@@ -50,17 +50,17 @@ def copy_of(base: str) -> BlockCopy | None:
     found = _COPY.fullmatch(base)
     if found is None:
         return None
-    args = [squeeze(part) for part in split_at(",", lex(found[2])) if part]
+    args = [squeeze_tokens(part) for part in split_at(",", lex(found[2])) if part]
     if not 3 <= len(args) <= 4 or (len(args) == 4 and not _BLOCKED.fullmatch(args[3])):
         return None
     try:
-        items = int_value(fold(read_expression(args[2])))
+        items = int_value(fold_expr(read_expression(args[2])))
     except c.Unreadable:
         return None
     return BlockCopy(found[1], items) if items is not None and 0 < items <= 256 else None
 
 
-def copied(call: c.Call, copy: BlockCopy, number: int, line: int) -> tuple[c.Stmt, ...] | None:
+def expand_block_copy(call: c.Call, copy: BlockCopy, number: int, line: int) -> tuple[c.Stmt, ...] | None:
     """The call as statements; None where it is not understood."""
     if call.function != copy.way or not 2 <= len(call.args) <= 3 + (copy.way == "Load"):
         return None
@@ -69,7 +69,7 @@ def copied(call: c.Call, copy: BlockCopy, number: int, line: int) -> tuple[c.Stm
         return None
     index, count = c.Name(f"item_{number}"), c.Number(str(copy.items), copy.items)
     at = c.Binary("+", c.Binary("*", c.Name("threadIdx.x"), count), index)
-    there, here = _element(place, at), c.Index(items, index)
+    there, here = _offset_element(place, at), c.Index(items, index)
     target, value = (here, there) if copy.way == "Load" else (there, here)
     before: list[c.Stmt] = []
     body: c.Stmt = c.Evaluate(c.Assign("=", target, value), line=line)
@@ -89,7 +89,7 @@ def copied(call: c.Call, copy: BlockCopy, number: int, line: int) -> tuple[c.Stm
     return (*before, c.For((zero,), *head, (body,), unroll=0, line=line))
 
 
-def _element(place: c.Expr, at: c.Expr) -> c.Expr:
+def _offset_element(place: c.Expr, at: c.Expr) -> c.Expr:
     match place:
         case c.Unary(op="&", operand=c.Index(base=base, index=index)):
             return c.Index(base, c.Binary("+", index, at))
@@ -161,12 +161,16 @@ class _Cooperation:
             case c.Cast(type=type_) if not type_.is_pointer:
                 return _of_type(type_.base)
             case c.Call(function=function, template_args=texts, of=None, args=args):
-                word = _plain(function)
+                word = _unqualified_function(function)
                 if word == "this_thread_block" and not args:
                     return ThreadGroup()
                 if word == "tiled_partition" and len(texts) >= 1 and len(args) == 1:
                     within = self.of(args[0])
-                    return ThreadGroup(_value(texts[0])) if isinstance(within, ThreadGroup) else None
+                    return (
+                        ThreadGroup(_read_template_value(texts[0]))
+                        if isinstance(within, ThreadGroup)
+                        else None
+                    )
                 reduction = f"{function}<{', '.join(texts)}>" if texts else function
                 return _of_type(reduction) if _REDUCTION.fullmatch(reduction) else None
         return None
@@ -186,7 +190,7 @@ class _Cooperation:
             case _:
                 return stmt
         self._copies += 1
-        done = None if copy is None else copied(call, copy, self._copies, stmt.line)
+        done = None if copy is None else expand_block_copy(call, copy, self._copies, stmt.line)
         return stmt if done is None else done
 
     def expr(self, node: c.Expr) -> c.Expr:
@@ -194,36 +198,41 @@ class _Cooperation:
             case c.Call(of=of) if of is not None:
                 known = self.of(of)
                 if isinstance(known, Reduction):
-                    return self._reduced(node, known)
+                    return self._lower_reduction(node, known)
                 return self._method(node, known) if known is not None else node
-            case c.Call(function=function, args=(group, value, op)) if _plain(function) == "reduce":
-                known, kind = self.of(group), _operator(op)
+            case c.Call(function=function, args=(group, value, op)) if (
+                _unqualified_function(function) == "reduce"
+            ):
+                known, kind = self.of(group), _reduction_operator(op)
                 if isinstance(known, ThreadGroup) and known.width is not None and kind:
                     return c.Call(f"__tile_total_{kind}", (value, known.width))
-            case c.Call(function=function, args=(group,)) if _plain(function) in ("sync", "thread_rank"):
+            case c.Call(function=function, args=(group,)) if _unqualified_function(function) in (
+                "sync",
+                "thread_rank",
+            ):
                 known = self.of(group)
                 if isinstance(known, ThreadGroup):
-                    return self._method(c.Call(_plain(function), of=group), known)
+                    return self._method(c.Call(_unqualified_function(function), of=group), known)
             case c.Member(base=c.Call(function=function, args=(), of=of), field=field) if of is not None:
                 if function in _AXES and self.of(of) == ThreadGroup() and field in ("x", "y", "z"):
                     return c.Name(f"{_AXES[function]}.{field}")
         return node
 
-    def _reduced(self, call: c.Call, known: Reduction) -> c.Expr:
+    def _lower_reduction(self, call: c.Call, known: Reduction) -> c.Expr:
         args, kind = list(call.args), ""
         if call.function == "Sum" and args:
             kind = "add"
         elif call.function in ("Max", "Min") and args:
             kind = call.function.lower()
         elif call.function == "Reduce" and len(args) >= 2:
-            kind = _operator(args.pop(1))
+            kind = _reduction_operator(args.pop(1))
         if not kind or len(args) > 2 or (isinstance(args[0], c.Name) and args[0].name in self._arrays):
             return call
         return c.Call(f"__{known.kind}_total_{kind}", (args[0], known.threads, *args[1:]))
 
     def _method(self, call: c.Call, group: ThreadGroup) -> c.Expr:
         name, width = call.function, group.width
-        rank, size = _rank(), _size()
+        rank, size = _thread_rank_in_block(), _threads_per_block_expr()
         if not call.args and name in ("sync", "thread_rank", "size", "num_threads"):
             if name == "sync":
                 return c.Call("__syncthreads" if width is None else "__syncwarp")
@@ -241,51 +250,55 @@ class _Cooperation:
         return call
 
 
-def _rank() -> c.Expr:
+def _thread_rank_in_block() -> c.Expr:
     x, y, z = (c.Name(f"threadIdx.{axis}") for axis in "xyz")
     wide, high = c.Name("blockDim.x"), c.Name("blockDim.y")
     return c.Binary("+", x, c.Binary("*", wide, c.Binary("+", y, c.Binary("*", high, z))))
 
 
-def _size() -> c.Expr:
+def _threads_per_block_expr() -> c.Expr:
     x, y, z = (c.Name(f"blockDim.{axis}") for axis in "xyz")
     return c.Binary("*", c.Binary("*", x, y), z)
 
 
-def _plain(function: str) -> str:
+def _unqualified_function(function: str) -> str:
     space, _, name = function.rpartition("::")
     return name if space in ("", "cooperative_groups") else ""
 
 
-def _value(text: str) -> c.Expr:
+def _read_template_value(text: str) -> c.Expr:
     return c.Number(text, int(text)) if text.isdigit() else read_expression(text)
 
 
-def _arguments(text: str) -> list[str]:
-    return [squeeze(part) for part in split_at(",", lex(text)) if part]
+def _split_argument_text(text: str) -> list[str]:
+    return [squeeze_tokens(part) for part in split_at(",", lex(text)) if part]
 
 
 def _of_type(base: str) -> ThreadGroup | Reduction | None:
     group = _GROUP.fullmatch(base)
     if group is not None:
-        return ThreadGroup(_value(_arguments(group[2])[0])) if group[2] else ThreadGroup()
+        return (
+            ThreadGroup(_read_template_value(_split_argument_text(group[2])[0]))
+            if group[2]
+            else ThreadGroup()
+        )
     found = _REDUCTION.fullmatch(base)
     if found is None:
         return None
-    args = _arguments(found[3])
+    args = _split_argument_text(found[3])
     if found[2] == "Warp":
         if found[1] and len(args) < 2:
             return None  # as wide as the device's own, which only the device knows
-        return Reduction("warp", _value(args[1] if len(args) > 1 else "32"))
+        return Reduction("warp", _read_template_value(args[1] if len(args) > 1 else "32"))
     if len(args) < 2:
         return None
-    threads = _value(args[1])
+    threads = _read_template_value(args[1])
     for more in args[3:5]:  # its third argument says how it is done
-        threads = c.Binary("*", threads, _value(more))
+        threads = c.Binary("*", threads, _read_template_value(more))
     return Reduction("block", threads)
 
 
-def _operator(expr: c.Expr) -> str:
+def _reduction_operator(expr: c.Expr) -> str:
     """`cub::Sum{}`, `cub::Max()`, `cg::plus<float>()`; "" for what is not known."""
     name = ""
     match expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.source.fold import COMPARISONS, LEVELS, binary, unary
+from tunesmith.source.fold import COMPARISONS, LEVELS, evaluate_binary, evaluate_unary
 from tunesmith.source.lex import Token, lex, read_number
 from tunesmith.source.tree import Unreadable
 
@@ -40,7 +40,7 @@ def read_macro(rest: str, line: int = 1) -> Macro | str:
     return Macro(name, parameters, tuple(tokens[start:]), variadic)
 
 
-def expanded(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token]:
+def expand_macro_uses(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token]:
     """Raises Unreadable where a macro's call is not one."""
     return Expansion(macros, MOST_TOKENS).expand(list(tokens), frozenset(), 0)
 
@@ -67,7 +67,7 @@ class Expansion:
                 if at >= len(tokens) or tokens[at].text != "(":
                     done.append(token)
                     continue
-                arguments, at = _arguments(tokens, at, macro)
+                arguments, at = _read_macro_arguments(tokens, at, macro)
             body = self._body(macro, arguments, token, hidden, depth)
             self._budget -= len(body) + 1
             if self._budget < 0:
@@ -77,13 +77,13 @@ class Expansion:
                 inner
                 and at < len(tokens)
                 and tokens[at].text == "("
-                and self._takes(inner[-1], macro, hidden)
+                and self._is_function_macro_name(inner[-1], macro, hidden)
             ):
                 tokens, at = [inner.pop(), *tokens[at:]], 0  # what follows are its arguments
             done.extend(inner)
         return done
 
-    def _takes(self, token: Token, macro: Macro, hidden: frozenset[str]) -> bool:
+    def _is_function_macro_name(self, token: Token, macro: Macro, hidden: frozenset[str]) -> bool:
         """Whether a macro's text ends with the name of another that takes arguments."""
         last = self._macros.get(token.text) if token.kind == "word" else None
         return last is not None and last.parameters is not None and last.name not in hidden | {macro.name}
@@ -134,7 +134,7 @@ class Expansion:
         return done
 
 
-def _arguments(tokens: list[Token], at: int, macro: Macro) -> tuple[list[list[Token]], int]:
+def _read_macro_arguments(tokens: list[Token], at: int, macro: Macro) -> tuple[list[list[Token]], int]:
     """The arguments of the call whose "(" is at `at`, and where what follows it begins."""
     line = tokens[at].line
     found: list[list[Token]] = [[]]
@@ -188,10 +188,10 @@ class ConditionReader:
     def value(self) -> int:
         found = self._ternary(0, True)
         if self._at < len(self._tokens):
-            raise Unreadable(f"`{self._peek()}` was not expected there")
+            raise Unreadable(f"`{self._peek_text()}` was not expected there")
         return found.value
 
-    def _peek(self) -> str:
+    def _peek_text(self) -> str:
         return self._tokens[self._at].text if self._at < len(self._tokens) else ""
 
     def _next(self) -> Token:
@@ -205,7 +205,7 @@ class ConditionReader:
         if depth > _MAX_DEPTH:
             raise Unreadable("it is nested too deep")
         test = self._binary(1, depth, counts)
-        if self._peek() != "?":
+        if self._peek_text() != "?":
             return test
         self._next()
         yes = self._ternary(depth + 1, counts and test.value != 0)
@@ -216,11 +216,11 @@ class ConditionReader:
 
     def _binary(self, least: int, depth: int, counts: bool) -> _Intmax:
         left = self._unary(depth + 1, counts)
-        while LEVELS.get(self._peek(), 0) >= least:
+        while LEVELS.get(self._peek_text(), 0) >= least:
             op = self._next().text
             is_settled = (op == "&&" and not left.value) or (op == "||" and left.value != 0)
             right = self._binary(LEVELS[op] + 1, depth + 1, counts and not is_settled)
-            left = _applied(op, left, right, counts)
+            left = _apply_operator(op, left, right, counts)
         return left
 
     def _unary(self, depth: int, counts: bool) -> _Intmax:
@@ -229,22 +229,24 @@ class ConditionReader:
         token = self._next()
         if token.text in ("!", "-", "+", "~"):
             inner = self._unary(depth + 1, counts)
-            return _Intmax.wrapped(unary(token.text, inner.value), inner.unsigned and token.text != "!")
+            return _Intmax.wrapped(
+                evaluate_unary(token.text, inner.value), inner.unsigned and token.text != "!"
+            )
         if token.text == "(":
             value = self._ternary(depth + 1, counts)
             if self._next().text != ")":
                 raise Unreadable("a `(` has no `)`")
             return value
         if token.kind == "number":
-            return _literal(token.text)
+            return _read_intmax_literal(token.text)
         if token.kind == "word":
-            if self._peek() == "(":  # __has_include(<x>) and its like: a call of what is no macro
+            if self._peek_text() == "(":  # __has_include(<x>) and its like: a call of what is no macro
                 raise Unreadable(f"{token.text}(...) has no meaning here")
             return _Intmax(int(token.text == "true"))
         raise Unreadable(f"`{token.text}` is no integer")
 
 
-def _literal(text: str) -> _Intmax:
+def _read_intmax_literal(text: str) -> _Intmax:
     number = read_number(text)
     if not isinstance(number, int):
         raise Unreadable(f"`{text}` is no integer")
@@ -255,12 +257,12 @@ def _literal(text: str) -> _Intmax:
     return _Intmax(number, unsigned)
 
 
-def _applied(op: str, left: _Intmax, right: _Intmax, counts: bool) -> _Intmax:
+def _apply_operator(op: str, left: _Intmax, right: _Intmax, counts: bool) -> _Intmax:
     shifts = op in ("<<", ">>")
     unsigned = left.unsigned or (right.unsigned and not shifts)
     a = _Intmax.wrapped(left.value, unsigned).value
     b = right.value if shifts else _Intmax.wrapped(right.value, unsigned).value
-    value = binary(op, a, b)
+    value = evaluate_binary(op, a, b)
     has_no_room = op == "/" and value == 1 << (_BITS - 1) and not unsigned  # the least number by -1
     if counts and (value is None or has_no_room):
         raise Unreadable(

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.source.lex import CPP, Directive, Token, directives, first_word, lex
+from tunesmith.source.lex import CPP, Directive, Token, find_directives, first_word, lex
 from tunesmith.source.macros import (
     MOST_NESTING,
     MOST_TOKENS,
     ConditionReader,
     Expansion,
     Macro,
-    expanded,
+    expand_macro_uses,
     read_macro,
 )
 from tunesmith.source.tree import Unreadable
@@ -62,7 +62,7 @@ def is_compilers(name: str) -> bool:
     return _OWN.fullmatch(name) is not None
 
 
-def listed(text: str) -> tuple[tuple[str, str], ...]:
+def parse_macro_dump(text: str) -> tuple[tuple[str, str], ...]:
     """Macros with their values, of the #define directives that a compiler prints for `-dM`."""
     return tuple((name, value.strip()) for name, value in _LISTED.findall(text))
 
@@ -82,7 +82,7 @@ def sorted_out(macros: Iterable[tuple[str, str]], said_by: str) -> Predefined:
     return Predefined(tuple(numbers), said_by, tuple(others))
 
 
-def assumed(language: str, capability: int = 0, why: str = "no compiler was asked") -> Predefined:
+def assume_predefined(language: str, capability: int = 0, why: str = "no compiler was asked") -> Predefined:
     """Where nobody can be asked."""
     arch = capability or 90
     if language == "cuda":
@@ -95,11 +95,13 @@ def assumed(language: str, capability: int = 0, why: str = "no compiler was aske
         macros = [*((name, "1") for name in names), ("__cplusplus", "201703L")]
         return Predefined(tuple(macros), f"assumed, since {why}: hipcc for AMD, C++17")
     if language == "opencl":
-        return opencl(120, (), f"assumed, since {why}: OpenCL C 1.2")
+        return opencl_predefined(120, (), f"assumed, since {why}: OpenCL C 1.2")
     return Predefined((), f"assumed, since {why}")
 
 
-def opencl(version: int, extensions: Iterable[str], said_by: str, c_version: int = 120) -> Predefined:
+def opencl_predefined(
+    version: int, extensions: Iterable[str], said_by: str, c_version: int = 120
+) -> Predefined:
     """Of a device: 300 for OpenCL 3.0; `c_version`: of the language, 1.2 unless -cl-std says otherwise."""
     known = [n for n in (100, 110, 120, 200, 300) if n <= version]
     macros = [("__OPENCL_VERSION__", str(version)), ("__OPENCL_C_VERSION__", str(c_version))]
@@ -127,7 +129,7 @@ def opencl_of(driver: str, flags: str, extensions: Iterable[str] | None = None) 
     version = int(said[1]) * 100 + int(said[2]) * 10 if said else 120
     c_version = int(standard[1]) * 100 + int(standard[2]) * 10 if standard else min(120, version)
     who = f"{'the platform' if said else 'assumed'}: OpenCL {version / 100:.1f}, C {c_version / 100:.1f}"
-    found = opencl(version, extensions or (), who, c_version)
+    found = opencl_predefined(version, extensions or (), who, c_version)
     fast = (("__FAST_RELAXED_MATH__", "1"),) if "-cl-fast-relaxed-math" in flags else ()
     return Predefined((*found.macros, *fast, *(_CLANG if "PoCL" in driver else ())), who)
 
@@ -178,19 +180,19 @@ def asked_names(texts: Iterable[str]) -> tuple[str, ...]:
 _BITS = (8, 16, 32, 64)
 
 
-def _range(name: str, bits: int) -> dict[str, str]:
+def _signed_limits(name: str, bits: int) -> dict[str, str]:
     most, suffix = 2 ** (bits - 1) - 1, "LL" if bits == 64 else ""
     return {f"{name}_MAX": f"{most}{suffix}", f"{name}_MIN": f"(-{most}{suffix} - 1)"}
 
 
-def _most(bits: int) -> str:
+def _unsigned_limit(bits: int) -> str:
     return f"{2**bits - 1}{'ULL' if bits == 64 else 'U' if bits == 32 else ''}"
 
 
 STDINT: Mapping[str, str] = {
-    **{name: value for bits in _BITS for name, value in _range(f"INT{bits}", bits).items()},
-    **{f"UINT{bits}_MAX": _most(bits) for bits in _BITS},
-    "SIZE_MAX": _most(64),
+    **{name: value for bits in _BITS for name, value in _signed_limits(f"INT{bits}", bits).items()},
+    **{f"UINT{bits}_MAX": _unsigned_limit(bits) for bits in _BITS},
+    "SIZE_MAX": _unsigned_limit(64),
     # With a parameter: a number of that type, or a wider one.
     **{f"INT{bits}_C(value)": "value" for bits in (8, 16, 32)},
     "INT64_C(value)": "value##LL",
@@ -200,9 +202,11 @@ STDINT: Mapping[str, str] = {
 }
 LIMITS: Mapping[str, str] = {
     "CHAR_BIT": "8",
-    **_range("SCHAR", 8), **_range("CHAR", 8), **_range("SHRT", 16), **_range("INT", 32),
-    **_range("LLONG", 64),
-    "UCHAR_MAX": _most(8), "USHRT_MAX": _most(16), "UINT_MAX": _most(32), "ULLONG_MAX": _most(64),
+    **_signed_limits("SCHAR", 8), **_signed_limits("CHAR", 8), **_signed_limits("SHRT", 16),
+    **_signed_limits("INT", 32),
+    **_signed_limits("LLONG", 64),
+    "UCHAR_MAX": _unsigned_limit(8), "USHRT_MAX": _unsigned_limit(16), "UINT_MAX": _unsigned_limit(32),
+    "ULLONG_MAX": _unsigned_limit(64),
 }  # fmt: skip
 FLOATS: Mapping[str, str] = {
     "FLT_RADIX": "2", "FLT_MANT_DIG": "24", "FLT_DIG": "6", "FLT_MIN_EXP": "(-125)", "FLT_MAX_EXP": "128",
@@ -259,7 +263,7 @@ def preprocess(
     -> text; they are put in place, on the line that includes them. `toolkit`: whether its headers are there
     to tell their version; where nobody knows, a condition on it is refused. `predefined`: what the compiler
     defines; None: what is assumed of the language."""
-    own = predefined if predefined is not None else assumed(language)
+    own = predefined if predefined is not None else assume_predefined(language)
     work = Preprocessor(language != "opencl", dict(headers), toolkit, own)  # OpenCL includes nothing of it
     for name, value in defines:
         work.define(f"{name} {value}", 0)
@@ -324,7 +328,7 @@ class Preprocessor:
         waiting, self._waiting = self._waiting, []
         if any(token.kind == "word" and token.text in self._macros for token in waiting):
             waiting = Expansion(self._macros, MOST_TOKENS - len(self.done)).expand(waiting, frozenset(), 0)
-        self.done.extend(_pragmas(waiting))
+        self.done.extend(_convert_pragma_operators(waiting))
 
     def _directive(self, word: str, rest: str, token: Token) -> None:
         if word == "define":
@@ -334,7 +338,7 @@ class Preprocessor:
             self._others.discard(rest)
         elif word == "include":
             if (own := rest.strip('<>" \t')) in self._headers:
-                self._include(own, token.line)
+                self._include_header(own, token.line)
                 return
             self.includes.append(rest)
             for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
@@ -348,7 +352,7 @@ class Preprocessor:
         elif word == "error":
             self.problems.append(f"line {token.line}: the file says #error {rest}")
 
-    def _include(self, name: str, line: int) -> None:
+    def _include_header(self, name: str, line: int) -> None:
         if name in self._once:
             return
         if len(self._inside) > MOST_NESTING:
@@ -433,22 +437,23 @@ class Preprocessor:
         tells = any(name in TELL_VERSION or name in OF_HEADERS for name in self._asked_for(tokens))
         try:
             found = {
-                self._value(tokens, macros) for macros in (self._versions() if tells else (self._macros,))
+                self._value(tokens, macros)
+                for macros in (self._macros_by_version() if tells else (self._macros,))
             }
         except Unreadable as trouble:
-            return self._undecided(rest, line, trouble.reason)
+            return self._report_undecided(rest, line, trouble.reason)
         if len(found) > 1:
             raise Unreadable(f"#if {rest[:60]} depends on which version of the compiler it is", line)
         return found.pop()
 
-    def _undecided(self, rest: str, line: int, reason: str) -> bool:
+    def _report_undecided(self, rest: str, line: int, reason: str) -> bool:
         self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {reason}")
         return False
 
     def _value(self, tokens: list[Token], macros: Mapping[str, Macro]) -> bool:
         return ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
 
-    def _versions(self) -> Iterator[Mapping[str, Macro]]:
+    def _macros_by_version(self) -> Iterator[Mapping[str, Macro]]:
         """The macros as each version of the compiler has them, unless the text defines these itself."""
         if not self._own_versions or any(self._macros.get(n) is not m for n, m in self._own_versions.items()):
             yield self._macros
@@ -473,7 +478,7 @@ class Preprocessor:
             yield int(texts[0]), int(texts[1])
 
 
-def _pragmas(tokens: list[Token]) -> list[Token]:
+def _convert_pragma_operators(tokens: list[Token]) -> list[Token]:
     """`_Pragma("unroll")`, as macros write it, as the directive it stands for."""
     if not any(token.text == "_Pragma" for token in tokens):
         return tokens
@@ -523,11 +528,11 @@ def decided_defined(
 _INT = 1 << 31
 
 
-def resolved(text: str, values: Mapping[str, int], early: Collection[str] = ()) -> str:
+def define_macro_values(text: str, values: Mapping[str, int], early: Collection[str] = ()) -> str:
     """With `#define NAME value` where the text gave a known name its default; before all code where it gives
     none there, or uses the name before that, and for the names that must be known `early`."""
     work = _Resolver(text, values, early)
-    found = list(directives(text))
+    found = list(find_directives(text))
     at = 0
     for number, directive in enumerate(found):
         start = text.rfind("\n", 0, directive.start) + 1
@@ -580,7 +585,7 @@ class _Resolver:
         return all(condition.live for condition in self.conditions)
 
     @property
-    def _sure(self) -> bool:
+    def _is_unconditional(self) -> bool:
         """Whether what stands here is compiled in every configuration."""
         return not any(condition.written for condition in self.conditions)
 
@@ -600,7 +605,7 @@ class _Resolver:
     def _define(self, word: str, rest: str) -> None:
         macro = read_macro(rest) if word == "define" else None
         name = first_word(rest)[0]
-        if isinstance(macro, Macro) and self._sure and name not in self.macros:
+        if isinstance(macro, Macro) and self._is_unconditional and name not in self.macros:
             self.macros[name] = macro
         elif name not in self.values:
             self.macros.pop(name, None)  # one of several, and which is not known
@@ -613,23 +618,30 @@ class _Resolver:
         name = first_word(rest)[0]
         if word == "ifndef" and name in self.values:
             self._settle(name, following)
-        holds, left = self._decide(word, rest)
+        holds, left = self._decide_condition(word, rest)
         if holds is None:
             self.remark = ""
-            self.pieces.append(raw if left == rest else _with(raw, rest, left))
+            self.pieces.append(raw if left == rest else _replace_condition(raw, rest, left))
         elif holds:
-            self.remark = _remark(raw)
+            self.remark = _bare_trailing_comment(raw)
         self.conditions.append(_BranchInText(holds is not False, holds is True, holds is None))
 
     def _settle(self, name: str, following: Directive | None) -> None:
         """A known name's default gives way to its value, unless the name was used before it."""
         is_default = following is not None and following.word == "define"
-        if following is None or not is_default or first_word(following.rest)[0] != name or not self._sure:
+        if (
+            following is None
+            or not is_default
+            or first_word(following.rest)[0] != name
+            or not self._is_unconditional
+        ):
             return
         if name in self.seen or name in self.defined:
             return
         raw = self.source[self.source.rfind("\n", 0, following.start) + 1 : following.end]
-        self.pieces.append(f"#define {name} {shown(self.values[name])}{_behind(raw)}\n")
+        self.pieces.append(
+            f"#define {name} {format_macro_value(self.values[name])}{_trailing_comment(raw)}\n"
+        )
         self.defined.add(name)
 
     def _go_on(self, word: str, rest: str, raw: str) -> None:
@@ -644,21 +656,21 @@ class _Resolver:
         if not outer or condition.taken:
             holds = False
         elif word == "elif":
-            holds, left = self._decide("if", rest)
+            holds, left = self._decide_condition("if", rest)
         if holds is None:
-            said = raw if left == rest else _with(raw, rest, left)
+            said = raw if left == rest else _replace_condition(raw, rest, left)
             self.pieces.append(said if condition.written else said.replace("elif", "if", 1))
             condition.written = True
         elif holds and condition.written:
-            self.pieces.append(raw if word == "else" else f"#else{_behind(raw)}\n")
-        self.remark = _remark(raw) if holds and not condition.written else ""
+            self.pieces.append(raw if word == "else" else f"#else{_trailing_comment(raw)}\n")
+        self.remark = _bare_trailing_comment(raw) if holds and not condition.written else ""
         condition.live = holds is not False
         condition.taken = condition.taken or holds is True
         self.conditions.append(condition)
 
-    def _decide(self, word: str, rest: str) -> tuple[bool | None, str]:
+    def _decide_condition(self, word: str, rest: str) -> tuple[bool | None, str]:
         if word == "if":
-            return _simplified(rest, lex(rest), self._value)
+            return _simplify_condition(rest, lex(rest), self._value)
         known = first_word(rest)[0] in self.macros or None
         return (known if word == "ifdef" else False if known else None), rest
 
@@ -671,17 +683,17 @@ class _Resolver:
         """The known names that have not found their place stand before all else."""
         whole = "".join(self.pieces)
         late = [name for name in self.values if name not in self.defined]
-        return "".join(f"#define {name} {shown(self.values[name])}\n" for name in late) + whole
+        return "".join(f"#define {name} {format_macro_value(self.values[name])}\n" for name in late) + whole
 
 
-def shown(value: int) -> str:
+def format_macro_value(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
 def value_of(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> int | None:
     """None: it depends on names that no macro here has."""
     try:
-        left = expanded(tokens, macros)
+        left = expand_macro_uses(tokens, macros)
         return None if any(t.kind == "word" for t in left) else ConditionReader(left).value()
     except Unreadable:
         return None
@@ -705,34 +717,34 @@ def _without_defined(tokens: Sequence[Token], macros: Collection[str]) -> list[T
     return done
 
 
-def _simplified(
+def _simplify_condition(
     text: str, tokens: Sequence[Token], value: Callable[[Sequence[Token]], bool | None]
 ) -> tuple[bool | None, str]:
     """Whether it holds, and what of it is left to ask; parts joined by && and || one by one."""
     for mark, settles in (("||", True), ("&&", False)):
-        parts = _parts(tokens, mark)
+        parts = _split_at_mark(tokens, mark)
         if len(parts) == 1:
             continue
         left: list[str] = []
         for part in parts:
-            holds, said = _simplified(text, part, value)
+            holds, said = _simplify_condition(text, part, value)
             if holds is settles:
                 return settles, ""
             left += [said] if holds is None else []
         whole = len(left) == len(parts) and all(
-            said == _slice(text, p) for said, p in zip(left, parts, strict=True)
+            said == _source_slice(text, p) for said, p in zip(left, parts, strict=True)
         )
         if whole:
-            return None, _slice(text, tokens)
+            return None, _source_slice(text, tokens)
         return (None, f" {mark} ".join(left)) if left else (not settles, "")
-    if tokens and tokens[0].text == "(" and _closes(tokens) == len(tokens) - 1:
-        holds, said = _simplified(text, tokens[1:-1], value)
+    if tokens and tokens[0].text == "(" and _find_closing_paren(tokens) == len(tokens) - 1:
+        holds, said = _simplify_condition(text, tokens[1:-1], value)
         single = holds is None and not any(t.text in ("||", "&&", "?", ",") for t in lex(said))
         return holds, said if single else f"({said})"
-    return value(tokens), _slice(text, tokens)
+    return value(tokens), _source_slice(text, tokens)
 
 
-def _parts(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
+def _split_at_mark(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
     """At a mark outside brackets; a choice `a ? b : c` is of one piece."""
     found: list[list[Token]] = [[]]
     depth = 0
@@ -747,7 +759,7 @@ def _parts(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
     return found
 
 
-def _closes(tokens: Sequence[Token]) -> int:
+def _find_closing_paren(tokens: Sequence[Token]) -> int:
     depth = 0
     for at, token in enumerate(tokens):
         depth += (token.text == "(") - (token.text == ")")
@@ -756,24 +768,24 @@ def _closes(tokens: Sequence[Token]) -> int:
     return len(tokens)
 
 
-def _slice(text: str, tokens: Sequence[Token]) -> str:
+def _source_slice(text: str, tokens: Sequence[Token]) -> str:
     return text[tokens[0].offset : tokens[-1].offset + len(tokens[-1].text)] if tokens else ""
 
 
-def _with(raw: str, rest: str, left: str) -> str:
+def _replace_condition(raw: str, rest: str, left: str) -> str:
     """A directive that asks less, with the comment behind it."""
     word = re.match(r"\s*#\s*\w+", raw)
     return raw.replace(rest, left) if raw.count(rest) == 1 else f"{word.group() if word else '#if'} {left}\n"
 
 
-def _behind(raw: str) -> str:
+def _trailing_comment(raw: str) -> str:
     """The comment behind a directive on its line, with two blanks before it."""
     found = [match.group() for match in CPP.finditer(raw) if match.lastgroup == "comment"]
     return f"  {found[-1].strip()}" if found and "\n" not in found[-1] else ""
 
 
-def _remark(raw: str) -> str:
-    return _behind(raw).strip()
+def _bare_trailing_comment(raw: str) -> str:
+    return _trailing_comment(raw).strip()
 
 
 # -- macros that are numbers by now ---------------------------------------------------------------------
@@ -781,14 +793,16 @@ def _remark(raw: str) -> str:
 _COMPARING = ("==", "!=", "<", ">", "<=", ">=", "&&", "||", "!")
 
 
-def folded(text: str, values: Mapping[str, int]) -> str:
+def fold_macro_bodies(text: str, values: Mapping[str, int]) -> str:
     """With numbers for the macros whose bodies are arithmetic over known values."""
     macros = {
-        name: m for name, v in values.items() if isinstance(m := read_macro(f"{name} {shown(v)}"), Macro)
+        name: m
+        for name, v in values.items()
+        if isinstance(m := read_macro(f"{name} {format_macro_value(v)}"), Macro)
     }
     pieces: list[str] = []
     at = depth = 0
-    for directive in directives(text):
+    for directive in find_directives(text):
         depth += (directive.word in ("if", "ifdef", "ifndef")) - (directive.word == "endif")
         macro = read_macro(directive.rest) if directive.word == "define" and depth == 0 else None
         if not isinstance(macro, Macro) or macro.parameters is not None or macro.name in macros:
@@ -796,7 +810,7 @@ def folded(text: str, values: Mapping[str, int]) -> str:
         macros[macro.name] = macro
         value = value_of(macro.body, macros) if len(macro.body) > 1 and _is_int(macro.body) else None
         if value is not None and 0 <= value < _INT:
-            comment = _behind(text[directive.start : directive.end])
+            comment = _trailing_comment(text[directive.start : directive.end])
             pieces += [text[at : directive.start], f"#define {macro.name} {value}{comment}"]
             at = directive.end
     return "".join([*pieces, text[at:]])
@@ -809,7 +823,7 @@ def _is_int(body: Sequence[Token]) -> bool:
         for t in body
     ):
         return False
-    while body and body[0].text == "(" and _closes(body) == len(body) - 1:
+    while body and body[0].text == "(" and _find_closing_paren(body) == len(body) - 1:
         body = body[1:-1]
     depth, question = 0, None
     for at, token in enumerate(body):
@@ -836,7 +850,7 @@ class Undecidable(Unreadable):
     """A condition that a compiler may decide otherwise."""
 
 
-def decide(
+def decide_conditions(
     tokens: Iterable[Token],
     target: Predefined,
     may_differ: Callable[[str], bool],
@@ -901,7 +915,7 @@ class _Deciding(Preprocessor):
         macro = read_macro(rest) if word == "define" else ""
         return isinstance(macro, Macro) and macro.name in self._header_words and self._may_stay(macro)
 
-    def _include(self, name: str, line: int) -> None:
+    def _include_header(self, name: str, line: int) -> None:
         """Its macros alone. It is the user's own: what cannot be followed there defines none."""
         if name in self._once or len(self._inside) > MOST_NESTING:
             return
@@ -928,9 +942,9 @@ class _Deciding(Preprocessor):
     def _is_open(self, name: str) -> bool:
         return name not in self._macros and self._may_differ(name)
 
-    def _undecided(self, rest: str, line: int, reason: str) -> bool:
+    def _report_undecided(self, rest: str, line: int, reason: str) -> bool:
         if self._inside:
-            return super()._undecided(rest, line, reason)
+            return super()._report_undecided(rest, line, reason)
         raise Undecidable(f"#if {rest[:60]} cannot be decided: {reason}", line)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tunesmith.source import tree as c
-from tunesmith.source.lex import WIDTH, wrapped
+from tunesmith.source.lex import WIDTH, wrap_line
 from tunesmith.source.types import PRIMITIVE
 
 _BINARY = {
@@ -58,7 +58,7 @@ def print_statements(stmts: Iterable[c.Stmt], indent: int = 0, language: str = "
     lines: list[str] = []
     for stmt in stmts:
         printer.statement(stmt, indent, lines, 0)
-    return "".join(part + "\n" for line in lines for part in wrapped(line))
+    return "".join(part + "\n" for line in lines for part in wrap_line(line))
 
 
 def print_function(function: c.Function, language: str = "cuda", head: str = "") -> str:
@@ -99,10 +99,10 @@ class _Printer:
         """In parentheses where the expression binds less than `least`."""
         if depth > c.MAX_DEPTH:
             raise c.TooDeep
-        text, level = self._bare(expr, depth + 1)
+        text, level = self._print_with_precedence(expr, depth + 1)
         return f"({text})" if level < least else text
 
-    def _bare(self, expr: c.Expr, d: int) -> tuple[str, int]:
+    def _print_with_precedence(self, expr: c.Expr, d: int) -> tuple[str, int]:
         match expr:
             case c.Number(text=text):
                 return text, _UNARY if text.startswith("-") else _PRIMARY
@@ -136,7 +136,7 @@ class _Printer:
                 inner = f"({inner})" if unclear and inner[0] in "+-*&~!" else inner
                 return f"({print_type(type_, '', self._language)}){inner}", _UNARY
             case c.Braces(items=items, type=type_):
-                return self._braces(items, type_, d), _POSTFIX if type_ is not None else _PRIMARY
+                return self._print_braces(items, type_, d), _POSTFIX if type_ is not None else _PRIMARY
             case c.SizeOf(type=type_):
                 return f"sizeof({print_type(type_, '', self._language)})", _PRIMARY
             case c.Opaque(text=text):
@@ -170,7 +170,7 @@ class _Printer:
         is_parameter = isinstance(arg, c.Name) and arg.name in self._parameters  # commas end it either way
         return arg.name if is_parameter and isinstance(arg, c.Name) else self.expr(arg, _ASSIGN, d)
 
-    def _braces(self, items: tuple[c.Expr, ...], type_: c.Type | None, d: int) -> str:
+    def _print_braces(self, items: tuple[c.Expr, ...], type_: c.Type | None, d: int) -> str:
         inner = ", ".join([self.expr(item, _ASSIGN, d) for item in items])
         if type_ is None:
             return f"{{{inner}}}"
@@ -185,9 +185,9 @@ class _Printer:
                  "static": "static "}[declare.storage]  # fmt: skip
         if declare.align is not None and not self._opencl:
             words += f"__align__({self.expr(declare.align, 0, 0)}) "
-        return words + print_type(declare.type, self._declarator(declare), self._language)
+        return words + print_type(declare.type, self._print_declarator(declare), self._language)
 
-    def _declarator(self, declare: c.Declare) -> str:
+    def _print_declarator(self, declare: c.Declare) -> str:
         text = declare.name + "".join(f"[{self.expr(dim, 0, 0)}]" for dim in declare.dims)
         if declare.storage == "dynamic shared":
             text += "[]"
@@ -204,7 +204,7 @@ class _Printer:
             lines.append("")
         lines += _comment_lines(before, indent)
         start = len(lines)
-        self._uncommented(stmt, indent, lines, depth)
+        self._print_bare_statement(stmt, indent, lines, depth)
         behind = [said for said in stmt.comments if said.behind]
         if not behind:
             return
@@ -219,7 +219,7 @@ class _Printer:
         else:
             lines[first] += f"  // {text}"
 
-    def _uncommented(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
+    def _print_bare_statement(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
         pad = _INDENT * indent
         match stmt:
             case c.Declare():
@@ -235,14 +235,14 @@ class _Printer:
             case c.While(condition=condition, body=body, after=False):
                 self._body(f"{pad}while ({self.expr(condition, 0, 0)})", body, indent, lines, depth)
             case c.While(condition=condition, body=body):
-                self._braced(f"{pad}do", body, indent, lines, depth)
+                self._print_braced_block(f"{pad}do", body, indent, lines, depth)
                 lines[-1] += f" while ({self.expr(condition, 0, 0)});"
             case c.Return(value=value):
                 lines.append(f"{pad}return;" if value is None else f"{pad}return {self.expr(value, 0, 0)};")
             case c.Jump(word=word):
                 lines.append(f"{pad}{word};")
             case c.Scope(body=body):
-                self._braced(f"{pad}", body, indent, lines, depth)
+                self._print_braced_block(f"{pad}", body, indent, lines, depth)
             case c.Verbatim(text=text):
                 lines.extend(pad + line.rstrip() for line in text.split("\n"))
             case c.Alternative():
@@ -281,7 +281,7 @@ class _Printer:
             if not isinstance(last, c.For | c.Scope):
                 raise ValueError("a branch with something to follow in it ends with a loop or a block")
             head = self._for_head(last) if isinstance(last, c.For) else ""
-            self._braced(_INDENT * indent + head, last.body, indent, lines, depth)
+            self._print_braced_block(_INDENT * indent + head, last.body, indent, lines, depth)
             lines.pop()
 
     def _if(self, stmt: c.If, indent: int, lines: list[str], depth: int) -> None:
@@ -312,7 +312,7 @@ class _Printer:
             declares = [part for part in stmt.init if isinstance(part, c.Declare)]
             init = ", ".join(
                 [self.declaration(declares[0])]
-                + ["*" * part.type.pointers + self._declarator(part) for part in declares[1:]]
+                + ["*" * part.type.pointers + self._print_declarator(part) for part in declares[1:]]
             )
         else:
             init = ", ".join(
@@ -339,9 +339,11 @@ class _Printer:
             lines.append(head)
             self.statement(body[0], indent + 1, lines, depth + 1)
         else:
-            self._braced(head, body, indent, lines, depth)
+            self._print_braced_block(head, body, indent, lines, depth)
 
-    def _braced(self, head: str, body: tuple[c.Stmt, ...], indent: int, lines: list[str], depth: int) -> None:
+    def _print_braced_block(
+        self, head: str, body: tuple[c.Stmt, ...], indent: int, lines: list[str], depth: int
+    ) -> None:
         lines.append(f"{head} {{" if head.strip() else f"{head}{{")
         for stmt in body:
             self.statement(stmt, indent + 1, lines, depth + 1)

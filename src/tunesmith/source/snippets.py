@@ -22,7 +22,7 @@ Hole: TypeAlias = str | c.Expr | c.Type | Sequence[c.Stmt]
 _FILE = "typedef int T;\ntypedef int U;\n__device__ void snippet()\n{{\n{}\n}}\n"
 
 
-def code(text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
+def parse_snippet(text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
     names = {word: part for word, part in holes.items() if isinstance(part, str)}
 
     def statement(stmt: c.Stmt) -> c.Stmt | Sequence[c.Stmt]:
@@ -45,17 +45,21 @@ def code(text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
                 return replace(part, function=names[function])
         return part
 
-    typed = walk.map_types(_read(text), lambda type_: _filled(type_, holes)) if holes else _read(text)
+    typed = (
+        walk.map_types(_read_snippet(text), lambda type_: _fill_type_hole(type_, holes))
+        if holes
+        else _read_snippet(text)
+    )
     return walk.map_statements(typed, lambda expr: walk.map_expr(expr, node), statement)
 
 
-def expr(text: str, **holes: Hole) -> c.Expr:
-    (stmt,) = code(f"return ({text});", **holes)
+def parse_snippet_expr(text: str, **holes: Hole) -> c.Expr:
+    (stmt,) = parse_snippet(f"return ({text});", **holes)
     assert isinstance(stmt, c.Return) and stmt.value is not None
     return stmt.value
 
 
-def chained(op: str, *parts: c.Expr) -> c.Expr:
+def chain_operator(op: str, *parts: c.Expr) -> c.Expr:
     """One behind the other, joined by an operator from the left."""
     return reduce(lambda left, right: c.Binary(op, left, right), parts)
 
@@ -67,10 +71,10 @@ class Wording:
     words: Mapping[str, Hole]
 
     def code(self, text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
-        return code(text, **{**self.words, **holes})
+        return parse_snippet(text, **{**self.words, **holes})
 
     def expr(self, text: str, **holes: Hole) -> c.Expr:
-        return expr(text, **{**self.words, **holes})
+        return parse_snippet_expr(text, **{**self.words, **holes})
 
     def define(self, word: str, value: str, said: str = "") -> c.MacroDefinition:
         """A macro for what a snippet comes to."""
@@ -87,7 +91,7 @@ class Wording:
         return (c.Alternative(self.expr(condition), tuple(then), tuple(otherwise), comments=comments),)
 
 
-def _filled(type_: c.Type, holes: Mapping[str, Hole]) -> c.Type:
+def _fill_type_hole(type_: c.Type, holes: Mapping[str, Hole]) -> c.Type:
     hole = holes.get(type_.base)
     own = c.Type(hole) if isinstance(hole, str) else hole
     if not isinstance(own, c.Type):
@@ -96,7 +100,7 @@ def _filled(type_: c.Type, holes: Mapping[str, Hole]) -> c.Type:
 
 
 @cache
-def _read(text: str) -> tuple[c.Stmt, ...]:
+def _read_snippet(text: str) -> tuple[c.Stmt, ...]:
     source = read_source_tree(_FILE.format(text), "cuda", predefined=NOTHING)  # conditions stay as they are
     body = source.functions[0].body if len(source.functions) == 1 and not source.unread else ()
     if not body or any(_is_unread(node) for node in walk.nodes_in(body)):

@@ -20,7 +20,15 @@ from tunesmith.source import walk
 from tunesmith.source.effects import Effects, effects_of, function_effects, is_function, is_pure
 from tunesmith.source.fold import fold_statements, int_value
 from tunesmith.source.printing import print_expr
-from tunesmith.source.types import INTEGERS, Types, byte_size, declared_types, integer, of_type, type_of
+from tunesmith.source.types import (
+    INTEGERS,
+    Types,
+    byte_size,
+    declared_types,
+    integer_literal,
+    of_type,
+    type_of,
+)
 
 # -- What a body may change of the variables that it names: by assignment, by reference, by a method, in
 # part.
@@ -67,13 +75,13 @@ class Changes:
         nodes = list(walk.nodes_in(part))
         found: set[tuple[str, bool]] = set()
         for node in nodes:
-            for place in self._targets(node):
+            for place in self._change_targets(node):
                 found |= set(self._places(place, False))
-            for place in self._operated(node):
+            for place in self._operator_targets(node):
                 found |= set(self._places(place, True))
             if isinstance(node, c.Opaque | c.Verbatim):
                 found |= {(name, False) for name in node.names}
-        found |= {*self._decayed(nodes), *self._addressed(nodes)}
+        found |= {*self._decayed_arrays(nodes), *self._addressed_places(nodes)}
         return Changed(
             frozenset(name for name, through in found if not through),
             frozenset(name for name, through in found if through),
@@ -101,7 +109,7 @@ class Changes:
             return True
         seen |= {function.name}
         for node in walk.nodes_in(body):
-            for name, kind in _called(node):
+            for name, kind in _called_names(node):
                 if name in seen:
                     continue
                 known = self._found(name, kind)
@@ -117,7 +125,7 @@ class Changes:
     def addressed(self, part: walk.Part) -> frozenset[str]:
         """Variables that have another name somewhere: a pointer to them, or a reference."""
         nodes = list(walk.nodes_in(part))
-        found = {name for name, through in self._addressed(nodes) if not through}
+        found = {name for name, through in self._addressed_places(nodes) if not through}
         for node in nodes:
             if isinstance(node, c.Declare) and node.type.reference and node.init is not None:
                 found |= {name for name, through in self._places(node.init, False) if not through}
@@ -125,7 +133,7 @@ class Changes:
 
     # -- what is written --------------------------------------------------------------------------------
 
-    def _targets(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:
+    def _change_targets(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:
         """What a node by itself may change."""
         match node:
             case c.Assign(target=target):
@@ -140,7 +148,7 @@ class Changes:
                     yield of
                 yield from (arg for at, arg in enumerate(args) if self._may_change(name, known, at, of))
 
-    def _operated(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:
+    def _operator_targets(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:
         """Objects that a sign may change; of pointers and numbers it is the language's own."""
         match node:
             case c.Binary(op=op, left=left, right=right):
@@ -173,7 +181,7 @@ class Changes:
                 return True
         if known:
             return False
-        return of is not None or self._is_unknown(name) or _assigns(name)
+        return of is not None or self._is_unknown(name) or _is_assigning_function(name)
 
     def _is_unknown(self, name: str) -> bool:
         return not is_function(name) and bool(effects_of(c.Call(name))) and name not in self._records
@@ -228,7 +236,7 @@ class Changes:
         elif not (isinstance(address, c.Member) and address.field in self._pointers):
             yield from self._places(address, True)
 
-    def _addressed(self, nodes: Iterable[c.Expr | c.Stmt]) -> Iterator[tuple[str, bool]]:
+    def _addressed_places(self, nodes: Iterable[c.Expr | c.Stmt]) -> Iterator[tuple[str, bool]]:
         """What has its address taken, other than for `((T *)&v)[i]`, which is a place like others."""
         seen: Counter[c.Expr] = Counter()
         for node in nodes:
@@ -241,7 +249,7 @@ class Changes:
             if count > 0:
                 yield from self._places(address, False)
 
-    def _decayed(self, nodes: Iterable[c.Expr | c.Stmt]) -> Iterator[tuple[str, bool]]:
+    def _decayed_arrays(self, nodes: Iterable[c.Expr | c.Stmt]) -> Iterator[tuple[str, bool]]:
         """Arrays inside objects that are named without an index: a pointer may be made of them."""
         if not self._arrays:
             return
@@ -261,7 +269,7 @@ def _is_open(type_: c.Type) -> bool:
     return type_.reference and not type_.const
 
 
-def _assigns(name: str) -> bool:
+def _is_assigning_function(name: str) -> bool:
     return is_function(name) and bool(function_effects(name) & Effects.ASSIGNS)
 
 
@@ -269,7 +277,7 @@ def _is_const(method: c.Function) -> bool:
     return bool(method.parameters) and method.parameters[0].type.const
 
 
-def _called(node: c.Expr | c.Stmt) -> Iterator[tuple[str, str]]:
+def _called_names(node: c.Expr | c.Stmt) -> Iterator[tuple[str, str]]:
     match node:
         case c.Call(function=name, of=of):
             yield name, "method" if of is not None else "function"
@@ -305,19 +313,19 @@ class Handed:
         return self.known.of(self.function.body)
 
     @cached_property
-    def _stores(self) -> bool:
+    def _may_store_elsewhere(self) -> bool:
         return self.known.stores(self.function)
 
     @cached_property
     def _touched(self) -> frozenset[str]:
         """Variables of the caller that may change while the function runs."""
         found = set(walk.assigned_in(c.Braces(self.args)))
-        if self._stores:
+        if self._may_store_elsewhere:
             found |= self.aliased
         found |= self._changed.whole - {parameter.name for parameter in self.function.parameters}
         for parameter, arg in self._pairs:
             if parameter.type.reference and not parameter.type.const:
-                found |= walk.names_in(arg) if (root := walk.root(arg)[0]) is None else {root}
+                found |= walk.names_in(arg) if (root := walk.root_variable(arg)[0]) is None else {root}
             elif self.changes(parameter) and arg == c.Name(self.updated):
                 found.add(self.updated)
         return frozenset(found)
@@ -347,19 +355,19 @@ class Handed:
             return parameter.type.base in ("int", "unsigned int")
         own = self.types.get(arg.name)
         if own is None or (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
-            if parameter.type.reference and own is None and self._stores:
+            if parameter.type.reference and own is None and self._may_store_elsewhere:
                 raise c.Unreadable(f"whether its argument {parameter.name} stays as it is cannot be told")
             return False
         in_place = any(not p.type.reference and self.changes(p) and a == arg for p, a in self._pairs)
         if parameter.type.reference:
             return not in_place  # another name for the variable: it sees what becomes of it
         # A name goes in only if nothing the function does can change what it stands for.
-        return not in_place and not _among({arg.name}, self._touched)
+        return not in_place and not _is_any_touched({arg.name}, self._touched)
 
     def _is_its_own_copy(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """`v = f(v)`, where f changes its copy of v and gives that back."""
         own = self.types.get(arg.name) if isinstance(arg, c.Name) else None
-        if self.updated in self.aliased and self._stores:
+        if self.updated in self.aliased and self._may_store_elsewhere:
             return False
         if own is None or arg != c.Name(self.updated) or not _gives_back(self.function, parameter.name):
             return False
@@ -367,7 +375,7 @@ class Handed:
             return False
         others = [(p, a) for p, a in self._pairs if p is not parameter]
         named = [a for p, a in others if p.type.reference and not (p.type.const and a == arg)]
-        if _among({self.updated}, walk.names_in(c.Braces(tuple(named)))):
+        if _is_any_touched({self.updated}, walk.names_in(c.Braces(tuple(named)))):
             return False
         return self.updated not in walk.assigned_in(c.Braces(tuple(a for _, a in others)))
 
@@ -378,7 +386,7 @@ class Handed:
         own = self.type_of(arg)
         if own is not None and (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
             return False  # made for the call
-        if not self._stores or not self.known.stores(self.function, apart=self._apart_from(arg)):
+        if not self._may_store_elsewhere or not self.known.stores(self.function, apart=self._apart_from(arg)):
             return False
         if own is None or not is_plain_place(arg):
             raise c.Unreadable(f"whether its argument {parameter.name} stays as it is cannot be told")
@@ -394,35 +402,35 @@ class Handed:
             if type_ is not None
             and not type_.is_pointer
             and type_.base in _NUMBERS
-            and not _among({variable}, named | self.aliased)
+            and not _is_any_touched({variable}, named | self.aliased)
         )
 
     def moves(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """Whether the text of a reference's place may come to another place while the function runs."""
         if not parameter.type.reference or isinstance(arg, c.Name):
             return False
-        inside = _which(arg)
-        if _among(set().union(*map(walk.names_in, inside)), self._touched):
+        inside = _element_selectors(arg)
+        if _is_any_touched(set().union(*map(walk.names_in, inside)), self._touched):
             return True
         loads = any(isinstance(node, c.Index) for part in inside for node in walk.nodes_in(part))
-        return loads and self._stores
+        return loads and self._may_store_elsewhere
 
 
-def _which(place: c.Expr) -> list[c.Expr]:
+def _element_selectors(place: c.Expr) -> list[c.Expr]:
     """What says which element a place is."""
     match place:
         case c.Member(base=base, arrow=False):
-            return _which(base)
+            return _element_selectors(base)
         case c.Index(base=base, index=index):
-            return [index, *(_which(base) if isinstance(base, c.Index | c.Member) else [])]
+            return [index, *(_element_selectors(base) if isinstance(base, c.Index | c.Member) else [])]
         case c.Name():
             return []
         case c.Cast(value=value):
-            return _which(value)
+            return _element_selectors(value)
     return [place]
 
 
-def _among(names: set[str] | frozenset[str], touched: frozenset[str]) -> bool:
+def _is_any_touched(names: set[str] | frozenset[str], touched: frozenset[str]) -> bool:
     """Whether one is touched, as a whole or as a field of an object: `v.x` is a variable `v_x` by now."""
     return any(
         name == other or name.startswith(f"{other}_") or other.startswith(f"{name}_")
@@ -486,7 +494,7 @@ def with_unique_names(stmts: Iterable[c.Stmt], taken: set[str]) -> tuple[c.Stmt,
     return walk.map_statements(named, on_stmt=lambda stmt: stmt.body if isinstance(stmt, c.Scope) else stmt)
 
 
-def rename(stmts: Iterable[c.Stmt], names: Mapping[str, str]) -> tuple[c.Stmt, ...]:
+def rename_variables(stmts: Iterable[c.Stmt], names: Mapping[str, str]) -> tuple[c.Stmt, ...]:
     """Variables renamed where they are declared and wherever they are used, whatever the scope."""
     values: dict[str, c.Expr] = {old: c.Name(new) for old, new in names.items()}
 
@@ -508,13 +516,13 @@ def replace_words(text: str, values: Mapping[str, c.Expr]) -> str:
         whole = match.group()
         plain, dot, rest = whole.partition(".")
         if whole in values:
-            return _inserted(values[whole])
-        return _inserted(values[plain]) + dot + rest if plain in values else whole
+            return _print_inserted_value(values[whole])
+        return _print_inserted_value(values[plain]) + dot + rest if plain in values else whole
 
     return _WORD.sub(word, text)
 
 
-def _inserted(value: c.Expr) -> str:
+def _print_inserted_value(value: c.Expr) -> str:
     return value.name if isinstance(value, c.Name) else f"({print_expr(value)})"
 
 
@@ -527,7 +535,7 @@ def _in_expr(expr: c.Expr, values: Mapping[str, c.Expr]) -> c.Expr:
             case c.Name(name=name):
                 return values.get(name, node)
             case c.Call(template_args=texts) if texts:
-                changed = tuple([_bare(replace_words(text, values)) for text in texts])
+                changed = tuple([_strip_word_parens(replace_words(text, values)) for text in texts])
                 return replace(node, template_args=changed)
             case c.Opaque(text=text, names=names) if any(name in values for name in names):
                 return c.Opaque(replace_words(text, values), _names_after(names, values))
@@ -536,7 +544,7 @@ def _in_expr(expr: c.Expr, values: Mapping[str, c.Expr]) -> c.Expr:
     return walk.map_expr(expr, leaf)
 
 
-def _bare(text: str) -> str:
+def _strip_word_parens(text: str) -> str:
     """`(32)` as a template argument reads better as `32`."""
     return text[1:-1] if re.fullmatch(r"\(\w+\)", text) else text
 
@@ -563,7 +571,7 @@ class _Scopes:
     def _statement(self, stmt: c.Stmt, values: dict[str, c.Expr], depth: int) -> c.Stmt:
         match stmt:
             case c.Declare() | c.Evaluate():
-                return self._simple(stmt, values)
+                return self._substitute_simple(stmt, values)
             case c.Alternative():
                 return self._alternative(stmt, values, depth)
             case c.Verbatim(text=text, names=names) if any(name in values for name in names):
@@ -574,7 +582,7 @@ class _Scopes:
                     stmt,
                     lambda expr: _in_expr(expr, inner),
                     lambda body: self.block(body, dict(inner), depth),
-                    lambda part: self._simple(part, inner),
+                    lambda part: self._substitute_simple(part, inner),
                 )
 
     def _alternative(self, stmt: c.Alternative, values: dict[str, c.Expr], depth: int) -> c.Stmt:
@@ -592,7 +600,9 @@ class _Scopes:
         inside = self.block(stmt.inside, dict(now), depth)
         return replace(stmt, condition=condition, then=then, otherwise=otherwise, inside=inside)
 
-    def _simple(self, stmt: c.Declare | c.Evaluate, values: dict[str, c.Expr]) -> c.Declare | c.Evaluate:
+    def _substitute_simple(
+        self, stmt: c.Declare | c.Evaluate, values: dict[str, c.Expr]
+    ) -> c.Declare | c.Evaluate:
         if isinstance(stmt, c.Declare):
             dims = tuple([_in_expr(dim, values) for dim in stmt.dims])
             values.pop(stmt.name, None)  # in scope from its own initialiser on
@@ -639,7 +649,9 @@ class Placer:
         )
         changed = self._changes.of(last.value)
         addresses = (n for n in walk.nodes_in(last.value) if isinstance(n, c.Unary) and n.op == "&")
-        pointed = {name for name, through in map(walk.root, (n.operand for n in addresses)) if not through}
+        pointed = {
+            name for name, through in map(walk.root_variable, (n.operand for n in addresses)) if not through
+        }
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or changed.parameter(parameter):
@@ -697,7 +709,7 @@ class Placer:
         body = self._shared_apart(function)
         handed = Handed(function, args, self._changes, self._types, self._type, updated, self._aliased)
         own = {name: self.fresh(name) for name in walk.declared_in(body)}
-        body = rename(body, own)
+        body = rename_variables(body, own)
         before: list[c.Stmt] = []
         values: dict[str, c.Expr] = {}
         for parameter, arg in zip(function.parameters, args, strict=True):
@@ -765,12 +777,16 @@ class Placer:
         def keep(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
             return () if isinstance(stmt, c.Declare) and "shared" in stmt.storage else stmt
 
-        return rename(walk.map_statements(function.body, on_stmt=keep), names) if names else function.body
+        return (
+            rename_variables(walk.map_statements(function.body, on_stmt=keep), names)
+            if names
+            else function.body
+        )
 
     def _home(self, function: c.Function, declare: c.Declare) -> str:
         key = (function.name, declare)
         if key not in self._homes:
-            name = self._homes[key] = self.fresh(f"{_word(function.name)}_{declare.name}")
+            name = self._homes[key] = self.fresh(f"{_function_last_word(function.name)}_{declare.name}")
             self.shared.append(replace(declare, name=name))
             pointers = declare.type.pointers + (len(declare.dims) or int(declare.is_array))
             self._types[name] = replace(declare.type, pointers=pointers)
@@ -790,7 +806,7 @@ class Placer:
             return self._last_value(body[:-1], last, function, line)
         if is_void:
             return walk.without_exits(body), None
-        name = self.fresh(f"{_word(function.name)}_result")
+        name = self.fresh(f"{_function_last_word(function.name)}_result")
         result = replace(function.result, const=False, reference=False)
         if result.base == "auto":
             result = self._type_of_value(returns[0].value)
@@ -822,12 +838,12 @@ class Placer:
                 return body, value
         if result.base == "auto":
             result = self._type_of_value(value)
-        name = self.fresh(f"{_word(function.name)}_result")
+        name = self.fresh(f"{_function_last_word(function.name)}_result")
         const = result if result.is_pointer else replace(result, const=True)
         return (*body, c.Declare(const, name, value, line=last.line or line)), c.Name(name)
 
 
-def _word(name: str) -> str:
+def _function_last_word(name: str) -> str:
     """The last word of a function's name: `vec<float, 4>::operator+#1` has none but operator."""
     plain = name.partition("#")[0].rpartition("::")[2]
     return re.sub(r"\W+", "", plain) or "value"
@@ -852,7 +868,7 @@ _ZERO = c.Number("0", 0)
 _FEW = 4  # turns of a loop that is written out
 
 
-def simplified(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+def simplify_statements(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """Names in the statements are each declared once."""
     body = walk.map_statements(fold_statements(body), on_stmt=_without_few_turns)
     return _with_plain_arrays(fold_statements(body))
@@ -868,7 +884,9 @@ def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stm
             done.append(later[at])
             continue
         if isinstance(stmt, c.Declare) and stmt.name in names and _is_bare(stmt):
-            use = next((n for n in range(at + 1, len(stmts)) if stmt.name in _named(stmts[n])), None)
+            use = next(
+                (n for n in range(at + 1, len(stmts)) if stmt.name in _mentioned_names(stmts[n])), None
+            )
             value = None if use is None else _value_set(stmts[use], stmt.name)
             if use is not None and value is not None and use not in later:
                 later[use] = replace(stmt, init=value)
@@ -881,7 +899,7 @@ def _is_bare(stmt: c.Declare) -> bool:
     return stmt.init is None and not stmt.dims and not stmt.storage
 
 
-def _named(stmt: c.Stmt) -> frozenset[str]:
+def _mentioned_names(stmt: c.Stmt) -> frozenset[str]:
     return walk.names_in(stmt) | frozenset(walk.declared_in(stmt))
 
 
@@ -910,10 +928,10 @@ def _without_few_turns(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     ):
         return stmt
     if stop == start + 1:
-        value = of_type(integer(start), c.Type(index.type.base)) if start else _ZERO
-        return walk.commented(substitute(stmt.body, {index.name: value}), stmt.comments)
-    turns = (substitute(stmt.body, {index.name: integer(turn)}) for turn in range(stop))
-    return walk.commented(tuple(part for turn in turns for part in turn), stmt.comments)
+        value = of_type(integer_literal(start), c.Type(index.type.base)) if start else _ZERO
+        return walk.prepend_comments(substitute(stmt.body, {index.name: value}), stmt.comments)
+    turns = (substitute(stmt.body, {index.name: integer_literal(turn)}) for turn in range(stop))
+    return walk.prepend_comments(tuple(part for turn in turns for part in turn), stmt.comments)
 
 
 def _moves_vectors(loop: c.For) -> bool:
@@ -934,7 +952,7 @@ def _with_plain_arrays(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         if not isinstance(node, c.Declare) or len(node.dims) != 1 or node.storage or node.type.is_pointer:
             continue
         count = int_value(node.dims[0])
-        uses = list(_uses(body, node.name))
+        uses = list(_array_uses(body, node.name))
         if count is None or node.init is not None or "" in uses:
             continue
         own, kinds = byte_size(node.type.base), set(uses)
@@ -963,13 +981,13 @@ def _with_plain_arrays(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
             return replace(stmt, dims=())
         if isinstance(stmt, c.Declare) and stmt.name in other:
             base, count = other[stmt.name]
-            return replace(stmt, type=replace(stmt.type, base=base), dims=(integer(count),))
+            return replace(stmt, type=replace(stmt.type, base=base), dims=(integer_literal(count),))
         return stmt
 
     return walk.map_statements(body, lambda whole: walk.map_expr(whole, expr), declared)
 
 
-def _uses(body: tuple[c.Stmt, ...], name: str) -> Iterator[str]:
+def _array_uses(body: tuple[c.Stmt, ...], name: str) -> Iterator[str]:
     """How an array is used: "[]" by its index, the type through which it is indexed, "" in any other way.
 
     One of a single element may only be indexed by 0, or the element is not the array.

@@ -48,16 +48,16 @@ PRIMITIVE = frozenset({
 })  # fmt: skip
 
 
-def canonical(name: str, language: str) -> str:
+def canonical_type_name(name: str, language: str) -> str:
     """`unsigned` is "unsigned int", `half` in CUDA "__half"; what is not known stays as it is."""
     words = name.split()
     if words and all(word in PRIMITIVE for word in words):
-        return _primitive(words)
+        return _primitive_type_name(words)
     found = _SPELLINGS.get(name, name)
     return found if language == "opencl" else _CUDA_SPELLINGS.get(found, found)
 
 
-def _primitive(words: Sequence[str]) -> str:
+def _primitive_type_name(words: Sequence[str]) -> str:
     kinds = set(words)
     if kinds & {"float", "double", "void", "bool", "_Bool", "auto"}:
         return "bool" if "_Bool" in kinds else next(word for word in words if word not in ("signed", "const"))
@@ -205,7 +205,7 @@ def type_of(
 
     match expr:
         case c.Number(text=text, value=value):
-            return _literal(text, value)
+            return _literal_type(text, value)
         case c.Name(name=name):
             if name not in types and name.partition(".")[0] in c.INDICES:
                 return c.Type("size_t" if language == "opencl" else "unsigned int")
@@ -221,30 +221,34 @@ def type_of(
             return None if base is None else replace(base, pointers=base.pointers + 1, reference=False)
         case c.Unary(op=op, operand=operand):
             base = inner(operand)
-            return base if op in ("++", "--") or base is None else _promoted(base)
+            return base if op in ("++", "--") or base is None else _promote_integer(base)
         case c.Index(base=of):
             base = inner(of)
             if base is None or not base.pointers:
                 return None
             return replace(base, pointers=base.pointers - 1, restrict=False)
         case c.Member(base=of, arrow=False):
-            return _member(inner(of), expr.field, language)
+            return _member_type(inner(of), expr.field, language)
         case c.Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):
             return c.Type("bool")
         case c.Binary(op=",", right=right):
             return inner(right)
         case c.Binary(op="<<" | ">>", left=left):
             base = inner(left)
-            return None if base is None else _promoted(base)
+            return None if base is None else _promote_integer(base)
         case c.Binary(left=left, right=right):
-            return _joined(inner(left), inner(right))
+            return _common_arithmetic_type(inner(left), inner(right))
         case c.Ternary(yes=yes, no=no):
             a, b = inner(yes), inner(no)
-            return a if a is not None and b is not None and _value(a) == _value(b) else _joined(a, b)
+            return (
+                a
+                if a is not None and b is not None and _value_type(a) == _value_type(b)
+                else _common_arithmetic_type(a, b)
+            )
         case c.Assign(target=target):
             return inner(target)
         case c.Call(of=None):
-            return _call(expr, inner, known, language)
+            return _call_result_type(expr, inner, known, language)
     return None
 
 
@@ -260,11 +264,11 @@ def is_of_type(expr: c.Expr, type_: c.Type, types: Types) -> bool:
     return found is not None and INTEGERS.get(found.base) == INTEGERS.get(type_.base)
 
 
-def _value(type_: c.Type) -> c.Type:
+def _value_type(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers)
 
 
-def _literal(text: str, value: int | float) -> c.Type:
+def _literal_type(text: str, value: int | float) -> c.Type:
     if isinstance(value, float):
         return c.Type("float" if text[-1:] in "fF" else "double")
     if text in ("true", "false"):
@@ -278,13 +282,13 @@ def _literal(text: str, value: int | float) -> c.Type:
     return c.Type("long long" if wide or value >= 2**31 else "long" if "l" in suffix else "int")
 
 
-def _promoted(type_: c.Type) -> c.Type:
+def _promote_integer(type_: c.Type) -> c.Type:
     if type_.pointers == 0 and INTEGERS.get(type_.base, (4, True))[0] < 4:
         return c.Type("int")
-    return _value(type_)
+    return _value_type(type_)
 
 
-def _rank(base: str) -> tuple[int, int] | None:
+def _conversion_rank(base: str) -> tuple[int, int] | None:
     """Of the usual conversions: the wider, and of two as wide the unsigned one."""
     if base in INTEGERS:
         size, signed = INTEGERS[base]
@@ -292,22 +296,22 @@ def _rank(base: str) -> tuple[int, int] | None:
     return {"float": (16, 0), "double": (17, 0)}.get(base)
 
 
-def _joined(a: c.Type | None, b: c.Type | None) -> c.Type | None:
+def _common_arithmetic_type(a: c.Type | None, b: c.Type | None) -> c.Type | None:
     """The usual arithmetic conversions; a pointer and an integer make a pointer."""
     if a is None or b is None:
         return None
     if a.pointers or b.pointers:
         return replace(a if a.pointers else b, reference=False) if not (a.pointers and b.pointers) else None
-    a, b = _promoted(a), _promoted(b)
+    a, b = _promote_integer(a), _promote_integer(b)
     if a == b:
         return a
-    left, right = _rank(a.base), _rank(b.base)
+    left, right = _conversion_rank(a.base), _conversion_rank(b.base)
     if left is None or right is None:
         return None
     return a if left >= right else b
 
 
-def _member(base: c.Type | None, field: str, language: str) -> c.Type | None:
+def _member_type(base: c.Type | None, field: str, language: str) -> c.Type | None:
     if base is None or base.pointers:
         return None
     if base.base in _MEMBERS and field in ("x", "y", "z"):
@@ -318,16 +322,20 @@ def _member(base: c.Type | None, field: str, language: str) -> c.Type | None:
     element = {"longlong": "long long", "ulonglong": "unsigned long long"}.get(parts[0], parts[0])
     if element == "char" and language != "opencl":
         element = "signed char"
-    return c.Type(canonical(element, language)) if len(field) == 1 else c.Type(f"{parts[0]}{len(field)}")
+    return (
+        c.Type(canonical_type_name(element, language))
+        if len(field) == 1
+        else c.Type(f"{parts[0]}{len(field)}")
+    )
 
 
-def _call(
+def _call_result_type(
     call: c.Call, inner: Callable[[c.Expr], c.Type | None], functions: tuple[c.Function, ...], language: str
 ) -> c.Type | None:
     name = call.function.removeprefix("std::")
     own = [f for f in functions if f.name == name and len(f.parameters) == len(call.args)]
     if own:
-        results = {_value(f.result) for f in own}
+        results = {_value_type(f.result) for f in own}
         names = {parameter.name for f in own for parameter in f.template}
         return own[0].result if len(results) == 1 and own[0].result.base not in names | {"auto"} else None
     if name in RESULTS:
@@ -337,7 +345,7 @@ def _call(
     if name in _OF_ALL and len(call.args) > 1:
         first, *others = map(inner, call.args)
         is_vector = first is not None and vector_parts(first.base, language) is not None
-        return first if is_vector else reduce(_joined, others, first)
+        return first if is_vector else reduce(_common_arithmetic_type, others, first)
     if name in SAME_AS and len(call.args) > SAME_AS[name]:
         found = inner(call.args[SAME_AS[name]])
         if found is None:
@@ -346,14 +354,14 @@ def _call(
     if name.startswith("make_") and vector_parts(name[5:], language):
         return c.Type(name[5:])
     if language == "opencl" and name.startswith(("convert_", "as_")):
-        return c.Type(canonical(name.partition("_")[2].partition("_")[0], language))
+        return c.Type(canonical_type_name(name.partition("_")[2].partition("_")[0], language))
     return None
 
 
 # -- constants of a type
 
 
-def integer(value: int) -> c.Number:
+def integer_literal(value: int) -> c.Number:
     """An integer as a literal of a type that holds it."""
     suffix = "" if -(2**31) <= value < 2**31 else ("LL" if value < 2**63 else "ULL")
     return c.Number("(-2147483647 - 1)" if value == -(2**31) else f"{value}{suffix}", value)
@@ -372,7 +380,11 @@ def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
         if isinstance(value.value, int) and type_.base in _SUFFIXES:
             suffix = _SUFFIXES[type_.base]
             if value.value >= 0 or "u" not in suffix.lower():
-                return c.Number(f"{value.value}{suffix}", value.value) if suffix else integer(value.value)
+                return (
+                    c.Number(f"{value.value}{suffix}", value.value)
+                    if suffix
+                    else integer_literal(value.value)
+                )
         if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
             return value
         if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():

@@ -40,7 +40,7 @@ _PLAIN: dict[type, Callable[[Any], tuple[c.Expr, ...]]] = {
 }
 
 
-def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
+def child_nodes(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     """The expressions and statements directly below, in the order of the text."""
     if (plain := _PLAIN.get(type(node))) is not None:
         return plain(node)
@@ -58,7 +58,7 @@ def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
 
 # What is directly below, from the last to the first; None: nothing ever is.
 _BACKWARDS: dict[type, Callable[[Any], Iterable[c.Expr | c.Stmt]] | None] = {
-    **{kind: (lambda node: reversed(children(node))) if names else None for kind, names in _BELOW.items()},
+    **{kind: (lambda node: reversed(child_nodes(node))) if names else None for kind, names in _BELOW.items()},
     **_PLAIN,
     c.Binary: attrgetter("right", "left"),
     c.Index: attrgetter("index", "base"),
@@ -111,7 +111,7 @@ def calls_in(part: Part) -> tuple[c.Call, ...]:
     return tuple(node for node in nodes_in(part) if isinstance(node, c.Call))
 
 
-def root(expr: c.Expr) -> tuple[str | None, bool]:
+def root_variable(expr: c.Expr) -> tuple[str | None, bool]:
     """The variable an lvalue belongs to, and whether it is reached through a pointer or array index.
 
     `v`, `v.x` and `((half2 *)&v)[j]` are v itself; `p[i]`, `p[i].x` and `p->x` are reached through p.
@@ -165,16 +165,16 @@ def assigned_in(part: Part) -> frozenset[str]:
             targets.append(node.operand)
         elif isinstance(node, _UNREAD):
             found |= node.names
-    return frozenset(found | {name for name, through in map(root, targets) if name and not through})
+    return frozenset(found | {name for name, through in map(root_variable, targets) if name and not through})
 
 
 def stored_in(part: Part) -> frozenset[str]:
     """Pointers and arrays through which assignments, ++ and -- write."""
-    found = (root(target) for target in writes_in(part))
+    found = (root_variable(target) for target in writes_in(part))
     return frozenset(name for name, through in found if name is not None and through)
 
 
-def numbered(want: str, taken: Container[str]) -> str:
+def numbered_name(want: str, taken: Container[str]) -> str:
     """The name, with the first number from 2 on that makes it unlike those that are taken."""
     name, number = want, 2
     while name in taken:
@@ -184,7 +184,7 @@ def numbered(want: str, taken: Container[str]) -> str:
 
 def fresh_name(want: str, taken: set[str]) -> str:
     """The same, and it is taken from now on."""
-    name = numbered(want, taken)
+    name = numbered_name(want, taken)
     taken.add(name)
     return name
 
@@ -249,7 +249,7 @@ def map_statements(
 
     done: list[c.Stmt] = []
     for stmt in stmts:
-        rebuilt = map_parts(stmt, on_expr or _unchanged, block)
+        rebuilt = map_parts(stmt, on_expr or _return_unchanged, block)
         result = rebuilt if on_stmt is None else on_stmt(rebuilt)
         if isinstance(result, _STATEMENTS):
             done.append(result)
@@ -263,7 +263,7 @@ def map_nodes(stmts: Iterable[c.Stmt], fn: Callable[[c.Expr], c.Expr]) -> tuple[
     return map_statements(stmts, lambda expr: map_expr(expr, fn))
 
 
-def _unchanged(expr: c.Expr) -> c.Expr:
+def _return_unchanged(expr: c.Expr) -> c.Expr:
     return expr
 
 
@@ -308,7 +308,7 @@ def map_parts(
 
 
 def map_blocks(stmt: c.Stmt, on_body: Block) -> c.Stmt:
-    return map_parts(stmt, _unchanged, on_body)
+    return map_parts(stmt, _return_unchanged, on_body)
 
 
 def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]) -> c.Declare | c.Evaluate:
@@ -323,7 +323,7 @@ def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]
     return replace(stmt, init=init, dims=dims, align=align)
 
 
-def commented(stmts: Iterable[c.Stmt], comments: Iterable[c.Comment]) -> tuple[c.Stmt, ...]:
+def prepend_comments(stmts: Iterable[c.Stmt], comments: Iterable[c.Comment]) -> tuple[c.Stmt, ...]:
     """The first of the statements with these comments, ahead of its own."""
     found = tuple(stmts)
     if not found:
@@ -397,40 +397,40 @@ class _Exits:
                     return tuple(done)
                 case c.Jump():
                     raise c.Unreadable("a loop over elements stops early", stmt.line)
-                case c.For() | c.While() if _leaves((stmt,)):
+                case c.For() | c.While() if _may_leave((stmt,)):
                     raise c.Unreadable("it returns from inside a loop", stmt.line)
-                case c.Scope(body=body) if _leaves(body):
+                case c.Scope(body=body) if _may_leave(body):
                     return (*done, *self.block((*body, *rest), depth + 1))
-                case c.If(then=then, otherwise=otherwise) if _leaves((stmt,)):
+                case c.If(then=then, otherwise=otherwise) if _may_leave((stmt,)):
                     if not (self._may_copy or _always_returns(then) or _always_returns(otherwise)):
                         raise c.Unreadable("it returns from places that cannot be joined into one")
                     then, otherwise = (self.block((*side, *rest), depth + 1) for side in (then, otherwise))
                     if then:
                         done.append(replace(stmt, then=then, otherwise=otherwise))
                     elif otherwise:
-                        condition = negated(stmt.condition)
+                        condition = negate_condition(stmt.condition)
                         done.append(replace(stmt, condition=condition, then=otherwise, otherwise=()))
                     return tuple(done)
             done.append(stmt)
         return tuple(done)
 
 
-def _leaves(stmts: Iterable[c.Stmt]) -> bool:
+def _may_leave(stmts: Iterable[c.Stmt]) -> bool:
     """Whether some path through the statements leaves them; the jumps of loops inside stay in there."""
     for stmt in stmts:
         match stmt:
             case c.Return() | c.Jump():
                 return True
-            case c.If() if _leaves(stmt.then) or _leaves(stmt.otherwise):
+            case c.If() if _may_leave(stmt.then) or _may_leave(stmt.otherwise):
                 return True
-            case c.Scope(body=body) if _leaves(body):
+            case c.Scope(body=body) if _may_leave(body):
                 return True
             case c.For() | c.While() if any(isinstance(node, c.Return) for node in nodes_in(stmt.body)):
                 return True
     return False
 
 
-def negated(condition: c.Expr) -> c.Expr:
+def negate_condition(condition: c.Expr) -> c.Expr:
     if isinstance(condition, c.Unary) and condition.op == "!":
         return condition.operand
     if isinstance(condition, c.Binary) and condition.op in ("==", "!="):

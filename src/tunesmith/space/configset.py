@@ -137,16 +137,18 @@ class ComboTable:
     starts: NDArray[np.int64]  # grouped[starts[i]:starts[i + 1]] are the rows of group i
 
 
-def tables(params: Sequence[Param], rules: Sequence[ParamRule], workloads: int) -> tuple[ComboTable, ...]:
+def build_combo_tables(
+    params: Sequence[Param], rules: Sequence[ParamRule], workloads: int
+) -> tuple[ComboTable, ...]:
     """One table for each group of parameters that share no rule with the others, in declared order."""
-    groups = _components(len(params), [rule.scope for rule in rules])
+    groups = _connected_components(len(params), [rule.scope for rule in rules])
     return tuple(
         _Growth(params, [rule for rule in rules if not rule.scope.isdisjoint(group)], workloads).table(group)
         for group in groups
     )
 
 
-def _components(count: int, scopes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+def _connected_components(count: int, scopes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     groups = {index: frozenset((index,)) for index in range(count)}
     for scope in scopes:
         merged = frozenset[int]().union(*(groups[index] for index in scope))
@@ -192,13 +194,13 @@ class _WorkloadSets:
         if width * width <= 2 * pairs.size:
             present = np.flatnonzero(np.bincount(pairs, minlength=width * width))
             lookup = np.zeros(width * width, dtype=np.int32)
-            lookup[present] = self._intersections(present, width)
+            lookup[present] = self._intersect_pairs(present, width)
             return np.take(lookup, pairs)
         present, places = np.unique(pairs, return_inverse=True)
-        intersections: Ids = self._intersections(present, width)[places]
+        intersections: Ids = self._intersect_pairs(present, width)[places]
         return intersections
 
-    def _intersections(self, pairs: NDArray[np.int64], width: int) -> Ids:
+    def _intersect_pairs(self, pairs: NDArray[np.int64], width: int) -> Ids:
         both = [self.id(self.sets[pair // width] & self.sets[pair % width]) for pair in pairs.tolist()]
         return np.array(both, dtype=np.int32)
 
@@ -281,7 +283,7 @@ class _Growth:
     ) -> Ids:
         ids = np.ones(prod(shape), dtype=np.int32)
         for rule in rules:
-            held = np.broadcast_to(expr_arrays.holds(rule.expr, columns), shape).ravel()
+            held = np.broadcast_to(expr_arrays.evaluate_truth(rule.expr, columns), shape).ravel()
             without = self.sets.id(self.sets.everything & ~rule.workloads)
             ids = self.sets.meet(ids, np.where(held, np.int32(1), np.int32(without)))
         return ids.reshape(shape)
@@ -355,7 +357,7 @@ class ConfigSet:
         self._params = tuple(params)
         self._candidate = candidate
         self._workloads = workloads
-        self._levels, self._outcomes, self._size = _link(tables, possible)
+        self._levels, self._outcomes, self._size = _link_levels(tables, possible)
         largest = max((len(param.values) for param in params), default=1)
         self._position_type = np.min_scalar_type(largest - 1)
 
@@ -383,7 +385,7 @@ class ConfigSet:
             return None
         number, state = 0, 0
         for level in self._levels:
-            found = _find(level.table, positions)
+            found = _find_row(level.table, positions)
             if found is None:
                 return None
             group, place = found
@@ -396,13 +398,13 @@ class ConfigSet:
 
     def feasible(self, index: int) -> tuple[bool, ...]:
         """For each workload, whether the configuration is legal (and preferred) there."""
-        _, states = self._walk([self._checked(index)])
+        _, states = self._walk_levels([self._checked(index)])
         left = self._outcomes[int(states[0])]
         return tuple(bool(left >> bit & 1) for bit in range(self._workloads))
 
     def positions(self, indices: ArrayLike | None = None) -> NDArray[np.unsignedinteger]:
         """One row per index (all without), one column per parameter: positions in the domains."""
-        rows, states = self._walk(indices)
+        rows, states = self._walk_levels(indices)
         # Filled, and mostly read, column by column.
         matrix = np.empty((len(states), len(self._params)), dtype=self._position_type, order="F")
         for level, row in zip(self._levels, rows, strict=True):
@@ -429,7 +431,7 @@ class ConfigSet:
         items = tuple((param.name, param.values[position]) for param, position in pairs)
         return Config(items, self._candidate)
 
-    def _walk(self, indices: ArrayLike | None) -> tuple[list[Ids], NDArray[np.int64]]:
+    def _walk_levels(self, indices: ArrayLike | None) -> tuple[list[Ids], NDArray[np.int64]]:
         """For each index, its row in every table, and the state reached after the last."""
         rest = np.arange(self._size) if indices is None else np.asarray(indices, dtype=np.int64)
         if rest.size and (rest.min() < 0 or rest.max() >= self._size):
@@ -441,14 +443,16 @@ class ConfigSet:
                 place, rest = np.divmod(rest, level.below[0, 0])
                 rows.append(level.table.grouped[place])
                 continue
-            groups = _groups(level, states, rest)
+            groups = _find_row_groups(level, states, rest)
             place, rest = np.divmod(rest - level.firsts[states, groups], level.below[states, groups])
             rows.append(level.table.grouped[place + level.table.starts[groups]])
             states = level.leads_to[states, groups]
         return rows, states
 
 
-def _link(tables: Sequence[ComboTable], possible: int) -> tuple[tuple[_Level, ...], tuple[int, ...], int]:
+def _link_levels(
+    tables: Sequence[ComboTable], possible: int
+) -> tuple[tuple[_Level, ...], tuple[int, ...], int]:
     """The levels, the workload sets of the states after the last one, and the number of configurations."""
     states: list[list[int]] = [[possible]]
     for table in tables:
@@ -480,7 +484,7 @@ def _link(tables: Sequence[ComboTable], possible: int) -> tuple[tuple[_Level, ..
     return tuple(reversed(levels)), tuple(states[-1]), sum(totals)
 
 
-def _groups(level: _Level, states: NDArray[np.int64], rest: NDArray[np.int64]) -> NDArray[np.int64]:
+def _find_row_groups(level: _Level, states: NDArray[np.int64], rest: NDArray[np.int64]) -> NDArray[np.int64]:
     """Which group of rows each number falls into, given its state."""
     groups = np.zeros(len(rest), dtype=np.int64)
     if level.below.shape[1] == 1:
@@ -493,7 +497,7 @@ def _groups(level: _Level, states: NDArray[np.int64], rest: NDArray[np.int64]) -
     return groups
 
 
-def _find(table: ComboTable, positions: Sequence[int]) -> tuple[int, int] | None:
+def _find_row(table: ComboTable, positions: Sequence[int]) -> tuple[int, int] | None:
     """The group of the row with these positions, and its place in the group."""
     low, high = 0, len(table.groups)
     for param, column in zip(table.params, table.columns, strict=True):

@@ -101,7 +101,7 @@ class FunctionCall:
 Node = Num | Variable | Neg | Not | Arithmetic | Compare | OneOf | Logic | Conditional | FunctionCall
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def operands_of_node(node: Node) -> tuple[Node, ...]:
     match node:
         case Num() | Variable():
             return ()
@@ -122,12 +122,12 @@ def children(node: Node) -> tuple[Node, ...]:
     assert_never(node)
 
 
-def names(node: Node) -> Iterator[str]:
+def iterate_variable_names(node: Node) -> Iterator[str]:
     """Every name in the tree, in reading order, repeats included."""
     if isinstance(node, Variable):
         yield node.id
-    for child in children(node):
-        yield from names(child)
+    for child in operands_of_node(node):
+        yield from iterate_variable_names(child)
 
 
 # Binding strength, weakest first, as in Python's grammar.
@@ -136,49 +136,52 @@ _IF, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 
 def unparse(node: Node) -> str:
     """The text of a tree, with the fewest parentheses; reading it again gives the same tree."""
-    return _render(node, _IF)
+    return _render_node(node, _IF)
 
 
-def tidy(text: str) -> str:
+def tidy_expression(text: str) -> str:
     """The same expression with the fewest parentheses."""
-    return unparse(read(text, None))
+    return unparse(read_tree(text, None))
 
 
 def product_text(factors: Iterable[str]) -> str:
-    return tidy(" * ".join(f"({text})" for text in factors))
+    return tidy_expression(" * ".join(f"({text})" for text in factors))
 
 
-def _render(node: Node, at_least: int) -> str:
-    text, strength = _text(node)
+def _render_node(node: Node, at_least: int) -> str:
+    text, strength = _render_with_strength(node)
     return text if strength >= at_least else f"({text})"
 
 
-def _text(node: Node) -> tuple[str, int]:
+def _render_with_strength(node: Node) -> tuple[str, int]:
     match node:
         case Num(value):
             return str(value), _ATOM if value >= 0 else _UNARY
         case Variable(id):
             return id, _ATOM
         case Neg(operand):
-            return f"-{_render(operand, _UNARY)}", _UNARY
+            return f"-{_render_node(operand, _UNARY)}", _UNARY
         case Not(operand):
-            return f"not {_render(operand, _NOT)}", _NOT
+            return f"not {_render_node(operand, _NOT)}", _NOT
         case Arithmetic(op, left, right):
             strength = _SUM if op in ("+", "-") else _PRODUCT
-            return f"{_render(left, strength)} {op} {_render(right, strength + 1)}", strength
+            return f"{_render_node(left, strength)} {op} {_render_node(right, strength + 1)}", strength
         case Compare(left, links):
-            tail = "".join(f" {op} {_render(right, _SUM)}" for op, right in links)
-            return f"{_render(left, _SUM)}{tail}", _COMPARE
+            tail = "".join(f" {op} {_render_node(right, _SUM)}" for op, right in links)
+            return f"{_render_node(left, _SUM)}{tail}", _COMPARE
         case OneOf(item, options, negated):
             listed = ", ".join(map(str, options)) + ("," if len(options) == 1 else "")
-            return f"{_render(item, _SUM)} {'not in' if negated else 'in'} ({listed})", _COMPARE
+            return f"{_render_node(item, _SUM)} {'not in' if negated else 'in'} ({listed})", _COMPARE
         case Logic(op, operands):
             strength = _OR if op == "or" else _AND
-            return f" {op} ".join(_render(operand, strength + 1) for operand in operands), strength
+            return f" {op} ".join(_render_node(operand, strength + 1) for operand in operands), strength
         case Conditional(test, then, other):
-            return f"{_render(then, _OR)} if {_render(test, _OR)} else {_render(other, _IF)}", _IF
+            return (
+                f"{_render_node(then, _OR)} if {_render_node(test, _OR)} else {_render_node(other, _IF)}",
+                _IF,
+            )
         case FunctionCall(function, args):
-            return f"{function}({', '.join(_render(arg, _IF) for arg in args)})", _ATOM
+            return f"{function}({', '.join(_render_node(arg, _IF) for arg in args)})", _ATOM
     assert_never(node)
 
 
@@ -233,11 +236,11 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None and not reserved
 
 
-def read(text: str, names: Collection[str] | None) -> Node:
+def read_tree(text: str, names: Collection[str] | None) -> Node:
     return _ExprReader(text, names).read()
 
 
-def suggestion(name: str, known: Collection[str]) -> str | None:
+def suggest_name(name: str, known: Collection[str]) -> str | None:
     """The known name that was probably meant, as a hint."""
     lowered = {other.lower(): other for other in sorted(known)}
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
@@ -246,7 +249,7 @@ def suggestion(name: str, known: Collection[str]) -> str | None:
     return f"did you mean '{close[0]}'?" if close else None
 
 
-def shorten(text: str) -> str:
+def shorten_text(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -273,7 +276,7 @@ class _ExprReader:
             raise self.refused(f"the character {foreign[0]!a} is not allowed")
         for number in _NUMBER.findall(text):
             if not _INTEGER.fullmatch(number):
-                raise self.refused(f"'{shorten(number)}' is not an integer")
+                raise self.refused(f"'{shorten_text(number)}' is not an integer")
             if len(number) > 40:  # Python would refuse thousands of digits in words of its own
                 raise self.refused(
                     f"an integer in it has {len(number)} digits, larger than 2**62", hint=_SMALLER
@@ -291,7 +294,7 @@ class _ExprReader:
 
     def refused(self, reason: str, *, hint: str | None = None) -> ExprError:
         habit = next((advice for pattern, advice in _HABITS if pattern.search(self.text)), None)
-        message = f'"{shorten(self.text)}" is not an expression: {reason}'
+        message = f'"{shorten_text(self.text)}" is not an expression: {reason}'
         return ExprError(message, hint=hint or habit or _ALLOWED_IN_EXPRESSIONS)
 
     def node(self, tree: ast.expr, depth: int) -> Node:
@@ -326,7 +329,7 @@ class _ExprReader:
                 raise self.refused(f"'{self.source(tree)}' is not allowed")
 
     def source(self, tree: ast.expr) -> str:
-        return shorten(self.line[tree.col_offset : tree.end_col_offset])
+        return shorten_text(self.line[tree.col_offset : tree.end_col_offset])
 
     def integer(self, value: object) -> int:
         if type(value) is not int:
@@ -351,9 +354,9 @@ class _ExprReader:
     def known(self, name: str) -> Variable:
         if self.names is not None and name not in self.names:
             listed = ", ".join(sorted(self.names)) or "none"
-            message = f"unknown name '{name}' in \"{shorten(self.text)}\": known names are {listed}"
+            message = f"unknown name '{name}' in \"{shorten_text(self.text)}\": known names are {listed}"
             boolean = "write 1 for true and 0 for false" if name in ("true", "false") else None
-            raise ExprError(message, hint=boolean or suggestion(name, self.names))
+            raise ExprError(message, hint=boolean or suggest_name(name, self.names))
         return Variable(name)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
@@ -386,7 +389,7 @@ class _ExprReader:
 
     def call(self, function: str, args: list[ast.expr], depth: int) -> FunctionCall:
         if function not in FUNCTIONS:
-            hint = suggestion(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
+            hint = suggest_name(function, FUNCTIONS) or f"functions: {', '.join(FUNCTIONS)}"
             raise self.refused(f"there is no function '{function}'", hint=hint)
         arity = _ARITY.get(function)
         if len(args) != arity if arity else len(args) < 2:
@@ -397,7 +400,7 @@ class _ExprReader:
         return FunctionCall(cast("Function", function), tuple(self.node(arg, depth) for arg in args))
 
 
-__all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse", "unparse"]
+__all__ = ["LIMIT", "Expr", "ExprError", "Node", "Undefined", "is_name", "parse_expr", "unparse"]
 
 
 class Undefined(Exception):
@@ -416,14 +419,14 @@ class Expr:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(names(self.tree))
+        return frozenset(iterate_variable_names(self.tree))
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        return _evaluate(self.tree, values)
+        return _evaluate_node(self.tree, values)
 
     def holds(self, values: Mapping[str, int]) -> bool:
         try:
-            return _evaluate(self.tree, values) != 0
+            return _evaluate_node(self.tree, values) != 0
         except Undefined:
             return False
 
@@ -431,71 +434,73 @@ class Expr:
         """The same expression with these names replaced by their values and what is now constant folded."""
         if self.names.isdisjoint(values):
             return self
-        tree = _bind(self.tree, values)
+        tree = _bind_node(self.tree, values)
         return Expr(unparse(tree), tree)
 
 
-def parse(text: str | int, *, names: Collection[str] | None = None) -> Expr:
+def parse_expr(text: str | int, *, names: Collection[str] | None = None) -> Expr:
     """Read an expression; with `names`, refuse any name that is not among them."""
     if isinstance(text, str):
-        return Expr(text.strip(), read(text, names))
+        return Expr(text.strip(), read_tree(text, names))
     if type(text) is not int:
         kind = type(text).__name__
-        message = f"an expression is an integer or a text, got the {kind} {shorten(repr(text))}"
+        message = f"an expression is an integer or a text, got the {kind} {shorten_text(repr(text))}"
         raise ExprError(message, hint='write 1 or 0 for true or false, "..." around anything longer')
     if abs(text) > LIMIT:
         raise ExprError(f"an integer is at most 2**62, got {text:.3e}", hint="no size or limit is that large")
     return Expr(str(text), Num(text))
 
 
-def _evaluate(node: Node, values: Mapping[str, int]) -> int:
+def _evaluate_node(node: Node, values: Mapping[str, int]) -> int:
     match node:
         case Num(value):
             return value
         case Variable(id):
             if id not in values:
                 raise Undefined(f"'{id}' has no value")
-            return _bounded(operator.index(values[id]))
+            return _check_magnitude(operator.index(values[id]))
         case Arithmetic(op, left, right):
-            return _bounded(_ARITHMETIC[op](_evaluate(left, values), _evaluate(right, values)))
+            return _check_magnitude(
+                _ARITHMETIC[op](_evaluate_node(left, values), _evaluate_node(right, values))
+            )
         case Compare(left, links):
-            value = _evaluate(left, values)
+            value = _evaluate_node(left, values)
             for relation, right in links:
-                previous, value = value, _evaluate(right, values)
+                previous, value = value, _evaluate_node(right, values)
                 if not COMPARE[relation](previous, value):
                     return 0
             return 1
         case Logic("and", operands):
-            return int(all(_evaluate(operand, values) for operand in operands))
+            return int(all(_evaluate_node(operand, values) for operand in operands))
         case Logic(_, operands):
-            return int(any(_evaluate(operand, values) for operand in operands))
+            return int(any(_evaluate_node(operand, values) for operand in operands))
         case Conditional(test, then, other):
-            return _evaluate(then if _evaluate(test, values) else other, values)
+            return _evaluate_node(then if _evaluate_node(test, values) else other, values)
         case FunctionCall(function, args):
-            return _bounded(_FUNCTIONS[function](*(_evaluate(arg, values) for arg in args)))
+            return _check_magnitude(_FUNCTIONS[function](*(_evaluate_node(arg, values) for arg in args)))
         case Not(operand):
-            return int(not _evaluate(operand, values))
+            return int(not _evaluate_node(operand, values))
         case Neg(operand):
-            return -_evaluate(operand, values)
+            return -_evaluate_node(operand, values)
         case OneOf(item, options, negated):
-            return int((_evaluate(item, values) in options) != negated)
+            return int((_evaluate_node(item, values) in options) != negated)
     assert_never(node)
 
 
-def _bounded(value: int) -> int:
+def _check_magnitude(value: int) -> int:
     if -LIMIT <= value <= LIMIT:
         return value
     raise Undefined("a value is larger than 2**62")
 
 
-def _nonzero(divisor: int) -> int:
+def _check_nonzero(divisor: int) -> int:
     if divisor == 0:
         raise Undefined("division by zero")
     return divisor
 
 
-def _ceildiv(a: int, b: int) -> int:
-    return -(-a // _nonzero(b))
+def _ceil_divide(a: int, b: int) -> int:
+    return -(-a // _check_nonzero(b))
 
 
 def _next_pow2(a: int) -> int:
@@ -506,19 +511,19 @@ def _next_pow2(a: int) -> int:
 
 _ARITHMETIC: dict[ArithmeticOp, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
-    "//": lambda a, b: a // _nonzero(b), "%": lambda a, b: a % _nonzero(b),
+    "//": lambda a, b: a // _check_nonzero(b), "%": lambda a, b: a % _check_nonzero(b),
 }  # fmt: skip
 COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {  # of numbers, and of columns of them
     "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _FUNCTIONS: dict[Function, Callable[..., int]] = {
-    "min": min, "max": max, "ceildiv": _ceildiv, "round_up": lambda a, b: _ceildiv(a, b) * b,
+    "min": min, "max": max, "ceildiv": _ceil_divide, "round_up": lambda a, b: _ceil_divide(a, b) * b,
     "next_pow2": _next_pow2, "is_pow2": lambda a: int(a > 0 and a & (a - 1) == 0),
 }  # fmt: skip
 
 
-def _bind(node: Node, values: Mapping[str, int]) -> Node:
+def _bind_node(node: Node, values: Mapping[str, int]) -> Node:
     match node:
         case Num():
             return node
@@ -529,37 +534,37 @@ def _bind(node: Node, values: Mapping[str, int]) -> Node:
         case Logic(op, operands):
             return _bind_logic(op == "and", operands, values)
         case Conditional(test, then, other):
-            test = _bind(test, values)
+            test = _bind_node(test, values)
             if isinstance(test, Num):
-                return _bind(then if test.value else other, values)
-            return Conditional(test, _bind(then, values), _bind(other, values))
+                return _bind_node(then if test.value else other, values)
+            return Conditional(test, _bind_node(then, values), _bind_node(other, values))
         case Compare(left, links):
-            return _bind_chain(_bind(left, values), links, values)
+            return _bind_chain(_bind_node(left, values), links, values)
         case Arithmetic(op, left, right):
-            return _fold(Arithmetic(op, _bind(left, values), _bind(right, values)))
+            return _fold_node(Arithmetic(op, _bind_node(left, values), _bind_node(right, values)))
         case FunctionCall(function, args):
-            return _fold(FunctionCall(function, tuple(_bind(arg, values) for arg in args)))
+            return _fold_node(FunctionCall(function, tuple(_bind_node(arg, values) for arg in args)))
         case Not(operand):
-            return _fold(Not(_bind(operand, values)))
+            return _fold_node(Not(_bind_node(operand, values)))
         case Neg(operand):
-            return _fold(Neg(_bind(operand, values)))
+            return _fold_node(Neg(_bind_node(operand, values)))
         case OneOf(item, options, negated):
-            return _fold(OneOf(_bind(item, values), options, negated))
+            return _fold_node(OneOf(_bind_node(item, values), options, negated))
     assert_never(node)
 
 
-def _fold(node: Node) -> Node:
+def _fold_node(node: Node) -> Node:
     """The number a node over numbers stands for; a node with no value stays, to be undefined later."""
-    if all(isinstance(child, Num) for child in children(node)):
+    if all(isinstance(child, Num) for child in operands_of_node(node)):
         try:
-            return Num(_evaluate(node, {}))
+            return Num(_evaluate_node(node, {}))
         except Undefined:
             pass
     return node
 
 
 def _bind_chain(left: Node, links: tuple[tuple[CompareOp, Node], ...], values: Mapping[str, int]) -> Node:
-    bound = [(op, _bind(right, values)) for op, right in links]
+    bound = [(op, _bind_node(right, values)) for op, right in links]
     while bound and isinstance(left, Num) and isinstance(right := bound[0][1], Num):
         op, _ = bound.pop(0)
         if not COMPARE[op](left.value, right.value):
@@ -575,7 +580,7 @@ def _bind_logic(conjunction: bool, operands: tuple[Node, ...], values: Mapping[s
     """
     remaining: list[Node] = []
     for operand in operands:
-        operand = _bind(operand, values)
+        operand = _bind_node(operand, values)
         if not isinstance(operand, Num):
             remaining.append(operand)
         elif bool(operand.value) != conjunction:
@@ -651,7 +656,7 @@ class RealExpr:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(_names(self.tree))
+        return frozenset(_iterate_real_names(self.tree))
 
     @cached_property
     def has_root(self) -> bool:
@@ -672,64 +677,64 @@ def parse_real(text: str, *, names: Collection[str] | None = None) -> RealExpr:
     """Read an expression; with `names`, refuse any name that is not among them."""
     line = " ".join(text.split())
     if not line or len(line) > LONGEST_REAL:
-        raise _refused(text, f"it must have 1 to {LONGEST_REAL} characters, it has {len(line)}")
+        raise _real_expr_error(text, f"it must have 1 to {LONGEST_REAL} characters, it has {len(line)}")
     if foreign := _FOREIGN.search(line):
-        raise _refused(text, f"the character {foreign[0]!a} is not allowed")
+        raise _real_expr_error(text, f"the character {foreign[0]!a} is not allowed")
     try:
         tree = ast.parse(line, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _refused(text, str(getattr(error, "msg", error))) from error
-    return RealExpr(line, _read(tree, text, names, 1))
+        raise _real_expr_error(text, str(getattr(error, "msg", error))) from error
+    return RealExpr(line, _read_real_node(tree, text, names, 1))
 
 
 def real_code(expr: RealExpr, names: Mapping[str, str]) -> str:
     """As C and C++ over `double`; each name is written as `names` says."""
-    return _code(expr.tree, lambda id: f"(double)({names[id]})", "sqrt")
+    return _render_real_node(expr.tree, lambda id: f"(double)({names[id]})", "sqrt")
 
 
 def real_python(expr: RealExpr, name: Callable[[str], str]) -> str:
     """As Python that has imported math."""
-    return _code(expr.tree, lambda id: f"float({name(id)})", "math.sqrt")
+    return _render_real_node(expr.tree, lambda id: f"float({name(id)})", "math.sqrt")
 
 
-def _refused(text: str, reason: str, hint: str = _ALLOWED_IN_REALS) -> ExprError:
-    return ExprError(f'"{shorten(text)}" is not an expression of a float: {reason}', hint=hint)
+def _real_expr_error(text: str, reason: str, hint: str = _ALLOWED_IN_REALS) -> ExprError:
+    return ExprError(f'"{shorten_text(text)}" is not an expression of a float: {reason}', hint=hint)
 
 
-def _read(tree: ast.expr, text: str, names: Collection[str] | None, depth: int) -> RealNode:
+def _read_real_node(tree: ast.expr, text: str, names: Collection[str] | None, depth: int) -> RealNode:
     if depth > DEEPEST_REAL:
-        raise _refused(text, f"it is nested more than {DEEPEST_REAL} deep", "split it up")
+        raise _real_expr_error(text, f"it is nested more than {DEEPEST_REAL} deep", "split it up")
     match tree:
         case ast.Constant(int(value) | float(value)) if not isinstance(value, bool) and value < 1e300:
             return RealNumber(float(value))
         case ast.Name(id):
             if names is not None and id not in names:
                 listed = ", ".join(sorted(names)) or "none"
-                message = f"unknown name '{id}' in \"{shorten(text)}\": known names are {listed}"
-                raise ExprError(message, hint=suggestion(id, names) or _ALLOWED_IN_REALS)
+                message = f"unknown name '{id}' in \"{shorten_text(text)}\": known names are {listed}"
+                raise ExprError(message, hint=suggest_name(id, names) or _ALLOWED_IN_REALS)
             return RealName(id)
         case ast.UnaryOp(ast.USub(), operand):
-            return RealNegative(_read(operand, text, names, depth + 1))
+            return RealNegative(_read_real_node(operand, text, names, depth + 1))
         case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
-            sides = (_read(side, text, names, depth + 1) for side in (left, right))
+            sides = (_read_real_node(side, text, names, depth + 1) for side in (left, right))
             return RealOperation(_OPERATORS[type(op)], *sides)
         case ast.Call(ast.Name("sqrt"), [operand], []):
-            return SquareRoot(_read(operand, text, names, depth + 1))
-    part = shorten(ast.unparse(tree))
-    raise _refused(text, f"'{part}' is not allowed")
+            return SquareRoot(_read_real_node(operand, text, names, depth + 1))
+    part = shorten_text(ast.unparse(tree))
+    raise _real_expr_error(text, f"'{part}' is not allowed")
 
 
-def _names(node: RealNode) -> Iterator[str]:
+def _iterate_real_names(node: RealNode) -> Iterator[str]:
     match node:
         case RealNumber():
             pass
         case RealName(id):
             yield id
         case RealNegative(operand) | SquareRoot(operand):
-            yield from _names(operand)
+            yield from _iterate_real_names(operand)
         case RealOperation(_, left, right):
-            yield from _names(left)
-            yield from _names(right)
+            yield from _iterate_real_names(left)
+            yield from _iterate_real_names(right)
         case _:
             assert_never(node)
 
@@ -751,16 +756,16 @@ def _evaluate_real(node: RealNode, values: Mapping[str, int]) -> float:
     assert_never(node)
 
 
-def _code(node: RealNode, name: Callable[[str], str], root: str) -> str:
+def _render_real_node(node: RealNode, name: Callable[[str], str], root: str) -> str:
     match node:
         case RealNumber(value):
             return repr(value)
         case RealName(id):
             return name(id)
         case RealNegative(operand):
-            return f"(-{_code(operand, name, root)})"
+            return f"(-{_render_real_node(operand, name, root)})"
         case RealOperation(op, left, right):
-            return f"({_code(left, name, root)} {op} {_code(right, name, root)})"
+            return f"({_render_real_node(left, name, root)} {op} {_render_real_node(right, name, root)})"
         case SquareRoot(operand):
-            return f"{root}({_code(operand, name, root)})"
+            return f"{root}({_render_real_node(operand, name, root)})"
     assert_never(node)

@@ -40,13 +40,13 @@ class _Column:
 _Binary = Callable[[_Column, _Column], _Column]
 
 
-def holds(expr: Expr, columns: Columns) -> Bools:
+def evaluate_truth(expr: Expr, columns: Columns) -> Bools:
     """For each row, whether the expression is defined and not zero."""
-    numbers, undefined = evaluate(expr, columns)
+    numbers, undefined = evaluate_columns(expr, columns)
     return np.not_equal(numbers, 0) & ~undefined
 
 
-def evaluate(expr: Expr, columns: Columns) -> tuple[Ints, Bools]:
+def evaluate_columns(expr: Expr, columns: Columns) -> tuple[Ints, Bools]:
     """The value for each row, and where there is none (the value there is 0)."""
     shape = np.broadcast_shapes(*(np.shape(column) for column in columns.values()))
     with np.errstate(all="ignore"):  # rows that could overflow or divide by zero are masked
@@ -66,7 +66,7 @@ class _Evaluation:
                 return _Column(np.asarray(number, dtype=np.int64), number, number)
             case n.Variable(id):
                 if id not in self.seen:
-                    self.seen[id] = _column(self.columns.get(id))
+                    self.seen[id] = _read_column(self.columns.get(id))
                 return self.seen[id]
             case n.Arithmetic(op, left, right):
                 return _ARITHMETIC[op](self.of(left), self.of(right))
@@ -75,20 +75,20 @@ class _Evaluation:
             case n.Logic(op, operands):
                 return self.logic(op == "and", operands)
             case n.Conditional(test, then, other):
-                return _choose(self.of(test), self.of(then), self.of(other))
+                return _choose_rows(self.of(test), self.of(then), self.of(other))
             case n.FunctionCall(function, args):
                 values = [self.of(arg) for arg in args]
                 return _UNARY[function](values[0]) if len(values) == 1 else reduce(_BINARY[function], values)
             case n.Not(operand):
                 value = self.of(operand)
-                return _truth(~value.true, value.undefined)
+                return _truth_column(~value.true, value.undefined)
             case n.Neg(operand):
                 value = self.of(operand)
                 return _Column(-value.numbers, -value.high, -value.low, value.undefined)
             case n.OneOf(item, options, negated):
                 value = self.of(item)
                 inside = np.isin(value.numbers, np.array(options, dtype=np.int64))
-                return _truth(inside != negated, value.undefined)
+                return _truth_column(inside != negated, value.undefined)
         assert_never(node)
 
     def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> _Column:
@@ -97,13 +97,13 @@ class _Evaluation:
         undefined: Bools | None = None
         for op, right in links:
             value = self.of(right)
-            lost = _either(previous.undefined, value.undefined)
-            undefined = _either(undefined, None if lost is None else pending & lost)
+            lost = _merge_masks(previous.undefined, value.undefined)
+            undefined = _merge_masks(undefined, None if lost is None else pending & lost)
             pending = pending & COMPARE[op](previous.numbers, value.numbers)
             if lost is not None:
                 pending = pending & ~lost
             previous = value
-        return _truth(pending, undefined)
+        return _truth_column(pending, undefined)
 
     def logic(self, conjunction: bool, operands: tuple[Node, ...]) -> _Column:
         pending: Bools = np.array(True)  # rows that no operand has settled yet
@@ -111,140 +111,147 @@ class _Evaluation:
         for operand in operands:
             value = self.of(operand)
             if value.undefined is not None:
-                undefined = _either(undefined, pending & value.undefined)
+                undefined = _merge_masks(undefined, pending & value.undefined)
                 pending = pending & ~value.undefined
             pending = pending & (value.true if conjunction else ~value.true)
-        return _truth(pending if conjunction else ~pending, undefined)
+        return _truth_column(pending if conjunction else ~pending, undefined)
 
 
-def _column(column: Ints | int | None) -> _Column:
+def _read_column(column: Ints | int | None) -> _Column:
     if column is None or (isinstance(column, int) and abs(column) > LIMIT):  # may not even fit the array
         return _Column(np.asarray(0, dtype=np.int64), 0, 0, np.array(True))
     numbers = np.asarray(column, dtype=np.int64)
     if not numbers.size:
         return _Column(numbers, 0, 0)
-    return _bounded(numbers, int(numbers.min()), int(numbers.max()), None)
+    return _mask_excess(numbers, int(numbers.min()), int(numbers.max()), None)
 
 
-def _bounded(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
+def _mask_excess(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
     """Keep the numbers where bounds allow no excess, else mask each row that exceeds.
 
     Needs numbers that have not wrapped around, or only 2**63 to -2**63, which exceeds as well.
     """
     if low < -LIMIT or high > LIMIT:
         excess = (numbers > LIMIT) | (numbers < -LIMIT)
-        undefined = _either(undefined, excess)
+        undefined = _merge_masks(undefined, excess)
         low, high = max(low, -LIMIT), min(high, LIMIT)
-    return _masked(numbers, low, high, undefined)
+    return _mask_undefined(numbers, low, high, undefined)
 
 
-def _masked(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
+def _mask_undefined(numbers: Ints, low: int, high: int, undefined: Bools | None) -> _Column:
     """Undefined rows get 0, which the bounds then include, so that later arithmetic stays in range."""
     if undefined is None:
         return _Column(numbers, low, high)
     return _Column(np.where(undefined, 0, numbers), min(low, 0), max(high, 0), undefined)
 
 
-def _truth(true: Bools, undefined: Bools | None) -> _Column:
+def _truth_column(true: Bools, undefined: Bools | None) -> _Column:
     if undefined is not None:
         true = true & ~undefined
     return _Column(true.astype(np.int64), 0, 1, undefined)
 
 
-def _either(a: Bools | None, b: Bools | None) -> Bools | None:
+def _merge_masks(a: Bools | None, b: Bools | None) -> Bools | None:
     if a is None or b is None:
         return b if a is None else a
     return a | b
 
 
-def _choose(test: _Column, then: _Column, other: _Column) -> _Column:
+def _choose_rows(test: _Column, then: _Column, other: _Column) -> _Column:
     undefined = test.undefined
     if then.undefined is not None:
-        undefined = _either(undefined, test.true & then.undefined)
+        undefined = _merge_masks(undefined, test.true & then.undefined)
     if other.undefined is not None:
-        undefined = _either(undefined, ~test.true & other.undefined)
+        undefined = _merge_masks(undefined, ~test.true & other.undefined)
     numbers = np.where(test.true, then.numbers, other.numbers)
-    return _masked(numbers, min(then.low, other.low), max(then.high, other.high), undefined)
+    return _mask_undefined(numbers, min(then.low, other.low), max(then.high, other.high), undefined)
 
 
-def _add(a: _Column, b: _Column) -> _Column:
-    return _bounded(a.numbers + b.numbers, a.low + b.low, a.high + b.high, _either(a.undefined, b.undefined))
+def _add_columns(a: _Column, b: _Column) -> _Column:
+    return _mask_excess(
+        a.numbers + b.numbers, a.low + b.low, a.high + b.high, _merge_masks(a.undefined, b.undefined)
+    )
 
 
-def _subtract(a: _Column, b: _Column) -> _Column:
-    return _bounded(a.numbers - b.numbers, a.low - b.high, a.high - b.low, _either(a.undefined, b.undefined))
+def _subtract_columns(a: _Column, b: _Column) -> _Column:
+    return _mask_excess(
+        a.numbers - b.numbers, a.low - b.high, a.high - b.low, _merge_masks(a.undefined, b.undefined)
+    )
 
 
-def _multiply(a: _Column, b: _Column) -> _Column:
+def _multiply_columns(a: _Column, b: _Column) -> _Column:
     corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
     low, high = min(corners), max(corners)
-    undefined = _either(a.undefined, b.undefined)
+    undefined = _merge_masks(a.undefined, b.undefined)
     if low < -LIMIT or high > LIMIT:
         # |a| * |b| > LIMIT, asked without forming the product, which could wrap around to anything.
         excess = np.abs(a.numbers) > LIMIT // np.maximum(np.abs(b.numbers), 1)
-        undefined = _either(undefined, excess)
+        undefined = _merge_masks(undefined, excess)
         low, high = max(low, -LIMIT), min(high, LIMIT)
-    return _masked(a.numbers * b.numbers, low, high, undefined)
+    return _mask_undefined(a.numbers * b.numbers, low, high, undefined)
 
 
-def _divisor(a: _Column, b: _Column) -> tuple[Ints, Bools | None]:
+def _safe_divisor(a: _Column, b: _Column) -> tuple[Ints, Bools | None]:
     """b with ones for zeros, and the rows undefined by a, b or a division by zero."""
-    undefined = _either(a.undefined, b.undefined)
+    undefined = _merge_masks(a.undefined, b.undefined)
     if not b.low <= 0 <= b.high:
         return b.numbers, undefined
     zero = b.numbers == 0
-    return np.where(zero, 1, b.numbers), _either(undefined, zero)
+    return np.where(zero, 1, b.numbers), _merge_masks(undefined, zero)
 
 
-def _divide(a: _Column, b: _Column) -> _Column:
-    divisor, undefined = _divisor(a, b)
+def _divide_columns(a: _Column, b: _Column) -> _Column:
+    divisor, undefined = _safe_divisor(a, b)
     largest = max(abs(a.low), abs(a.high))
     low = 0 if a.low >= 0 and b.low >= 0 else -largest
-    return _masked(a.numbers // divisor, low, largest, undefined)
+    return _mask_undefined(a.numbers // divisor, low, largest, undefined)
 
 
-def _remainder(a: _Column, b: _Column) -> _Column:
-    divisor, undefined = _divisor(a, b)
-    return _masked(a.numbers % divisor, min(b.low, 0), max(b.high, 0), undefined)
+def _column_remainder(a: _Column, b: _Column) -> _Column:
+    divisor, undefined = _safe_divisor(a, b)
+    return _mask_undefined(a.numbers % divisor, min(b.low, 0), max(b.high, 0), undefined)
 
 
-def _ceildiv(a: _Column, b: _Column) -> _Column:
-    divisor, undefined = _divisor(a, b)
+def _ceil_divide_columns(a: _Column, b: _Column) -> _Column:
+    divisor, undefined = _safe_divisor(a, b)
     largest = max(abs(a.low), abs(a.high))
-    return _masked(-(-a.numbers // divisor), -largest, largest, undefined)
+    return _mask_undefined(-(-a.numbers // divisor), -largest, largest, undefined)
 
 
 def _round_up(a: _Column, b: _Column) -> _Column:
-    divisor, undefined = _divisor(a, b)
+    divisor, undefined = _safe_divisor(a, b)
     reach = max(abs(a.low), abs(a.high)) + max(abs(b.low), abs(b.high))  # the result is less than b beyond a
-    return _bounded(-(-a.numbers // divisor) * divisor, -reach, reach, undefined)
+    return _mask_excess(-(-a.numbers // divisor) * divisor, -reach, reach, undefined)
 
 
-def _extreme(of_two: Callable[[int, int], int], of_columns: Callable[[Ints, Ints], Ints]) -> _Binary:
+def _make_extreme_operator(
+    of_two: Callable[[int, int], int], of_columns: Callable[[Ints, Ints], Ints]
+) -> _Binary:
     def extreme(a: _Column, b: _Column) -> _Column:
-        numbers, undefined = of_columns(a.numbers, b.numbers), _either(a.undefined, b.undefined)
-        return _masked(numbers, of_two(a.low, b.low), of_two(a.high, b.high), undefined)
+        numbers, undefined = of_columns(a.numbers, b.numbers), _merge_masks(a.undefined, b.undefined)
+        return _mask_undefined(numbers, of_two(a.low, b.low), of_two(a.high, b.high), undefined)
 
     return extreme
 
 
 def _next_pow2(a: _Column) -> _Column:
-    undefined = a.undefined if a.low > 0 else _either(a.undefined, a.numbers <= 0)
+    undefined = a.undefined if a.low > 0 else _merge_masks(a.undefined, a.numbers <= 0)
     bits = np.maximum(a.numbers, 1) - 1
     for shift in (1, 2, 4, 8, 16, 32):  # copy the highest bit to all below it
         bits = bits | (bits >> shift)
-    return _masked(bits + 1, 1, 1 << max(a.high - 1, 0).bit_length(), undefined)
+    return _mask_undefined(bits + 1, 1, 1 << max(a.high - 1, 0).bit_length(), undefined)
 
 
 def _is_pow2(a: _Column) -> _Column:
-    return _truth((a.numbers > 0) & (a.numbers & (a.numbers - 1) == 0), a.undefined)
+    return _truth_column((a.numbers > 0) & (a.numbers & (a.numbers - 1) == 0), a.undefined)
 
 
 _ARITHMETIC: dict[ArithmeticOp, _Binary] = {
-    "+": _add, "-": _subtract, "*": _multiply, "//": _divide, "%": _remainder,
+    "+": _add_columns, "-": _subtract_columns, "*": _multiply_columns, "//": _divide_columns, "%":
+    _column_remainder,
 }  # fmt: skip
 _UNARY: dict[Function, Callable[[_Column], _Column]] = {"next_pow2": _next_pow2, "is_pow2": _is_pow2}
 _BINARY: dict[Function, _Binary] = {
-    "min": _extreme(min, np.minimum), "max": _extreme(max, np.maximum),
-    "ceildiv": _ceildiv, "round_up": _round_up,
+    "min": _make_extreme_operator(min, np.minimum), "max": _make_extreme_operator(max, np.maximum),
+    "ceildiv": _ceil_divide_columns, "round_up": _round_up,
 }  # fmt: skip

@@ -44,7 +44,7 @@ class Encoding:
         minor: list[bool] = []
         params = tuple(i for i, param in enumerate(space.params) if len(param.values) > 1)
         for owner, place in enumerate(params):
-            parts = _features(space.params[place])
+            parts = _param_features(space.params[place])
             for rank, part in enumerate(parts):
                 groups += [len(owners)] * part.shape[1]
                 owners.append(owner)
@@ -66,24 +66,24 @@ class Encoding:
         return mask
 
 
-def _features(param: Param) -> list[Matrix]:
+def _param_features(param: Param) -> list[Matrix]:
     """The parts of a parameter's features, the main one first; each spans about 1."""
     values = np.array(param.values, dtype=np.float64)
     if param.categorical and len(values) > 2:
-        return [np.sqrt(0.5) * _directions(len(values))]
+        return [np.sqrt(0.5) * _orthogonal_directions(len(values))]
     if len(values) == 2 or values.min() < 0:
-        return [_spread(np.arange(len(values)))]
+        return [_scale_to_unit(np.arange(len(values)))]
     logs = np.log2(values + (values.min() == 0))
     if len(np.unique(logs)) < len(logs):
-        return [_spread(np.arange(len(values)))]
+        return [_scale_to_unit(np.arange(len(values)))]
     twos = np.log2([value & -value for value in param.values]) if values.min() > 0 else logs
-    parts = [_spread(logs)]
+    parts = [_scale_to_unit(logs)]
     if np.ptp(twos) > 0 and not np.allclose(twos - twos[0], logs - logs[0]):
-        parts.append(_spread(twos))
+        parts.append(_scale_to_unit(twos))
     return parts
 
 
-def _directions(count: int) -> Matrix:
+def _orthogonal_directions(count: int) -> Matrix:
     """Unit vectors at right angles, or nearly."""
     if count <= ONE_HOT:
         return np.eye(count)
@@ -92,7 +92,7 @@ def _directions(count: int) -> Matrix:
     return drawn
 
 
-def _spread(numbers: NDArray[np.generic]) -> Matrix:
+def _scale_to_unit(numbers: NDArray[np.generic]) -> Matrix:
     column: Matrix = numbers.astype(np.float64)[:, None]
     spread: Matrix = (column - column.min()) / np.ptp(column)
     return spread
@@ -139,28 +139,28 @@ class Hyperparameters:
         return self.whole + self.alone
 
 
-def usual(encoding: Encoding) -> Hyperparameters:
+def prior_hyperparameters(encoding: Encoding) -> Hyperparameters:
     """The middle of the prior."""
     scale = np.sqrt(len(encoding.params)) / 2
     lengths = np.where(encoding.minor, MINOR_LENGTH, LENGTH) * scale
     return Hyperparameters(np.log([*lengths, NOISE, 1.0, ALONE]))
 
 
-def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: Positions) -> Matrix:
+def covariance_matrix(encoding: Encoding, settings: Hyperparameters, a: Positions, b: Positions) -> Matrix:
     """The kernel between configurations, given by their positions: of the whole, which falls off with the sum
     of what parameters differ by, and of what each of them does alone."""
-    reach, share = _reach(encoding), settings.alone / len(encoding.params)
+    reach, share = _single_param_reach(encoding), settings.alone / len(encoding.params)
     columns, steps, own = [np.zeros((len(a), 0))], [np.zeros((0, len(b)))], [np.zeros((0, len(b)))]
     others: list[Matrix] = []
     for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
         here, there = a[:, param], b[:, param]
         if len(table) <= FEW:  # compare the values; one product for all parameters looks the pairs up
-            apart = _apart(encoding, settings, owner, table, table)[:, there]
+            apart = _param_distances(encoding, settings, owner, table, table)[:, there]
             columns.append(np.eye(len(table))[here])
             steps.append(apart)
             own.append(np.exp(-reach * apart))
         else:
-            others.append(_apart(encoding, settings, owner, table[here], table[there]))
+            others.append(_param_distances(encoding, settings, owner, table[here], table[there]))
     # Few arrays of this size, and in place: each is made of new pages, which take longer than the sums.
     which = np.concatenate(columns, axis=1)
     total: Matrix = which @ np.concatenate(steps)
@@ -175,23 +175,25 @@ def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: P
     return total
 
 
-def _apart(encoding: Encoding, settings: Hyperparameters, owner: int, a: Matrix, b: Matrix) -> Matrix:
+def _param_distances(
+    encoding: Encoding, settings: Hyperparameters, owner: int, a: Matrix, b: Matrix
+) -> Matrix:
     """How far apart values of one parameter are, in lengths, by their features."""
     groups = encoding.groups[encoding.columns(owner)]
     total = np.zeros((len(a), len(b)))
     for group in np.flatnonzero(encoding.owners == owner):
-        total += _distances(a[:, groups == group], b[:, groups == group]) / settings.lengths[group]
+        total += _pairwise_distances(a[:, groups == group], b[:, groups == group]) / settings.lengths[group]
     return total
 
 
-def distances(encoding: Encoding, positions: Positions) -> Matrix:
+def group_distances(encoding: Encoding, positions: Positions) -> Matrix:
     """Between each two of these: a row for each group of features."""
     features = encoding.features(positions)
     parts = [features[:, encoding.groups == group] for group in range(len(encoding.owners))]
-    return np.stack([_distances(part, part).ravel() for part in parts])
+    return np.stack([_pairwise_distances(part, part).ravel() for part in parts])
 
 
-def loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tuple[float, Vector]:
+def posterior_loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tuple[float, Vector]:
     """Minus the log posterior of the hyperparameters, and its gradient.
 
     `apart` are the `distances`. `targets` has a column for each function that shares the kernel, and these
@@ -199,7 +201,7 @@ def loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tu
     """
     settings = Hyperparameters(logs)
     count, functions = targets.shape
-    reach, share = _reach(encoding), settings.alone / len(encoding.params)
+    reach, share = _single_param_reach(encoding), settings.alone / len(encoding.params)
     by_group = apart / settings.lengths[:, None]
     by_owner = np.stack([by_group[encoding.owners == o].sum(axis=0) for o in range(len(encoding.params))])
     whole = settings.whole * np.exp(-by_group.sum(axis=0))
@@ -210,25 +212,27 @@ def loss(encoding: Encoding, logs: Vector, apart: Matrix, targets: Matrix) -> tu
     half = np.linalg.inv(factor)
     inverse = half.T @ half
     weights = inverse @ targets
-    off = (logs - usual(encoding).logs) / _spreads(encoding)
+    off = (logs - prior_hyperparameters(encoding).logs) / _prior_spreads(encoding)
     value = np.sum(targets * weights) / (2 * functions) + np.log(np.diag(factor)).sum() + off @ off / 2
 
     outer = (inverse - weights @ weights.T / functions) / 2  # the derivative by each entry of the kernel
     by_length = (by_group * (whole + reach * alone[encoding.owners])) @ outer.ravel()
     by_noise = 2 * settings.noise * np.trace(outer)
     by_whole, by_alone = 2 * whole @ outer.ravel(), 2 * alone.sum(axis=0) @ outer.ravel()
-    gradient = np.array([*by_length, by_noise, by_whole, by_alone]) + off / _spreads(encoding)
+    gradient = np.array([*by_length, by_noise, by_whole, by_alone]) + off / _prior_spreads(encoding)
     return float(value), gradient
 
 
-def fit(encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS) -> Hyperparameters:
+def fit_hyperparameters(
+    encoding: Encoding, positions: Positions, targets: Matrix, steps: int = STEPS
+) -> Hyperparameters:
     """The most likely hyperparameters, or close to them."""
-    apart = distances(encoding, positions)
-    logs = usual(encoding).logs
+    apart = group_distances(encoding, positions)
+    logs = prior_hyperparameters(encoding).logs
     best, best_logs = np.inf, logs
     reach, last = np.full(len(logs), 0.2), np.zeros(len(logs))
     for _ in range(steps):
-        value, gradient = loss(encoding, logs, apart, targets)
+        value, gradient = posterior_loss(encoding, logs, apart, targets)
         if value < best:
             best, best_logs = value, logs
         agreement = np.sign(gradient * last)
@@ -270,11 +274,11 @@ class Posterior:
     ) -> None:
         self._encoding, self._settings, self._candidates = encoding, settings, candidates
         self._trend = trend or Trend(np.zeros((len(known), 0)), np.zeros((len(candidates), 0)))
-        kernel = covariance(encoding, settings, known, known)
+        kernel = covariance_matrix(encoding, settings, known, known)
         self._trend.add_to(kernel, self._trend.known, self._trend.known)
         kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
         half = _inverse_of_lower(np.linalg.cholesky(kernel))
-        across = covariance(encoding, settings, candidates, known)
+        across = covariance_matrix(encoding, settings, candidates, known)
         self._trend.add_to(across, self._trend.candidates, self._trend.known)
         self._white = across @ half.T
         pulls = half.T @ (half @ targets)
@@ -305,7 +309,7 @@ class Posterior:
     def _shared(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> Matrix:
         """What they have in common beyond what is known."""
         here, there = self._candidates[some], self._candidates[others]
-        shared = covariance(self._encoding, self._settings, here, there)
+        shared = covariance_matrix(self._encoding, self._settings, here, there)
         self._trend.add_to(shared, self._trend.candidates[some], self._trend.candidates[others])
         shared -= self._white[some] @ self._white[others].T
         return shared
@@ -329,13 +333,13 @@ class JointPosterior:
         self._covariances = self._covariances - np.outer(shared, shared / certain)
 
 
-def _squares(a: Matrix, b: Matrix) -> Matrix:
+def _squared_distances(a: Matrix, b: Matrix) -> Matrix:
     squares: Matrix = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2 * a @ b.T
     return np.maximum(squares, 0.0, out=squares)
 
 
-def _distances(a: Matrix, b: Matrix) -> Matrix:
-    distances: Matrix = np.abs(a - b.T) if a.shape[1] == 1 else np.sqrt(_squares(a, b))
+def _pairwise_distances(a: Matrix, b: Matrix) -> Matrix:
+    distances: Matrix = np.abs(a - b.T) if a.shape[1] == 1 else np.sqrt(_squared_distances(a, b))
     return distances
 
 
@@ -353,11 +357,11 @@ def _inverse_of_lower(factor: NDArray[np.floating]) -> Matrix:
     return inverse
 
 
-def _reach(encoding: Encoding) -> float:
+def _single_param_reach(encoding: Encoding) -> float:
     """Undoes the growth of lengths with the number of parameters, for one parameter alone."""
     return float(np.sqrt(len(encoding.params)) / 2)
 
 
-def _spreads(encoding: Encoding) -> Vector:
+def _prior_spreads(encoding: Encoding) -> Vector:
     lengths, *rest = SPREADS
     return np.array([lengths] * len(encoding.owners) + rest)

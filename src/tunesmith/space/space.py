@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.base.errors import BadInput
-from tunesmith.space.configset import Config, ConfigSet, Param, ParamRule, tables
+from tunesmith.space.configset import Config, ConfigSet, Param, ParamRule, build_combo_tables
 from tunesmith.space.expr import (
     Arithmetic,
     Compare,
@@ -22,13 +22,13 @@ from tunesmith.space.expr import (
     Logic,
     Node,
     Num,
-    children,
-    parse,
-    shorten,
-    suggestion,
+    operands_of_node,
+    parse_expr,
+    shorten_text,
+    suggest_name,
     unparse,
 )
-from tunesmith.space.expr_arrays import holds
+from tunesmith.space.expr_arrays import evaluate_truth
 
 Values = Mapping[str, int]
 _NOTHING: Values = {}
@@ -57,7 +57,7 @@ class Space:
     def __post_init__(self) -> None:
         declared = [param.name for param in self.params]
         labels = [f"{constraint.kind} {constraint.name}" for constraint in self.constraints]
-        for label in [f"parameter {name}" for name in _repeated(declared)] + _repeated(labels):
+        for label in [f"parameter {name}" for name in _repeated_labels(declared)] + _repeated_labels(labels):
             raise BadInput(f"{label} is declared twice", hint="rename one of the two")
 
     @property
@@ -96,7 +96,7 @@ class Space:
         if not possible:
             return ConfigSet(self.params, (), len(workloads), possible, self.candidate)
         live = [ParamRule(rule.expr, rule.scope, rule.workloads & possible) for rule in rules]
-        grown = tables(self.params, [rule for rule in live if rule.workloads], possible)
+        grown = build_combo_tables(self.params, [rule for rule in live if rule.workloads], possible)
         return ConfigSet(self.params, grown, len(workloads), possible, self.candidate)
 
     def _cases(
@@ -120,16 +120,17 @@ class Space:
                 raise BadInput(f"{param.name} is both a parameter and a size", hint="rename the parameter")
 
 
-def _repeated(labels: Sequence[str]) -> list[str]:
+def _repeated_labels(labels: Sequence[str]) -> list[str]:
     return sorted({label for label in labels if labels.count(label) > 1})
 
 
 def _check_known(constraint: Constraint, missing: Collection[str], known: Collection[str]) -> None:
     for name in sorted(missing):
         raise BadInput(
-            f'{constraint.kind} {constraint.name}, "{shorten(constraint.expr.text)}", uses {name}, which has '
+            f'{constraint.kind} {constraint.name}, "{shorten_text(constraint.expr.text)}", uses '
+            f"{name}, which has "
             f"no value here: known are {', '.join(sorted(known)) or 'no names'}",
-            hint=suggestion(name, known) or "use a parameter, a size of the problem or a device limit",
+            hint=suggest_name(name, known) or "use a parameter, a size of the problem or a device limit",
         )
 
 
@@ -163,7 +164,7 @@ class Focus:
         return tuple(condition.text for condition in self.conditions)
 
     def holds(self, config: Config) -> bool:
-        return meets(config, self.texts)
+        return meets_conditions(config, self.texts)
 
     def without(self, remedies: frozenset[str]) -> tuple[Condition, ...]:
         return tuple(condition for condition in self.conditions if condition.remedy not in remedies)
@@ -202,33 +203,33 @@ class Region:
 
     def is_beside(self, config: Config) -> bool:
         """Whether a configuration lies on this side, feasible or not."""
-        return meets(config, self.texts) == (self.side == "inside")
+        return meets_conditions(config, self.texts) == (self.side == "inside")
 
 
-def meets(config: Config, texts: tuple[str, ...]) -> bool:
+def meets_conditions(config: Config, texts: tuple[str, ...]) -> bool:
     values = config.as_dict()
-    return all(_parsed(text).holds(values) for text in texts)
+    return all(_parse_condition(text).holds(values) for text in texts)
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str) -> Expr:
-    return parse(text)
+def _parse_condition(text: str) -> Expr:
+    return parse_expr(text)
 
 
 @lru_cache(maxsize=8)  # pure; every question of a run asks for the same two
-def region(configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...], side: Side) -> Region:
-    numbers, inside = _split(configs, params, texts)
+def build_region(configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...], side: Side) -> Region:
+    numbers, inside = _split_by_conditions(configs, params, texts)
     return Region(configs, numbers[inside if side == "inside" else ~inside], texts, side)
 
 
-def count(configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]) -> int:
+def count_configs(configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]) -> int:
     """How many meet all conditions; of a large space as many as its part lets expect."""
-    numbers, inside = _split(configs, params, texts)
+    numbers, inside = _split_by_conditions(configs, params, texts)
     return round(int(inside.sum()) * len(configs) / max(1, len(numbers)))
 
 
 @lru_cache(maxsize=32)
-def _split(
+def _split_by_conditions(
     configs: ConfigSet, params: tuple[Param, ...], texts: tuple[str, ...]
 ) -> tuple[Numbers, NDArray[np.bool_]]:
     total = len(configs)
@@ -238,57 +239,59 @@ def _split(
     columns = {param.name: values[:, place] for place, param in enumerate(params)}
     inside = np.ones(len(numbers), dtype=np.bool_)
     for text in texts:
-        inside &= holds(_parsed(text), columns)
+        inside &= evaluate_truth(_parse_condition(text), columns)
     return numbers, inside
 
 
 # -- Expressions changed: some of their names known, some of their parts called otherwise.
 
 
-def settled(expr: Expr, fixed: Mapping[str, int]) -> Expr:
+def bind_and_simplify(expr: Expr, fixed: Mapping[str, int]) -> Expr:
     """With the known values in it, and nothing multiplied by 1 for their sake."""
-    tree = _plain(expr.bind(fixed).tree)
+    tree = _simplify_node(expr.bind(fixed).tree)
     return Expr(unparse(tree), tree)
 
 
-def substituted(node: Node, meanings: Mapping[Node, Node]) -> Node:
+def substitute_trees(node: Node, meanings: Mapping[Node, Node]) -> Node:
     """The tree with other trees in place of some of its parts."""
     if node in meanings:
         return meanings[node]
-    return replace(node, **{f.name: _substituted(getattr(node, f.name), meanings) for f in fields(node)})
+    return replace(
+        node, **{f.name: _substitute_in_value(getattr(node, f.name), meanings) for f in fields(node)}
+    )
 
 
-def _substituted(value: Any, meanings: Mapping[Node, Node]) -> Any:
+def _substitute_in_value(value: Any, meanings: Mapping[Node, Node]) -> Any:
     if isinstance(value, tuple):
-        return tuple(_substituted(part, meanings) for part in value)
-    return substituted(cast("Node", value), meanings) if is_dataclass(value) else value
+        return tuple(_substitute_in_value(part, meanings) for part in value)
+    return substitute_trees(cast("Node", value), meanings) if is_dataclass(value) else value
 
 
-def _plain(node: Node) -> Node:
+def _simplify_node(node: Node) -> Node:
     match node:
         case Arithmetic(op, left, right):
-            left, right = _plain(left), _plain(right)
+            left, right = _simplify_node(left), _simplify_node(right)
             if (op in ("*", "//") and right == Num(1)) or (op in ("+", "-") and right == Num(0)):
                 return left
             if (op == "*" and left == Num(1)) or (op == "+" and left == Num(0)):
                 return right
             return Arithmetic(op, left, right)
         case FunctionCall("ceildiv" | "round_up", (value, Num(1))):
-            return _plain(value)
+            return _simplify_node(value)
         case FunctionCall(function, args):
-            return FunctionCall(function, tuple(map(_plain, args)))
+            return FunctionCall(function, tuple(map(_simplify_node, args)))
         case Compare(left, links):
-            return Compare(_plain(left), tuple((op, _plain(right)) for op, right in links))
+            return Compare(_simplify_node(left), tuple((op, _simplify_node(right)) for op, right in links))
         case Conditional(test, then, other):
-            return Conditional(_plain(test), _plain(then), _plain(other))
+            return Conditional(_simplify_node(test), _simplify_node(then), _simplify_node(other))
         case Logic(op, operands) if isinstance(operands[-1], Num) and not _may_fail(node):
             return Num(int(bool(operands[-1].value)))  # the last settles it, whatever the others say
         case Logic(op, operands):
-            return Logic(op, tuple(map(_plain, operands)))
+            return Logic(op, tuple(map(_simplify_node, operands)))
     return node
 
 
 def _may_fail(node: Node) -> bool:
     """Whether it may have no value: it divides, or calls what does."""
     divides = isinstance(node, FunctionCall) or (isinstance(node, Arithmetic) and node.op in ("//", "%"))
-    return divides or any(_may_fail(child) for child in children(node))
+    return divides or any(_may_fail(child) for child in operands_of_node(node))

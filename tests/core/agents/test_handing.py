@@ -18,7 +18,7 @@ from tunesmith.agents.prompting import PlanReply, Unusable
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Drafted, Event, Recorded, Settings
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
-from tunesmith.run.state import apply, fold
+from tunesmith.run.state import apply_record, fold_records
 from tunesmith.session import roles as casting
 from tunesmith.session.problems import load_problem
 
@@ -31,7 +31,7 @@ def a_plan(**more: object) -> PlanReply:
 
 
 def test_a_plan_for_both() -> None:
-    found = roles.handed(a_plan(moves=("wide", "wide")), MOVES, writes=True)
+    found = roles.decide_handover(a_plan(moves=("wide", "wide")), MOVES, writes=True)
     assert found == Decided("refactor", "both", ("wide",), what="Keep the row.", handed=True)
 
 
@@ -44,10 +44,10 @@ def test_a_plan_for_both() -> None:
     ],
 )
 def test_a_plan_that_lacks_one_of_the_two(more: dict[str, object], words: str) -> None:
-    found = roles.handed(a_plan(**more), MOVES, writes=True)
+    found = roles.decide_handover(a_plan(**more), MOVES, writes=True)
     assert isinstance(found, Unusable)
     assert words in found.reason
-    assert isinstance(roles.handed(a_plan(), MOVES, writes=False), Unusable)
+    assert isinstance(roles.decide_handover(a_plan(), MOVES, writes=False), Unusable)
 
 
 def test_planners_are_told_only_where_both_are_there() -> None:
@@ -75,14 +75,14 @@ def test_the_author_has_the_experts_template_and_the_plan(tmp_path: Path) -> Non
     problem, _ = load_problem(EXAMPLES / "opencl" / "softmax")
     templates = Templates(problem, DEVICE, None, MemoryTexts())
     spec = "planner=mailbox,author=mailbox"
-    state = fold([Recorded(0, 0.0, started(Settings(models=spec)))])
+    state = fold_records([Recorded(0, 0.0, started(Settings(models=spec)))])
     cast = casting.Casting(spec, casting.prompts_for(spec, ""), tmp_path)
-    talk = casting.talking(problem, templates, state, cast)
+    talk = casting.create_talking(problem, templates, state, cast)
     said = Scripted({1: [plan(moves=["vector"], what="Add ROWS.", base="expert")], 2: [file("int mine;")]})
     talk.conversation.models = {"planner": said, "author": said}
     events: list[Event] = [talk.decided(state)]
     while True:
-        state = apply(state, Recorded(len(events), 0.0, events[-1]))
+        state = apply_record(state, Recorded(len(events), 0.0, events[-1]))
         following = talk.next_event(state)
         if following is None:
             break

@@ -9,7 +9,7 @@ from tests.samples import DEVICE, a_template
 from tests.wording import says
 from tunesmith.agents import roles
 from tunesmith.agents.prompting import example_file, read_file
-from tunesmith.expert.author import catalogue
+from tunesmith.expert.author import build_catalogue
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import without_block
@@ -75,7 +75,7 @@ def test_the_example_is_a_plain_kernel_that_the_expert_reads(language: str) -> N
     reply = read_file(Reply(example_file(language, concrete=True, plain=True)))
     assert isinstance(reply, str)
     template = parse_template(reply, path="t.cl", problem=problem)
-    kernels = roles.PlainKernels(problem, None, lambda one: catalogue(one, DEVICE))  # type: ignore[arg-type]
+    kernels = roles.PlainKernels(problem, None, lambda one: build_catalogue(one, DEVICE))  # type: ignore[arg-type]
     assert kernels.of_original.beyond
     assert kernels.fault(template) is None
     found = kernels.of_problem(plain_problem(problem, template))
@@ -98,5 +98,5 @@ def test_explain_says_what_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only where the expert cannot read a kernel."""
     monkeypatch.setattr(check, "device_for", lambda *_: DEVICE)
     example = without_block(example_file("opencl", concrete=True, plain=True).strip("`\n"))
-    assert check.PLAINLY in check.explain(a_kernel(BEYOND), RunConfig()).notes
-    assert check.PLAINLY not in check.explain(a_kernel(example), RunConfig()).notes
+    assert check.PLAINLY in check.explain_kernel(a_kernel(BEYOND), RunConfig()).notes
+    assert check.PLAINLY not in check.explain_kernel(a_kernel(example), RunConfig()).notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.agents.prompting import PromptPart, material, messages, own_prompt
+from tunesmith.agents.prompting import PromptPart, build_messages, fit_material, own_prompt
 from tunesmith.run.events import ROLES, tokens_of
 
 
@@ -32,8 +32,8 @@ def test_everything_is_there_where_there_is_room() -> None:
         PromptPart("Empty", "  "),
         PromptPart("History", "round 1", rank=2),
     ]
-    assert material(parts) == "## Kernel\n\nint x;\n\n## History\n\nround 1"
-    system, user = messages("You plan.", parts)
+    assert fit_material(parts) == "## Kernel\n\nint x;\n\n## History\n\nround 1"
+    system, user = build_messages("You plan.", parts)
     assert (system.speaker, user.speaker) == ("system", "user")
 
 
@@ -44,7 +44,7 @@ def test_old_rounds_give_way_first_and_the_kernel_never() -> None:
         for n in range(1, 4)
     ]
     device = PromptPart("Device", "d" * 700, rank=1)
-    found = material([kernel, *rounds, device], budget=2600)
+    found = fit_material([kernel, *rounds, device], budget=2600)
     assert "k" * 4000 in found
     assert "round 1 gave nothing" in found
     assert "round 2 gave nothing" in found
@@ -54,9 +54,9 @@ def test_old_rounds_give_way_first_and_the_kernel_never() -> None:
 
 
 def test_a_part_without_a_summary_is_left_out_when_there_is_no_room() -> None:
-    found = material([PromptPart("Kernel", "k" * 400), PromptPart("Log", "l" * 4000, rank=5)], budget=200)
+    found = fit_material([PromptPart("Kernel", "k" * 400), PromptPart("Log", "l" * 4000, rank=5)], budget=200)
     assert "Log" not in found
 
 
 def test_what_never_gives_way_may_exceed_the_budget() -> None:
-    assert "k" * 4000 in material([PromptPart("Kernel", "k" * 4000)], budget=10)
+    assert "k" * 4000 in fit_material([PromptPart("Kernel", "k" * 4000)], budget=10)

@@ -13,7 +13,7 @@ from tests.samples import a_problem, state_of
 from tunesmith.agents.material import build_part
 from tunesmith.agents.prompting import own_prompt
 from tunesmith.backends.hip.compile import read_flags as hip_flags
-from tunesmith.problem.vet import vet, vet_flags
+from tunesmith.problem.vet import vet_flags, vet_source
 
 AUTHORS, PLANNERS = ("author", "author_rewrite", "single"), ("planner", "planner_rewrite")
 ORIGINAL = "__kernel void k(__global float *o, __global const float *x, int n) { o[0] = x[0]; }\n"
@@ -133,7 +133,7 @@ def test_planners_are_told_what_authors_can_and_cannot(prompt: str) -> None:
 @pytest.mark.parametrize("name", ALLOWED)
 def test_what_is_named_as_allowed_passes(name: str) -> None:
     assert name in ALLOWED[name]
-    assert vet(ALLOWED[name], ORIGINAL, "opencl") is None
+    assert vet_source(ALLOWED[name], ORIGINAL, "opencl") is None
 
 
 @needs_opencl
@@ -162,17 +162,17 @@ def test_what_is_named_as_allowed_builds(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_named_as_forbidden_in_opencl_is_refused(text: str, words: str) -> None:
-    assert words in str(vet(text, ORIGINAL, "opencl"))
+    assert words in str(vet_source(text, ORIGINAL, "opencl"))
 
 
 def test_flags_and_assembler_are_as_the_prompts_say() -> None:
     assert vet_flags(["-cl-fast-relaxed-math"], "opencl") is None
     assert vet_flags(["-O3"], "opencl") is not None
     inside = '__device__ void f() { asm volatile("{ .reg .b32 r; mov.u32 r, 1; }"); }\n'
-    assert vet(CUDA + inside, CUDA, "cuda") is None
-    assert "outside of a function" in str(vet(f'{CUDA}asm(".globl f");\n', CUDA, "cuda"))
+    assert vet_source(CUDA + inside, CUDA, "cuda") is None
+    assert "outside of a function" in str(vet_source(f'{CUDA}asm(".globl f");\n', CUDA, "cuda"))
     assert "directive .section" in (
-        str(vet(f"{CUDA}{inside.replace('mov', '.section x; mov')}", CUDA, "cuda"))
+        str(vet_source(f"{CUDA}{inside.replace('mov', '.section x; mov')}", CUDA, "cuda"))
     )
 
 
@@ -190,12 +190,12 @@ def test_what_is_said_of_hip_is_hips_own() -> None:
     assert hip_flags(tuple(flags)) == tuple(flags)
     headers = re.findall(r"<hip/[^>]+>", text)
     assert len(headers) == 3
-    assert vet("".join(f"#include {h}\n" for h in headers) + HIP, HIP, "hip") is None
+    assert vet_source("".join(f"#include {h}\n" for h in headers) + HIP, HIP, "hip") is None
     bounds = "__global__ __attribute__((amdgpu_waves_per_eu(4))) __launch_bounds__(64)"
-    assert vet(HIP.replace("__global__", bounds), HIP, "hip") is None
+    assert vet_source(HIP.replace("__global__", bounds), HIP, "hip") is None
     shuffled = "__builtin_nontemporal_store(__shfl_down(x[0], 16, 32), o);"
     allowed = HIP.replace("}", f"o[1] = __builtin_nontemporal_load(x); {shuffled} }}")
-    assert vet(allowed, HIP, "hip") is None
+    assert vet_source(allowed, HIP, "hip") is None
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_is_said_of_hip_is_hips_own() -> None:
     ],
 )
 def test_what_is_named_as_forbidden_in_hip_is_refused(text: str, words: str) -> None:
-    assert words in str(vet(text, HIP, "hip"))
+    assert words in str(vet_source(text, HIP, "hip"))
 
 
 @pytest.mark.parametrize("name", ["author_rewrite", "single"])

@@ -18,7 +18,7 @@ from tests.core.api.problems import built, template
 from tests.end_to_end import tiny
 from tests.running import environment, wait_until_alone
 from tunesmith.api import OtherSettings
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.deliver.certificate import Certificate
 from tunesmith.deliver.pages.page import report_html
 from tunesmith.run.config import RunConfig
@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[tunesmith.Run, list[t
     folder, heard = tmp_path_factory.mktemp("api"), list[tunesmith.ProgressUpdate]()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)  # where no earlier run lies
-        patch.setattr(problems, "reload", lambda *_: pytest.fail("the problem is read twice"))
+        patch.setattr(problems, "reload_problem", lambda *_: pytest.fail("the problem is read twice"))
         done = tunesmith.tune(
             built(),
             template=template(folder),
@@ -95,7 +95,7 @@ class TestRun:
     def test_result_is_what_json_says(self, run: Ran) -> None:
         done, _ = run
         assert done.result.version == RESULT_VERSION
-        assert decode(done.report("json").encode(), Report) == done.result
+        assert decode_json(done.report("json").encode(), Report) == done.result
         assert (done.folder / "report.json").read_text() == done.report("json")
         assert tunesmith.load_run(done.folder).result == done.result
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.opencl import OpenCLBackend, lacking
+from tunesmith.backends.opencl import OpenCLBackend, missing_extensions
 from tunesmith.backends.port import BuildFailed
 
 SUB_GROUPS = "__kernel void k(__global float *o) { o[0] = sub_group_reduce_add(o[1]); }"
@@ -31,9 +31,11 @@ def test_a_build_that_fails_for_want_of_it(text: str, words: str, extension: str
 
 def test_only_what_is_used_complained_of_and_not_there() -> None:
     said = "k.cl:1:45: implicit declaration of function 'sub_group_reduce_add'"
-    assert "sub-groups" in lacking(SUB_GROUPS, said, "cl_khr_fp16", "a device")
-    assert lacking(SUB_GROUPS, said, "cl_khr_subgroups", "a device") == ""
-    assert lacking(SUB_GROUPS, "k.cl:3: expected ';'", "", "a device") == ""
-    assert lacking("// half\n__kernel void k() {}", "unknown type 'half'", "", "a device") == ""
-    both = lacking(HALF.replace("half", "double") + SUB_GROUPS, "double, sub_group", "", "a device")
+    assert "sub-groups" in missing_extensions(SUB_GROUPS, said, "cl_khr_fp16", "a device")
+    assert missing_extensions(SUB_GROUPS, said, "cl_khr_subgroups", "a device") == ""
+    assert missing_extensions(SUB_GROUPS, "k.cl:3: expected ';'", "", "a device") == ""
+    assert missing_extensions("// half\n__kernel void k() {}", "unknown type 'half'", "", "a device") == ""
+    both = missing_extensions(
+        HALF.replace("half", "double") + SUB_GROUPS, "double, sub_group", "", "a device"
+    )
     assert both.startswith("the kernel needs double precision (cl_khr_fp64), which a device does not have; ")

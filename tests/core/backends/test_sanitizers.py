@@ -9,7 +9,15 @@ import pytest
 from tunesmith import backends
 from tunesmith.backends import opencl
 from tunesmith.backends.cuda import tools as cuda
-from tunesmith.run.events import Sanitized, SanitizerFinding, compared, distinct, merged, notes_beside, told
+from tunesmith.run.events import (
+    Sanitized,
+    SanitizerFinding,
+    distinct_findings,
+    mark_shared_findings,
+    merge_sanitized,
+    notes_beside,
+    sanitizer_lines,
+)
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 ========= Invalid __global__ read of size 4 bytes
@@ -81,35 +89,35 @@ NO_RACES = "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnin
     ],
 )
 def test_each_tool_of_cuda_is_read(tool: str, text: str, kind: str, kernel: str, place: str) -> None:
-    (found,) = cuda.read(tool, text)
+    (found,) = cuda.read_cuda_findings(tool, text)
     assert (found.tool, found.kind, found.kernel, found.place) == (tool, kind, kernel, place)
     assert "0x7f1b" not in found.words
 
 
 @pytest.mark.parametrize("text", [CLEAN, NO_RACES, "", "the program printed ========= in the midst\n"])
 def test_nothing_is_found_in_what_reports_nothing(text: str) -> None:
-    assert all(cuda.read(tool, text) == () for tool in cuda.TOOLS)
+    assert all(cuda.read_cuda_findings(tool, text) == () for tool in cuda.TOOLS)
 
 
 def test_words_of_the_driver_and_of_the_tool_itself_are_no_finding() -> None:
     words = "========= Program hit CUDA_ERROR_NOT_FOUND (error 500) on CUDA API call to cuGetProcAddress.\n"
     words += "=========     at somewhere\n========= Internal Sanitizer Error: at start\n"
-    assert cuda.read("memcheck", f"{words}{CLEAN}") == ()
+    assert cuda.read_cuda_findings("memcheck", f"{words}{CLEAN}") == ()
 
 
 def test_a_fault_that_is_counted_and_cannot_be_read_is_found_all_the_same() -> None:
     text = "========= COMPUTE-SANITIZER\n========= Something new\n========= ERROR SUMMARY: 2 errors\n"
-    (found,) = cuda.read("memcheck", text)
+    (found,) = cuda.read_cuda_findings("memcheck", text)
     assert found.kind == "faults in words that we cannot read"
     assert "Something new" in found.words
 
 
 def test_a_report_that_was_cut_short_counts() -> None:
-    assert len(cuda.read("memcheck", MEMCHECK[:400])) == 1
+    assert len(cuda.read_cuda_findings("memcheck", MEMCHECK[:400])) == 1
 
 
 def test_terminal_codes_do_not_pass() -> None:
-    (found,) = cuda.read("memcheck", MEMCHECK.replace("shifted", "shif\x1b[31mted"))
+    (found,) = cuda.read_cuda_findings("memcheck", MEMCHECK.replace("shifted", "shif\x1b[31mted"))
     assert found.kernel == "shifted"
 
 
@@ -183,27 +191,32 @@ Unsupported instruction: freeze
     ],
 )
 def test_oclgrind_is_read(text: str, kind: str, kernel: str, place: str) -> None:
-    (found,) = opencl.read("oclgrind", text * 3)
+    (found,) = opencl.read_oclgrind_findings("oclgrind", text * 3)
     assert (found.kind, found.kernel, found.place) == (kind, kernel, place)
-    assert opencl.unable(text) == ""
+    assert opencl.unsupported_feature(text) == ""
 
 
 def test_what_oclgrind_cannot_interpret_is_no_fault_of_the_kernel() -> None:
-    assert opencl.read("oclgrind", UNSUPPORTED) == ()
-    assert opencl.unable(UNSUPPORTED) == "Unsupported instruction: freeze"
-    assert len(opencl.read("oclgrind", UNSUPPORTED + OUTSIDE)) == 1
+    assert opencl.read_oclgrind_findings("oclgrind", UNSUPPORTED) == ()
+    assert opencl.unsupported_feature(UNSUPPORTED) == "Unsupported instruction: freeze"
+    assert len(opencl.read_oclgrind_findings("oclgrind", UNSUPPORTED + OUTSIDE)) == 1
 
 
 def test_what_oclgrind_says_of_uninitialised_values_is_believed_with_care() -> None:
-    (unwritten,), (outside,) = (opencl.read("oclgrind", text) for text in (UNWRITTEN, OUTSIDE))
-    assert (opencl.confirm(unwritten), opencl.confirm(outside)) == (opencl.OPTIMISED, "")
-    assert opencl.imagines(unwritten, "float16 v = exp(w);")
-    assert not opencl.imagines(outside, "float16 v = exp(w);")
-    assert not opencl.imagines(unwritten, "float8 v = exp(w); half16 h;")
+    (unwritten,), (outside,) = (
+        opencl.read_oclgrind_findings("oclgrind", text) for text in (UNWRITTEN, OUTSIDE)
+    )
+    assert (opencl.tool_to_confirm(unwritten), opencl.tool_to_confirm(outside)) == (opencl.OPTIMISED, "")
+    assert opencl.may_be_imagined(unwritten, "float16 v = exp(w);")
+    assert not opencl.may_be_imagined(outside, "float16 v = exp(w);")
+    assert not opencl.may_be_imagined(unwritten, "float8 v = exp(w); half16 h;")
 
 
 def test_several_findings_stay_apart() -> None:
-    kinds = [found.kind for found in opencl.read("oclgrind", RACE + OUTSIDE + UNWRITTEN + DIVERGENT)]
+    kinds = [
+        found.kind
+        for found in opencl.read_oclgrind_findings("oclgrind", RACE + OUTSIDE + UNWRITTEN + DIVERGENT)
+    ]
     assert len(kinds) == len(set(kinds)) == 4
 
 
@@ -213,32 +226,32 @@ class TestFindings:
 
     def test_a_fault_is_told_once_in_each_kernel(self) -> None:
         other = SanitizerFinding("memcheck", "invalid read", "k", "a:9")
-        assert distinct((self.READ, other, self.RACE)) == (self.READ, self.RACE)
+        assert distinct_findings((self.READ, other, self.RACE)) == (self.READ, self.RACE)
 
     def test_what_the_original_has_too_is_marked_by_tool_and_kind(self) -> None:
         there = SanitizerFinding("memcheck", "invalid read", "original", "b:7")
-        found = Sanitized(findings=compared((self.READ, self.RACE), (there,)))
+        found = Sanitized(findings=mark_shared_findings((self.READ, self.RACE), (there,)))
         assert [one.shared for one in found.findings] == [True, False]
         assert found.own == (self.RACE,)
 
     def test_a_tool_was_in_force_where_it_was_for_all_builds(self) -> None:
         whole = Sanitized("x 1", ("memcheck", "racecheck"), cases=((("n", 1),),))
         part = Sanitized("x 1", ("racecheck",), (("memcheck", "too slow"),), ((("n", 1),),))
-        both = merged((whole, part))
+        both = merge_sanitized((whole, part))
         assert both is not None
         assert both.sentence == "x 1 (racecheck), on 1 small case; memcheck was not: too slow"
-        assert merged(()) is None
+        assert merge_sanitized(()) is None
 
     def test_what_is_absent_is_said_with_the_reason(self) -> None:
         absent = Sanitized(absent=(("", "it is not on the PATH"),))
         assert absent.sentence == "not in force: it is not on the PATH"
-        assert told([("A=1", absent), ("A=2", None)]) == (
+        assert sanitizer_lines([("A=1", absent), ("A=2", None)]) == (
             "sanitizers were not in force: it is not on the PATH",
         )
 
     def test_a_report_says_what_was_found_and_what_judges_nobody(self) -> None:
-        shared = compared((self.READ,), (self.READ,))
-        lines = told([("A=1", Sanitized("x", ("memcheck",), findings=shared))])
+        shared = mark_shared_findings((self.READ,), (self.READ,))
+        lines = sanitizer_lines([("A=1", Sanitized("x", ("memcheck",), findings=shared))])
         assert lines[0].startswith("sanitizers in force: x (memcheck)")
         assert lines[1].endswith("; so in the original: that judges nobody")
         notes = ("a launch", "sanitizer: x (memcheck)")
@@ -248,7 +261,7 @@ class TestFindings:
 
 def test_doctor_says_whether_they_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    own = backends.kind("opencl").sanitizer
+    own = backends.find_backend_kind("opencl").sanitizer
     assert own is not None
     found = own.doctor()
     assert (found.usable, found.what) == (False, "oclgrind")

@@ -52,31 +52,31 @@ class TestTable:
 
     def test_its_language_is_known(self) -> None:
         assert backends.backend_for("toy", None) == "toy"
-        assert device.named("toy").title == "Toy"
+        assert device.find_language("toy").title == "Toy"
         assert ".toy" in device.all_suffixes()
         assert device.language_of("kernel.cu") == "cuda"
         with pytest.raises(BadInput, match="must end in"):
             device.language_of("kernel.toy")  # nobody reads it as C
 
     def test_what_it_does_not_say_is_refused_in_words(self) -> None:
-        assert backends.toolchain("toy") is None
+        assert backends.find_toolchain("toy") is None
         assert backends.absent_device("toy", None) is None
         assert backends.instructions_reader("toy")(b"", "k")[0] is None
         with pytest.raises(BadInput, match="only the replay backend takes a file"):
-            backends.kind("toy:file")
+            backends.find_backend_kind("toy:file")
 
 
 def test_uninstalled_nobody_knows_it() -> None:
     with pytest.raises(
         BadInput, match="unknown backend 'toy'; known are cuda, hip, opencl, cpu, fake, replay"
     ):
-        backends.kind("toy")
-    assert not device.exists("toy")
+        backends.find_backend_kind("toy")
+    assert not device.has_language("toy")
 
 
-@pytest.mark.parametrize("kind", backends.kinds(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", backends.backend_kinds(), ids=lambda kind: kind.name)
 def test_what_a_backend_names_is_there(kind: BackendKind) -> None:
-    assert backends.kind(kind.name) is kind
+    assert backends.find_backend_kind(kind.name) is kind
     assert kind.languages
     if kind.ceilings is not None:
         for file in (kind.ceilings.file, kind.ceilings.half):

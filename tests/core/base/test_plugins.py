@@ -20,7 +20,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.cli.app import app
 from tunesmith.deliver import names_for, target_named
 from tunesmith.run.config import RunConfig
-from tunesmith.session.library import SqliteLibrary, opened
+from tunesmith.session.library import SqliteLibrary, open_library
 
 EVERY = [(group, name) for group, entries in plugins.TABLE.items() for name in entries]
 
@@ -39,13 +39,13 @@ def toy_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize(("group", "name"), EVERY, ids="/".join)
 def test_what_the_table_names_is_there(group: str, name: str) -> None:
-    assert plugins.load(group, name) is not None
+    assert plugins.load_plugin(group, name) is not None
     assert name in plugins.our_names(group)
 
 
 @pytest.mark.parametrize("name", list(plugins.TABLE["commands"]))
 def test_help_says_of_a_command_what_it_says_itself(name: str) -> None:
-    words, found = plugins.words_of("commands", name), plugins.load("commands", name)
+    words, found = plugins.plugin_words("commands", name), plugins.load_plugin("commands", name)
     if isinstance(found, typer.Typer):
         assert not words
     else:
@@ -57,10 +57,10 @@ def test_what_is_not_installed_is_missed_in_words(monkeypatch: pytest.MonkeyPatc
     for group in ("commands", "api", "exports"):
         monkeypatch.setitem(plugins.TABLE[group], "diff", gone)  # type: ignore[index]
     monkeypatch.delitem(vars(tunesmith), "diff", raising=False)
-    assert "diff" not in plugins.names("commands")
+    assert "diff" not in plugins.plugin_names("commands")
     assert "diff" not in list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
     with pytest.raises(BadInput, match="'diff' needs the plugin toys, which is not installed here"):
-        plugins.load("commands", "diff")
+        plugins.load_plugin("commands", "diff")
     with pytest.raises(AttributeError, match="needs the plugin toys"):
         _ = tunesmith.diff
     with pytest.raises(BadInput, match="needs the plugin toys"):
@@ -78,7 +78,7 @@ def test_the_command_of_a_plugin_that_is_not_installed(
 
 
 def test_a_strangers_plugin_is_found(toy_path: Path) -> None:
-    assert list(plugins.names("backends"))[-1] == "toy"
+    assert list(plugins.plugin_names("backends"))[-1] == "toy"
     assert names_for("toy") == ["toy"]
     assert "toy" not in names_for("cuda")
     assert target_named("toy").about == "one text"
@@ -91,9 +91,9 @@ def test_nobody_takes_a_name_of_ours(toy_path: Path) -> None:
     points.write_text("[tunesmith.backends]\ncuda = toy_plugin.backend:KIND\nodd = toy_plugin.nowhere:KIND\n")
     plugins._found_on.cache_clear()
     try:
-        assert plugins.load("backends", "cuda").name == "cuda"
+        assert plugins.load_plugin("backends", "cuda").name == "cuda"
         with pytest.raises(BadInput, match="'odd' of the package toy-plugin cannot be loaded"):
-            plugins.load("backends", "odd")
+            plugins.load_plugin("backends", "odd")
     finally:
         plugins._found_on.cache_clear()
 
@@ -122,10 +122,10 @@ def test_a_strangers_backend_and_export_work(toy_path: Path, tmp_path: Path) -> 
 
 def test_a_library_at_a_url_is_a_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     config = RunConfig(library_dir=f"toy://{tmp_path}")
-    with pytest.raises(BadInput, match="nothing here opens a library at toy://"), opened(config):
+    with pytest.raises(BadInput, match="nothing here opens a library at toy://"), open_library(config):
         pass
     monkeypatch.setitem(plugins.TABLE["libraries"], "toy", f"{open_toy.__module__}:open_toy")  # type: ignore[index]
-    with opened(config) as library:
+    with open_library(config) as library:
         assert library.where == str(tmp_path)
 
 

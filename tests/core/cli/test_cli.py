@@ -21,7 +21,7 @@ from tests.running import Ended, environment, tunesmith, tunesmith_afresh
 from tests.wording import says
 from tunesmith import __version__
 from tunesmith.base.errors import BadInput, DeviceMissing, Interrupted, KernelWrong, TunesmithError
-from tunesmith.cli.console import handled
+from tunesmith.cli.console import handle_errors
 
 COMMANDS = (
     "init",
@@ -162,7 +162,7 @@ class TestExitCodes:
     def test_of_each_error(
         self, error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        with pytest.raises(typer.Exit) as ended, handled(as_json=False):
+        with pytest.raises(typer.Exit) as ended, handle_errors(as_json=False):
             raise error
         assert ended.value.exit_code == code
         shown = capsys.readouterr()
@@ -172,7 +172,7 @@ class TestExitCodes:
     def test_of_a_bug_names_the_place_and_no_traceback(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with pytest.raises(typer.Exit) as ended, handled(as_json=True):
+        with pytest.raises(typer.Exit) as ended, handle_errors(as_json=True):
             raise ZeroDivisionError("one\ntwo")
         assert ended.value.exit_code == 1
         shown = capsys.readouterr()
@@ -184,7 +184,7 @@ class TestExitCodes:
         assert "TUNESMITH_DEBUG=1" in value["hint"]
         assert "Traceback" not in shown.err
         monkeypatch.setenv("TUNESMITH_DEBUG", "1")
-        with pytest.raises(ZeroDivisionError), handled(as_json=True):
+        with pytest.raises(ZeroDivisionError), handle_errors(as_json=True):
             raise ZeroDivisionError
 
 

@@ -12,7 +12,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.delivery import delivery
+from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.outcome import Interval
 from tunesmith.run.race import Pick, Winners
 from tunesmith.space.configset import Config
@@ -79,7 +79,7 @@ def a_problem(
 
 
 def tuned(problem: Problem, template: Template, device: Device, choice: Winners) -> dict[str, bytes]:
-    made = delivery(problem, lambda _config: template, device, choice)
+    made = assemble_delivery(problem, lambda _config: template, device, choice)
     return tuned_files(problem, device, made, lambda digest: b"")
 
 

@@ -10,7 +10,7 @@ from tests.samples import TEMPLATE, a_device, a_problem, a_template, config
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.delivery import delivery
+from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.outcome import Interval
 from tunesmith.run.race import Pick, Winners
 from tunesmith.space.configset import Config
@@ -40,7 +40,9 @@ def delivered(
 ) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
     found = template or a_template(problem)
     device = a_device(**limits)
-    files = tuned_files(problem, device, delivery(problem, lambda _config: found, device, chosen), no_store)
+    files = tuned_files(
+        problem, device, assemble_delivery(problem, lambda _config: found, device, chosen), no_store
+    )
     return files, json.loads(files["dispatch.json"])["entries"]
 
 

@@ -41,7 +41,7 @@ from tunesmith.run.report import (
     build_report,
 )
 from tunesmith.run.rounds import Best, ChainEnd, DraftReport, History, RoundReport
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 
 PROBLEM = a_problem()
 A = config(64)
@@ -297,9 +297,9 @@ KEPT: dict[str, Report] = {
     "gains nothing": _ended(*_FOUND, verified(config(32), {"small": 1.0, "wide": 1.0})),
     "fell": _ended(*_FOUND, verified(config(32), WRONG)),
     "nothing was right": _ended(_FOUND[1]),
-    "only begun": build_report(PROBLEM, fold(records([started()]))),
+    "only begun": build_report(PROBLEM, fold_records(records([started()]))),
     "judged by the original": build_report(
-        PROBLEM, fold(records([started(), _BY_ORIGINAL, Admitted("t", 1, 1)]))
+        PROBLEM, fold_records(records([started(), _BY_ORIGINAL, Admitted("t", 1, 1)]))
     ),
     "plain": REPORT,
     "explained": EXPLAINED,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.space.expressions import NAMES, ROUND, outcome
-from tunesmith.deliver.cuda.host import resource
+from tunesmith.deliver.cuda.host import read_cuda_resource
 from tunesmith.deliver.expr_text import c_code
 from tunesmith.space.expr import (
     Arithmetic,
@@ -26,7 +26,7 @@ from tunesmith.space.expr import (
     Num,
     OneOf,
     Variable,
-    parse,
+    parse_expr,
     unparse,
 )
 
@@ -109,7 +109,14 @@ def the_program(exprs: list[Expr], table: list[dict[str, int]]) -> str:
         for number in range(len(exprs))
         for row in table
     ]
-    parts = ["#include <cstdio>\n", resource("arithmetic.cuh"), *functions, "int main() {\n", *calls, "}\n"]
+    parts = [
+        "#include <cstdio>\n",
+        read_cuda_resource("arithmetic.cuh"),
+        *functions,
+        "int main() {\n",
+        *calls,
+        "}\n",
+    ]
     return "".join(parts)
 
 
@@ -117,7 +124,7 @@ def the_program(exprs: list[Expr], table: list[dict[str, int]]) -> str:
 def test_every_value_is_the_one_that_evaluation_gives(tmp_path: Path) -> None:
     draw = random.Random(20)
     trees = [a_tree(draw, draw.randint(1, 4)) for _ in range(150)]
-    exprs = [*(parse(text) for text in WRITTEN), *(Expr(unparse(tree), tree) for tree in trees)]
+    exprs = [*(parse_expr(text) for text in WRITTEN), *(Expr(unparse(tree), tree) for tree in trees)]
     table = [{name: a_number(draw) for name in C_NAMES} for _ in range(14)]
     source = tmp_path / "values.cpp"
     source.write_text(the_program(exprs, table))
@@ -142,11 +149,11 @@ def test_a_deep_chain_of_chains_stays_short() -> None:
     text = "a"
     for _ in range(30):
         text = f"(1 < {text} < 9)"
-    assert len(c_code(parse(text), C_NAMES)) < 10_000
+    assert len(c_code(parse_expr(text), C_NAMES)) < 10_000
 
 
 def test_it_reads_like_the_expression() -> None:
-    text = c_code(parse("1 <= rows <= 4096 and d % 8 == 0"), {"rows": "size_rows", "d": "size_d"})
+    text = c_code(parse_expr("1 <= rows <= 4096 and d % 8 == 0"), {"rows": "size_rows", "d": "size_d"})
     assert (
         text == "((1LL <= size_rows && size_rows <= 4096LL) && (remainder_of(size_d, 8LL, undefined) == 0LL))"
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.deliver.cuda.source import Unfit, section
+from tunesmith.deliver.cuda.source import Unfit, namespace_source
 
 
 def body(source: str, **headers: str) -> str:
-    text = section(source, tuple(headers.items()), "a.cu").text
+    text = namespace_source(source, tuple(headers.items()), "a.cu").text
     return text.removeprefix('#line 1 "a.cu"\n')
 
 
@@ -38,12 +38,12 @@ def test_what_it_defines_is_its_own(source: str) -> None:
 )
 def test_what_is_only_declared_or_only_mentioned_stays(source: str) -> None:
     assert body(source) == source
-    assert section(source, (), "a.cu").macros == ()
+    assert namespace_source(source, (), "a.cu").macros == ()
 
 
 def test_macros_are_those_that_it_changes() -> None:
     source = "#define A 1\n # undef  B\n#ifndef C\n#define C(x) \\\n  #x\n#endif\n/* \n#define D */\n"
-    assert section(source, (), "a.cu").macros == ("A", "B", "C")
+    assert namespace_source(source, (), "a.cu").macros == ("A", "B", "C")
 
 
 def test_includes_keep_what_decides_on_them_and_leave_nothing_behind() -> None:
@@ -51,7 +51,7 @@ def test_includes_keep_what_decides_on_them_and_leave_nothing_behind() -> None:
         "#define A 1 // one\nint x;\n#if A\n#define B\n#include <a.h>\n#pragma unroll\n#else\n#define C\n"
     )
     source += "#endif\n"
-    assert section(source, (), "a.cu").includes.splitlines() == [
+    assert namespace_source(source, (), "a.cu").includes.splitlines() == [
         '#pragma push_macro("A")',
         "#define A 1",
         "#if A",
@@ -68,7 +68,7 @@ def test_includes_keep_what_decides_on_them_and_leave_nothing_behind() -> None:
         '#pragma pop_macro("B")',
         "#endif",
     ]
-    assert section("#define A 1\nint x;\n", (), "a.cu").includes == ""
+    assert namespace_source("#define A 1\nint x;\n", (), "a.cu").includes == ""
 
 
 GUARDED = "#ifndef H\n#define H\nint h;\n#endif\n"
@@ -105,8 +105,10 @@ def test_lines_are_counted_as_the_user_counts_them() -> None:
 
 def test_namespaces_of_the_toolkit_cannot_be_reopened() -> None:
     with pytest.raises(Unfit, match="namespace std"):
-        section("namespace std { }", (), "a.cu")
-    section("namespace cg = cooperative_groups; using namespace std; namespace mine::std { }", (), "a.cu")
+        namespace_source("namespace std { }", (), "a.cu")
+    namespace_source(
+        "namespace cg = cooperative_groups; using namespace std; namespace mine::std { }", (), "a.cu"
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,14 +133,14 @@ def test_namespaces_of_the_toolkit_cannot_be_reopened() -> None:
 def test_a_name_of_its_own_that_it_calls_global_would_not_be(declared: str, use: str) -> None:
     source = f"{declared}\nvoid user() {{ {use} }}"
     with pytest.raises(Unfit, match="its own ::mine as global"):
-        section(source, (("h", "int mine;"),), "a.cu")
+        namespace_source(source, (("h", "int mine;"),), "a.cu")
 
 
 def test_an_entry_may_name_no_global_either() -> None:
     source = "struct Half {}; template <typename T> __global__ void f() {}"
-    section(source, (), "a.cu", ("f<Half>",))
+    namespace_source(source, (), "a.cu", ("f<Half>",))
     with pytest.raises(Unfit, match="its own ::Half as global"):
-        section(source, (), "a.cu", ("f<::Half>",))
+        namespace_source(source, (), "a.cu", ("f<::Half>",))
 
 
 def test_what_others_define_may_be_called_global() -> None:
@@ -155,4 +157,4 @@ def test_what_others_define_may_be_called_global() -> None:
             + ::nvcuda::wmma::x + ::fragment + ::size + ::log(1);
     }
     """
-    section(source, (), "a.cu")
+    namespace_source(source, (), "a.cu")

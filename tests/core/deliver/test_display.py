@@ -14,7 +14,7 @@ from tests.core.deliver.shown.reports import CONFIG, GO_ON, drawn, listen, measu
 from tests.samples import started
 from tests.wording import says
 from tunesmith.backends.fake import FakeBackend
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.cli.app import devices_table, size_text
 from tunesmith.deliver.pages.terminal import Progress, report_text, table_text
 from tunesmith.run.events import Asked, Baseline, Decided, Verified
@@ -94,7 +94,7 @@ def test_a_terminal_shows_the_block_and_keeps_what_is_worth_it() -> None:
         first = measured(CONFIG, seconds=5e-4, number=1)
         listen(progress, started(), Baseline(measured(None), "reference"), Asked((first.trial,)))
         progress.note("warming up")
-    says(plain(stream.getvalue()), "the original is right")
+    says(strip_controls(stream.getvalue()), "the original is right")
 
 
 def test_seven_workloads_are_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_seven_workloads_are_one_screen(monkeypatch: pytest.MonkeyPatch) -> None
     notes = ("workers are sandboxed (files)", "at wide the launch has " + "far too " * 30)
     usual = replace(KEPT["seven workloads"], notes=notes)
     folder = "tunesmith-runs/fused_add_rmsnorm-12"
-    text = plain(report_text(usual, folder, GO_ON, ["stored"], Terminal()))
+    text = strip_controls(report_text(usual, folder, GO_ON, ["stored"], Terminal()))
     assert sum(max(1, -(-len(line) // 100)) for line in text.splitlines()) <= 24, text
     for number in range(7):
         says(text, f"prefill-long-{number}", "12345.6 µs", "1234.5 µs", "10.00×", "9.91 to 10.12")
@@ -115,7 +115,7 @@ def test_where_a_table_is_too_wide_words_are_broken_and_figures_are_not(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     rows = [("only", "rows=16384 " * 9, "1234.5 µs")]
-    text = plain(table_text(Terminal(), "name | sizes | took:", rows))
+    text = strip_controls(table_text(Terminal(), "name | sizes | took:", rows))
     assert max(map(len, text.splitlines())) <= 60
     assert text.count("rows=16384") == 9
     assert "1234.5 µs" in text

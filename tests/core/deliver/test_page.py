@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.deliver.reports import FULL, REPORT, ROUND, every, exchange, texts
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.deliver.pages.page import ELSEWHERE, PageKernel, coloured_lines, report_page
 from tunesmith.run.report import Failure
 from tunesmith.run.rounds import Best, History
@@ -112,7 +112,7 @@ def test_kernels_and_models_do_nothing_but_stand_there() -> None:
     page = report_page(FULL, texts(HOSTILE))
     found = harmless(page)
     shown = "".join(found.text)
-    said = plain(HOSTILE).replace("\ufffe", "\ufffd")
+    said = strip_controls(HOSTILE).replace("\ufffe", "\ufffd")
     assert shown.count(said) >= 6
     assert not re.search("[\x00\x1b\u202a-\u202e\u2066-\u2069]", page)
     spans = [own.get("class") for own in found.of("span")]

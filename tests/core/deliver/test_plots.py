@@ -16,11 +16,11 @@ from tunesmith.deliver.pages.plots import (
     Linear,
     Log,
     best_so_far_svg,
-    cut,
     effects_svg,
-    number,
+    fit_label,
+    format_coordinate,
+    format_ratio,
     spread_out,
-    times,
     width_of,
 )
 from tunesmith.run.rounds import Best, History
@@ -133,7 +133,7 @@ def test_ticks_lie_on_the_scale_and_are_few(low: float, factor: float, count: in
 
 
 def test_numbers_as_people_write_them() -> None:
-    assert [times(v) for v in (0.0123, 0.95, 1.9, 9.999, 13.04, 250.4)] == [
+    assert [format_ratio(v) for v in (0.0123, 0.95, 1.9, 9.999, 13.04, 250.4)] == [
         "0.012×",
         "0.95×",
         "1.90×",
@@ -141,14 +141,20 @@ def test_numbers_as_people_write_them() -> None:
         "13.0×",
         "250×",
     ]
-    assert [number(v) for v in (0.0, -0.0, 2.50, 1e-9, 123456.0)] == ["0", "0", "2.5", "0", "123456"]
+    assert [format_coordinate(v) for v in (0.0, -0.0, 2.50, 1e-9, 123456.0)] == [
+        "0",
+        "0",
+        "2.5",
+        "0",
+        "123456",
+    ]
 
 
 def test_what_is_too_long_is_cut() -> None:
-    assert cut("short", 100, 10) == "short"
-    assert cut("a" * 1000, 100, 10).endswith("…")
-    assert width_of(cut("a" * 1000, 100, 10), 10) <= 100
-    assert cut("漢" * 100, 50, 10) == "漢漢漢漢…"
+    assert fit_label("short", 100, 10) == "short"
+    assert fit_label("a" * 1000, 100, 10).endswith("…")
+    assert width_of(fit_label("a" * 1000, 100, 10), 10) <= 100
+    assert fit_label("漢" * 100, 50, 10) == "漢漢漢漢…"
 
 
 @given(st.lists(st.floats(0, 100), max_size=12))

@@ -13,16 +13,16 @@ from tests.core.deliver.deliveries import BAKED, PROBLEM, A, B, C, choice, deliv
 from tests.samples import KERNEL, TEMPLATE, a_device, a_template
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.problem import Contract, SizeRule
-from tunesmith.problem.template import Template, original
-from tunesmith.run.delivery import delivery, general_condition
+from tunesmith.problem.template import Template, original_variant
+from tunesmith.run.delivery import assemble_delivery, general_condition
 from tunesmith.run.race import Winners
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint
 
 
 def served(entries: list[dict[str, Any]], **sizes: int) -> dict[str, Any]:
-    return next(entry for entry in entries if parse(entry["when"]).holds(sizes))
+    return next(entry for entry in entries if parse_expr(entry["when"]).holds(sizes))
 
 
 configs = st.sampled_from([None, A, B, C])
@@ -52,7 +52,7 @@ def test_every_size_is_served_and_legally(
 def test_the_contract_and_the_requirements_make_the_condition() -> None:
     contract = Contract(
         (SizeRule("rows", 2, 100, 1), SizeRule("d", 64, 256, 1, (64, 128, 256))),
-        (Constraint("r", parse("rows % 2 == 0 or d == 64")),),
+        (Constraint("r", parse_expr("rows % 2 == 0 or d == 64")),),
     )
     text = TEMPLATE.replace("// [launch]", '// fits = "BLOCK <= device.max_threads"\n// [launch]').replace(
         "// [launch]",
@@ -61,7 +61,7 @@ def test_the_contract_and_the_requirements_make_the_condition() -> None:
     template = a_template(PROBLEM, text)
     problem = replace(PROBLEM, contract=contract)
     _, entries = delivered(choice(A, small=A, wide=A), problem, template, sms=32)
-    when = parse(entries[0]["when"])
+    when = parse_expr(entries[0]["when"])
     assert when.names == {"rows", "d"}  # nothing of the device or a build is left to ask
 
     def right(rows: int, d: int) -> bool:
@@ -108,7 +108,7 @@ def test_files_are_to_the_byte_what_was_compiled() -> None:
         assert files[name] == variant.source.encode()
         assert next(e for e in entries if e["file"] == name)["digest"] == variant.digest
     assert files["original.cl"] == KERNEL.encode()
-    assert entries[-1]["digest"] == original(PROBLEM).digest
+    assert entries[-1]["digest"] == original_variant(PROBLEM).digest
 
 
 @pytest.mark.parametrize("headers", [(("one.h", "template"),), (("cuda_fp16.h", "template"),)])
@@ -152,7 +152,7 @@ def test_a_spelling_that_cannot_be_a_file_there_is_reported_and_not_written(spel
 
 def dispatch_of(chosen: Winners, template: Template | None = None) -> Dispatch:
     own, device = template or a_template(PROBLEM), a_device()
-    return delivery(PROBLEM, lambda _config: own, device, chosen).dispatch
+    return assemble_delivery(PROBLEM, lambda _config: own, device, chosen).dispatch
 
 
 def test_what_is_counted_are_kernels_and_neither_entries_nor_configurations() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.core.expert.moves.kernels import CPU
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.expert.author import ExpertAuthor, catalogue
+from tunesmith.expert.author import ExpertAuthor, build_catalogue
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round
 from tunesmith.lab.build import unit_of
@@ -110,7 +110,7 @@ def test_each_cuda_example_builds_at_its_default_and_at_every_parameter_s_ends(n
         for v in (p.values[0], p.values[-1])
     ]
     for config in dict.fromkeys((template.default, *ends)):
-        assert build(unit_of(template.render(problem, config, sizes)), GPU).data, config
+        assert build_cubin(unit_of(template.render(problem, config, sizes)), GPU).data, config
 
 
 @pytest.mark.parametrize("name", ["cuda/rmsnorm", "opencl/softmax", "argmax"])
@@ -215,7 +215,7 @@ def test_numbers_of_the_text_that_stay_in_the_template_are_offered_by_themselves
     problem = problem_of("int8_dynamic_quant")
     available, _ = ExpertAuthor().available(problem, GPU)
     assert {"lanes", "knobs"} <= set(available)
-    (offer,) = [one for one in catalogue(problem, GPU).offers if one.name == "knobs"]
+    (offer,) = [one for one in build_catalogue(problem, GPU).offers if one.name == "knobs"]
     assert "Only by itself" in offer.about
     assert offer.parameters[0].startswith("KNOB_kThreads = ")
     for name, reason in (
@@ -226,4 +226,4 @@ def test_numbers_of_the_text_that_stay_in_the_template_are_offered_by_themselves
         available, refused = ExpertAuthor().available(problem_of(name), GPU)
         assert "knobs" not in available
         assert reason in dict(refused)["knobs"]
-        assert reason in dict(catalogue(problem_of(name), GPU).refused)["knobs"]
+        assert reason in dict(build_catalogue(problem_of(name), GPU).refused)["knobs"]

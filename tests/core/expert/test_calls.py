@@ -17,18 +17,18 @@ from tests.running import FIXTURES
 from tests.samples import a_device
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.port import KernelBinary
-from tunesmith.expert.author import ExpertAuthor, catalogue, read_call
+from tunesmith.expert.author import ExpertAuthor, build_catalogue, read_call
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.expert.read.call import parts_of
 from tunesmith.expert.read.model import KernelModel
 from tunesmith.problem.problem import Argument, Launch, Problem
-from tunesmith.problem.reduced import as_reduced, reduced
+from tunesmith.problem.reduced import as_reduced, reduce_template
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 ZOO = FIXTURES / "zoo"
 GPU = absent_device(None)
@@ -98,7 +98,10 @@ def test_a_move_that_leaves_a_kernel_alone_says_which_and_why() -> None:
 
 @pytest.mark.long
 def test_explain_and_a_template_leave_out_the_same() -> None:
-    assert catalogue(problem_of(TWO_PASS), GPU).skipped == written(problem_of(TWO_PASS), *PARAMETERS).skipped
+    assert (
+        build_catalogue(problem_of(TWO_PASS), GPU).skipped
+        == written(problem_of(TWO_PASS), *PARAMETERS).skipped
+    )
 
 
 def test_preferences_and_answers_follow_for_each_kernel() -> None:
@@ -209,7 +212,7 @@ def test_launches_do_not_overlap_where_the_one_ahead_is_not_always_made() -> Non
     problem = problem_of(TWO_PASS)
     first, second = problem.launches
     for ahead, reason in (
-        (replace(first, when=parse("d > 7")), "(when)"),
+        (replace(first, when=parse_expr("d > 7")), "(when)"),
         (replace(first, pdl=True), "overlaps already"),
     ):
         refused = dict(written(replace(problem, launches=(ahead, second)), "lanes", "overlap").refused)
@@ -250,7 +253,7 @@ def test_what_won_of_several_kernels_is_the_same_machine_code_by_itself() -> Non
     winners = [
         Config.of({**default, "LANES_1": 512, "VEC_2": 4, "STORE_2": 1, "LANES_2": n}) for n in (64, 128)
     ]
-    small = reduced(every, problem, winners)
+    small = reduce_template(every, problem, winners)
     assert [param.name for param in small.space.params] == ["LANES_2"]
     assert small.shape is not None
     assert [number for number, _ in small.shape.parts] == ["1", "2"]
@@ -357,12 +360,17 @@ def filled_first(count: str = "rows", elements: str = "rows * d") -> Problem:
     problem = problem_of(TWO_PASS)
     more = (
         Argument("zero", "float32", "scalar", value=0.0),
-        Argument("count", "int32", "scalar", value=parse(count)),
-        Argument("elements", "int32", "scalar", value=parse(elements)),
+        Argument("count", "int32", "scalar", value=parse_expr(count)),
+        Argument("elements", "int32", "scalar", value=parse_expr(elements)),
     )
     ahead = (
-        Launch("fill_floats", (parse("8"),), (parse("64"),), ("scale", "zero", "count")),
-        Launch("fill_bytes", (parse(f"ceildiv({elements}, 128)"),), (parse("128"),), ("codes", "elements")),
+        Launch("fill_floats", (parse_expr("8"),), (parse_expr("64"),), ("scale", "zero", "count")),
+        Launch(
+            "fill_bytes",
+            (parse_expr(f"ceildiv({elements}, 128)"),),
+            (parse_expr("128"),),
+            ("codes", "elements"),
+        ),
     )
     text = replace(problem.kernel, text=problem.kernel.text + FILL)
     arguments = (*problem.arguments, *more)

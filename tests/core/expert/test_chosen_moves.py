@@ -18,7 +18,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Declined, Settings
-from tunesmith.run.rounds import rounds
+from tunesmith.run.rounds import round_outcomes
 
 DEEP = {**WIDE, "KEEP": [0, 1]}
 
@@ -60,7 +60,7 @@ def test_rounds_are_passed_on_with_their_scores_and_what_was_idle(monkeypatch: p
     assert state.stopped is not None
     assert state.stopped.reason == "the floor is near"
     first, second, third = asked.told[-1]
-    done = rounds(PROBLEM, state)
+    done = round_outcomes(PROBLEM, state)
     assert (first.moves, first.score) == (("vector",), done[0].best)
     assert (second.moves, second.score) == (("vector", "split"), None)
     assert third.score is not None

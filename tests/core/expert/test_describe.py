@@ -12,9 +12,9 @@ from tests.core.expert.moves.kernels import GPU
 from tests.core.expert.write.building import read
 from tests.core.expert.write.models import rmsnorm
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, Move
-from tunesmith.expert.moves.move import Context, extend, move
+from tunesmith.expert.moves.move import Context, define_move, extend_draft
 from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.problem.template import Remedy
 
 ROOT = Path(__file__).parents[3]
@@ -40,13 +40,15 @@ def test_a_move_says_what_it_does(move: object) -> None:
     assert not any("|" in text for text in (move.about, move.needs, *dict(move.parameters).values()))
 
 
-@move("depth", needs="a GPU", turn="compiler", remedies=(Remedy.COMPILER_FLAGS,), DEPTH="how deep")
+@define_move("depth", needs="a GPU", turn="compiler", remedies=(Remedy.COMPILER_FLAGS,), DEPTH="how deep")
 def depth(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A flag with a number that nothing else knows of."""
     if context.on_cpu:
         return "a CPU has none"
     changed = replace(draft, build_flags=(*draft.build_flags, f"-depth={{{name}}}"))
-    return extend(changed, "depth", ParameterChoice(name, (1, 2), 1), [("shallow", f"{name} == 1 or d > 64")])
+    return extend_draft(
+        changed, "depth", ParameterChoice(name, (1, 2), 1), [("shallow", f"{name} == 1 or d > 64")]
+    )
 
 
 def test_a_new_move_is_written_and_described_with_no_other_file() -> None:
@@ -54,7 +56,7 @@ def test_a_new_move_is_written_and_described_with_no_other_file() -> None:
     draft = depth.apply(TemplateDraft(kernel), Context(problem, GPU))
     assert isinstance(draft, TemplateDraft)
     assert draft.schedule["depth"].values == (1, 2)
-    template = read(write(draft, problem), problem)
+    template = read(render_draft(draft, problem), problem)
     assert [param.name for param in template.space.params] == ["DEPTH"]
     assert "shallow" in [rule.name for rule in template.space.constraints]
     row = table([depth]).splitlines()[-1]

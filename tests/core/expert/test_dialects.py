@@ -11,10 +11,10 @@ from tests.core.lab.labs import lab
 from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, tunesmith
-from tunesmith.backends import absent_device, backend
+from tunesmith.backends import absent_device, make_backend
 from tunesmith.backends.messages import Unit
 from tunesmith.expert import dialects
-from tunesmith.expert.author import read
+from tunesmith.expert.author import try_read_kernel
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
@@ -28,12 +28,12 @@ TASK = Refactoring(tuple(PARAMETERS))
 def made(name: str, to: str, device: str | None = None) -> tuple[Problem, Variant, str]:
     """The problem in that language, with the template's own kernel at its default."""
     problem, _ = load_problem(EXAMPLES / name)
-    kernel = read(problem)
+    kernel = try_read_kernel(problem)
     assert not isinstance(kernel, str), kernel
     there = dialects.problem_in(problem, to)
     limits = absent_device(to, device)
     if limits is None:
-        (limits, *_) = backend(to).devices()
+        (limits, *_) = make_backend(to).devices()
     written = dialects.write_in(TASK, problem, limits, kernel, to)
     assert isinstance(written, Written), written
     template = parse_template(written.text, path=there.kernel.path, problem=there)
@@ -49,7 +49,7 @@ def test_to_cuda(name: str) -> None:
     device = absent_device("cuda", "H200")
     assert device is not None
     unit = Unit("k.cu", variant.source, "cuda", variant.flags, variant.entries)
-    assert backend("cuda").build(unit, device).resources.spills == 0
+    assert make_backend("cuda").build(unit, device).resources.spills == 0
 
 
 @needs_nvrtc
@@ -64,7 +64,7 @@ def test_to_hip(name: str) -> None:
     device = absent_device("cuda", "H200")
     assert device is not None
     unit = Unit("k.hip", variant.source, "hip", variant.flags, variant.entries)
-    assert backend("cuda").build(unit, device).resources.spills == 0
+    assert make_backend("cuda").build(unit, device).resources.spills == 0
 
 
 @needs_opencl
@@ -98,28 +98,28 @@ def test_to_opencl_it_computes_the_same() -> None:
 def test_what_is_more_than_a_name_is_refused_with_the_word(
     text: str, source: str, to: str, word: str
 ) -> None:
-    found = dialects.translated(text, source, to)
+    found = dialects.translate_names(text, source, to)
     assert isinstance(found, Declined)
     assert word in found.reason
 
 
 def test_names_that_are_all_it_takes() -> None:
     text = "#include <cuda_bf16.h>\n// asm\n__global__ void k(__nv_bfloat16 *x) { x[threadIdx.x] = x[0]; }\n"
-    there = dialects.translated(text, "cuda", "hip")
+    there = dialects.translate_names(text, "cuda", "hip")
     assert isinstance(there, Written)
     assert there.text.startswith("#include <hip/hip_runtime.h>\n#include <hip/hip_bf16.h>\n")
     assert "__hip_bfloat16 *x" in there.text
-    back = dialects.translated(there.text, "hip", "cuda")
+    back = dialects.translate_names(there.text, "hip", "cuda")
     assert isinstance(back, Written)
     assert back.text == text
-    assert dialects.translated("int i = hipThreadIdx_x;", "hip", "cuda") == Written(
+    assert dialects.translate_names("int i = hipThreadIdx_x;", "hip", "cuda") == Written(
         "int i = threadIdx.x;", ()
     )
 
 
 def test_types_without_a_word_are_refused() -> None:
     problem, _ = load_problem(EXAMPLES / "cuda" / "rmsnorm")
-    kernel, device = read(problem), absent_device("cuda", "H200")
+    kernel, device = try_read_kernel(problem), absent_device("cuda", "H200")
     assert not isinstance(kernel, str)
     assert device is not None
     found = dialects.write_in(TASK, problem, device, kernel, "opencl")

@@ -16,7 +16,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.session.problems import load_problem
 from tunesmith.session.roles import launch_notes
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 H200 = absent_device("H200")
 SHIPPED = sorted(path.parent for root in (EXAMPLES, FIXTURES) for path in root.glob("**/problem.toml"))
@@ -41,7 +41,7 @@ def test_a_bug_in_the_expert_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_words_of_opencl() -> None:
     problem = load_problem(EXAMPLES / "opencl" / "silu_and_mul")[0]
-    launch = replace(problem.launches[0], grid=(parse("tokens * d"),))
+    launch = replace(problem.launches[0], grid=(parse_expr("tokens * d"),))
     (note,) = excess_block_notes(replace(problem, launches=(launch,)), H200)
     says(note, "256 times the work-items", "similarly at prefill, ragged")
     says(note, "work-groups, not work-items", '"tokens * d" is meant as "ceildiv(tokens * d, 256)"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tunesmith.expert.moves import AFTERWARDS, LOCAL_MOVES, MOVES, in_words
-from tunesmith.expert.planning import FIRST, ORDER, RoundResult, idle_moves, next_round, rank
+from tunesmith.expert.planning import FIRST, ORDER, RoundResult, idle_moves, next_round, rank_moves
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
@@ -70,8 +70,8 @@ def test_what_sharing_the_work_may_remedy_waits_until_that_was_tried() -> None:
 def test_what_several_workloads_suffer_from_weighs_more() -> None:
     one = diagnosed((0.5, (Remedy.PERSISTENT_GRID,)))
     other = diagnosed((0.3, (Remedy.CACHE_HINTS,)))
-    assert rank((one, other, other), ("persistent", "hints")) == ("hints", "persistent")
-    assert rank((one, other), ("persistent", "hints")) == ("persistent", "hints")
+    assert rank_moves((one, other, other), ("persistent", "hints")) == ("hints", "persistent")
+    assert rank_moves((one, other), ("persistent", "hints")) == ("persistent", "hints")
 
 
 def test_a_later_round_builds_on_the_best_without_what_was_idle() -> None:

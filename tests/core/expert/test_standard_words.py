@@ -8,9 +8,9 @@ from tests.core.expert.moves.kernels import problem
 from tests.core.expert.write.building import build_all, configurations, read, variant
 from tests.core.expert.write.models import ROWS
 from tests.cuda_here import needs_nvrtc
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import Each, KernelModel, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 
 SIGNATURE = "out: float32*[rows, d]; x: float32*[rows, d]; rows: int32 = rows; d: int32 = d"
 SOURCE = """{head}
@@ -50,11 +50,11 @@ extern "C" __global__ void it(float *out, const float *x, {type} rows, {type} d)
 def test_a_maximum_is_a_total(headers: tuple[str, ...], type_: str, least: str, larger: str) -> None:
     head = "\n".join(f"#include <{name}>" for name in headers)
     given = problem(SIGNATURE, source=SOURCE.format(head=head, type=type_, least=least, larger=larger))
-    kernel = lift(given)
+    kernel = lift_kernel(given)
     assert isinstance(kernel, KernelModel), kernel.reason
     (total,) = [total for step in kernel.steps if isinstance(step, Each) for total in step.totals]
     assert total.operator == "max"
-    template = read(write(TemplateDraft(kernel, ROWS), given), given)
+    template = read(render_draft(TemplateDraft(kernel, ROWS), given), given)
     made = [variant(template, given, config) for config in configurations(template, given)[:6]]
     for result in build_all(made):
         assert not isinstance(result, Exception), result

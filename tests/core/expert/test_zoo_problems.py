@@ -18,11 +18,11 @@ from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES, tunesmith
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Refer
-from tunesmith.lab.references import compute, draw_of
+from tunesmith.lab.references import compute_expected, draw_of
 from tunesmith.problem.cases import HUGE_SHARE, Case, full_cases, verify_cases
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session.problems import load_problem
 
 HOMES = {
@@ -47,14 +47,14 @@ def read(name: str) -> Problem:
 @cache
 def cases(name: str) -> tuple[Case, ...]:
     problem = read(name)
-    full = full_cases(problem, original(problem), H200, seed=0)
+    full = full_cases(problem, original_variant(problem), H200, seed=0)
     used = [case.sizes for case in full]
-    return (*full, *verify_cases(problem, original(problem), H200, seed=0, used=used))
+    return (*full, *verify_cases(problem, original_variant(problem), H200, seed=0, used=used))
 
 
 def planned(name: str, case: Case) -> Plan:
     problem = read(name)
-    plan = plan_launch(problem, original(problem), dict(case.sizes), H200, None)
+    plan = plan_launch(problem, original_variant(problem), dict(case.sizes), H200, None)
     assert isinstance(plan, Plan), f"{case.where}: {plan}"
     return plan
 
@@ -98,7 +98,9 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
     for case in list(small.values())[:6]:
         plan = planned(name, case)
         draw = draw_of(problem, case)
-        expected, _ = compute(Refer(problem.accuracy.reference, plan, draw, (), None, (), digests=False))
+        expected, _ = compute_expected(
+            Refer(problem.accuracy.reference, plan, draw, (), None, (), digests=False)
+        )
         assert [array.name for array in expected.arrays] == [buffer.name for buffer in plan.compared()]
 
 
@@ -107,7 +109,7 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
 @pytest.mark.few(8)
 def test_cuda_kernels_build(name: str) -> None:
     problem = read(name)
-    entries = original(problem, problem.workloads[0].as_dict()).entries
+    entries = original_variant(problem, problem.workloads[0].as_dict()).entries
     kernel = problem.kernel
     binary = built(kernel.text, *entries, device="H200", flags=kernel.flags, headers=kernel.headers)
     assert not binary.resources.spills

@@ -115,6 +115,6 @@ def spawner(
     """Makes workers for a lab: real ones where there is a scratch folder, else in this process, and then of
     any backend."""
     if scratch is None:
-        return lambda purpose: InProcessWorker(purpose, backend or (lambda: backends.backend(spec)), log)
+        return lambda purpose: InProcessWorker(purpose, backend or (lambda: backends.make_backend(spec)), log)
     spawn = place.Workplace(spec, scratch).spawn
     return lambda purpose: log.processes.setdefault(purpose, LoggedWorker(purpose, spawn(purpose), log))

@@ -18,7 +18,7 @@ from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 
 SECONDS = 10.0
 
@@ -43,7 +43,7 @@ class Judges:
 
     def plan(self, case: Case) -> Plan:
         sizes = dict(case.sizes)
-        made = plan_launch(self.problem, original(self.problem, sizes), sizes, self.gpu, None)
+        made = plan_launch(self.problem, original_variant(self.problem, sizes), sizes, self.gpu, None)
         assert isinstance(made, Plan)
         return made
 

@@ -196,14 +196,14 @@ def test_one_that_is_wrong_in_most_launches_of_some_requests_is_caught(
     ],
 )
 def test_looks_are_spread_evenly(looks: int, nbytes: int, expected: list[int]) -> None:
-    assert validate_timing.spread(looks, nbytes) == expected
+    assert validate_timing.spread_looks(looks, nbytes) == expected
 
 
 def test_requests_are_one_measurement() -> None:
     first = Timed(((1.0, 2.0), (3.0, 4.0)), 2, 5.0, clocks=(Clock("SM", 1, 2),))
     then_ = Timed(((5.0,), (6.0,)), 1, 7.0, clocks=(Clock("SM", 3, 4),))
     both = Timed(((1.0, 2.0, 5.0), (3.0, 4.0, 6.0)), 3, 12.0, clocks=(Clock("SM", 3, 4),))
-    assert validate_timing.together([first, then_]) == both
+    assert validate_timing.merge_timed([first, then_]) == both
 
 
 def test_what_a_request_has_sent_is_gone_before_the_next_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

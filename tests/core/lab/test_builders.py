@@ -23,7 +23,7 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.worker.requests import Bench
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
-from tunesmith.problem.template import Variant, original
+from tunesmith.problem.template import Variant, original_variant
 from tunesmith.run.config import worker_environment
 
 Make = Callable[..., Builders]
@@ -43,11 +43,11 @@ def make() -> Iterator[Make]:
 
 
 def variant(**kernel: str) -> Variant:
-    return original(scale_problem(kernel=fake_kernel(**kernel)))
+    return original_variant(scale_problem(kernel=fake_kernel(**kernel)))
 
 
 def in_process(log: Log) -> Callable[[], InProcessWorker]:
-    return lambda: InProcessWorker("build", lambda: backends.backend("fake"), log)
+    return lambda: InProcessWorker("build", lambda: backends.make_backend("fake"), log)
 
 
 def test_equal_units_share_one_build(make: Make) -> None:
@@ -159,7 +159,7 @@ def test_what_a_stranger_wrote_is_vetted_before_it_is_built(kind: str) -> None:
 
 def test_no_other_text_is_compiled_than_the_vetted_one() -> None:
     unit = unit_of(variant())
-    bench = Bench(backends.backend("fake"))
+    bench = Bench(backends.make_backend("fake"))
     device = device_of("fake")
     answer, _ = bench.handle(Build(replace(unit, vetted=digest_of("another")), device), ())
     assert isinstance(answer, Failed)

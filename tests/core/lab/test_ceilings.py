@@ -23,7 +23,7 @@ from tunesmith.lab.profile import (
     ITEM_BYTES,
     MeasuredCeilings,
     known_or_measured,
-    measure,
+    measure_ceilings,
     moving_plan,
     sizes_for,
 )
@@ -32,7 +32,7 @@ from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.template import Variant
 from tunesmith.profiles.facts import Ceilings
-from tunesmith.profiles.roofline import best_bandwidth, is_sound, possible
+from tunesmith.profiles.roofline import best_bandwidth, correct_ceilings, is_sound
 from tunesmith.session import place
 
 LAUNCH, GRAPH, BANDWIDTH, WARM, RATE = 3e-6, 1e-6, 4e12, 8e12, 60e12
@@ -83,7 +83,7 @@ def gpu(**limits: int) -> Device:
 
 
 def measured(device: Device, known: KnownDevice) -> MeasuredCeilings:
-    return measure(device, known, known)  # type: ignore[arg-type]
+    return measure_ceilings(device, known, known)  # type: ignore[arg-type]
 
 
 def test_what_the_device_does_is_what_is_found() -> None:
@@ -225,7 +225,7 @@ def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
     runner = place.make_runner(place.Workplace(spec, folder), device)
     started = time.monotonic()
     try:
-        return measure(device, builders, runner), device, time.monotonic() - started
+        return measure_ceilings(device, builders, runner), device, time.monotonic() - started
     finally:
         builders.close()
         runner.close()
@@ -233,16 +233,16 @@ def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
 
 @needs_nvrtc
 def test_the_cuda_kernels_build_with_wide_accesses() -> None:
-    from tunesmith.backends.cuda.compile import build
+    from tunesmith.backends.cuda.compile import build_cubin
     from tunesmith.backends.cuda.devices import absent_device
     from tunesmith.lab.build import unit_of
     from tunesmith.lab.profile import variant_of
 
-    device, source = absent_device("H200"), backends.kind("cuda").ceilings
+    device, source = absent_device("H200"), backends.find_backend_kind("cuda").ceilings
     assert source is not None
     assert device is not None
     entries = ("copy1", "copy4", "read1", "read4", "empty", "fp32")
-    binary = build(unit_of(variant_of("cuda", source.file, entries), "nvrtc"), device)
+    binary = build_cubin(unit_of(variant_of("cuda", source.file, entries), "nvrtc"), device)
     assert binary.resources.spills in (0, None)
     read = backends.instructions_reader("cuda")
     for entry, vectors in (("copy1", 1), ("copy4", 4), ("read1", 1), ("read4", 4)):
@@ -256,7 +256,7 @@ def test_the_cuda_kernels_build_with_wide_accesses() -> None:
         if entry.startswith("copy"):
             assert widths["store"] >= vectors, entry
             assert all(a.width == 16 for a in code.accesses if a.space == "global"), entry
-    build(unit_of(variant_of("cuda", source.half, ("fp16",)), "nvrtc"), device)
+    build_cubin(unit_of(variant_of("cuda", source.half, ("fp16",)), "nvrtc"), device)
 
 
 @needs_opencl
@@ -265,7 +265,7 @@ def test_the_cuda_kernels_build_with_wide_accesses() -> None:
 def test_a_cpu_by_its_own_kernels(tmp_path: Path) -> None:
     found, device, _ = real("opencl", tmp_path)
     assert is_sound(found[0])
-    ceilings = possible(found[0])
+    ceilings = correct_ceilings(found[0])
     assert len(ceilings.copy) == len(ceilings.read) == len(sizes_for(device))
     for points in (ceilings.copy, ceilings.read):
         assert all(a.seconds <= b.seconds for a, b in pairwise(points))

@@ -101,7 +101,7 @@ def test_what_has_to_be_had_alone() -> None:
 
 
 def try_in_sandbox(pipe: Connection, scratch: str) -> None:
-    sandbox.enter(sandbox.for_worker({"TMPDIR": scratch}))
+    sandbox.confine_process(sandbox.for_worker({"TMPDIR": scratch}))
     lock = DeviceLock(NAME)
     try:
         with lock.alone(0.05):

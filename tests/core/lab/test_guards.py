@@ -52,25 +52,25 @@ PADDED = {"shape": (2, 3), "strides": (5, 1), "extent": 8}
 
 def test_a_single_byte_changes_the_digest_and_is_found() -> None:
     layout = guarded(100)
-    before, after = clean = guards.zones(layout, 1)
+    before, after = clean = guards.intact_zones(layout, 1)
     assert (len(before), len(after)) == layout.zone_sizes == (GUARD, GUARD)
-    assert guards.damage(clean, clean, 1) == ""
+    assert guards.describe_damage(clean, clean, 1) == ""
     hit = before[:-3] + b"\0" + before[-2:]
-    assert guards.damage((hit, after), clean, 1) == "1 byte before its start, the nearest 3 away"
+    assert guards.describe_damage((hit, after), clean, 1) == "1 byte before its start, the nearest 3 away"
     hit = after[:10] + b"\0\0" + after[12:]
-    assert guards.damage((before, hit), clean, 1) == "2 bytes past its end, the nearest 10 away"
+    assert guards.describe_damage((before, hit), clean, 1) == "2 bytes past its end, the nearest 10 away"
 
 
 def test_whole_numbers_are_counted_though_some_of_their_bytes_are_alike() -> None:
     """What is read past one array and written past another: the two zones differ in one byte of four."""
     layout = guarded(4)
-    before, after = clean = guards.zones(layout, 1)
-    strange = guards.fill(guards.zone_pattern(0), 63 * 4)
+    before, after = clean = guards.intact_zones(layout, 1)
+    strange = guards.repeat_pattern(guards.zone_pattern(0), 63 * 4)
     hit = strange + after[len(strange) :]
     assert sum(a != b for a, b in zip(hit, after, strict=True)) == 63
-    assert guards.damage((before, hit), clean, 4) == "252 bytes past its end, the nearest 0 away"
+    assert guards.describe_damage((before, hit), clean, 4) == "252 bytes past its end, the nearest 0 away"
     hit = before[: -len(strange)] + strange
-    assert guards.damage((hit, after), clean, 4) == "252 bytes before its start, the nearest 1 away"
+    assert guards.describe_damage((hit, after), clean, 4) == "252 bytes before its start, the nearest 1 away"
 
 
 def test_no_two_arrays_and_no_poison_look_alike() -> None:
@@ -84,7 +84,7 @@ def test_no_two_arrays_and_no_poison_look_alike() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("pattern", [guards.PATTERN, guards.OTHER_PATTERN])
 def test_poison_is_no_number_in_any_type(dtype: type, pattern: bytes) -> None:
-    assert np.isnan(np.frombuffer(guards.fill(pattern, 64), dtype=dtype)).all()
+    assert np.isnan(np.frombuffer(guards.repeat_pattern(pattern, 64), dtype=dtype)).all()
 
 
 def test_two_poisons_differ_in_every_byte() -> None:
@@ -125,7 +125,7 @@ class TestPoison:
 
     def test_what_the_caller_filled_was_never_poisoned(self) -> None:
         plan = buffer(init=1.0)
-        assert count_poisoned(plan, guards.fill(guards.PATTERN, 24)) == 0
+        assert count_poisoned(plan, guards.repeat_pattern(guards.PATTERN, 24)) == 0
 
 
 class TestGaps:
@@ -164,6 +164,6 @@ def test_what_an_earlier_launch_left_may_show_in_nothing_that_is_compared(
     def seen(stale: bool) -> guards.RunEvidence:
         return guards.RunEvidence(lambda _b, _n: "", no, no, no, lambda _b: 0, lambda _b: stale)
 
-    assert guards.integrity(plan, deterministic, seen(False))[0].ok
-    found = guards.integrity(plan, deterministic, seen(True))[0]
+    assert guards.check_integrity(plan, deterministic, seen(False))[0].ok
+    found = guards.check_integrity(plan, deterministic, seen(True))[0]
     assert found.status is (Status.WRONG if deterministic else Status.OK)

@@ -116,7 +116,10 @@ class TestWhatAKernelSees:
         keeper = a_keeper(lambda out, x, *_: seen.append(out.around(0, out.nbytes).tobytes()))
         keeper.keep(a_case())
         size = keeper.judges.plan(a_case()).buffer("out").nbytes
-        one, other = guards.fill(guards.PATTERN, size), guards.fill(guards.OTHER_PATTERN, size)
+        one, other = (
+            guards.repeat_pattern(guards.PATTERN, size),
+            guards.repeat_pattern(guards.OTHER_PATTERN, size),
+        )
         assert seen == [other, other, one, other], "the second time what the first left"
 
     def test_in_place_arrays_are_fresh_in_each_run_and_after(self) -> None:

@@ -10,8 +10,8 @@ from tests.core.lab.in_process import Log
 from tests.core.lab.labs import scale_problem
 from tests.core.lab.test_profiling import Recorder, _plan, profiler
 from tests.wording import says
-from tunesmith.lab.profile import ProfileSubject, main_place, prefixes, shares
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.lab.profile import ProfileSubject, launch_prefixes, launch_shares, main_place
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import LaunchFacts, LaunchPart, Profile, StaticFacts
 
 TWO = (
@@ -25,8 +25,8 @@ def test_prefixes_are_all_but_the_whole() -> None:
     plan = _plan(scale_problem())
     (one,) = plan.launches
     three = replace(plan, launches=tuple(replace(one, entry=name) for name in "abc"))
-    assert [[g.entry for g in p.launches] for p in prefixes(three)] == [["a"], ["a", "b"]]
-    assert prefixes(plan) == ()
+    assert [[g.entry for g in p.launches] for p in launch_prefixes(three)] == [["a"], ["a", "b"]]
+    assert launch_prefixes(plan) == ()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_prefixes_are_all_but_the_whole() -> None:
     ],
 )
 def test_shares_are_what_each_adds(first_ones: list[float], whole: float, expected: list[float]) -> None:
-    assert shares(first_ones, whole) == pytest.approx(expected)
+    assert launch_shares(first_ones, whole) == pytest.approx(expected)
 
 
 def test_a_profile_covers_every_launch() -> None:
@@ -73,11 +73,11 @@ def a_profile(*shares_: float | None) -> Profile:
 
 
 def test_the_diagnosis_names_the_launch_that_costs_most() -> None:
-    diagnosis = diagnose(a_profile(0.2, 0.7, 0.1))
+    diagnosis = diagnose_profile(a_profile(0.2, 0.7, 0.1))
     assert diagnosis.launch == "k1"
     says(diagnosis.notes[0], "3 launches", "k1 takes most", "k0 20 %", "k1 70 %", "k2 10 %")
     assert diagnosis.summary.startswith("in k1, ")
-    unknown = diagnose(a_profile(None, None))
+    unknown = diagnose_profile(a_profile(None, None))
     says(unknown.notes[0], "2 launches", "not known")
-    single = diagnose(Profile("k", "w", launch=facts(16)))
+    single = diagnose_profile(Profile("k", "w", launch=facts(16)))
     assert (single.launch, single.summary.startswith("in ")) == ("", False)

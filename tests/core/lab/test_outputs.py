@@ -36,7 +36,7 @@ def buffer(type_: str, shape: tuple[int, ...], init: float | None = None) -> Buf
 def test_packed_outputs_are_poisoned_byte_by_byte() -> None:
     plan = buffer("int4", (3, 4))
     data = bytearray(initial_payload(plan, guards.PATTERN))
-    assert bytes(data) == guards.fill(guards.PATTERN, 6)
+    assert bytes(data) == guards.repeat_pattern(guards.PATTERN, 6)
     assert count_poisoned(plan, bytes(data)) == 12
     data[2] ^= 0x10
     assert count_poisoned(plan, bytes(data)) == 10

@@ -51,7 +51,7 @@ from tunesmith.lab.process import (
 )
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import PythonFunction
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
 
 FAKE = worker_command("fake", "test")
@@ -107,7 +107,7 @@ def python(text: str) -> Refer:
 
 def scale_plan(rows: int = 2, d: int = 8) -> Plan:
     problem = scale_problem()
-    plan = plan_launch(problem, original(problem), {"rows": rows, "d": d}, DEVICE, None)
+    plan = plan_launch(problem, original_variant(problem), {"rows": rows, "d": d}, DEVICE, None)
     assert isinstance(plan, Plan)
     return plan
 
@@ -466,7 +466,7 @@ class TestForking:
         assert worker_pid(other, tmp_path) == pid
 
     def test_an_idle_server_is_replaced(self, tmp_path: Path) -> None:
-        code = "import sys; from tunesmith.lab.process import serve; serve(lambda: print('here'), idle=0.05)"
+        code = "from tunesmith.lab.process import run_fork_server as go; go(lambda: print('here'), idle=0.05)"
         server = ForkServer([sys.executable, "-c", code], dict(os.environ))
         with open(os.devnull, "r+") as null:
             streams = null.fileno(), null.fileno(), null.fileno()
@@ -480,12 +480,12 @@ class TestForking:
 
     def test_arguments_environment_folder_streams_and_status_are_the_childs(self, tmp_path: Path) -> None:
         code = (
-            "import os, sys\nfrom tunesmith.lab.process import serve\n"
+            "import os, sys\nfrom tunesmith.lab.process import run_fork_server\n"
             "def run():\n"
             "    leads = os.getsid(0) == os.getpid()\n"
             "    print(sys.argv[1:], os.environ['OWN'], os.getcwd(), sys.stdin.read(), leads)\n"
             "    sys.exit(7)\n"
-            "serve(run)"
+            "run_fork_server(run)"
         )
         server = ForkServer([sys.executable, "-c", code], dict(os.environ))
         (tmp_path / "in").write_text("words")

@@ -11,7 +11,7 @@ import pytest
 from tests.core.lab.in_process import Log, spawner
 from tests.core.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tests.wording import says
-from tunesmith.backends import backend
+from tunesmith.backends import make_backend
 from tunesmith.backends.messages import (
     ClustersHeld,
     CountClusters,
@@ -29,7 +29,7 @@ from tunesmith.lab.worker.requests import Bench
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
 from tunesmith.profiles.facts import Ceilings, Counters, Instructions, Mix, Point
 
@@ -127,7 +127,7 @@ def test_clusters_are_counted_by_a_session_that_can_and_by_no_other() -> None:
             assert call.cluster == (4, 1, 1)
             return 33
 
-    bench = Bench(backend("fake"))
+    bench = Bench(make_backend("fake"))
     bench._executables = {"code": object()}
     for session, known in ((Counts(), (33, None)), (object(), (None, None))):
         bench._session = session  # type: ignore[assignment]
@@ -137,7 +137,7 @@ def test_clusters_are_counted_by_a_session_that_can_and_by_no_other() -> None:
 def test_where_the_driver_does_not_say_clusters_are_computed_or_unknown() -> None:
     problem = scale_problem()
     with profiler(problem) as own:
-        code = own._builders.build(original(problem), "the kernel", "")
+        code = own._builders.build(original_variant(problem), "the kernel", "")
         assert clusters_held(own._runner, code, _clustered(_plan(problem))) == (None, None)
         assert clusters_held(None, code, _clustered(_plan(problem))) == (None, None)
         found = own._launch(code, _plan(problem), _clustered(_plan(problem)).launches[0], None)
@@ -169,7 +169,9 @@ def test_of_several_launches_the_largest_is_looked_at() -> None:
 
 
 def _plan(problem: Problem) -> Plan:
-    plan = plan_launch(problem, original(problem), problem.workloads[0].as_dict(), device_of("fake"), None)
+    plan = plan_launch(
+        problem, original_variant(problem), problem.workloads[0].as_dict(), device_of("fake"), None
+    )
     assert isinstance(plan, Plan)
     return plan
 

@@ -14,8 +14,8 @@ from tunesmith.lab.references import UserCodeFailed
 from tunesmith.problem import inputs as draws
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Argument, PythonFunction
-from tunesmith.problem.template import original
-from tunesmith.space.expr import parse
+from tunesmith.problem.template import original_variant
+from tunesmith.space.expr import parse_expr
 
 SIZES = {"rows": 40, "d": 24}
 ROWS = (0, 7, 39)
@@ -27,16 +27,16 @@ SUM = PythonFunction(
 
 
 def plan() -> Plan:
-    wide = (parse("rows"), parse("d"))
+    wide = (parse_expr("rows"), parse_expr("d"))
     arguments = (
         Argument("out", "float32", "output", wide),
-        Argument("x", "float16", "input", wide, strides=(parse("d + 5"), parse("1"))),
-        Argument("w", "float32", "input", (parse("d"),)),
+        Argument("x", "float16", "input", wide, strides=(parse_expr("d + 5"), parse_expr("1"))),
+        Argument("w", "float32", "input", (parse_expr("d"),)),
         Argument("q", "int4", "input", wide),
     )
     problem = a_problem()
     launches = tuple(replace(launch, args=()) for launch in problem.launches)
-    variant = replace(original(problem), arguments=arguments, launches=launches)
+    variant = replace(original_variant(problem), arguments=arguments, launches=launches)
     found = plan_launch(problem, variant, SIZES, DEVICE, None)
     assert isinstance(found, Plan), found
     return found
@@ -48,7 +48,7 @@ def asked(digests: bool, rows: tuple[int, ...] = ROWS, inputs: PythonFunction | 
 
 
 def answer(request: Refer) -> np.ndarray:
-    expected, (blob,) = reference.compute(request)
+    expected, (blob,) = reference.compute_expected(request)
     return np.frombuffer(blob, dtype=expected.arrays[0].dtype).reshape(expected.arrays[0].shape)
 
 
@@ -71,18 +71,18 @@ def test_without_digests_no_array_with_rows_is_drawn_whole(monkeypatch: pytest.M
         return draws.draw_array(buffer, distribution, seed)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reference, "draw_array", draw)
-    reference.compute(asked(False))
+    reference.compute_expected(asked(False))
     assert drawn == ["w"]
     drawn.clear()
-    reference.compute(replace(asked(False), reference=None))
+    reference.compute_expected(replace(asked(False), reference=None))
     assert drawn == []
-    reference.compute(asked(True))
+    reference.compute_expected(asked(True))
     assert drawn == ["x", "w", "q"]
 
 
 def test_digests_are_given_where_they_are_asked_for() -> None:
-    with_them, _ = reference.compute(asked(True))
-    without, _ = reference.compute(asked(False))
+    with_them, _ = reference.compute_expected(asked(True))
+    without, _ = reference.compute_expected(asked(False))
     assert [name for name, _ in with_them.input_digests] == ["x", "w", "q"]
     assert (without.input_digests, without.gap_digests) == ((), ())
     assert without.arrays == with_them.arrays
@@ -92,8 +92,8 @@ def test_gaps_of_what_is_changed_in_place_have_a_digest() -> None:
     request = asked(True)
     in_place = tuple(replace(b, role="inout") if b.name == "x" else b for b in request.plan.buffers)
     changed = replace(request, reference=None, plan=replace(request.plan, buffers=in_place))
-    assert [name for name, _ in reference.compute(changed)[0].gap_digests] == ["x"]
-    assert reference.compute(replace(changed, digests=False))[0].gap_digests == ()
+    assert [name for name, _ in reference.compute_expected(changed)[0].gap_digests] == ["x"]
+    assert reference.compute_expected(replace(changed, digests=False))[0].gap_digests == ()
 
 
 def linked(body: str) -> PythonFunction:
@@ -124,4 +124,4 @@ def test_linked_values_may_be_small_floats(type_: str) -> None:
     x = replace(made.buffer("x"), type=type_, itemsize=size)
     inputs = linked("return {'x': np.arange(rows * d).reshape(rows, d) % 4}")
     memory = reference.draw_inputs(replace(made, buffers=(x,)), Draw("normal", 3, inputs))["x"]
-    assert (draws.logical(memory, x).astype(np.float64) == np.arange(960).reshape(40, 24) % 4).all()
+    assert (draws.shaped_view(memory, x).astype(np.float64) == np.arange(960).reshape(40, 24) % 4).all()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tunesmith.lab.lab import rehearsed
+from tunesmith.lab.lab import rehearse_builds
 from tunesmith.lab.memory import RIGHT
 from tunesmith.run.events import Sanitized
 
@@ -34,5 +34,5 @@ def test_watched_is_said_where_every_build_was_watched_to_the_end(
     cases: Any = SimpleNamespace(level=lambda *_: RIGHT, of_level=lambda *_: [1, 2])
     sanitizing: Any = SimpleNamespace(look_at_gate=lambda *_: next(left))
     builds: Any = [SimpleNamespace(variant=None) for _ in looks]
-    found = rehearsed(builds, builders, cases, sanitizing, 0)
+    found = rehearse_builds(builds, builders, cases, sanitizing, 0)
     assert (found.verdict, found.cases, found.watched) == (RIGHT, 4 * len(looks), watched)

@@ -236,7 +236,7 @@ from tunesmith.lab.worker import sandbox
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 sandbox.OTHERS = 8
-held = sandbox.enter(sandbox.for_worker({"TUNESMITH_SANDBOX": "auto"}))
+held = sandbox.confine_process(sandbox.for_worker({"TUNESMITH_SANDBOX": "auto"}))
 children, stopped = [], ""
 try:
     while len(children) < 4000:
@@ -289,8 +289,8 @@ class Refusing(LinuxCalls):
 def entered(
     calls: LinuxCalls, monkeypatch: pytest.MonkeyPatch, mode: str = "auto"
 ) -> dict[str, ProtectionLayer]:
-    monkeypatch.setattr(sandbox, "_limit", lambda **_: None)
-    held = sandbox.enter(sandbox.Sandbox(mode, "/scratch", ()), calls)
+    monkeypatch.setattr(sandbox, "_limit_resources", lambda **_: None)
+    held = sandbox.confine_process(sandbox.Sandbox(mode, "/scratch", ()), calls)
     return {layer.name: layer for layer in held.layers}
 
 
@@ -321,7 +321,7 @@ class TestWhatAMachineLacks:
 
     def test_another_system(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "platform", "darwin")
-        held = sandbox.enter(sandbox.Sandbox("auto", "/scratch", ()))
+        held = sandbox.confine_process(sandbox.Sandbox("auto", "/scratch", ()))
         assert [layer.name for layer in held.missing((NETWORK, FILES, CALLS, LIMITS))] == [
             *(NETWORK, FILES, CALLS, LIMITS)
         ]
@@ -335,9 +335,9 @@ class TestWhatAMachineLacks:
                 return bare, ()
 
         monkeypatch.setattr(workplace, "WorkerProcess", Told)
-        assert machine.protection(machine.Workplace("fake", tmp_path)) == bare
+        assert machine.worker_protection(machine.Workplace("fake", tmp_path)) == bare
         with pytest.raises(DeviceMissing, match="no Landlock") as refused:
-            machine.protection(machine.Workplace("fake", tmp_path, "required"))
+            machine.worker_protection(machine.Workplace("fake", tmp_path, "required"))
         assert refused.value.exit_code == 5
         assert "--sandbox auto" in (refused.value.hint or "")
         assert [layer.name for layer in bare.missing(NEEDED)] == [NETWORK, FILES]
@@ -362,4 +362,4 @@ class TestWhatIsReadable:
 def test_a_gpu_is_seen_from_the_sandbox(tmp_path: Path) -> None:
     """Its driver needs a socket to wait at, and to name its threads."""
     assert machine.list_devices(machine.Workplace("cuda", tmp_path))
-    assert machine.protection(machine.Workplace("cuda", tmp_path)).missing((CALLS, LIMITS)) == ()
+    assert machine.worker_protection(machine.Workplace("cuda", tmp_path)).missing((CALLS, LIMITS)) == ()

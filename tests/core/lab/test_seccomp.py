@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from tunesmith.lab.worker import sandbox
-from tunesmith.lab.worker.sandbox import ALLOW, DENY, FAIL, KILL, assemble
+from tunesmith.lab.worker.sandbox import ALLOW, DENY, FAIL, KILL, assemble_filter
 
 UNKNOWN = FAIL | errno.ENOSYS
 OWN = 4321
@@ -57,7 +57,7 @@ CASES = [
 @pytest.mark.parametrize("machine", sandbox.MACHINES)
 def test_calls(machine: str) -> None:
     audit, column = sandbox.MACHINES[machine]
-    program = assemble(machine)
+    program = assemble_filter(machine)
     for *numbers, arguments, wanted in CASES:
         assert verdict(program, audit, numbers[column], *arguments) == wanted, numbers
     assert verdict(program, audit ^ 1, 0) == KILL, "of another machine"
@@ -65,18 +65,18 @@ def test_calls(machine: str) -> None:
 
 
 def test_the_third_kind_of_calls_is_none() -> None:
-    assert verdict(assemble("x86_64"), 0xC000003E, 0x40000000) == KILL
-    assert verdict(assemble("x86_64"), 0xC000003E, -1) == KILL
+    assert verdict(assemble_filter("x86_64"), 0xC000003E, 0x40000000) == KILL
+    assert verdict(assemble_filter("x86_64"), 0xC000003E, -1) == KILL
 
 
 def test_where_the_network_is_let_through() -> None:
-    program = assemble("x86_64", sockets="all")
+    program = assemble_filter("x86_64", sockets="all")
     assert [verdict(program, 0xC000003E, number, 2, 2) for number in (41, 42, 53)] == [ALLOW] * 3
     assert verdict(program, 0xC000003E, 101) == DENY
 
 
 def test_a_driver_may_wait_and_lets_nobody_in() -> None:
-    program = assemble("x86_64", sockets="listening")
+    program = assemble_filter("x86_64", sockets="listening")
     wait = [(41, 1, 5 | 0o2000000), (49,), (50,)]  # socket of sequenced packets, bind, listen
     assert [verdict(program, 0xC000003E, *call) for call in wait] == [ALLOW] * 3
     refused = [(41, 1, 1), (41, 1, 2), (41, 2, 5), (42,), (43,), (288,), (53, 1, 2)]
@@ -85,7 +85,7 @@ def test_a_driver_may_wait_and_lets_nobody_in() -> None:
 
 @pytest.mark.parametrize("number", [62, 200, 234, 129, 297])
 def test_signals_that_reach_nobody_else(number: int) -> None:
-    program = assemble("x86_64", own_process=OWN)
+    program = assemble_filter("x86_64", own_process=OWN)
     verdicts = {who: verdict(program, 0xC000003E, number, who) for who in (OWN, 0, 1, 0xFFFFFFFF)}
     assert verdicts == {OWN: ALLOW, 0: ALLOW, 1: DENY, 0xFFFFFFFF: DENY}
     assert verdict(program, 0xC000003E, 424) == DENY
@@ -93,4 +93,4 @@ def test_signals_that_reach_nobody_else(number: int) -> None:
 
 def test_a_machine_that_nobody_numbered() -> None:
     with pytest.raises(KeyError):
-        assemble("riscv64")
+        assemble_filter("riscv64")

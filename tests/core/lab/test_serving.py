@@ -15,7 +15,7 @@ from tunesmith.problem.dispatch import delivered_variant
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.vet import variant_fault
-from tunesmith.run.delivery import delivery
+from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.events import Served, VerifiedBuild
 from tunesmith.run.outcome import Interval
 from tunesmith.run.ports import Delivery, SizedCall
@@ -40,7 +40,7 @@ def made_of(own: Harness, builds: tuple[VerifiedBuild, ...] = (), kind: int = 0,
     config = replace(own.template.default, items=(("KIND", kind),))
     choice = replace(Winners(config, (Pick("small", config, GAIN),)), **more)  # type: ignore[arg-type]
     template = own.template
-    return delivery(own.problem, lambda _config: template, own.lab._device, choice, builds)
+    return assemble_delivery(own.problem, lambda _config: template, own.lab._device, choice, builds)
 
 
 def served(own: Harness, made: Delivery, *sizes: tuple[int, int], workload: str = "") -> Served:
@@ -117,7 +117,7 @@ def test_a_strangers_kernel_is_delivered_as_it_was_judged_and_vetted_as_it_is_de
     text = (EXAMPLES / "opencl" / "rmsnorm" / "template.cl").read_text()
     template = replace(parse_template(text, path="t.cl", problem=own), is_foreign=True).on(a_device())
     pick = Pick(own.workloads[0].name, template.default, GAIN)
-    made = delivery(own, lambda _config: template, a_device(), Winners(template.default, (pick,)))
+    made = assemble_delivery(own, lambda _config: template, a_device(), Winners(template.default, (pick,)))
     entry = made.dispatch.tuned[0]
     source = made.files[entry.file].decode()
     assert source == template.render(own, template.default, own.workloads[0].as_dict()).source

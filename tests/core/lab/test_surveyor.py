@@ -41,7 +41,7 @@ LOG = Log()
 @pytest.fixture
 def surveyor() -> Iterator[BuildSurveyor]:
     device = replace(device_of("fake"), absent=True)
-    pool = Builders(lambda: InProcessWorker("build", lambda: backends.backend("fake"), LOG), device, 2)  # type: ignore[arg-type]
+    pool = Builders(lambda: InProcessWorker("build", lambda: backends.make_backend("fake"), LOG), device, 2)  # type: ignore[arg-type]
     yield BuildSurveyor(PROBLEM, device, pool)
     pool.close()
 

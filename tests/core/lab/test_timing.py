@@ -18,11 +18,11 @@ from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, Timing
 from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, Slots, at_slots
 from tunesmith.lab.worker import buffer_ring, timing
 from tunesmith.lab.worker.buffer_ring import MEMORY_SHARE
-from tunesmith.lab.worker.timing import MAX_CHAIN, TURNS, Stopwatch, sparing, visits_of
+from tunesmith.lab.worker.timing import MAX_CHAIN, TURNS, Stopwatch, spare_slot, visits_of
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
 
 PROBLEM = """
@@ -85,7 +85,7 @@ def problem(role: str = "input", out: str = "", type_: str = "float32") -> Probl
 
 
 def plan(example: Problem, n: int = 1024, m: int = 1) -> Plan:
-    found = plan_launch(example, original(example), {"n": n, "m": m}, device_of("fake"), None)
+    found = plan_launch(example, original_variant(example), {"n": n, "m": m}, device_of("fake"), None)
     assert isinstance(found, Plan)
     return found
 
@@ -766,7 +766,7 @@ def test_any_launch_of_a_chain_can_be_looked_at(slots: int) -> None:
     """What it wrote is still there at the end; until then, and of what is read, nothing changes."""
     plain = visits_of(0, 4 * slots, slots, 1)
     for kept in range(len(plain)) if slots > 1 else (len(plain) - 1,):
-        visits = sparing(plain, kept, slots)
+        visits = spare_slot(plain, kept, slots)
         assert visits[: kept + 1] == plain[: kept + 1]
         assert [read for read, _ in visits] == [read for read, _ in plain]
         assert visits[kept][1] not in {written for _, written in visits[kept + 1 :]}

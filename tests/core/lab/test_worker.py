@@ -29,7 +29,7 @@ from tunesmith.backends.messages import (
 from tunesmith.base.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import PythonFunction
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
 
 COMMAND = [sys.executable, "-m", "tunesmith.lab.worker.main", "fake", "test"]
@@ -38,7 +38,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="dies with its parent
 
 def plan() -> Plan:
     problem = scale_problem()
-    found = plan_launch(problem, original(problem), {"rows": 2, "d": 8}, device_of("fake"), None)
+    found = plan_launch(problem, original_variant(problem), {"rows": 2, "d": 8}, device_of("fake"), None)
     assert isinstance(found, Plan)
     return found
 

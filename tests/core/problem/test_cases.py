@@ -14,8 +14,8 @@ from tunesmith.problem.cases import (
     LARGE_BYTES,
     SMOKE_BYTES,
     Case,
+    case_reach,
     full_cases,
-    reach,
     smoke_cases,
     verify_cases,
 )
@@ -32,8 +32,8 @@ from tunesmith.problem.problem import (
     SizeRule,
     Workload,
 )
-from tunesmith.problem.template import Variant, original
-from tunesmith.space.expr import parse
+from tunesmith.problem.template import Variant, original_variant
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint
 
 LIMITS = Limits(
@@ -52,7 +52,7 @@ DEVICE = Device("fake", "0", "fake", "fake", "1", "simulated", LIMITS)
 
 
 def array(name: str, type: str, *shape: str, role: Role = "input") -> Argument:
-    return Argument(name, type, role, tuple(parse(text) for text in shape))
+    return Argument(name, type, role, tuple(parse_expr(text) for text in shape))
 
 
 def problem(
@@ -66,8 +66,8 @@ def problem(
         name="some",
         kernel=Kernel("kernel.cl", "", "some", "opencl"),
         arguments=tuple(arguments),
-        launches=(Launch("some", (parse(grid),), (parse("64"),), ()),),
-        contract=Contract(tuple(sizes), tuple(Constraint(text, parse(text)) for text in require)),
+        launches=(Launch("some", (parse_expr(grid),), (parse_expr("64"),), ()),),
+        contract=Contract(tuple(sizes), tuple(Constraint(text, parse_expr(text)) for text in require)),
         workloads=tuple(Workload(f"w{i}", tuple(sizes.items())) for i, sizes in enumerate(workloads)),
         accuracy=Accuracy(1e-3, 1e-3),
     )
@@ -121,7 +121,7 @@ PROBLEMS = {"silu": SILU, "norm": NORM, "flat": FLAT, "matmul": MATMUL, "attenti
 
 
 def variant(problem: Problem, *domain: str) -> Variant:
-    return replace(original(problem), domain=tuple(parse(text) for text in domain))
+    return replace(original_variant(problem), domain=tuple(parse_expr(text) for text in domain))
 
 
 def nbytes(problem: Problem, case: Case) -> int:
@@ -186,7 +186,7 @@ def contracts(draw: st.DrawFn) -> Problem:
         else:
             rules.append(SizeRule(name, low, high, step))
     names = [rule.name for rule in rules]
-    strided = replace(array("y", "float16", *names), strides=tuple(parse(f"{n} + 3") for n in names))
+    strided = replace(array("y", "float16", *names), strides=tuple(parse_expr(f"{n} + 3") for n in names))
     return problem([array("x", "float32", *names, role="output"), strided], rules, [least(rules)])
 
 
@@ -200,7 +200,7 @@ def least(rules: Sequence[SizeRule]) -> dict[str, int]:
 @examples()
 @given(contracts(), st.integers(0, 2**60))
 def test_any_contract_gets_small_legal_smoke_cases(problem: Problem, seed: int) -> None:
-    plain = original(problem)
+    plain = original_variant(problem)
     smoke = smoke_cases(problem, plain, DEVICE, seed)
     normal = [case for case in smoke if not case.is_odd]
     assert 1 <= len(normal) <= 5
@@ -215,7 +215,7 @@ def test_any_contract_gets_small_legal_smoke_cases(problem: Problem, seed: int) 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_smoke_cases_are_few_small_and_normal_but_for_one_of_special_numbers(name: str) -> None:
-    cases = smoke_cases(PROBLEMS[name], original(PROBLEMS[name]), DEVICE, 1)
+    cases = smoke_cases(PROBLEMS[name], original_variant(PROBLEMS[name]), DEVICE, 1)
     assert 3 <= sum(case.distribution == "normal" for case in cases) <= 5
     assert [case.distribution for case in cases if case.distribution != "normal"] == ["special"]
     for case in cases:
@@ -249,21 +249,21 @@ def test_smoke_cases_show_what_kernels_usually_get_wrong(
 
 
 def test_a_flat_kernel_is_smoke_tested_over_several_large_blocks() -> None:
-    lengths = values(smoke_cases(FLAT, original(FLAT), DEVICE, 1), "n")
+    lengths = values(smoke_cases(FLAT, original_variant(FLAT), DEVICE, 1), "n")
     assert max(n for n in lengths if n % 2) > 2 * 1024 * 8 * 4
     assert any(1 < n < 64 and n % 2 for n in lengths)
     assert any(256 < n < 2048 and n % 2 for n in lengths)
 
 
 def test_related_sizes_are_smoke_tested_where_they_differ() -> None:
-    cases = smoke_cases(ATTENTION, original(ATTENTION), DEVICE, 1)
+    cases = smoke_cases(ATTENTION, original_variant(ATTENTION), DEVICE, 1)
     assert any(dict(case.sizes)["h"] > dict(case.sizes)["g"] > 1 for case in cases)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_full_cases_hold_the_ends_the_workloads_and_all_distributions(name: str) -> None:
     problem = PROBLEMS[name]
-    cases = full_cases(problem, original(problem), DEVICE, 1)
+    cases = full_cases(problem, original_variant(problem), DEVICE, 1)
     assert len(cases) <= 35 + len(ODD) + 6
     sizes = [dict(case.sizes) for case in cases]
     smallest = {rule.name: rule.min for rule in problem.contract.sizes}
@@ -271,7 +271,7 @@ def test_full_cases_hold_the_ends_the_workloads_and_all_distributions(name: str)
     for workload in problem.workloads:
         assert {c.distribution for c in cases if dict(c.sizes) == workload.as_dict()} >= {"normal", "wide"}
     assert {case.distribution for case in cases} == {*DISTRIBUTIONS, *ODD} - {"halves"}
-    for case in smoke_cases(problem, original(problem), DEVICE, 1):
+    for case in smoke_cases(problem, original_variant(problem), DEVICE, 1):
         assert replace(case, level="full") in cases  # the same arrays: their reference is known already
     budget = max(FULL_BYTES, *(nbytes(problem, Case(w.sizes, "", 0, "full")) for w in problem.workloads))
     assert max(nbytes(problem, case) for case in cases) <= budget
@@ -283,13 +283,13 @@ def test_full_cases_hold_the_ends_the_workloads_and_all_distributions(name: str)
 
 
 def test_full_cases_reach_the_neighbours_of_powers_of_two() -> None:
-    lengths = set(values(full_cases(NORM, original(NORM), DEVICE, 1), "d"))
+    lengths = set(values(full_cases(NORM, original_variant(NORM), DEVICE, 1), "d"))
     assert {1, 5, 7, 33, 129, 257, 1023, 1024, 1025, 2048, 4096, 8192, 16384} <= lengths
 
 
 def test_arrays_the_user_describes_do_not_multiply_the_cases() -> None:
     described = replace(NORM, arguments=tuple(replace(a, values="uniform") for a in NORM.arguments))
-    cases = full_cases(described, original(described), DEVICE, 1)
+    cases = full_cases(described, original_variant(described), DEVICE, 1)
     assert {case.distribution for case in cases} == {"normal"}
 
 
@@ -297,8 +297,8 @@ def test_arrays_the_user_describes_do_not_multiply_the_cases() -> None:
 @pytest.mark.few(2)
 def test_verification_uses_sizes_and_seeds_never_used_before(name: str) -> None:
     problem = PROBLEMS[name]
-    before = full_cases(problem, original(problem), DEVICE, 1)
-    cases = verify_cases(problem, original(problem), DEVICE, 1, {case.sizes for case in before})
+    before = full_cases(problem, original_variant(problem), DEVICE, 1)
+    cases = verify_cases(problem, original_variant(problem), DEVICE, 1, {case.sizes for case in before})
     workloads = [workload.as_dict() for workload in problem.workloads]
     fresh = [case for case in cases if dict(case.sizes) not in workloads][:8]
     assert len({case.sizes for case in fresh}) >= 6
@@ -308,15 +308,15 @@ def test_verification_uses_sizes_and_seeds_never_used_before(name: str) -> None:
     assert {case.distribution for case in cases} == {*DISTRIBUTIONS, *ODD} - {"halves"}
     for workload in workloads:
         assert workload in [dict(case.sizes) for case in cases]
-    again = verify_cases(problem, original(problem), DEVICE, 2, {case.sizes for case in before})
+    again = verify_cases(problem, original_variant(problem), DEVICE, 2, {case.sizes for case in before})
     assert {case.sizes for case in again} != {case.sizes for case in cases}
 
 
 @pytest.mark.parametrize("name", ["silu", "norm", "flat"])
 def test_verification_reaches_every_end_of_the_contract_and_goes_beyond_the_workloads(name: str) -> None:
     problem = PROBLEMS[name]
-    cases = verify_cases(problem, original(problem), replace(DEVICE, kind="cpu"), 3, ())
-    far = dict(reach(problem, cases))
+    cases = verify_cases(problem, original_variant(problem), replace(DEVICE, kind="cpu"), 3, ())
+    far = dict(case_reach(problem, cases))
     for rule in problem.contract.sizes:
         affordable = nbytes(
             problem, Case(tuple({**least_sizes(problem), rule.name: rule.max}.items()), "", 0, "full")
@@ -334,25 +334,25 @@ def least_sizes(problem: Problem) -> dict[str, int]:
 
 def test_on_a_gpu_one_array_is_beyond_what_32_bits_count() -> None:
     large = replace(DEVICE, inspects=True, limits=replace(LIMITS, memory=140 << 30, max_allocation=140 << 30))
-    cases = verify_cases(NORM, original(NORM), large, 3, ())
+    cases = verify_cases(NORM, original_variant(NORM), large, 3, ())
     assert max(dict(c.sizes)["rows"] * dict(c.sizes)["d"] for c in cases) > 1 << 31
     small = replace(large, limits=replace(LIMITS, memory=8 << 30, max_allocation=8 << 30))
-    assert max(nbytes(NORM, c) for c in verify_cases(NORM, original(NORM), small, 3, ())) < 2 << 30
+    assert max(nbytes(NORM, c) for c in verify_cases(NORM, original_variant(NORM), small, 3, ())) < 2 << 30
 
 
 def test_how_far_cases_go_is_told_by_size_and_by_array() -> None:
     cases = [Case((("rows", r), ("d", d)), "normal", 1, "verify") for r, d in ((7, 100), (50, 3))]
-    far = dict(reach(NORM, cases))
+    far = dict(case_reach(NORM, cases))
     assert (far["rows"], far["d"]) == (50, 100)
     assert 700 in far.values()
-    assert reach(NORM, []) == ()
+    assert case_reach(NORM, []) == ()
 
 
 @given(st.sets(st.sampled_from(range(1, 21))))
 def test_verification_prefers_unused_sizes_and_else_takes_fresh_seeds(used: set[int]) -> None:
     tiny = problem([array("x", "float32", "n", role="inout")], [SizeRule("n", 1, 20)], [{"n": 7}])
     before = [(("n", n),) for n in used]
-    cases = verify_cases(tiny, original(tiny), DEVICE, 1, before)
+    cases = verify_cases(tiny, original_variant(tiny), DEVICE, 1, before)
     fresh = values(cases, "n")[:8]
     assert len(set(fresh)) == 8
     assert len(set(fresh) - used) == min(8, 20 - len(used))
@@ -361,9 +361,9 @@ def test_verification_prefers_unused_sizes_and_else_takes_fresh_seeds(used: set[
 def test_one_legal_size_is_enough() -> None:
     fixed = problem([array("x", "float32", "n", role="inout")], [SizeRule("n", 5, 5)], [{"n": 5}])
     for cases in (
-        smoke_cases(fixed, original(fixed), DEVICE, 1),
-        full_cases(fixed, original(fixed), DEVICE, 1),
-        verify_cases(fixed, original(fixed), DEVICE, 1, [(("n", 5),)]),
+        smoke_cases(fixed, original_variant(fixed), DEVICE, 1),
+        full_cases(fixed, original_variant(fixed), DEVICE, 1),
+        verify_cases(fixed, original_variant(fixed), DEVICE, 1, [(("n", 5),)]),
     ):
         assert set(values(cases, "n")) == {5}
 
@@ -390,11 +390,11 @@ def test_an_empty_domain_gives_no_cases(domain: str) -> None:
 
 def test_what_only_a_build_can_tell_is_ignored() -> None:
     later = variant(NORM, "resources.registers * d < 0")
-    assert smoke_cases(NORM, later, DEVICE, 1) == smoke_cases(NORM, original(NORM), DEVICE, 1)
+    assert smoke_cases(NORM, later, DEVICE, 1) == smoke_cases(NORM, original_variant(NORM), DEVICE, 1)
 
 
 def test_variants_with_the_same_sizes_share_seeds() -> None:
-    cases = {(c.sizes, c.distribution): c for c in smoke_cases(NORM, original(NORM), DEVICE, 1)}
+    cases = {(c.sizes, c.distribution): c for c in smoke_cases(NORM, original_variant(NORM), DEVICE, 1)}
     others = smoke_cases(NORM, variant(NORM, "d <= 16384"), DEVICE, 1)
     assert all(cases[case.sizes, case.distribution] == case for case in others)
     assert len({case.seed for case in others}) == len(others)
@@ -404,35 +404,35 @@ def test_where_everything_is_large_the_smallest_are_taken() -> None:
     large = problem(
         [array("x", "float32", "n", role="inout")], [SizeRule("n", 1 << 26, 1 << 28)], [{"n": 1 << 27}]
     )
-    assert 1 << 26 in values(smoke_cases(large, original(large), DEVICE, 1), "n")
+    assert 1 << 26 in values(smoke_cases(large, original_variant(large), DEVICE, 1), "n")
 
 
 def test_a_size_of_zero_is_tested_only_where_something_is_launched() -> None:
     sizes = [SizeRule("n", 0, 4096)]
     x = array("x", "float32", "n", role="inout")
     empty = problem([x], sizes, [{"n": 64}], grid="ceildiv(n, 64)")
-    assert min(values(every_level(empty, original(empty), 1), "n")) == 1
+    assert min(values(every_level(empty, original_variant(empty), 1), "n")) == 1
     full = problem([x], sizes, [{"n": 64}], grid="16")
-    assert min(values(smoke_cases(full, original(full), DEVICE, 1), "n")) == 0
+    assert min(values(smoke_cases(full, original_variant(full), DEVICE, 1), "n")) == 0
 
 
 def test_the_gaps_between_strides_count_as_bytes() -> None:
-    strided = replace(array("x", "float32", "n", role="inout"), strides=(parse("1000"),))
+    strided = replace(array("x", "float32", "n", role="inout"), strides=(parse_expr("1000"),))
     sparse = problem([strided], [SizeRule("n", 1, 1 << 20)], [{"n": 64}])
-    lengths = values(smoke_cases(sparse, original(sparse), DEVICE, 1), "n")
+    lengths = values(smoke_cases(sparse, original_variant(sparse), DEVICE, 1), "n")
     assert 500 < max(lengths) <= SMOKE_BYTES // 4000 + 1
 
 
 def test_sizes_at_which_an_array_has_no_shape_are_left_out() -> None:
     odd = problem([array("x", "float32", "8 // (n - 1)", role="inout")], [SizeRule("n", 1, 64)], [{"n": 2}])
-    assert 1 not in values(smoke_cases(odd, original(odd), DEVICE, 1), "n")
+    assert 1 not in values(smoke_cases(odd, original_variant(odd), DEVICE, 1), "n")
 
 
 def test_cases_are_chosen_fast_enough_for_every_candidate() -> None:
-    smoke_cases(MATMUL, original(MATMUL), DEVICE, 1)
+    smoke_cases(MATMUL, original_variant(MATMUL), DEVICE, 1)
     started = time.process_time()
     for _ in range(20):
-        smoke_cases(MATMUL, original(MATMUL), DEVICE, 1)
+        smoke_cases(MATMUL, original_variant(MATMUL), DEVICE, 1)
     assert time.process_time() - started < 0.2  # found once
     started = time.process_time()
     for step in range(2, 12):

@@ -16,7 +16,7 @@ from tests.core.run.arbitrary import arbitrary
 from tests.samples import DEVICE, config, finalist, records, started
 from tests.thoroughness import examples
 from tunesmith.backends.messages import REPLY_TYPES, REQUEST_TYPES
-from tunesmith.base.codec import Malformed, decode, decode_tagged, encode, encode_tagged
+from tunesmith.base.codec import Malformed, decode_json, decode_tagged, encode_json, encode_tagged
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import ScalarPlan
 from tunesmith.run.events import EVENT_TYPES, Measured, Recorded
@@ -57,7 +57,7 @@ def test_every_reply_survives_the_pipe(kind: Any, data: st.DataObject) -> None:
 
 def test_integers_and_floats_stay_what_they_are() -> None:
     for value in (3, 3.0, -0.5, 2**53 + 1):
-        back = decode(encode(ScalarPlan("s", "int64", value)), ScalarPlan)
+        back = decode_json(encode_json(ScalarPlan("s", "int64", value)), ScalarPlan)
         assert back.value == value
         assert type(back.value) is type(value)
 
@@ -80,7 +80,7 @@ def test_a_line_with_any_bytes_changed_is_read_or_malformed(data: st.DataObject)
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_malformed(data: bytes) -> None:
-    for read in (decode_record, lambda d: decode_tagged(d, REPLY_TYPES), lambda d: decode(d, Device)):
+    for read in (decode_record, lambda d: decode_tagged(d, REPLY_TYPES), lambda d: decode_json(d, Device)):
         with pytest.raises(Malformed):
             read(data)
 
@@ -113,36 +113,36 @@ def test_an_unknown_message() -> None:
 
 def test_trials_of_older_journals_followed_nobody() -> None:
     old = b'{"id":3,"config":{"items":[["A",1]]},"workloads":["w"],"effort":"short"}'
-    assert decode(old, Trial) == Trial(3, Config.of({"A": 1}), ("w",), "short", followed=False)
+    assert decode_json(old, Trial) == Trial(3, Config.of({"A": 1}), ("w",), "short", followed=False)
 
 
 def test_no_time_is_read_where_the_result_is_not_ok() -> None:
     lie = b'{"workload":"w","status":"wrong","timing":{"samples":[1.0]}}'
     with pytest.raises(Malformed, match="a wrong result carries no time"):
-        decode(lie, Result)
+        decode_json(lie, Result)
     with pytest.raises(Malformed, match="without samples"):
-        decode(b'{"samples":[]}', Timing)
+        decode_json(b'{"samples":[]}', Timing)
     with pytest.raises(Malformed, match="cannot be paired"):
-        decode(b'{"samples":[1.0],"paired":[1.0,2.0]}', Timing)
+        decode_json(b'{"samples":[1.0],"paired":[1.0,2.0]}', Timing)
     with pytest.raises(Malformed):
-        decode(b'{"samples":[null]}', Timing)
+        decode_json(b'{"samples":[null]}', Timing)
 
 
 def test_a_path_is_its_text() -> None:
-    assert encode({"folder": Path("a") / "b"}) == b'{"folder":"a/b"}'
+    assert encode_json({"folder": Path("a") / "b"}) == b'{"folder":"a/b"}'
 
 
 def test_what_has_no_json_form_is_our_bug() -> None:
     with pytest.raises(TypeError, match="object"):
-        encode(object())
+        encode_json(object())
 
 
 def test_fields_that_a_later_version_adds_are_ignored() -> None:
-    table = json.loads(encode(DEVICE))
+    table = json.loads(encode_json(DEVICE))
     table["added"] = 1
-    assert decode(json.dumps(table).encode(), Device) == DEVICE
+    assert decode_json(json.dumps(table).encode(), Device) == DEVICE
     outcome = finalist(1, config(32), {"small": 1.0})
-    assert decode(encode(outcome), Outcome) == outcome
+    assert decode_json(encode_json(outcome), Outcome) == outcome
 
 
 @pytest.mark.long
@@ -151,14 +151,14 @@ def test_what_was_made_ready_several_threads_may_read_at_once() -> None:
     text = """
 import sys, threading
 from dataclasses import make_dataclass
-from tunesmith.base.codec import decode, make_ready
+from tunesmith.base.codec import decode_json, make_ready
 sys.setswitchinterval(1e-7)
 for number in range(300):
     inner = make_dataclass(f"Inner{number}", [(f"a{i}", int) for i in range(20)])
     kind = make_dataclass(f"Outer{number}", [("x", tuple[inner, ...]), ("y", dict[str, inner])])
     make_ready([kind])
     start = threading.Barrier(4)
-    read = lambda: (start.wait(), decode(b'{"x": [], "y": {}}', kind))
+    read = lambda: (start.wait(), decode_json(b'{"x": [], "y": {}}', kind))
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()

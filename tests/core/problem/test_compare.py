@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.wording import says
 from tunesmith.problem import compare
-from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_against_original, judge_odd
+from tunesmith.problem.compare import ErrorStats, error_stats, judge_against_original, judge_odd, judge_output
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import Compare, element_type
 
@@ -60,8 +60,8 @@ def test_the_reference_rounded_to_the_type_is_always_accepted(type: str, data: s
     expected = np.array(values)
     with np.errstate(over="ignore"):
         got = expected.astype(type)
-    assert judge(buffer(type, got.shape), got, expected, None) is None
-    assert judge(buffer(type, got.shape), got, expected, error_stats(got, expected)) is None
+    assert judge_output(buffer(type, got.shape), got, expected, None) is None
+    assert judge_output(buffer(type, got.shape), got, expected, error_stats(got, expected)) is None
     assert judge_against_original(buffer(type, got.shape), got, got) is None
 
 
@@ -75,7 +75,7 @@ def test_an_error_above_the_tolerance_is_always_caught(type: str, data: st.DataO
     got = expected.astype(type)
     ulp = float(np.spacing(np.abs(got[place]) + np.ones((), type)))
     got[place] += (limit + 2 * ulp) * data.draw(st.sampled_from([-1, 1]))
-    reason = judge(buffer(type, got.shape, rtol, atol), got, expected, None)
+    reason = judge_output(buffer(type, got.shape, rtol, atol), got, expected, None)
     assert reason is not None
     assert f"out[{place}] is " in reason
     assert f"1 of {got.size} elements" in reason
@@ -91,8 +91,8 @@ def test_an_error_above_twice_the_originals_is_always_caught(type: str, data: st
     ulp = float(np.spacing(np.maximum(np.abs(got[place]), np.ones((), type))))
     got[place] += 2 * own + 3 * ulp
     generous = buffer(type, got.shape, rtol=1.0, atol=1e4)  # the tolerance alone allows all
-    assert judge(generous, got, expected, None) is None
-    reason = judge(generous, got, expected, ErrorStats(own, 1e3))
+    assert judge_output(generous, got, expected, None) is None
+    reason = judge_output(generous, got, expected, ErrorStats(own, 1e3))
     assert reason is not None
     assert "twice the original's" in reason
 
@@ -107,8 +107,8 @@ def test_an_rms_above_the_originals_is_always_caught(type: str, data: st.DataObj
     generous = buffer(type, got.shape, rtol=1.0, atol=1e4)
     limit = (own.rms_error - 0.25 * ulp) / 1.25  # the original's rms that just allows this one
     if limit > 0:
-        assert judge(generous, got, expected, ErrorStats(own.max_error, 1.001 * limit)) is None
-        assert "rms" in str(judge(generous, got, expected, ErrorStats(own.max_error, 0.999 * limit)))
+        assert judge_output(generous, got, expected, ErrorStats(own.max_error, 1.001 * limit)) is None
+        assert "rms" in str(judge_output(generous, got, expected, ErrorStats(own.max_error, 0.999 * limit)))
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_an_rms_above_the_originals_is_always_caught(type: str, data: st.DataObj
 def test_nan_and_infinity_classes_must_agree(got: float, expected: float, right: bool) -> None:
     output, reference = np.array([1.0, got], dtype=np.float16), np.array([1.0, expected])
     generous = buffer("float16", (2,), rtol=1.0, atol=1e5)
-    assert (judge(generous, output, reference, None) is None) == right
-    assert (judge(generous, output, reference, ErrorStats(1e5, 1e5)) is None) == right
+    assert (judge_output(generous, output, reference, None) is None) == right
+    assert (judge_output(generous, output, reference, ErrorStats(1e5, 1e5)) is None) == right
 
 
 @pytest.mark.parametrize(("got", "right"), [(math.nan, True), (math.inf, False), (0.0, False)])
@@ -145,7 +145,7 @@ def test_the_reason_names_the_first_wrong_element_and_counts_all_of_them() -> No
     got = np.zeros((3, 4), dtype=np.float32)
     got[1, 2] = 0.5
     got[2, 0] = math.nan
-    reason = judge(buffer("float32", (3, 4), atol=0.25), got, expected, None)
+    reason = judge_output(buffer("float32", (3, 4), atol=0.25), got, expected, None)
     says(reason, "out[1, 2] is 0.5", "expected 0", "off by 0.5", "allowed is 0.25", "rtol and atol")
     says(reason, "2 of 12 elements", "wrong")
 
@@ -157,23 +157,27 @@ def test_an_output_larger_than_a_chunk_is_judged_to_its_end(monkeypatch: pytest.
     whole = error_stats(got + np.float32(1), expected)
     assert whole == ErrorStats(1.0, 1.0)
     got[9, 9] = -1
-    assert "out[9, 9] is -1" in str(judge(buffer("float32", (10, 10)), got, expected, None))
+    assert "out[9, 9] is -1" in str(judge_output(buffer("float32", (10, 10)), got, expected, None))
 
 
 def test_a_strided_output_is_judged_by_its_logical_elements() -> None:
     memory = np.full((4, 8), math.nan, dtype=np.float32)
     memory[:, :5] = 1
-    assert judge(buffer("float32", (4, 5)), memory[:, :5], np.ones((4, 5)), None) is None
+    assert judge_output(buffer("float32", (4, 5)), memory[:, :5], np.ones((4, 5)), None) is None
 
 
 def test_nothing_and_a_single_number_can_be_judged() -> None:
-    assert judge(buffer("float32", (0,)), np.empty(0, np.float32), np.empty(0), ErrorStats(0, 0)) is None
-    assert "out[] is 2" in str(judge(buffer("float32", ()), np.array(2, np.float32), np.array(1.0), None))
+    assert (
+        judge_output(buffer("float32", (0,)), np.empty(0, np.float32), np.empty(0), ErrorStats(0, 0)) is None
+    )
+    assert "out[] is 2" in str(
+        judge_output(buffer("float32", ()), np.array(2, np.float32), np.array(1.0), None)
+    )
 
 
 def test_shapes_that_differ_are_our_own_fault() -> None:
     with pytest.raises(ValueError, match="shape"):
-        judge(buffer("float32", (2,)), np.zeros(2, np.float32), np.zeros((2, 1)), None)
+        judge_output(buffer("float32", (2,)), np.zeros(2, np.float32), np.zeros((2, 1)), None)
 
 
 def test_error_stats_leave_out_what_is_not_finite() -> None:
@@ -192,24 +196,24 @@ def test_integers_are_exact_also_beyond_the_reach_of_float64(values: list[int], 
     expected = np.array(values, dtype=np.int64)
     got = expected.copy()
     whole = buffer("int64", got.shape)
-    assert judge(whole, got, expected, None) is None
+    assert judge_output(whole, got, expected, None) is None
     got[data.draw(st.integers(0, got.size - 1))] ^= 1
-    assert "must be equal" in str(judge(whole, got, expected, None))
+    assert "must be equal" in str(judge_output(whole, got, expected, None))
     assert "must be equal" in str(judge_against_original(whole, got, expected))
 
 
 def test_an_integer_must_equal_the_rounded_reference() -> None:
     expected = np.array([2.4, 2.6, 2.0**53, 255.0])
     got = np.array([2, 3, 2**53, 255], dtype=np.int64)
-    assert judge(buffer("int64", (4,)), got, expected, None) is None
-    assert judge(buffer("int64", (4,)), got + np.array([0, 0, 1, 0]), expected, None) is not None
+    assert judge_output(buffer("int64", (4,)), got, expected, None) is None
+    assert judge_output(buffer("int64", (4,)), got + np.array([0, 0, 1, 0]), expected, None) is not None
 
 
 @pytest.mark.parametrize("expected", [256.0, -1.0, math.nan, math.inf])
 def test_no_integer_is_right_where_the_reference_does_not_fit_the_type(expected: float) -> None:
     for value in (0, 255):
         got = np.array([value], dtype=np.uint8)
-        assert judge(buffer("uint8", (1,)), got, np.array([expected]), None) is not None
+        assert judge_output(buffer("uint8", (1,)), got, np.array([expected]), None) is not None
 
 
 @given(st.lists(st.floats(-128.4, 127.4), min_size=1), st.data())
@@ -219,7 +223,7 @@ def test_a_code_may_be_the_neighbour_only_next_to_a_tie(values: list[float], dat
     codes = buffer("int8", expected.shape, atol=near, compare="codes")
     clipped = np.clip(expected, -128, 127)
     got = np.rint(clipped).astype(np.int8)
-    assert judge(codes, got, expected, error_stats(got, expected)) is None
+    assert judge_output(codes, got, expected, error_stats(got, expected)) is None
     place = data.draw(st.integers(0, got.size - 1))
     step = data.draw(st.sampled_from([-2, -1, 1, 2]))
     moved = int(got[place]) + step
@@ -228,7 +232,7 @@ def test_a_code_may_be_the_neighbour_only_next_to_a_tie(values: list[float], dat
         from_tie = abs(moved - clipped[place]) - 0.5
         allowed = abs(step) == 1 and from_tie <= near
         if abs(from_tie - near) > 1e-9:
-            assert (judge(codes, got, expected, None) is None) == allowed
+            assert (judge_output(codes, got, expected, None) is None) == allowed
 
 
 def test_codes_may_not_be_worse_on_the_whole() -> None:
@@ -236,9 +240,9 @@ def test_codes_may_not_be_worse_on_the_whole() -> None:
     codes = buffer("int8", (100,), atol=0.1, compare="codes")
     right, other = np.full(100, 10, np.int8), np.full(100, 11, np.int8)
     original = error_stats(right, expected)
-    assert judge(codes, right, expected, original) is None
-    assert judge(codes, other, expected, original) is None  # 0.55 against 1.25 * 0.45 + 0.25
-    assert "rms" in str(judge(codes, other, expected, ErrorStats(0.2, 0.2)))
+    assert judge_output(codes, right, expected, original) is None
+    assert judge_output(codes, other, expected, original) is None  # 0.55 against 1.25 * 0.45 + 0.25
+    assert "rms" in str(judge_output(codes, other, expected, ErrorStats(0.2, 0.2)))
 
 
 def test_without_a_reference_few_codes_may_differ_from_the_original() -> None:
@@ -257,18 +261,18 @@ def test_codes_of_four_bits_end_where_four_bits_do(values: list[float], data: st
     got = np.rint(np.clip(expected, -8, 7)).astype(np.int8)
     own = error_stats(got, expected, codes)
     assert own.max_error <= 0.5
-    assert judge(codes, got, expected, own) is None
+    assert judge_output(codes, got, expected, own) is None
     place = data.draw(st.integers(0, got.size - 1))
     got[place] += 2 if got[place] < 0 else -2
-    assert "codes from the nearest, allowed is 1" in str(judge(codes, got, expected, None))
+    assert "codes from the nearest, allowed is 1" in str(judge_output(codes, got, expected, None))
 
 
 def test_numbers_of_four_bits_are_exact() -> None:
     whole = buffer("uint4", (3,))
     got = np.array([0, 9, 15], dtype=np.uint8)
-    assert judge(whole, got, np.array([0, 9, 15]), None) is None
-    assert judge(whole, got, np.array([0.2, 9.4, 14.6]), None) is None
-    assert judge(whole, got, np.array([0, 9, 16]), None) is not None
+    assert judge_output(whole, got, np.array([0, 9, 15]), None) is None
+    assert judge_output(whole, got, np.array([0.2, 9.4, 14.6]), None) is None
+    assert judge_output(whole, got, np.array([0, 9, 16]), None) is not None
     assert judge_against_original(whole, got, got ^ np.uint8(1)) is not None
 
 
@@ -296,8 +300,8 @@ def test_the_nearest_code_is_right_and_no_other_is(type: str, data: st.DataObjec
     clipped = np.clip(expected, -EIGHT[type], EIGHT[type])
     got = eight(clipped, type)
     codes = buffer(type, got.shape, compare="codes")
-    assert judge(codes, got, expected, None) is None
-    assert judge(codes, got, expected, error_stats(got, expected, codes)) is None
+    assert judge_output(codes, got, expected, None) is None
+    assert judge_output(codes, got, expected, error_stats(got, expected, codes)) is None
     numbers = np.unique(every_number(type))
     place = data.draw(st.integers(0, got.size - 1))
     distances = np.abs(numbers - clipped[place])
@@ -306,7 +310,7 @@ def test_the_nearest_code_is_right_and_no_other_is(type: str, data: st.DataObjec
     tie = bool(distances[second] == distances[nearest])
     # Just above a power of two the step down is half the step up, which is what counts.
     within = bool(distances[second] <= 0.5 * element_type(type).ulp(clipped[place : place + 1])[0])
-    assert (judge(codes, got, expected, None) is None) == (tie or within)
+    assert (judge_output(codes, got, expected, None) is None) == (tie or within)
 
 
 @pytest.mark.parametrize("type", EIGHT)
@@ -316,7 +320,7 @@ def test_next_to_a_tie_both_codes_are_right(type: str) -> None:
     for off, right in ((0.0, True), (0.9e-3, True), (1.2e-3, False)):
         for side, code in ((-1, 1 + step), (1, 1.0)):
             strict = buffer(type, (1,), atol=1e-3, compare="codes")
-            reason = judge(strict, eight([code], type), np.array([tie + side * off]), None)
+            reason = judge_output(strict, eight([code], type), np.array([tie + side * off]), None)
             assert (reason is None) == right
             if reason:
                 says(reason, "nearest code", "0.0012 from a tie", "allowed is 0.001")
@@ -327,25 +331,25 @@ def test_beyond_the_largest_number_the_largest_is_right(type: str) -> None:
     largest = EIGHT[type]
     codes = buffer(type, (1,), compare="codes")
     for value in (largest, 1.3 * largest, 1e30, math.inf):
-        assert judge(codes, eight([largest], type), np.array([value]), None) is None
-        assert judge(codes, eight([-largest], type), np.array([-value]), None) is None
-        assert judge(codes, eight([-largest], type), np.array([value]), None) is not None
+        assert judge_output(codes, eight([largest], type), np.array([value]), None) is None
+        assert judge_output(codes, eight([-largest], type), np.array([-value]), None) is None
+        assert judge_output(codes, eight([-largest], type), np.array([value]), None) is not None
     overflown = eight([1e30], type)  # to NaN, or to infinity where the type has one
-    assert "that is no code" in str(judge(codes, overflown, np.array([1e30]), None))
-    assert judge(codes, eight([math.nan], type), np.array([math.nan]), None) is None
-    assert judge(codes, eight([0.0], type), np.array([math.nan]), None) is not None
-    assert judge(codes, eight([math.nan], type), np.array([0.0]), None) is not None
+    assert "that is no code" in str(judge_output(codes, overflown, np.array([1e30]), None))
+    assert judge_output(codes, eight([math.nan], type), np.array([math.nan]), None) is None
+    assert judge_output(codes, eight([0.0], type), np.array([math.nan]), None) is not None
+    assert judge_output(codes, eight([math.nan], type), np.array([0.0]), None) is not None
 
 
 @pytest.mark.parametrize(("type", "smallest"), [("float8_e4m3", 2.0**-9), ("float8_e5m2", 2.0**-16)])
 def test_codes_near_zero_are_a_smallest_step_apart(type: str, smallest: float) -> None:
     codes = buffer(type, (1,), compare="codes")
-    assert judge(codes, eight([0.0], type), np.array([0.49 * smallest]), None) is None
-    assert judge(codes, eight([-0.0], type), np.array([0.49 * smallest]), None) is None
-    assert judge(codes, eight([0.0], type), np.array([0.51 * smallest]), None) is not None
-    assert judge(codes, eight([smallest], type), np.array([0.51 * smallest]), None) is None
-    assert judge(codes, eight([3 * smallest], type), np.array([2.6 * smallest]), None) is None
-    assert judge(codes, eight([2 * smallest], type), np.array([2.6 * smallest]), None) is not None
+    assert judge_output(codes, eight([0.0], type), np.array([0.49 * smallest]), None) is None
+    assert judge_output(codes, eight([-0.0], type), np.array([0.49 * smallest]), None) is None
+    assert judge_output(codes, eight([0.0], type), np.array([0.51 * smallest]), None) is not None
+    assert judge_output(codes, eight([smallest], type), np.array([0.51 * smallest]), None) is None
+    assert judge_output(codes, eight([3 * smallest], type), np.array([2.6 * smallest]), None) is None
+    assert judge_output(codes, eight([2 * smallest], type), np.array([2.6 * smallest]), None) is not None
 
 
 def test_float8_codes_may_not_be_worse_on_the_whole() -> None:
@@ -354,8 +358,8 @@ def test_float8_codes_may_not_be_worse_on_the_whole() -> None:
     right, other = eight(np.full(100, 1.0), "float8_e4m3"), eight(np.full(100, 1.125), "float8_e4m3")
     original = error_stats(right, expected, codes)
     assert original.rms_error == pytest.approx(0.0624)
-    assert judge(codes, other, expected, original) is None  # a step is an eighth
-    assert "plus a quarter step" in str(judge(codes, other, expected, ErrorStats(0.01, 0.01)))
+    assert judge_output(codes, other, expected, original) is None  # a step is an eighth
+    assert "plus a quarter step" in str(judge_output(codes, other, expected, ErrorStats(0.01, 0.01)))
 
 
 def test_the_originals_own_error_is_clipped_like_the_candidates() -> None:

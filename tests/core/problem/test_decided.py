@@ -14,8 +14,8 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vet import vet, vetted
-from tunesmith.problem.vetting.decided import decided, settled_text, target_of
+from tunesmith.problem.vet import vet_source, vetted_text
+from tunesmith.problem.vetting.decided import decide_source, settled_text, target_of
 from tunesmith.problem.vetting.device_words import Refusal
 from tunesmith.session.problems import load_problem
 from tunesmith.source.lex import lex
@@ -175,11 +175,11 @@ def variant(language: str, text: str, device: Device | None = None) -> Variant:
 def is_kept_out(source: str, language: str, word: str) -> bool:
     """Refused, or judged and delivered without that word, with nothing left to decide."""
     original = OPENCL if language == "opencl" else CUDA
-    found = vetted(source, original, language)
+    found = vetted_text(source, original, language)
     if isinstance(found, Refusal):
         assert 0 <= found.line <= source.count("\n") + 8
         return True
-    assert vetted(found, original, language) == found
+    assert vetted_text(found, original, language) == found
     left = [token.text.split()[0] for token in lex(found) if token.kind == "directive"]
     return word not in found and not {*left} - {"pragma", "include", "line"}
 
@@ -250,7 +250,7 @@ __kernel void rmsnorm(__global float *out, __global const float *input, __global
 }
 """.replace("block (N)", "block (32)")
     )
-    assert vetted(found.source, *found.made_from[:1], "opencl") == found.source
+    assert vetted_text(found.source, *found.made_from[:1], "opencl") == found.source
 
 
 @pytest.mark.parametrize(("condition", "holds"), [
@@ -298,7 +298,7 @@ def test_what_pocl_tells_of_itself_is_told_for_it() -> None:
         target_of("opencl", replace(a_device(), driver=driver))
         for driver in ("OpenCL 3.0 PoCL 5", "OpenCL 3.0 other")
     ]
-    found = [decided(text, "", "opencl", own=one) for one in targets]
+    found = [decide_source(text, "", "opencl", own=one) for one in targets]
     assert ["told" in str(one) for one in found] == [True, False]
 
 
@@ -321,8 +321,8 @@ int a = TARGET_CUDA_ARCH;  // __CUDA_ARCH__
 #pragma unroll
 """
     )
-    before = decided(f"#define N 4\n{text}", "", "cuda", own=target_of("cuda", device))
-    assert str(decided(f"#define N 4\n{found}", "", "cuda")).split() == str(before).split()
+    before = decide_source(f"#define N 4\n{text}", "", "cuda", own=target_of("cuda", device))
+    assert str(decide_source(f"#define N 4\n{found}", "", "cuda")).split() == str(before).split()
 
 
 HEADER = """#ifndef OWN_H
@@ -345,7 +345,7 @@ HEADER = """#ifndef OWN_H
 def test_macros_of_the_users_headers_are_put_in_place(code: str, expected: str) -> None:
     own = f'#include "own.h"\n{CUDA}'
     headers = (("own.h", HEADER), ("more.h", "#define MORE 7\n"))
-    text = decided(own.replace("{ x", f"{{\n{code}\nx"), own, "cuda", headers)
+    text = decide_source(own.replace("{ x", f"{{\n{code}\nx"), own, "cuda", headers)
     assert expected in str(text)
     assert '#include "own.h"' in str(text)
 
@@ -356,21 +356,21 @@ def test_what_the_users_headers_ask_for_stays_defined_and_writes_nothing_there()
     defines = (
         '#define DIM 4\n#define T (float)\n#define OTHER 1; asm("trap;")\n#define UNUSED 7\n#define if asm\n'
     )
-    text = decided(f'{defines}#include "own.h"\n{CUDA}', own, "cuda", (("own.h", header),))
+    text = decide_source(f'{defines}#include "own.h"\n{CUDA}', own, "cuda", (("own.h", header),))
     lines = [line for line in str(text).splitlines() if line.startswith("#")]
     assert lines == ["#define DIM 4", "#define T (float)", '#include "own.h"']
-    assert vetted(str(text), own, "cuda", (header,), (), (), (("own.h", header),)) == text
+    assert vetted_text(str(text), own, "cuda", (header,), (), (), (("own.h", header),)) == text
 
 
 @pytest.mark.parametrize("code", ["x[0] = SELF(2);", 'JOIN(as, m)("trap;");', "x[0] = MORE;"])
 def test_none_is_left_that_a_compiler_would_expand_again(code: str) -> None:
     own = f'#include "own.h"\n{CUDA}'
-    found = vetted(own.replace("{ x", f"{{\n{code}\nx"), own, "cuda", (HEADER, "#define MORE 7\n"))
+    found = vetted_text(own.replace("{ x", f"{{\n{code}\nx"), own, "cuda", (HEADER, "#define MORE 7\n"))
     assert isinstance(found, Refusal)
     assert (found.rule, found.line) in (("name", 3), ("call", 3))
 
 
 def test_a_line_that_counts_too_far_is_refused_and_raises_nothing() -> None:
-    found = vet(f"#line {'7' * 5000}\n{OPENCL}", OPENCL, "opencl")
+    found = vet_source(f"#line {'7' * 5000}\n{OPENCL}", OPENCL, "opencl")
     assert found is not None
     assert (found.rule, found.line) == ("directive", 1)

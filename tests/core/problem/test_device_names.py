@@ -10,12 +10,12 @@ import pytest
 from tests.core.lab.labs import read_problem
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.base.errors import BadInput
-from tunesmith.problem.cases import ExtraCase, full_cases, misfit, reach
+from tunesmith.problem.cases import ExtraCase, case_misfit, case_reach, full_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
-from tunesmith.run.delivery import delivery
+from tunesmith.problem.template import original_variant
+from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.race import Winners
 
 TEXT = """name = "split"
@@ -65,7 +65,7 @@ def problem() -> Problem:
 
 
 def test_a_plan_has_the_devices_numbers(problem: Problem) -> None:
-    plan = plan_launch(problem, original(problem), {"rows": 64, "d": 32}, a_device(threads=64), None)
+    plan = plan_launch(problem, original_variant(problem), {"rows": 64, "d": 32}, a_device(threads=64), None)
     assert isinstance(plan, Plan)
     assert plan.buffer("parts").shape == (5, 32)
     assert plan.scalars[0].value == 5
@@ -73,14 +73,16 @@ def test_a_plan_has_the_devices_numbers(problem: Problem) -> None:
 
 def test_cases_keep_to_what_holds_on_the_device(problem: Problem) -> None:
     for threads in (48, 100):
-        cases = full_cases(problem, original(problem), a_device(threads=threads), 1)
+        cases = full_cases(problem, original_variant(problem), a_device(threads=threads), 1)
         assert 32 <= max(dict(case.sizes)["d"] for case in cases) <= threads
-        assert [name for name, _ in reach(problem, cases)] == ["rows", "d", "rows * d"]
-    assert misfit(problem, ExtraCase((("rows", 4), ("d", 8)), "normal")) is None
+        assert [name for name, _ in case_reach(problem, cases)] == ["rows", "d", "rows * d"]
+    assert case_misfit(problem, ExtraCase((("rows", 4), ("d", 8)), "normal")) is None
 
 
 def test_what_is_delivered_has_numbers(problem: Problem) -> None:
-    made = delivery(problem, lambda _: pytest.fail("nothing is tuned"), a_device(), Winners(None, ()))
+    made = assemble_delivery(
+        problem, lambda _: pytest.fail("nothing is tuned"), a_device(), Winners(None, ())
+    )
     dispatch = made.dispatch
     assert dispatch.require == ("d <= 48", "d * 4 <= 16384")
     assert [(a.name, a.shape, a.value) for a in dispatch.arguments[2:]] == [

@@ -16,9 +16,9 @@ from tunesmith.problem.inputs import (
     draw_array,
     draw_block,
     draw_rows,
-    logical,
-    packed,
-    unpacked,
+    pack_elements,
+    shaped_view,
+    unpack_elements,
 )
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import Distribution, element_type
@@ -144,7 +144,7 @@ def test_integers_reach_the_ends_of_their_type_or_of_the_range_they_have() -> No
     for type in ("int8", "uint8", "int32", "int64", "uint64", "int4"):
         element = element_type(type)
         memory = draw_array(buffer(type, 1000), "special", 1)
-        drawn = unpacked(memory, element) if element.packed > 1 else memory
+        drawn = unpack_elements(memory, element) if element.packed > 1 else memory
         assert (int(drawn.min()), int(drawn.max())) == element.bounds
     within = draw_array(buffer("int32", 1000, range=(3, 9)), "special", 1)
     assert set(np.unique(within)) == set(range(3, 10))
@@ -202,7 +202,7 @@ def test_a_large_array_repeats_no_block_where_another_lies(
 def test_a_logical_view_follows_the_strides_and_cannot_be_written() -> None:
     padded = replace(buffer("float32", 0), shape=(3, 4), strides=(10, 1), extent=24)
     memory = np.arange(24, dtype=np.float32)
-    view = logical(memory, padded)
+    view = shaped_view(memory, padded)
     assert view.shape == (3, 4)
     assert view[2, 3] == 23
     assert (view[1] == [10, 11, 12, 13]).all()
@@ -214,14 +214,14 @@ def test_a_logical_view_follows_the_strides_and_cannot_be_written() -> None:
 def test_a_logical_view_never_reaches_beyond_its_memory() -> None:
     padded = replace(buffer("float32", 0), shape=(3, 4), strides=(10, 1), extent=24)
     with pytest.raises(ValueError, match="24 elements"):
-        logical(np.zeros(23, dtype=np.float32), padded)
+        shaped_view(np.zeros(23, dtype=np.float32), padded)
 
 
 def test_an_empty_or_scalar_buffer_has_a_logical_view() -> None:
     empty = replace(buffer("float32", 0), shape=(0, 4), strides=(4, 1), extent=0)
-    assert logical(np.zeros(0, dtype=np.float32), empty).shape == (0, 4)
+    assert shaped_view(np.zeros(0, dtype=np.float32), empty).shape == (0, 4)
     single = replace(buffer("float32", 0), shape=(), strides=(), extent=1)
-    assert math.isclose(float(logical(np.ones(1, dtype=np.float32), single)), 1.0)
+    assert math.isclose(float(shaped_view(np.ones(1, dtype=np.float32), single)), 1.0)
 
 
 # -- small floats ---------------------------------------------------------------------------------------
@@ -270,17 +270,20 @@ def test_a_range_beyond_the_type_ends_at_its_largest_number(type: str, values: D
 @given(st.lists(st.integers(-8, 7)))
 def test_packed_and_unpacked_again(values: list[int]) -> None:
     signed, unsigned = element_type("int4"), element_type("uint4")
-    memory = packed(np.array(values, dtype=np.int8), signed)
+    memory = pack_elements(np.array(values, dtype=np.int8), signed)
     assert memory.dtype == np.uint8
     assert memory.size == -(-len(values) // 2)
-    assert unpacked(memory, signed)[: len(values)].tolist() == values
-    assert unpacked(memory, unsigned)[: len(values)].tolist() == [value % 16 for value in values]
+    assert unpack_elements(memory, signed)[: len(values)].tolist() == values
+    assert unpack_elements(memory, unsigned)[: len(values)].tolist() == [value % 16 for value in values]
 
 
 def test_the_first_of_two_lies_in_the_low_bits() -> None:
-    assert packed(np.array([1, -2, 7, 0], dtype=np.int8), element_type("int4")).tolist() == [0xE1, 0x07]
+    assert pack_elements(np.array([1, -2, 7, 0], dtype=np.int8), element_type("int4")).tolist() == [
+        0xE1,
+        0x07,
+    ]
     pair = replace(buffer("int4", 4), shape=(2, 2), strides=(2, 1))
-    assert logical(np.array([0xE1, 0x07], dtype=np.uint8), pair).tolist() == [[1, -2], [7, 0]]
+    assert shaped_view(np.array([0xE1, 0x07], dtype=np.uint8), pair).tolist() == [[1, -2], [7, 0]]
 
 
 @pytest.mark.parametrize(("type", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
@@ -288,15 +291,15 @@ def test_four_bits_take_all_their_values(type: str, low: int, high: int) -> None
     whole = buffer(type, 2000)
     memory = draw_array(whole, "normal", 1)
     assert (memory.dtype, memory.size) == (np.dtype(np.uint8), 1000)
-    values = logical(memory, whole)
+    values = shaped_view(memory, whole)
     assert values.dtype == element_type(type).numpy
     found, counts = np.unique(values, return_counts=True)
     assert found.tolist() == list(range(low, high + 1))
     assert counts.min() > 60
     some = replace(whole, range=(1.0, 3.0))
-    assert set(logical(draw_array(some, "normal", 1), some).tolist()) == {1, 2, 3}
+    assert set(shaped_view(draw_array(some, "normal", 1), some).tolist()) == {1, 2, 3}
     for name, value in (("zeros", 0), ("ones", 1)):
-        assert (logical(draw_array(whole, name, 1), whole) == value).all()
+        assert (shaped_view(draw_array(whole, name, 1), whole) == value).all()
 
 
 # -- blocks and rows ------------------------------------------------------------------------------------
@@ -365,7 +368,7 @@ def test_rows_are_those_of_the_whole_array(
     rows = data.draw(st.lists(st.integers(0, shape[0] - 1), max_size=5))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inputs, "BLOCK", 1 << 6)
-        whole = logical(draw_array(some, distribution, seed), some)[np.array(rows, dtype=np.intp)]
+        whole = shaped_view(draw_array(some, distribution, seed), some)[np.array(rows, dtype=np.intp)]
         drawn = draw_rows(some, distribution, seed, rows)
     assert (drawn.dtype, drawn.shape) == (whole.dtype, whole.shape)
     assert drawn.tobytes() == whole.tobytes()
@@ -383,7 +386,7 @@ def test_rows_of_small_types(type: str, shape: tuple[int, ...], monkeypatch: pyt
     rows = [3, 0, 3, shape[0] - 1]
     for some in (dense,) if dense.packed > 1 else (dense, columns):
         here = [row % some.shape[0] for row in rows]
-        whole = logical(draw_array(some, "normal", 5), some)[here]
+        whole = shaped_view(draw_array(some, "normal", 5), some)[here]
         assert draw_rows(some, "normal", 5, here).tobytes() == whole.tobytes()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.samples import DEVICE, a_problem, a_template
-from tunesmith.problem.cases import ExtraCase, extra_cases, misfit
-from tunesmith.problem.template import original
+from tunesmith.problem.cases import ExtraCase, case_misfit, extra_cases
+from tunesmith.problem.template import original_variant
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem()
@@ -26,16 +26,16 @@ def case(rows: int, d: int) -> ExtraCase:
     ],
 )
 def test_what_is_no_case(wanted: ExtraCase, words: str) -> None:
-    assert words in (misfit(PROBLEM, wanted) or "")
+    assert words in (case_misfit(PROBLEM, wanted) or "")
 
 
 def test_what_is_one() -> None:
-    assert misfit(PROBLEM, case(1, 24)) is None
+    assert case_misfit(PROBLEM, case(1, 24)) is None
 
 
 def test_a_variant_is_tested_where_it_may_run() -> None:
     wanted = [case(3, 24), case(3, 64)]
-    found = extra_cases(PROBLEM, original(PROBLEM), DEVICE, 0, wanted)
+    found = extra_cases(PROBLEM, original_variant(PROBLEM), DEVICE, 0, wanted)
     assert [(c.sizes, c.distribution, c.level) for c in found] == [
         (one.sizes, "uniform", "full") for one in wanted
     ]
@@ -45,7 +45,7 @@ def test_a_variant_is_tested_where_it_may_run() -> None:
 
 
 def test_verification_draws_other_values() -> None:
-    (known,) = extra_cases(PROBLEM, original(PROBLEM), DEVICE, 0, [case(30, 24)])
-    (fresh,) = extra_cases(PROBLEM, original(PROBLEM), DEVICE, 0, [case(30, 24)], "verify")
+    (known,) = extra_cases(PROBLEM, original_variant(PROBLEM), DEVICE, 0, [case(30, 24)])
+    (fresh,) = extra_cases(PROBLEM, original_variant(PROBLEM), DEVICE, 0, [case(30, 24)], "verify")
     assert (fresh.sizes, fresh.level) == (known.sizes, "verify")
     assert fresh.seed != known.seed

@@ -18,10 +18,10 @@ from tunesmith.lab.memory import Examined
 from tunesmith.lab.references import UserCodeFailed, draw_inputs, linked_inputs
 from tunesmith.problem.cases import full_cases
 from tunesmith.problem.dispatch import dispatch_argument
-from tunesmith.problem.inputs import logical
+from tunesmith.problem.inputs import shaped_view
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 
 TEXT = """name = "gather"
 [kernel]
@@ -70,7 +70,9 @@ FILES = {"kernel.fake": "void gather();", "inputs.py": "def make(rng):\n    retu
 
 
 def a_plan(problem: Problem, rows: int = 3, d: int = 5) -> Plan:
-    made = plan_launch(problem, original(problem), {"rows": rows, "d": d}, FakeBackend().devices()[0], None)
+    made = plan_launch(
+        problem, original_variant(problem), {"rows": rows, "d": d}, FakeBackend().devices()[0], None
+    )
     assert isinstance(made, Plan)
     return made
 
@@ -80,7 +82,7 @@ def test_every_element_is_what_its_index_says() -> None:
     plan = a_plan(problem)
     for seed in (1, 2):
         memory = draw_inputs(plan, Draw("normal", seed))
-        arrays = {name: logical(data, plan.buffer(name)) for name, data in memory.items()}
+        arrays = {name: shaped_view(data, plan.buffer(name)) for name, data in memory.items()}
         i0, i1 = np.indices((3, 5))
         assert np.array_equal(arrays["table"], (i1 * 7 + i0) % 5)
         assert arrays["offsets"].tolist() == [0, 5, 10, 15]
@@ -91,7 +93,7 @@ def test_every_element_is_what_its_index_says() -> None:
 
 def test_nothing_else_is_drawn_for_them() -> None:
     problem = read_problem(TEXT, FILES)
-    cases = full_cases(problem, original(problem), FakeBackend().devices()[0], 1)
+    cases = full_cases(problem, original_variant(problem), FakeBackend().devices()[0], 1)
     assert {case.distribution for case in cases} == {"normal"}
     assert dispatch_argument(problem.argument("offsets")).init is None, "callers bring it"
 

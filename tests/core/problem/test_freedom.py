@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tunesmith.problem.compare import is_free, judge, judged_whole, key_arrays, views_of
+from tunesmith.problem.compare import is_free, judge_output, judged_whole, key_arrays, views_of
 from tunesmith.problem.plan import BufferPlan, Plan
 
 Array = NDArray[Any]
@@ -32,7 +32,7 @@ def wrong(
 ) -> str | None:
     given, wanted = views_of(plan, got, keys), views_of(plan, expected, keys)
     assert given.keys() == wanted.keys()
-    reasons = [judge(v.buffer, v.array, wanted[n].array, None) for n, v in given.items()]
+    reasons = [judge_output(v.buffer, v.array, wanted[n].array, None) for n, v in given.items()]
     return next((reason for reason in reasons if reason), None)
 
 

@@ -16,14 +16,14 @@ from tests.cuda_here import needs_nvrtc
 from tests.opencl_here import needs_opencl
 from tests.running import EXAMPLES, FIXTURES
 from tunesmith.agents.prompting import read_file, read_kernel
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of, configs_of, users_texts
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vet import vet, vetted
+from tunesmith.problem.vet import vet_source, vetted_text
 from tunesmith.run.events import Reply
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
@@ -51,7 +51,7 @@ def refusals(problem: Problem, template: Template, most: int = 1) -> list[str]:
         for built in builds_of(problem, template, config)
     ]
     original, *headers = users_texts(problem)
-    found = (vet(variant.source, original, variant.language, headers) for variant in variants)
+    found = (vet_source(variant.source, original, variant.language, headers) for variant in variants)
     return [str(refusal) for refusal in found if refusal is not None]
 
 
@@ -66,7 +66,8 @@ def reply_template(path: Path) -> tuple[Problem, Template] | None:
 @pytest.mark.few(8)
 def test_kernels(kernel: Example) -> None:
     assert (
-        vet(kernel.text, "\n".join(f"#include {name}" for name in included(kernel)), kernel.language) is None
+        vet_source(kernel.text, "\n".join(f"#include {name}" for name in included(kernel)), kernel.language)
+        is None
     )
 
 
@@ -83,7 +84,7 @@ def test_templates_written_by_hand(path: Path) -> None:
     headers = "\n".join(line for line in path.read_text().splitlines() if line.startswith("#include"))
     original, *rest = users_texts(problem)
     variant = builds_of(problem, template, template.default)[0].variant
-    assert vet(variant.source, f"{headers}\n{original}", variant.language, rest) is None
+    assert vet_source(variant.source, f"{headers}\n{original}", variant.language, rest) is None
 
 
 @pytest.mark.parametrize("path", REPLIES, ids=lambda path: "-".join(path.parts[-3:]))
@@ -130,7 +131,7 @@ def test_what_was_vetted_is_the_same_code(path: Path) -> None:
         return backend.build(unit, device).code_digest
 
     variant = builds_of(problem, template, template.default)[0].variant
-    text = vetted(variant.source, users_texts(problem)[0], "opencl", (), variant.flags)
+    text = vetted_text(variant.source, users_texts(problem)[0], "opencl", (), variant.flags)
     assert isinstance(text, str), text
     assert "#define" not in text
     assert code(variant, variant.source) == code(variant, text)
@@ -150,6 +151,6 @@ def test_nor_is_it_other_code_for_a_gpu(path: Path) -> None:
         variant = builds_of(problem, own, template.default)[0].variant
         assert not variant.refused
         given = (variant.path, variant.source, variant.language, variant.flags, variant.entries)
-        found.append(build(Unit(*given, variant.headers), gpu).code_digest)
+        found.append(build_cubin(Unit(*given, variant.headers), gpu).code_digest)
     assert found[0] == found[1]
     assert not any(line.startswith("#if") for line in variant.source.splitlines())

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from tunesmith.problem.vet import vet
+from tunesmith.problem.vet import vet_source
 from tunesmith.problem.vetting.device_words import HandedArrays, Refusal
 
 LANGUAGES = {
@@ -40,7 +40,7 @@ def found(text: str, language: str, handed: HandedArrays = HANDED) -> Refusal | 
     text = text if "KERNEL" in text else f"{SIGNATURE} {{ {text} }}"
     own = "typedef unsigned long long uintptr_t;\n" if language == "cuda" else ""
     text, original = (own + written(each, language) + "\n" for each in (text, ORIGINAL))
-    return vet(text, original, language, handed=handed)
+    return vet_source(text, original, language, handed=handed)
 
 
 # The distance of two arrays, or anything else of an address.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.problem.vet import vet
+from tunesmith.problem.vet import vet_source
 from tunesmith.problem.vetting.device_words import Refusal
 
 CUDA = "#include <cuda_fp16.h>\n__global__ void k(float *x, int n) { x[0] = 1.0f; }\n"
@@ -247,19 +247,19 @@ def rule_of(found: Refusal | None) -> str:
 @pytest.mark.parametrize("name", NATIVE)
 def test_native_code(name: str) -> None:
     text, rule = NATIVE[name]
-    found = vet(OPENCL + text + "\n", JOINS + OPENCL, "opencl")
+    found = vet_source(OPENCL + text + "\n", JOINS + OPENCL, "opencl")
     assert rule_of(found) == rule, found
 
 
 @pytest.mark.parametrize("name", ON_DEVICE)
 def test_code_for_a_gpu(name: str) -> None:
     text, rule = ON_DEVICE[name]
-    found = vet(CUDA + text + "\n", CUDA, "cuda")
+    found = vet_source(CUDA + text + "\n", CUDA, "cuda")
     assert rule_of(found) == rule, found
 
 
 def test_a_refusal_names_line_value_and_what_to_do() -> None:
-    found = vet(OPENCL + "\n\n__global int calls;\n", OPENCL, "opencl")
+    found = vet_source(OPENCL + "\n\n__global int calls;\n", OPENCL, "opencl")
     assert found is not None
     assert found.line == 4
     assert "calls" in found.words

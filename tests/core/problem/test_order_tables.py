@@ -9,7 +9,7 @@ from tunesmith.backends.fake import FakeBackend
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.run.report import judged_by
 from tunesmith.run.state import State
 
@@ -65,7 +65,7 @@ def parse(*changes: tuple[str, str]) -> Problem:
 def test_it_reaches_the_plan() -> None:
     problem = parse()
     device = FakeBackend().devices()[0]
-    plan = plan_launch(problem, original(problem), {"rows": 4, "k": 2, "n": 16}, device, None)
+    plan = plan_launch(problem, original_variant(problem), {"rows": 4, "k": 2, "n": 16}, device, None)
     assert isinstance(plan, Plan)
     value, index, total = plan.compared()
     assert (value.order, value.along, index.order, index.along) == ("any", 1, "value", 1)
@@ -80,7 +80,7 @@ def test_an_index_counts_over_the_whole_array_where_axes_differ() -> None:
     problem = parse(('shape = ["rows", "n"]', 'shape = ["n", "rows"]'))
     assert problem.argument("index").keys == "x"
     device = FakeBackend().devices()[0]
-    plan = plan_launch(problem, original(problem), {"rows": 4, "k": 2, "n": 16}, device, None)
+    plan = plan_launch(problem, original_variant(problem), {"rows": 4, "k": 2, "n": 16}, device, None)
     assert isinstance(plan, Plan)
     assert not plan.buffer("index").keys_by_row
 

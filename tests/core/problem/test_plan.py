@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.samples import DEVICE, HOPPER, a_device, a_problem, a_template, config
 from tests.wording import says
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import (
     CannotRun,
@@ -24,15 +24,15 @@ from tunesmith.problem.plan import (
     plan_launch,
 )
 from tunesmith.problem.problem import Argument, Launch, Problem, Role
-from tunesmith.problem.template import Variant, original
-from tunesmith.space.expr import parse
+from tunesmith.problem.template import Variant, original_variant
+from tunesmith.space.expr import parse_expr
 
 PROBLEM = a_problem()
 SIZES = {"rows": 16, "d": 256}
 
 
 def array(name: str, *shape: str, role: Role = "input", **more: object) -> Argument:
-    return Argument(name, "float32", role, tuple(map(parse, shape)), **more)  # type: ignore[arg-type]
+    return Argument(name, "float32", role, tuple(map(parse_expr, shape)), **more)  # type: ignore[arg-type]
 
 
 def launch(
@@ -44,20 +44,20 @@ def launch(
     cluster: str = "",
     cooperative: bool = False,
 ) -> Launch:
-    sides = [tuple(parse(part) for part in side.split(";")) for side in (grid, block)]
+    sides = [tuple(parse_expr(part) for part in side.split(";")) for side in (grid, block)]
     return Launch(
         entry,
         *sides,
         tuple(args.split()),
-        shared=parse(shared) if shared is not None else None,
-        cluster=tuple(parse(part) for part in cluster.split(";")) if cluster else (),
+        shared=parse_expr(shared) if shared is not None else None,
+        cluster=tuple(parse_expr(part) for part in cluster.split(";")) if cluster else (),
         cooperative=cooperative,
     )
 
 
 def variant(*launches: Launch, arguments: tuple[Argument, ...] = (), domain: tuple[str, ...] = ()) -> Variant:
     own = arguments or (array("out", "rows", "d", role="output"),)
-    return Variant("k.cl", "", "opencl", (), launches or (launch(),), own, tuple(map(parse, domain)))
+    return Variant("k.cl", "", "opencl", (), launches or (launch(),), own, tuple(map(parse_expr, domain)))
 
 
 def planned(
@@ -86,7 +86,7 @@ def refused(
 
 
 def test_the_original_as_it_is_launched() -> None:
-    plan = planned(original(PROBLEM))
+    plan = planned(original_variant(PROBLEM))
     assert plan.sizes == (("rows", 16), ("d", 256))
     assert plan.launches == (Geometry("scale", (16, 1, 1), (64, 1, 1), 0, ("out", "x", "rows", "d")),)
     out = plan.buffer("out")
@@ -124,7 +124,7 @@ def test_expressions_may_ask_the_device_and_the_build() -> None:
 
 def test_tolerances_and_comparison_of_an_argument_come_first() -> None:
     own = array("a", "d", role="output", rtol=0.5, compare="exact", align=64, init=1.0)
-    whole = Argument("n", "int32", "output", (parse("d"),))
+    whole = Argument("n", "int32", "output", (parse_expr("d"),))
     plan = planned(variant(arguments=(own, whole)))
     first, second = plan.buffers
     assert (first.rtol, first.atol, first.compare) == (0.5, PROBLEM.accuracy.atol, "exact")
@@ -134,7 +134,7 @@ def test_tolerances_and_comparison_of_an_argument_come_first() -> None:
 
 def test_scalars_may_be_numbers_or_expressions() -> None:
     scale = Argument("scale", "float32", "scalar", value=0.5)
-    count = Argument("count", "int64", "scalar", value=parse("rows * d"))
+    count = Argument("count", "int64", "scalar", value=parse_expr("rows * d"))
     plan = planned(variant(arguments=(scale, count)))
     assert [(s.type, s.value) for s in plan.scalars] == [("float32", 0.5), ("int64", 4096)]
 
@@ -158,7 +158,7 @@ shapes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1, m
 @given(shapes)
 def test_the_extent_reaches_the_last_element_touched(axes: list[tuple[int, int]]) -> None:
     lengths, steps = zip(*axes, strict=True)
-    strided = array("a", *map(str, lengths), strides=tuple(parse(step) for step in steps))
+    strided = array("a", *map(str, lengths), strides=tuple(parse_expr(step) for step in steps))
     places = [sum(i * s for i, s in zip(at, steps, strict=True)) for at in np.ndindex(*lengths)]
     buffer = planned(variant(arguments=(strided,))).buffers[0]
     assert buffer.extent == max(places, default=-1) + 1
@@ -365,7 +365,7 @@ def test_clusters_are_planned_and_refused_like_the_rest() -> None:
 
 
 def nibbles(name: str, *shape: str, role: Role = "input") -> Argument:
-    return Argument(name, "int4", role, tuple(map(parse, shape)))
+    return Argument(name, "int4", role, tuple(map(parse_expr, shape)))
 
 
 def test_two_elements_of_four_bits_share_a_byte() -> None:
@@ -392,7 +392,7 @@ def test_a_row_of_packed_elements_is_whole_bytes() -> None:
 
 def traffic(*arguments: Argument, whole: str | None = None) -> int:
     problem: Problem = replace(
-        PROBLEM, arguments=arguments, traffic=parse(whole) if whole is not None else None
+        PROBLEM, arguments=arguments, traffic=parse_expr(whole) if whole is not None else None
     )
     return necessary_traffic(problem, SIZES)
 
@@ -415,18 +415,18 @@ def test_an_original_that_is_faster_than_its_bytes_is_said() -> None:
 
 
 def test_what_need_not_move_does_not_count() -> None:
-    scalar = Argument("n", "int32", "scalar", value=parse("d"))
+    scalar = Argument("n", "int32", "scalar", value=parse_expr("d"))
     alias = Argument("y", "float32", "inout", alias="x")
     arrays = [array("w", "d", role="workspace"), array("t", "d", role="local")]
     assert traffic(array("x", "d", role="inout"), alias, scalar, *arrays) == 2048
 
 
 def test_gaps_between_rows_do_not_move() -> None:
-    assert traffic(array("x", "rows", "d", strides=(parse("4 * d"), parse("1")))) == 16 * 256 * 4
+    assert traffic(array("x", "rows", "d", strides=(parse_expr("4 * d"), parse_expr("1")))) == 16 * 256 * 4
 
 
 def test_what_the_problem_states_holds() -> None:
-    table = array("table", "1000", "d", traffic=parse("4 * rows * d"))
+    table = array("table", "1000", "d", traffic=parse_expr("4 * rows * d"))
     assert traffic(table) == 4 * 16 * 256
     assert traffic(table, array("x", "d")) == 4 * 16 * 256 + 1024
     assert traffic(table, array("x", "d"), whole="8 * d") == 2048
@@ -436,7 +436,7 @@ def test_what_the_problem_states_holds() -> None:
 
 
 def test_a_launch_is_left_out_where_its_condition_does_not_hold() -> None:
-    tail = replace(launch("d // (d % 64)", entry="tail"), when=parse("d % 64 != 0"))
+    tail = replace(launch("d // (d % 64)", entry="tail"), when=parse_expr("d % 64 != 0"))
     made = variant(launch(), tail)
     assert [one.entry for one in planned(made, {"rows": 1, "d": 100}).launches] == ["k", "tail"]
     assert [one.entry for one in planned(made, {"rows": 1, "d": 128}).launches] == ["k"]  # no division by 0
@@ -445,5 +445,5 @@ def test_a_launch_is_left_out_where_its_condition_does_not_hold() -> None:
 
 def test_a_condition_does_not_touch_the_digest_of_other_kernels() -> None:
     plain = variant(launch())
-    assert plain.digest != variant(replace(launch(), when=parse("d > 1"))).digest
-    assert b"when" not in encode(plain.launches).replace(b',"when":null', b"")
+    assert plain.digest != variant(replace(launch(), when=parse_expr("d > 1"))).digest
+    assert b"when" not in encode_json(plain.launches).replace(b',"when":null', b"")

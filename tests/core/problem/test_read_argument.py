@@ -12,7 +12,7 @@ from tunesmith.problem.dispatch import dispatch_argument
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 
 TEXT = """\
 name = "dequantise"
@@ -139,7 +139,7 @@ def test_a_float_by_an_expression_has_a_value_at_every_workload(value: str, word
 
 def test_a_float_may_follow_the_sizes() -> None:
     problem = read_problem(FLOAT.replace("VALUE", "2 / sqrt(d + 4)"), {"kernel.fake": "void f();"})
-    plan = plan_launch(problem, original(problem), {"d": 32}, FakeBackend().devices()[0], None)
+    plan = plan_launch(problem, original_variant(problem), {"d": 32}, FakeBackend().devices()[0], None)
     assert isinstance(plan, Plan)
     assert plan.scalars[0].value == 2 / 6.0
     listed = dispatch_argument(problem.argument("scale"))

@@ -10,7 +10,7 @@ import pytest
 from tunesmith.base.errors import BadInput
 from tunesmith.problem import template as read_headers
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import FindHeader, HeaderFile, includes, user_headers
+from tunesmith.problem.template import FindHeader, HeaderFile, find_includes, user_headers
 from tunesmith.problem.template_file import parse_template
 
 
@@ -63,7 +63,7 @@ def reached(source: str, files: Mapping[str, str], *folders: str, path: str = "s
     ],
 )
 def test_what_a_text_includes(text: str, found: list[tuple[str, bool]]) -> None:
-    assert list(includes(text)) == found
+    assert list(find_includes(text)) == found
 
 
 def test_the_sources_own_folder_comes_first_and_for_quotes_alone() -> None:

@@ -16,7 +16,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.problem import problem as recorded
 from tunesmith.problem.cases import full_cases, smoke_cases, verify_cases
 from tunesmith.problem.problem import Problem, RecordedCase, read_recorded, recorded_array, recorded_text
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.run.events import Baseline
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.report import judged_by
@@ -52,7 +52,7 @@ def test_a_case_is_read_and_tested_besides_the_others() -> None:
     assert (case.name, case.sizes) == ("recorded_5", (("rows", 6), ("d", 8)))
     assert problem.recorded_case("recorded recorded_5") is case
     assert problem.recorded_case("normal") is None
-    variant = original(problem)
+    variant = original_variant(problem)
     for cases in (
         full_cases(problem, variant, DEVICE, 1),
         verify_cases(problem, variant, DEVICE, 1, ()),

@@ -9,7 +9,7 @@ import pytest
 from tests.samples import a_problem
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.reduced import as_reduced, reduced, without_unused
+from tunesmith.problem.reduced import as_reduced, reduce_template, without_unused
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.space.configset import Config
@@ -101,7 +101,7 @@ def config(block: int, vec: int, mode: int) -> Config:
 def test_choices_that_all_winners_share_are_settled_and_the_others_keep_their_domains(
     problem: Problem,
 ) -> None:
-    found = reduced(template(problem), problem, [config(128, 4, 1), config(256, 4, 1)])
+    found = reduce_template(template(problem), problem, [config(128, 4, 1), config(256, 4, 1)])
     assert [(p.name, p.values) for p in found.space.params] == [("BLOCK", (64, 128, 256))]
     assert found.default == Config.of({"BLOCK": 128})
     assert [(c.name, c.expr.text) for c in found.space.constraints][1:] == [("fits", "BLOCK * 4 <= 512")]
@@ -118,15 +118,15 @@ def test_choices_that_all_winners_share_are_settled_and_the_others_keep_their_do
 
 def test_a_single_winner_is_a_kernel_as_it_stands_unless_something_is_left_open(problem: Problem) -> None:
     whole = template(problem)
-    found = reduced(whole, problem, [config(128, 1, 0)])
+    found = reduce_template(whole, problem, [config(128, 1, 0)])
     assert found.is_concrete
     assert "#define SPAN 128" in found.source
     assert "[params]" not in found.source
-    left = reduced(whole, problem, [config(128, 1, 0)], still_open=["BLOCK"])
+    left = reduce_template(whole, problem, [config(128, 1, 0)], still_open=["BLOCK"])
     assert [p.name for p in left.space.params] == ["BLOCK"]
     assert as_reduced(config(128, 1, 0), left) == left.default
     with pytest.raises(BadInput, match="no parameter 'LANES'; it has BLOCK, VEC, MODE"):
-        reduced(whole, problem, [config(128, 1, 0)], still_open=["LANES"])
+        reduce_template(whole, problem, [config(128, 1, 0)], still_open=["LANES"])
 
 
 def test_a_choice_that_nothing_depends_on_any_more_is_settled_too(problem: Problem) -> None:
@@ -134,13 +134,13 @@ def test_a_choice_that_nothing_depends_on_any_more_is_settled_too(problem: Probl
     text = text.replace("#if MODE == 2", "#if MODE == 2 && VEC == 1").replace(
         "#elif MODE == 1 && VEC == 4", "#elif 0"
     )
-    found = reduced(template(problem, text), problem, [config(64, 4, 1), config(64, 4, 2)])
+    found = reduce_template(template(problem, text), problem, [config(64, 4, 1), config(64, 4, 2)])
     assert found.is_concrete
 
 
 def test_a_macro_that_production_sets_takes_the_winning_value(problem: Problem) -> None:
     set_too = replace(problem, kernel=replace(problem.kernel, defines=(("VEC", "1"),)))
-    found = reduced(template(set_too), set_too, [config(128, 4, 1)])
+    found = reduce_template(template(set_too), set_too, [config(128, 4, 1)])
     assert "#undef VEC\n#define VEC 4" in found.source
 
 

@@ -8,7 +8,7 @@ from tests.core.profiles.made_up import access, code, counted, launch, profile, 
 from tests.core.profiles.recorded import BAD, recorded, without_counters
 from tunesmith.problem.device import Resources
 from tunesmith.problem.template import Remedy
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import Profile, StaticFacts
 
 THIN = with_code(access(width=4, count=4), bytes_in_flight=4)
@@ -39,7 +39,7 @@ def test_every_remedy_has_a_meaning() -> None:
 
 
 def test_every_remedy_answers_a_finding() -> None:
-    named = {remedy for own in FAULTY for remedy in diagnose(own).remedies}
+    named = {remedy for own in FAULTY for remedy in diagnose_profile(own).remedies}
     assert set(Remedy) - named == set()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tunesmith.problem.domain import always_holds, size_fact
 from tunesmith.problem.problem import Contract, SizeRule
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 CONTRACT = Contract((
     SizeRule("n", 1, 1 << 20),
@@ -22,7 +22,7 @@ CONTRACT = Contract((
     "n * d <= 4294967296", "max(n, 7) <= 1048576",
 ])  # fmt: skip
 def test_what_holds_at_every_size_is_known(text: str) -> None:
-    assert always_holds(parse(text).tree, CONTRACT)
+    assert always_holds(parse_expr(text).tree, CONTRACT)
 
 
 @pytest.mark.parametrize("text", [
@@ -32,14 +32,14 @@ def test_what_holds_at_every_size_is_known(text: str) -> None:
     "h % 128 == 0",
 ])  # fmt: skip
 def test_what_may_not_hold_or_have_no_value_is_not(text: str) -> None:
-    assert not always_holds(parse(text).tree, CONTRACT)
+    assert not always_holds(parse_expr(text).tree, CONTRACT)
 
 
 def test_facts_are_true_of_sizes_drawn_at_random() -> None:
     draw = random.Random(1)
     texts = ["n // 3", "d * h // 16", "ceildiv(d, 16) + n", "min(d, h) * 4", "max(n, d) // 8 * 2", "d + 24"]
     for text in texts:
-        expr = parse(text)
+        expr = parse_expr(text)
         fact = size_fact(expr.tree, CONTRACT)
         assert fact is not None
         for _ in range(200):

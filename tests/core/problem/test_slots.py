@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.core.problem.test_draws import buffer
-from tunesmith.problem.inputs import LONGEST, SWAPS, SlotPlace, moves, slot_items
+from tunesmith.problem.inputs import LONGEST, SWAPS, SlotPlace, slot_items, swap_moves
 
 SIZES = (2, 3, 17, 100, 4096, 50_000, 2_500_000)
 
@@ -17,20 +17,20 @@ def test_stretches_change_places_in_pairs_and_go_back(count: int) -> None:
     before = np.arange(count)
     for seed in range(1, 20):
         after = before.copy()
-        for to, source, length in moves(b, seed):
+        for to, source, length in swap_moves(b, seed):
             assert 0 <= to <= count - length
             assert length <= LONGEST
             after[to : to + length] = before[source : source + length]
         assert np.array_equal(np.sort(after), before)
         assert 2 <= np.count_nonzero(after != before) <= max(2 * SWAPS, count / 8)
-        for to, source, length in moves(b, seed, back=True):
+        for to, source, length in swap_moves(b, seed, back=True):
             after[to : to + length] = before[source : source + length]
         assert np.array_equal(after, before)
 
 
 def test_nothing_moves_without_a_seed_or_where_there_is_one_element() -> None:
-    assert moves(buffer("float32", 100), 0) == ()
-    assert moves(buffer("float32", 1), 5) == ()
+    assert swap_moves(buffer("float32", 100), 0) == ()
+    assert swap_moves(buffer("float32", 1), 5) == ()
 
 
 def test_a_long_row_changes_by_more_than_a_tolerance() -> None:

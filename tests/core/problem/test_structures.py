@@ -22,13 +22,13 @@ from tunesmith.problem.inputs import (
     draw_array,
     draw_block,
     draw_rows,
-    logical,
+    shaped_view,
     slot_items,
 )
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.structures import CATALOGUE
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 
 SMALL = 4 << 20  # the larger cases take long to look at, and show the same
 BASES = ("rmsnorm", "softmax")
@@ -38,12 +38,12 @@ LONG = 64  # columns: shorter rows are constant or in order by chance
 def met(problem: Problem, seed: int) -> set[str]:
     """The structures of which a verification has a row in its first array."""
     found: set[str] = set()
-    for case in verify_cases(problem, original(problem), DEVICE, seed, ()):
-        plan = plan_launch(problem, original(problem), dict(case.sizes), DEVICE, None)
+    for case in verify_cases(problem, original_variant(problem), DEVICE, seed, ()):
+        plan = plan_launch(problem, original_variant(problem), dict(case.sizes), DEVICE, None)
         assert isinstance(plan, Plan)
         b = max((b for b in plan.buffers if b.role == "input"), key=lambda b: b.count)
         if b.nbytes <= SMALL and b.shape[-1] >= LONG:
-            rows = logical(draw_array(b, case.distribution, case.seed), b).astype(np.float64)
+            rows = shaped_view(draw_array(b, case.distribution, case.seed), b).astype(np.float64)
             with np.errstate(all="ignore"):
                 found |= {name for name in PREDICATES.keys() - found if PREDICATES[name](rows).any()}
     return found
@@ -109,7 +109,7 @@ def chance_to_meet(low: float, high: float, seeds: int) -> float:
     rule = problem.contract.sizes[0]
     hits = 0
     for seed in range(seeds):
-        cases = verify_cases(problem, original(problem), DEVICE, seed, ())
+        cases = verify_cases(problem, original_variant(problem), DEVICE, seed, ())
         hits += any(low <= dict(case.sizes)[rule.name] <= high for case in cases)
     return hits / seeds
 
@@ -117,7 +117,7 @@ def chance_to_meet(low: float, high: float, seeds: int) -> float:
 def test_a_band_of_sizes_is_met_as_often_as_the_docs_say() -> None:
     """A quarter of the sizes, on a scale of logarithms or as they are, and an eighth in most runs."""
     rule = FLAT.contract.sizes[0]
-    top = domain_of(FLAT, original(FLAT), DEVICE).byte_limit() / 8
+    top = domain_of(FLAT, original_variant(FLAT), DEVICE).byte_limit() / 8
     assert rule.max > 1e5
     logs = np.log(max(rule.min, 1)), np.log(min(rule.max, top))
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, config
-from tunesmith.problem.template import Template, Variant, original, plain_name
+from tunesmith.problem.template import Template, Variant, original_variant, plain_name
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import Undefined, parse
+from tunesmith.space.expr import Undefined, parse_expr
 
 PROBLEM = a_problem()
 BAKED = """\
@@ -75,7 +75,7 @@ def test_the_source_is_a_header_the_defines_and_the_template() -> None:
 def test_the_header_says_everything_about_a_launch() -> None:
     made = a_template(PROBLEM)
     (launch,) = made.launches
-    launch = replace(launch, cluster=(parse("VEC"), parse(1)), cooperative=True, pdl=True)
+    launch = replace(launch, cluster=(parse_expr("VEC"), parse_expr(1)), cooperative=True, pdl=True)
     source = replace(made, launches=(launch,)).render(PROBLEM, config(128, 4)).source
     assert "block (128), clusters of (4, 1), cooperative, programmatic dependent launch; arguments" in source
 
@@ -159,7 +159,7 @@ def test_the_problems_own_defines_and_flags_reach_both_sides() -> None:
     problem = a_problem('defines = { KIND = 2, TEXT = "a b" }\nflags = ["-fast"]')
     variant = a_template(problem).render(problem, config(64))
     assert defines(variant.source)[:4] == ["KIND 2", "TEXT a b", "BLOCK 64", "VEC 1"]
-    before = original(problem)
+    before = original_variant(problem)
     assert before.source == f'#define KIND 2\n#define TEXT a b\n#line 1 "kernel.cl"\n{KERNEL}'
     assert variant.flags == before.flags == ("-fast",)
 
@@ -169,11 +169,11 @@ def test_a_macro_of_the_problem_that_is_a_parameter_is_defined_once() -> None:
     source = a_template(problem).render(problem, config(64)).source
     head = source.partition("#line")[0]
     assert sorted(defines(head)) == ["BLOCK 64", "KIND 2", "VEC 1"]
-    assert defines(original(problem).source) == ["BLOCK 512", "KIND 2"]
+    assert defines(original_variant(problem).source) == ["BLOCK 512", "KIND 2"]
 
 
 def test_the_original_is_the_text_itself() -> None:
-    variant = original(PROBLEM)
+    variant = original_variant(PROBLEM)
     assert variant.source == KERNEL
     assert variant.config is None
     assert variant.domain == ()
@@ -184,7 +184,7 @@ def test_the_original_is_the_text_itself() -> None:
 def test_sizes_and_parameters_are_inserted_into_entries() -> None:
     launches = tuple(replace(launch, entry="scale<{d}, Kind{0}>") for launch in PROBLEM.launches)
     problem = replace(PROBLEM, launches=launches)
-    assert original(problem, {"d": 8, "rows": 1}).entries == ("scale<8, Kind{0}>",)
+    assert original_variant(problem, {"d": 8, "rows": 1}).entries == ("scale<8, Kind{0}>",)
     text = BAKED.replace("// grid = ", '// entry = "scale<{BLOCK}, {D_CONST}>"\n// grid = ')
     assert template(text).render(PROBLEM, baked(64, 1), {"d": 256}).entries == ("scale<64, 256>",)
 

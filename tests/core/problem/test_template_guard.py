@@ -8,7 +8,7 @@ from tests.drafts import a_draft
 from tests.samples import DEVICE, a_problem, a_template
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.template import configs_of
-from tunesmith.problem.template_file import guarded
+from tunesmith.problem.template_file import exclude_combinations
 
 PROBLEM = a_problem()
 PARAMS = {"A": [1, 2, 4], "B": [0, 1]}
@@ -23,20 +23,20 @@ def values(text: str) -> set[tuple[int, ...]]:
 @pytest.mark.parametrize("require", ["", "A < 9"])
 def test_what_is_forbidden_is_gone_and_nothing_else(require: str) -> None:
     text = a_draft(PARAMS, require)
-    assert values(guarded(text, [PAIR], "t")) == values(text) - {(4, 1)}
-    assert values(guarded(text, [PAIR, ALONE], "t")) == values(text) - {(4, 1), (2, 0), (2, 1)}
+    assert values(exclude_combinations(text, [PAIR], "t")) == values(text) - {(4, 1)}
+    assert values(exclude_combinations(text, [PAIR, ALONE], "t")) == values(text) - {(4, 1), (2, 0), (2, 1)}
 
 
 def test_a_second_time_adds_to_the_first() -> None:
     text = a_draft(PARAMS)
-    twice = guarded(guarded(text, [PAIR], "t"), [ALONE], "t")
+    twice = exclude_combinations(exclude_combinations(text, [PAIR], "t"), [ALONE], "t")
     assert values(twice) == {(1, 0), (1, 1), (4, 0)}
     assert twice.count("[require]") == 1
 
 
 def test_the_code_is_left_as_it_is() -> None:
     text = a_draft(PARAMS)
-    changed = guarded(text, [PAIR], "t").splitlines()
+    changed = exclude_combinations(text, [PAIR], "t").splitlines()
     assert [line for line in changed if line not in text.splitlines()] == [
         "// [require]",
         '// not_right_1 = "not (A == 4 and B == 1)"',
@@ -46,9 +46,9 @@ def test_the_code_is_left_as_it_is() -> None:
 
 def test_line_ends_and_comments_of_a_heading() -> None:
     text = a_draft(PARAMS, "A < 9").replace("// [require]", "//  [ require ]  # what must hold")
-    assert values(guarded(text.replace("\n", "\r\n"), [PAIR], "t")) == values(text) - {(4, 1)}
+    assert values(exclude_combinations(text.replace("\n", "\r\n"), [PAIR], "t")) == values(text) - {(4, 1)}
 
 
 def test_what_is_no_template_has_no_place_for_rules() -> None:
     with pytest.raises(BadInput, match="declares its parameters in a comment"):
-        guarded("int x;", [PAIR], "t")
+        exclude_combinations("int x;", [PAIR], "t")

@@ -9,7 +9,7 @@ from tests.wording import says
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.reduced import reduced
+from tunesmith.problem.reduced import reduce_template
 from tunesmith.problem.template import Template, builds_of, configs_of
 from tunesmith.problem.template_file import launch_lines, parse_template
 from tunesmith.space.configset import Config
@@ -134,9 +134,9 @@ def test_overlap_depends_on_parameters_alone() -> None:
 
 def test_a_template_reduced_to_what_won_keeps_the_choice_that_stays_open() -> None:
     made = template(PDL, WAITS)
-    found = reduced(made, PROBLEM, [made.default.replace("PDL", 1)], ["PDL"])
+    found = reduce_template(made, PROBLEM, [made.default.replace("PDL", 1)], ["PDL"])
     assert str(found.launches[0].pdl) == "PDL == 1"
-    settled = reduced(made, PROBLEM, [made.default.replace("PDL", 1)], ["BLOCK"])
+    settled = reduce_template(made, PROBLEM, [made.default.replace("PDL", 1)], ["BLOCK"])
     assert settled.launches[0].pdl is True
 
 

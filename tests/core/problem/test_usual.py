@@ -10,12 +10,12 @@ from tunesmith.base.errors import BadInput
 from tunesmith.problem.default_rules import usual_rules
 from tunesmith.problem.template import Remedy, Shape, Template
 from tunesmith.space.configset import Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 
 def rules(shape: Shape, *params: Param, require: str = "1") -> tuple[dict[str, str], dict[Remedy, str]]:
     default = {param.name: param.values[0] for param in params}
-    prefer, answers = usual_rules(shape, params, default, [parse(require)], ["d", "rows"])
+    prefer, answers = usual_rules(shape, params, default, [parse_expr(require)], ["d", "rows"])
     return {name: e.text for name, e in prefer}, {remedy: e.text for remedy, e in answers}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.problem.vet import vet, vet_flags
+from tunesmith.problem.vet import vet_flags, vet_source
 from tunesmith.problem.vetting.device_words import keeps_in_cache
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -22,7 +22,7 @@ def test_our_own_templates_pass(template: Path) -> None:
     original = kernel.read_text()
     # A hand template may bring a header of its own; an author's may not.
     extra = "".join(f"{line}\n" for line in template.read_text().splitlines() if line.startswith("#include"))
-    assert vet(template.read_text(), original + extra, language) is None
+    assert vet_source(template.read_text(), original + extra, language) is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_our_own_templates_pass(template: Path) -> None:
     ],
 )
 def test_what_reaches_out_is_refused(added: str, said: str) -> None:
-    found = vet(CUDA + added + "\n", CUDA, "cuda")
+    found = vet_source(CUDA + added + "\n", CUDA, "cuda")
     assert said in str(found)
 
 
@@ -83,7 +83,7 @@ def test_what_reaches_out_is_refused(added: str, said: str) -> None:
     ],
 )
 def test_device_code_passes(added: str) -> None:
-    assert vet(CUDA + added + "\n", CUDA, "cuda") is None
+    assert vet_source(CUDA + added + "\n", CUDA, "cuda") is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_device_code_passes(added: str) -> None:
     ],
 )
 def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
-    found = vet(OPENCL + added + "\n", OPENCL, "opencl")
+    found = vet_source(OPENCL + added + "\n", OPENCL, "opencl")
     assert said in str(found)
 
 
@@ -135,7 +135,7 @@ def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
     ],
 )
 def test_opencl_as_people_write_it_passes(added: str) -> None:
-    assert vet(OPENCL + added + "\n", OPENCL, "opencl") is None
+    assert vet_source(OPENCL + added + "\n", OPENCL, "opencl") is None
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_opencl_as_people_write_it_passes(added: str) -> None:
 )
 def test_a_cache_may_be_asked_to_keep_data_which_timing_knows(text: str) -> None:
     own = f"{CUDA}__device__ void f(float *x, int n, long p) {{ {text} }}\n"
-    assert vet(own, CUDA, "cuda") is None or "access_property" in text
+    assert vet_source(own, CUDA, "cuda") is None or "access_property" in text
     assert keeps_in_cache(own)
     assert not keeps_in_cache(CUDA)
 
@@ -165,7 +165,7 @@ def test_a_cache_may_be_asked_to_keep_data_which_timing_knows(text: str) -> None
 )
 def test_nothing_outlives_a_launch_even_where_it_does_in_the_original(own: str, language: str) -> None:
     original = (CUDA if language == "cuda" else OPENCL) + own + "\n"
-    found = vet(original, original, language)
+    found = vet_source(original, original, language)
     assert found is not None
     assert (found.rule, found.line) == ("state", original.count("\n"))
     assert "[workspace]" in found.words
@@ -184,13 +184,13 @@ def test_nothing_outlives_a_launch_even_where_it_does_in_the_original(own: str, 
 )
 def test_nor_is_it_reached_in_the_users_headers(header: str, uses: str) -> None:
     include, use = '#include "own.h"\n', f"__device__ void f() {{ {uses} }}\n"
-    found = vet(include + use + CUDA, include + CUDA, "cuda", (header,))
+    found = vet_source(include + use + CUDA, include + CUDA, "cuda", (header,))
     assert found is not None
     assert (found.rule, found.line) == ("state", 2)
     harmless = "__device__ const int calls = 1;\n__device__ int count() { return calls; }"
-    assert vet(include + CUDA, include + CUDA, "cuda", (header,)) is None, "what is not used"
+    assert vet_source(include + CUDA, include + CUDA, "cuda", (header,)) is None, "what is not used"
     clean = "__device__ void f() { int a = calls + count(); }\n"
-    assert vet(include + clean + CUDA, include + CUDA, "cuda", (harmless,)) is None
+    assert vet_source(include + clean + CUDA, include + CUDA, "cuda", (harmless,)) is None
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_nor_is_it_reached_in_the_users_headers(header: str, uses: str) -> None:
     ],
 )
 def test_a_line_is_named(before: str) -> None:
-    found = vet(f"{before}#include <stdio.h>\n", "", "cuda")
+    found = vet_source(f"{before}#include <stdio.h>\n", "", "cuda")
     assert str(found).startswith("line 3:")
 
 
 def test_the_includes_of_a_source_that_we_would_not_read_are_known() -> None:
     """It is the user's own."""
-    assert vet("#include <a.h>\n", "#if 0\ndon't\n#endif\n#include <a.h>\n", "cuda") is None
+    assert vet_source("#include <a.h>\n", "#if 0\ndon't\n#endif\n#include <a.h>\n", "cuda") is None
 
 
 @pytest.mark.parametrize("flag", ["-I/etc", "-include", "/etc/passwd", "-cl-std=CL1.2 -I/etc", "-x"])
@@ -244,7 +244,7 @@ def test_flags_that_name_files_are_refused(flag: str) -> None:
 def test_no_text_takes_long(text: str, language: str) -> None:
     """Of the length that is looked at; what is found is another matter."""
     began = time.process_time()
-    vet(text * ((256 << 10) // len(text)), "", language)
+    vet_source(text * ((256 << 10) // len(text)), "", language)
     assert time.process_time() - began < 5.0
 
 

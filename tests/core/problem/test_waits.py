@@ -7,7 +7,7 @@ import pytest
 from tests.hostile.cheats.cuda_cheats import RMSNORM, problem
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vet import foreign_fault, vet
+from tunesmith.problem.vet import foreign_fault, vet_source
 
 ORIGINAL = "__global__ void k(float *x, const float *y, int n) { x[0] = y[0]; }\n"
 SYNC = "cudaGridDependencySynchronize();"
@@ -90,17 +90,17 @@ DOES_NOT = {
 
 @pytest.mark.parametrize("name", WAITS)
 def test_waits(name: str) -> None:
-    assert vet(WAITS[name], ORIGINAL, "cuda", (), ("k",)) is None
+    assert vet_source(WAITS[name], ORIGINAL, "cuda", (), ("k",)) is None
 
 
 @pytest.mark.parametrize("name", DOES_NOT)
 def test_does_not(name: str) -> None:
-    found = vet(DOES_NOT[name], ORIGINAL, "cuda", (), ("k",))
+    found = vet_source(DOES_NOT[name], ORIGINAL, "cuda", (), ("k",))
     assert found is not None
     assert found.rule == "wait", found
     assert found.line
     assert "begin its body with cudaGridDependencySynchronize();" in found.words
-    assert vet(DOES_NOT[name], ORIGINAL, "cuda") is None, "only where launches overlap"
+    assert vet_source(DOES_NOT[name], ORIGINAL, "cuda") is None, "only where launches overlap"
 
 
 def template(begin: str = "", end: str = "") -> str:

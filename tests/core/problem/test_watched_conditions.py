@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.backends.cuda.builds import unit
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.problem.watched_conditions import MARKS, WatchedText, watch_conditions
 from tunesmith.source.tree import Language
@@ -81,7 +81,7 @@ def test_marks_are_handed_to_whoever_needs_them() -> None:
     assert opencl.functions == {"k", "deep", "twice"}
     cuda = watched(HELPED % ("__device__", "", "__device__", 'extern "C" __global__', "", ""), "cuda")
     assert f"deep({MARKS}, x[n])" in cuda.source
-    assert build(unit(cuda.source, "k"), absent_device("H200")).data
+    assert build_cubin(unit(cuda.source, "k"), absent_device("H200")).data
 
 
 @pytest.mark.parametrize(

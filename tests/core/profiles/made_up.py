@@ -8,7 +8,7 @@ from typing import Any
 from tests.samples import HOPPER
 from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Geometry
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import (
     Ceilings,
     Counters,
@@ -85,4 +85,4 @@ def counted(stalls: dict[Stall, float] | None = None, **counters: float) -> Prof
 
 
 def found(profile: Profile, kind: Kind) -> Finding | None:
-    return next((f for f in diagnose(profile).findings if f.kind is kind), None)
+    return next((f for f in diagnose_profile(profile).findings if f.kind is kind), None)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.profiles.facts import Ceilings, Experiments, Profile
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -22,11 +22,11 @@ class Recorded:
 
 
 def recorded(name: str) -> Profile:
-    return decode((_FIXTURES / "profiles" / f"{name}.json").read_bytes(), Recorded).profile
+    return decode_json((_FIXTURES / "profiles" / f"{name}.json").read_bytes(), Recorded).profile
 
 
 def origin(name: str) -> dict[str, str]:
-    return decode((_FIXTURES / "profiles" / f"{name}.json").read_bytes(), Recorded).origin
+    return decode_json((_FIXTURES / "profiles" / f"{name}.json").read_bytes(), Recorded).origin
 
 
 def planted(name: str) -> list[str]:

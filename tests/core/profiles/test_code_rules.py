@@ -10,9 +10,9 @@ from tests.core.profiles.made_up import CEILINGS, access, code, found, profile
 from tests.wording import says
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.profiles.costs import RuleInput, costs_of
-from tunesmith.profiles.diagnose import classes, diagnose, unit_shares
+from tunesmith.profiles.diagnose import diagnose_profile, instruction_classes, unit_shares
 from tunesmith.profiles.facts import Bound, Instructions, Kind, Mix, Profile, StaticFacts, WorkNeeded
-from tunesmith.profiles.roofline import roofline
+from tunesmith.profiles.roofline import compute_roofline
 
 
 def of(own: Instructions, **changes: object) -> Profile:
@@ -56,23 +56,27 @@ def test_many_instructions_for_few_bytes_are_told_with_their_classes() -> None:
 
 
 def test_classes_that_are_few_are_not_listed() -> None:
-    assert classes(Mix(total=1000, fp32=600, special=10)).startswith("600 in single precision, 390 others")
+    assert instruction_classes(Mix(total=1000, fp32=600, special=10)).startswith(
+        "600 in single precision, 390 others"
+    )
 
 
 def test_shares_follow_from_the_bytes_that_must_move() -> None:
     one = of(code(access(count=2), access(direction="store", count=2)))
-    shares = unit_shares(RuleInput(one, costs_of(one), roofline(one)))
+    shares = unit_shares(RuleInput(one, costs_of(one), compute_roofline(one)))
     twice = replace(one, seconds=2 * (one.seconds or 0.0))
-    slower = unit_shares(RuleInput(twice, costs_of(twice), roofline(twice)))
+    slower = unit_shares(RuleInput(twice, costs_of(twice), compute_roofline(twice)))
     assert shares is not None
     assert slower is not None
     assert shares.memory == pytest.approx(2 * slower.memory)
-    assert unit_shares(RuleInput(replace(one, seconds=None), costs_of(one), roofline(one))) is None
+    assert unit_shares(RuleInput(replace(one, seconds=None), costs_of(one), compute_roofline(one))) is None
 
 
 def test_a_kernel_without_a_fault_is_bound_by_what_needs_much_of_the_time() -> None:
     """And where nothing does, that is not known; it is said what was looked at."""
-    near, far = (diagnose(replace(profile(), ceilings=CEILINGS, seconds=64e-6 * t)) for t in (1.5, 4.0))
+    near, far = (
+        diagnose_profile(replace(profile(), ceilings=CEILINGS, seconds=64e-6 * t)) for t in (1.5, 4.0)
+    )
     assert (near.bound, near.findings) == (Bound.BANDWIDTH, ())
     assert far.bound is Bound.UNKNOWN
     for one in (near, far):

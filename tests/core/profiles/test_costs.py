@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.profiles.made_up import access, launch, profile, with_code
-from tunesmith.profiles.costs import bank_ways, costs_of, ideal, sectors
+from tunesmith.profiles.costs import bank_ways, costs_of, ideal_sectors, touched_sectors
 from tunesmith.profiles.facts import Profile, StaticFacts
 
 
@@ -26,13 +26,13 @@ from tunesmith.profiles.facts import Profile, StaticFacts
     ],
 )
 def test_sectors_of_a_warp(width: int, stride: int, touched: int) -> None:
-    assert sectors(access(width=width, stride=stride)) == touched
+    assert touched_sectors(access(width=width, stride=stride)) == touched
 
 
 def test_sectors_where_the_stride_is_not_known() -> None:
-    assert sectors(access(width=4, pattern="uniform")) == 1
-    assert sectors(access(width=4, pattern="far")) == 32
-    assert sectors(access(width=4, pattern="unknown")) == ideal(access(width=4)) == 4
+    assert touched_sectors(access(width=4, pattern="uniform")) == 1
+    assert touched_sectors(access(width=4, pattern="far")) == 32
+    assert touched_sectors(access(width=4, pattern="unknown")) == ideal_sectors(access(width=4)) == 4
 
 
 @pytest.mark.parametrize(

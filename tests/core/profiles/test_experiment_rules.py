@@ -9,7 +9,7 @@ import pytest
 from tests.core.profiles.made_up import CEILINGS, counted, found, launch, profile
 from tests.core.profiles.recorded import BAD, planted, recorded, without_counters
 from tests.wording import says
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import Bound, Experiments, Kind, Profile, WorkNeeded
 
 FITS = WorkNeeded(8 << 20, 8 << 20)  # 16 MiB: the cache holds 50
@@ -24,7 +24,7 @@ def tried(half: float = 0.5, gone: float = 0.2, *, blocks: int = 1 << 14, **chan
 
 
 def test_between_all_of_them_nothing_is_said() -> None:
-    assert diagnose(tried()).findings == ()
+    assert diagnose_profile(tried()).findings == ()
 
 
 def test_half_the_grid_that_takes_as_long_while_all_blocks_are_there_is_waiting() -> None:
@@ -49,7 +49,7 @@ def test_it_is_surer_where_a_thread_has_one_element() -> None:
 def test_a_block_for_each_multiprocessor_tells_nothing_where_no_second_fits() -> None:
     full = launch(132, threads=1024, registers=64)
     assert full.blocks_per_sm == 1
-    assert diagnose(replace(tried(half=1.0), launch=full)).findings == ()
+    assert diagnose_profile(replace(tried(half=1.0), launch=full)).findings == ()
 
 
 def test_half_the_rounds_that_take_as_long_are_the_work_of_a_few_blocks() -> None:
@@ -93,16 +93,16 @@ def test_where_neither_memory_nor_blocks_matter_multiprocessors_are_busy() -> No
 def test_nothing_is_concluded_from_what_is_mostly_the_launch() -> None:
     slow = replace(CEILINGS, graph_launch=TAKES / 2)
     for own in (tried(half=0.97), tried(gone=0.7), tried(half=0.51, gone=0.0), tried(1.9, blocks=132)):
-        assert any(f.source == "experiment" for f in diagnose(own).findings)
-        findings = diagnose(replace(own, ceilings=slow)).findings
+        assert any(f.source == "experiment" for f in diagnose_profile(own).findings)
+        findings = diagnose_profile(replace(own, ceilings=slow)).findings
         assert findings[0].kind is Kind.LAUNCH
         assert not any(f.source == "experiment" for f in findings)
 
 
 def test_data_that_does_not_fit_the_cache_is_said_to_tell_nothing() -> None:
     large = tried(gone=0.0, work=WorkNeeded(1 << 27, 1 << 27))
-    assert any("warm against cold tells nothing" in note for note in diagnose(large).notes)
-    assert any("20 % of the time goes" in note for note in diagnose(tried()).notes)
+    assert any("warm against cold tells nothing" in note for note in diagnose_profile(large).notes)
+    assert any("20 % of the time goes" in note for note in diagnose_profile(tried()).notes)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -113,6 +113,6 @@ def test_no_experiment_takes_the_place_of_a_fault_that_was_read(name: str) -> No
     assert own.work is not None
     shown = Experiments(own.seconds, own.seconds, own.seconds, 0.5 * own.seconds)
     roomy = replace(own.ceilings, cache_bytes=2 * own.work.bytes)
-    assert diagnose(own).findings[0].kind in planted(name)
-    first = diagnose(replace(own, experiments=shown, ceilings=roomy)).findings[0]
+    assert diagnose_profile(own).findings[0].kind in planted(name)
+    first = diagnose_profile(replace(own, experiments=shown, ceilings=roomy)).findings[0]
     assert first.kind in planted(name)

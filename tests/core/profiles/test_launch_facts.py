@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import HOPPER, LIMITS
-from tunesmith.problem.device import Resources, occupancy
+from tunesmith.problem.device import Resources, compute_occupancy
 from tunesmith.problem.plan import Geometry
-from tunesmith.profiles.facts import LaunchFacts, launch_facts, limiters
+from tunesmith.profiles.facts import LaunchFacts, launch_facts, occupancy_limiters
 
 
 def facts(blocks: int, threads: int = 256, registers: int = 32, **more: int) -> LaunchFacts:
@@ -85,12 +85,12 @@ def test_the_limiter_is_the_one_whose_relief_helps(
 ) -> None:
     limits = replace(HOPPER, capability=capability)
     resources = Resources(registers=registers, shared=0)
-    held = occupancy(limits, resources, threads, shared)
-    named = limiters(limits, resources, threads, shared)
+    held = compute_occupancy(limits, resources, threads, shared)
+    named = occupancy_limiters(limits, resources, threads, shared)
     assert held is not None
     assert named
     if named == ("blocks",):
-        more = occupancy(replace(limits, blocks_per_sm=1000), resources, threads, shared)
+        more = compute_occupancy(replace(limits, blocks_per_sm=1000), resources, threads, shared)
         assert more is not None
         assert more.blocks_per_sm > held.blocks_per_sm
 
@@ -99,4 +99,4 @@ def test_where_the_device_says_little_so_do_the_facts() -> None:
     geometry = Geometry("k", (7, 1, 1), (64, 1, 1), 0, ())
     unknown = launch_facts(geometry, LIMITS, Resources())
     assert (unknown.blocks, unknown.threads, unknown.waves, unknown.limited_by) == (7, 64, None, ())
-    assert limiters(LIMITS, Resources(registers=32, shared=0), 64, 0) == ()
+    assert occupancy_limiters(LIMITS, Resources(registers=32, shared=0), 64, 0) == ()

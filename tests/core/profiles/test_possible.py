@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.profiles.made_up import CEILINGS
 from tunesmith.profiles.facts import Ceilings, Point
-from tunesmith.profiles.roofline import best_bandwidth, contradictions, is_sound, possible
+from tunesmith.profiles.roofline import best_bandwidth, correct_ceilings, describe_corrections, is_sound
 
 MIB = 1 << 20
 seconds = st.floats(1e-7, 1.0)
@@ -23,51 +23,51 @@ def points(times: list[float]) -> tuple[Point, ...]:
 
 def test_what_can_be_stays_as_it_is() -> None:
     sound = replace(CEILINGS, cache_bytes=50 << 20, cache_bandwidth=6e12)
-    assert possible(sound) == sound
-    assert contradictions(sound, sound) == ""
+    assert correct_ceilings(sound) == sound
+    assert describe_corrections(sound, sound) == ""
 
 
 def test_more_bytes_take_no_less_time() -> None:
     busy = Ceilings(copy=points([1e-5, 9e-4, 4e-4, 1e-3]))
-    found = possible(busy)
+    found = correct_ceilings(busy)
     assert [p.seconds for p in found.copy] == [1e-5, 4e-4, 4e-4, 1e-3]
-    said = contradictions(busy, found)
+    said = describe_corrections(busy, found)
     assert "copies of 4096 KiB" in said
     assert "--remeasure" in said
 
 
 def test_reads_take_no_longer_than_copies_also_of_other_sizes() -> None:
-    found = possible(Ceilings(copy=points([1e-5, 2e-5]), read=points([5e-5, 1e-5])))
+    found = correct_ceilings(Ceilings(copy=points([1e-5, 2e-5]), read=points([5e-5, 1e-5])))
     assert [p.seconds for p in found.read] == [1e-5, 1e-5]
-    rounded = possible(Ceilings(copy=points([8.3741e-05, 0.000480268]), read=points([1e-5, 1e-3])))
+    rounded = correct_ceilings(Ceilings(copy=points([8.3741e-05, 0.000480268]), read=points([1e-5, 1e-3])))
     assert rounded.read[1].seconds == 0.000480268  # not by a line that ends a rounding above it
     between = Ceilings(copy=points([1e-5, 4e-5]), read=(Point(5 * MIB // 2, 9e-5),))
-    assert possible(between).read[0].seconds == pytest.approx(2.5e-5)
+    assert correct_ceilings(between).read[0].seconds == pytest.approx(2.5e-5)
 
 
 def test_the_cache_is_no_slower_than_memory_and_a_launch_no_slower_than_a_copy() -> None:
     busy = Ceilings(copy=points([1e-5]), cache_bytes=MIB, cache_bandwidth=1e9, launch=1e-3)
-    found = possible(busy)
+    found = correct_ceilings(busy)
     assert found.cache_bandwidth == pytest.approx(MIB / 1e-5)
     assert found.launch == 1e-5
-    said = contradictions(busy, found)
+    said = describe_corrections(busy, found)
     assert "the cache's bandwidth" in said
     assert "an empty launch" in said
-    graphs = possible(replace(busy, graph_launch=2e-5))
+    graphs = correct_ceilings(replace(busy, graph_launch=2e-5))
     assert (graphs.graph_launch, graphs.launch) == (1e-5, 1e-3)  # copies are timed in graphs there
 
 
 @given(st.lists(seconds, max_size=6), st.lists(seconds, max_size=6), seconds, st.floats(1e6, 1e13))
 def test_whatever_was_measured(copies: list[float], reads: list[float], launch: float, cache: float) -> None:
     measured = Ceilings(copy=points(copies), read=points(reads), launch=launch, cache_bandwidth=cache)
-    found = possible(measured)
+    found = correct_ceilings(measured)
     for own in (found.copy, found.read):
         assert all(a.seconds <= b.seconds for a, b in pairwise(own))
     assert all(r.seconds <= c.seconds for r, c in zip(found.read, found.copy, strict=False))
     assert all(new.seconds <= old.seconds for old, new in zip(measured.copy, found.copy, strict=True))
     assert found.cache_bandwidth is not None
     assert found.cache_bandwidth >= (best_bandwidth(found) or 0.0)
-    assert possible(found) == found
+    assert correct_ceilings(found) == found
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.core.profiles.made_up import CEILINGS, WORK, profile
 from tests.samples import a_problem
 from tunesmith.profiles.facts import Ceilings, Operations, Point, WorkNeeded
-from tunesmith.profiles.roofline import Ceiling, best_bandwidth, move_seconds, roofline, work_of
+from tunesmith.profiles.roofline import Ceiling, best_bandwidth, compute_roofline, move_seconds, work_of
 
 SIZES = {"rows": 64, "d": 1024}
 
@@ -53,19 +53,19 @@ def test_reads_that_were_measured_slower_than_copies_are_not_believed() -> None:
 
 
 def test_the_highest_floor_counts() -> None:
-    plain = roofline(profile())
+    plain = compute_roofline(profile())
     assert plain.floor is not None
     assert plain.floor.ceiling is Ceiling.MEMORY
     assert plain.distance == pytest.approx(3.0)
     heavy = replace(WORK, operations=Operations(fp32=6e10))
-    computing = roofline(profile(work=heavy, ceilings=replace(CEILINGS, fp32=6e13)))
+    computing = compute_roofline(profile(work=heavy, ceilings=replace(CEILINGS, fp32=6e13)))
     assert computing.floor is not None
     assert computing.floor.ceiling is Ceiling.FP32
     assert computing.floor.seconds == pytest.approx(1e-3)
 
 
 def test_a_small_copy_is_bound_by_its_launch() -> None:
-    small = roofline(profile(work=WorkNeeded(1 << 17, 1 << 17)))
+    small = compute_roofline(profile(work=WorkNeeded(1 << 17, 1 << 17)))
     assert small.floor is not None
     assert small.floor.ceiling is Ceiling.LAUNCH
     assert small.floor.seconds == pytest.approx(1.6e-6)
@@ -73,16 +73,16 @@ def test_a_small_copy_is_bound_by_its_launch() -> None:
 
 def test_warm_data_is_held_against_the_cache() -> None:
     ceilings = replace(CEILINGS, cache_bytes=50 << 20, cache_bandwidth=6e12)
-    warm = roofline(profile(warm=True, work=WorkNeeded(6 << 20, 6 << 20), ceilings=ceilings))
+    warm = compute_roofline(profile(warm=True, work=WorkNeeded(6 << 20, 6 << 20), ceilings=ceilings))
     assert warm.floor is not None
     assert warm.floor.ceiling is Ceiling.CACHE
-    too_much = roofline(profile(warm=True, ceilings=ceilings))
+    too_much = compute_roofline(profile(warm=True, ceilings=ceilings))
     assert too_much.floor is not None
     assert too_much.floor.ceiling is Ceiling.MEMORY
 
 
 def test_nothing_known_gives_no_floor() -> None:
-    unknown = roofline(profile(limits=None, ceilings=Ceilings()))
+    unknown = compute_roofline(profile(limits=None, ceilings=Ceilings()))
     assert unknown.floor is None
     assert unknown.distance is None
 

@@ -9,12 +9,12 @@ import pytest
 from tests.core.profiles.made_up import access, code, counted, found, launch, profile, with_code
 from tunesmith.problem.device import Resources
 from tunesmith.problem.template import Remedy
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import BlockTime, Counters, Experiments, Kind, LaunchPart, StaticFacts
 
 
 def test_the_plain_profile_has_no_fault() -> None:
-    assert diagnose(profile()).findings == ()
+    assert diagnose_profile(profile()).findings == ()
 
 
 # -- launch ---------------------------------------------------------------------------------------------

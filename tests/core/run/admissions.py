@@ -42,14 +42,14 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Contract, SizeRule
 from tunesmith.problem.template import Remedy, configs_of
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
-from tunesmith.run.candidates import Checks, Faulty, examine, rule_text
+from tunesmith.run.candidates import Checks, Faulty, examine_draft, rule_text
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import Tried
-from tunesmith.run.prior import Answers, focus_of, widened
-from tunesmith.run.prior import doubt as doubt_of
-from tunesmith.run.race import TimedSize, learn
+from tunesmith.run.prior import Answers, focus_of, widen_focus
+from tunesmith.run.prior import doubt_focus as doubt_of
+from tunesmith.run.race import TimedSize, learn_boundary
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Condition, Focus, Space
 
 CASES = Path(__file__).with_name("admissions.txt")
@@ -75,7 +75,8 @@ def gate(lines: list[str]) -> Iterator[str]:
     template = a_template(PROBLEM, a_draft(params, given.get("require", ""), given.get("block", "64")))
     configs, done = configs_of(PROBLEM, template, DEVICE), list[Outcome]()
     while isinstance(
-        step := examine(template.space.params, template.default, configs, done, "last" not in given), Checks
+        step := examine_draft(template.space.params, template.default, configs, done, "last" not in given),
+        Checks,
     ):
         assert step.configs, "or it would go on for ever"
         assert {o.trial.config for o in done}.isdisjoint(step.configs)
@@ -108,7 +109,7 @@ def boundary(lines: list[str]) -> Iterator[str]:
             rows, d, ratio = given
             sizes = (("rows", int(rows)), ("d", int(d)))
             timed[word].append(TimedSize(sizes, None if ratio == "-" else float(ratio)))
-    found = learn(problem, timed["timed"], margin)
+    found = learn_boundary(problem, timed["timed"], margin)
     for one in filter(None, (found, found.with_more(timed["more"]) if found and timed["more"] else None)):
         yield f"where {' and '.join(one.conditions) or 'it was verified'}"
         yield one.in_words
@@ -136,7 +137,7 @@ def focus(lines: list[str]) -> Iterator[str]:
     for line in lines:
         word, name, rest = (*line.split(" ", 2), "")[:3]
         if word == "answer":
-            answers[Remedy(name)] = parse(rest)
+            answers[Remedy(name)] = parse_expr(rest)
         elif word == "weight":
             weights[name] = float(rest)
         elif word == "dropped":
@@ -180,7 +181,7 @@ def doubt(lines: list[str]) -> Iterator[str]:
         yield "stays"
         return
     yield f"{' '.join(sorted(found.remedies))} no more: {found.reason}"
-    left = widened(looked, found, Answers({}, SPACE.params, SPACE.configs()))
+    left = widen_focus(looked, found, Answers({}, SPACE.params, SPACE.configs()))
     yield f"left {' and '.join(left.texts)}, inside {left.inside}" if left else "everywhere"
 
 

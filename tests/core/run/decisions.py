@@ -29,11 +29,18 @@ from tests.samples import a_problem, a_template, built, config, finalist, outcom
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.events import Admitted, Event, Pruned, Settings, Stopped
-from tunesmith.run.explain import explanations, history_of
+from tunesmith.run.explain import explain_winners, history_of
 from tunesmith.run.library import best_of
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.race import Winners, choose, entries, heat, unverified, verified_choice
-from tunesmith.run.scores import noise, prune, scores
+from tunesmith.run.race import (
+    Winners,
+    choose_winners,
+    finalist_entries,
+    plan_heat,
+    unverified_winners,
+    verified_choice,
+)
+from tunesmith.run.scores import measurement_noise, prune_pool, score_configs
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 
@@ -144,10 +151,10 @@ Follows = Callable[[list[str]], Iterator[str]]  # from the lines of a case
 
 
 def race(problem: Problem, state: State) -> Iterator[str]:
-    for chosen, entry in entries(problem, state, state.settings.finalists).items():
+    for chosen, entry in finalist_entries(problem, state, state.settings.finalists).items():
         general = " in general" if entry.is_general else ""
         yield f"{name_of(chosen)} enters at {' and '.join(sorted(entry.workloads))}{general}"
-    for chosen, workloads in heat(problem, state):
+    for chosen, workloads in plan_heat(problem, state):
         yield f"{name_of(chosen)} is timed at {' and '.join(workloads)}"
 
 
@@ -160,28 +167,28 @@ def winners(told: str, choice: Winners) -> Iterator[str]:
 
 
 def claims(problem: Problem, state: State) -> Iterator[str]:
-    yield from winners("chosen at", choose(problem, state))
-    for chosen, workloads in unverified(problem, state):
+    yield from winners("chosen at", choose_winners(problem, state))
+    for chosen, workloads in unverified_winners(problem, state):
         yield f"{name_of(chosen)} is to be verified at {' and '.join(workloads)}"
     yield from winners("delivered at", verified_choice(problem, state))
     yield f"worth trying elsewhere: {' '.join(map(name_of, best_of(problem, state, ''))) or 'nothing'}"
 
 
 def pruning(problem: Problem, state: State) -> Iterator[str]:
-    for verdict in prune(state, lambda: scores(problem, state)):
+    for verdict in prune_pool(state, lambda: score_configs(problem, state)):
         yield f"{name_of(verdict.config)} is left out, {verdict.rule}: {verdict.reason}"
 
 
 def scored(problem: Problem, state: State) -> Iterator[str]:
-    for tried in scores(problem, state):
+    for tried in score_configs(problem, state):
         at = ", ".join("-" if score is None else f"{score:.5f}" for score in tried.at)
         yield f"{name_of(tried.config)} scores {'-' if tried.score is None else f'{tried.score:.5f}'} ({at})"
-    yield f"noise {noise(state):.5f}"
+    yield f"noise {measurement_noise(state):.5f}"
 
 
 def effects(problem: Problem, state: State) -> Iterator[str]:
     template = a_template(problem)
-    for one in explanations(problem, lambda _config: template, state, verified_choice(problem, state)):
+    for one in explain_winners(problem, lambda _config: template, state, verified_choice(problem, state)):
         for param in one.params:
             for value in param.others:
                 slower = f" {value.slower:.5f}" if value.slower is not None else ""

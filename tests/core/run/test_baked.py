@@ -11,17 +11,17 @@ import pytest
 
 from tests.core.deliver.deliveries import BAKED
 from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, timing, verified
-from tunesmith.deliver.tuned import delivered
+from tunesmith.deliver.tuned import build_delivery
 from tunesmith.problem.cases import verify_cases
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Variant
 from tunesmith.run.delivery import (
     BAKED_ON_GPU,
     BakedService,
+    assemble_delivery,
     baked_probes,
     baked_services,
     builds_known,
-    delivery,
     next_calls,
 )
 from tunesmith.run.events import CaseSeen, Served, ServedSize
@@ -58,7 +58,7 @@ def made_of(state: State) -> tuple[Winners, tuple[BakedService, ...], Delivery]:
     choice = verified_choice(PROBLEM, state)
     services = baked_services(PROBLEM, state, lambda _config: TEMPLATE, choice)
     parts = (PROBLEM, lambda _config: TEMPLATE, state.device, choice, builds_known(state), "")
-    return choice, services, delivery(*parts, services)
+    return choice, services, assemble_delivery(*parts, services)
 
 
 def through(ratio: Ratio) -> tuple[State, list[Served]]:
@@ -86,7 +86,7 @@ def through(ratio: Ratio) -> tuple[State, list[Served]]:
 
 def test_other_sizes_with_the_same_build_are_called_and_then_served() -> None:
     state, events = through(lambda _sizes: 1.5)
-    dispatch = delivered(PROBLEM, state, lambda _config: TEMPLATE).dispatch
+    dispatch = build_delivery(PROBLEM, state, lambda _config: TEMPLATE).dispatch
     assert events[-1].dispatch == made_of(state)[2].entries_digest
     assert dispatch.entries == made_of(state)[2].dispatch.entries, "what was called is what is delivered"
     timed = [call for served in events for call in served.calls if "=" in call.result.workload]
@@ -105,7 +105,7 @@ def test_other_sizes_with_the_same_build_are_called_and_then_served() -> None:
 @pytest.mark.long
 def test_it_ends_where_it_was_slower_or_nothing_was_timed_or_verified() -> None:
     state, events = through(lambda sizes: 0.5 if sizes["rows"] > 40 else 1.5)
-    dispatch = delivered(PROBLEM, state, lambda _config: TEMPLATE).dispatch
+    dispatch = build_delivery(PROBLEM, state, lambda _config: TEMPLATE).dispatch
     wide = PROBLEM.workload("wide").as_dict()
     assert dispatch.entry_for({**wide, "rows": 41}).config is None
     calls = [call for served in events for call in served.calls if call.config == OWN]
@@ -120,7 +120,7 @@ def test_it_ends_where_it_was_slower_or_nothing_was_timed_or_verified() -> None:
 
 def test_untimed_they_serve_the_workloads_alone() -> None:
     for state in (after(), after(seen=False)):
-        dispatch = delivered(PROBLEM, state, lambda _config: TEMPLATE).dispatch
+        dispatch = build_delivery(PROBLEM, state, lambda _config: TEMPLATE).dispatch
         assert [entry.file for entry in dispatch.entries] == [
             "scale-small.cl",
             "scale-wide.cl",
@@ -143,4 +143,4 @@ def test_each_build_is_asked_at_some_sizes() -> None:
 def test_one_that_is_wrong_at_such_a_size_is_delivered_nowhere() -> None:
     state, _ = through(lambda sizes: Status.WRONG if sizes["rows"] > 40 else 1.5)
     assert OWN in failed_verification(state)
-    assert delivered(PROBLEM, state, lambda _config: TEMPLATE).dispatch.tuned == ()
+    assert build_delivery(PROBLEM, state, lambda _config: TEMPLATE).dispatch.tuned == ()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.samples import a_problem
 from tunesmith.problem.problem import Problem
-from tunesmith.run.race import Boundary, TimedSize, learn
+from tunesmith.run.race import Boundary, TimedSize, learn_boundary
 
 PROBLEM = a_problem()  # rows and d
 
@@ -17,7 +17,7 @@ def at(rows: int, d: int, ratio: float | None) -> TimedSize:
 
 
 def learnt(*timed: TimedSize, problem: Problem = PROBLEM) -> Boundary:
-    found = learn(problem, timed)
+    found = learn_boundary(problem, timed)
     assert found is not None
     return found
 
@@ -32,7 +32,7 @@ TIMED = st.lists(
 def test_no_slower_size_is_inside_and_every_condition_can_be_read(
     timed: list[TimedSize], margin: float
 ) -> None:
-    found = learn(PROBLEM, timed, margin)
+    found = learn_boundary(PROBLEM, timed, margin)
     if found is None:
         return
     inside = [p for p in timed if found.holds(p.sizes)]

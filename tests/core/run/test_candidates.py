@@ -9,9 +9,9 @@ import pytest
 from tests.core.run.test_loop import MemoryTexts
 from tests.drafts import a_draft
 from tests.samples import DEVICE, TEMPLATE, a_problem, a_template, started
-from tunesmith.base.codec import decode, encode
+from tunesmith.base.codec import decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.run.candidates import Templates, draft_name, inherited, rows_for
+from tunesmith.run.candidates import Templates, draft_name, inherit_rows, rows_for
 from tunesmith.run.events import Drafted
 from tunesmith.run.state import Candidate, State, author_of
 from tunesmith.space.configset import Config
@@ -85,8 +85,8 @@ def test_a_text_that_is_no_template_is_refused_each_time_it_is_asked_for() -> No
 
 def test_a_journal_from_before_there_were_candidates_is_read() -> None:
     old = b'{"items":[["BLOCK",64],["VEC",1]]}'
-    assert decode(old, Config) == GIVEN.default
-    assert decode(encode(Config((("A", 2),), "3")), Config).candidate == "3"
+    assert decode_json(old, Config) == GIVEN.default
+    assert decode_json(encode_json(Config((("A", 2),), "3")), Config).candidate == "3"
 
 
 def test_rows_of_the_same_parameters_carry_over_as_far_as_the_values_go() -> None:
@@ -106,4 +106,4 @@ def test_rows_of_the_same_parameters_carry_over_as_far_as_the_values_go() -> Non
 def test_what_a_template_adds_stands_at_its_default() -> None:
     own = a_template(PROBLEM, a_draft({"A": [1, 2], "KEEP": [0, 1]})).of_candidate("2")
     rows = [(Config((("A", 2),), "1"), 0.5), (Config((("A", 2), ("OTHER", 1)), "1"), 0.5)]
-    assert inherited(own, rows) == [(Config((("A", 2), ("KEEP", 0)), "2"), 0.5)]
+    assert inherit_rows(own, rows) == [(Config((("A", 2), ("KEEP", 0)), "2"), 0.5)]

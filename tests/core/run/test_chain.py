@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.core.run.test_store import EVENTS, Clock, written
 from tests.thoroughness import examples
 from tests.wording import says
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.run.events import Decided, Event, Recorded, Stopped
 from tunesmith.run.folder import CERTIFICATE, FileJournal
 from tunesmith.run.journal import (
@@ -27,13 +27,13 @@ from tunesmith.run.journal import (
     head_of,
     is_broken,
 )
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 
 
 def chained(events: list[Event]) -> list[bytes]:
     lines: list[bytes] = []
     for number, event in enumerate(events):
-        before = sha256(lines[-1]) if lines else FIRST
+        before = sha256_hex(lines[-1]) if lines else FIRST
         lines.append(encode_record(Recorded(number, float(number), event), before))
     return lines
 
@@ -55,7 +55,7 @@ def noticed(path: Path, lines: list[bytes]) -> bool:
 
 
 def certified(folder: Path, head: ChainHead) -> Path:
-    (folder / CERTIFICATE).write_bytes(encode({"journal": head, "claims": []}))
+    (folder / CERTIFICATE).write_bytes(encode_json({"journal": head, "claims": []}))
     return folder / "journal.jsonl"
 
 
@@ -63,7 +63,7 @@ def test_what_is_written_is_chained(tmp_path: Path) -> None:
     written(tmp_path / "journal.jsonl", EVENTS)
     data = (tmp_path / "journal.jsonl").read_bytes()
     assert not any(record.fault for record in FileJournal(tmp_path / "journal.jsonl", Clock()).read())
-    assert head_of(data) == ChainHead(len(EVENTS), sha256(data.splitlines()[-1]))
+    assert head_of(data) == ChainHead(len(EVENTS), sha256_hex(data.splitlines()[-1]))
     assert head_of(data + b"torn") == head_of(data)
     assert head_of(b"") == head_of(b"torn") == ChainHead(0, FIRST)
 
@@ -120,7 +120,7 @@ def test_a_journal_that_is_cut_is_a_valid_one_that_has_not_ended(tmp_path: Path)
         [*LINES[:3], LINES[3], *LINES[3:]],
         [*LINES[:3], *LINES[4:]],
         LINES[1:],
-        [LINES[0].replace(FIRST.encode(), sha256(b"other").encode()), *LINES[1:]],
+        [LINES[0].replace(FIRST.encode(), sha256_hex(b"other").encode()), *LINES[1:]],
         [*LINES[:3], encode_record(Recorded(3, 3.0, EVENTS[3])), *LINES[4:]],
     ],
     ids=["swapped", "twice", "left out", "without the first", "another first", "one unchained"],
@@ -134,7 +134,7 @@ def test_an_inserted_line_with_numbers_made_to_fit(tmp_path: Path) -> None:
     lines = chained(events)
     mixed = [
         *lines[:5],
-        *(encode_record(Recorded(n, 0.0, events[n]), sha256(LINES[n - 2])) for n in range(5, 12)),
+        *(encode_record(Recorded(n, 0.0, events[n]), sha256_hex(LINES[n - 2])) for n in range(5, 12)),
     ]
     says(faults(tmp_path / "journal.jsonl", mixed)[-1], "changed", "line 5")
 
@@ -147,7 +147,7 @@ def test_a_journal_of_an_earlier_version_is_read_and_proves_nothing(tmp_path: Pa
     assert b"before" not in b"".join(old)
     assert set(faults(path, old)) == {UNCHAINED}
     journal = FileJournal(path, Clock())
-    assert fold(journal.read()).unproven == UNCHAINED
+    assert fold_records(journal.read()).unproven == UNCHAINED
     journal.append(Stopped("again"))
     journal.close()
     assert {record.fault for record in FileJournal(path, Clock()).read()} == {UNCHAINED}

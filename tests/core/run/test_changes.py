@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from tunesmith.run.rounds import LONGEST_LINE, MOST_COMPARED, MOST_LINES, changes
+from tunesmith.run.rounds import LONGEST_LINE, MOST_COMPARED, MOST_LINES, diff_lines
 
 
 def test_what_changed() -> None:
-    found = changes("a\nb\n", "a\nc\n", "kernel.cu", "template 1")
+    found = diff_lines("a\nb\n", "a\nc\n", "kernel.cu", "template 1")
     assert found == ("--- kernel.cu", "+++ template 1", "@@ -1,2 +1,2 @@", " a", "-b", "+c")
-    assert changes("a\n", "a\n", "x", "y") == ()
+    assert diff_lines("a\n", "a\n", "x", "y") == ()
 
 
 def test_it_is_bounded() -> None:
-    found = changes("", "\n".join(f"line {n}" for n in range(1000)), "x", "y")
+    found = diff_lines("", "\n".join(f"line {n}" for n in range(1000)), "x", "y")
     assert len(found) == MOST_LINES + 1
     assert found[-1] == f"… {1003 - MOST_LINES} more lines"
-    assert len(changes("", "x" * 10_000, "x", "y")[-1]) == LONGEST_LINE + 1
+    assert len(diff_lines("", "x" * 10_000, "x", "y")[-1]) == LONGEST_LINE + 1
     huge = "\n".join(map(str, range(MOST_COMPARED + 1)))
-    assert changes("", huge, "x", "y") == (
+    assert diff_lines("", huge, "x", "y") == (
         f"… 0 lines before, {MOST_COMPARED + 1} after: too many to compare",
     )

@@ -48,7 +48,7 @@ def after(*race: Outcome | Verified, original: dict[str, float] | None = None) -
 
 
 def unverified(*events: Outcome | Verified) -> tuple[tuple[Config, tuple[str, ...]], ...]:
-    return choose.unverified(PROBLEM, after(*events))
+    return choose.unverified_winners(PROBLEM, after(*events))
 
 
 speed = st.floats(0.3, 3.0) | st.sampled_from([WRONG, INFEASIBLE, CRASHED])
@@ -68,7 +68,7 @@ def test_whatever_happens_verification_ends_and_claims_only_what_it_saw(
         this, workloads = left[0]
         events.append(verified(this, {name: data.draw(speed) for name in workloads}))
     state = after(*events)
-    assert choose.unverified(PROBLEM, state) == ()
+    assert choose.unverified_winners(PROBLEM, state) == ()
     choice = choose.verified_choice(PROBLEM, state)
     assert [pick.workload for pick in choice.picks] == ["small", "wide"]
     failed = {v.outcome.trial.config for v in state.verified if not all(r.ok for r in v.outcome.results)}

@@ -11,9 +11,9 @@ import pytest
 from tests.samples import DEVICE
 from tunesmith.base.errors import BadInput
 from tunesmith.run import trust
-from tunesmith.run.config import RunConfig, folder_settings, resolve
+from tunesmith.run.config import RunConfig, folder_settings, resolve_config
 from tunesmith.session.place import LocalDevices, Place, Workplace, worker_environment
-from tunesmith.session.runs import _settings as run_settings
+from tunesmith.session.runs import _resolve_run_settings as run_settings
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +33,10 @@ def resolved(
     if text:
         (folder / "tunesmith.toml").write_text(text, encoding="utf-8")
         (folder / "data").mkdir(exist_ok=True)
-        trust.remember(folder, folder_settings(folder)[1], {"XDG_DATA_HOME": str(folder / "data")})
+        trust.trust_folder(folder, folder_settings(folder)[1], {"XDG_DATA_HOME": str(folder / "data")})
     if (folder / "data").exists():
         known.setdefault("XDG_DATA_HOME", str(folder / "data"))
-    return resolve(flags, known, folder)
+    return resolve_config(flags, known, folder)
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_sandbox_that_is_none(tmp_path: Path) -> None:
     [({}, True, "static"), ({"steer": False}, False, "static"), ({"counters": True}, True, "counters")],
 )
 def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profile: str) -> None:
-    config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
+    config = resolve_config(flags, {"HOME": "/h"}, Path("/nowhere"))
     place = Place(Workplace("fake", Path()), LocalDevices("fake", (DEVICE,)), DEVICE)
     settings = run_settings(config, place, 10)
     assert (settings.steer, settings.profile) == (steer, profile)
@@ -258,7 +258,7 @@ class TestNoHome:
     def test_what_belongs_there_goes_to_a_private_folder_and_is_said(
         self, tmp_path: Path, environment: dict[str, str]
     ) -> None:
-        config = resolve({}, environment, tmp_path)
+        config = resolve_config({}, environment, tmp_path)
         for folder in (config.cache_dir, config.library_dir):
             assert Path(folder).is_relative_to(tmp_path / f"tunesmith-{os.getuid()}")
         assert len(config.notes) == 2
@@ -268,16 +268,16 @@ class TestNoHome:
         monkeypatch.setattr(os, "access", lambda *_given: False)
         home = tmp_path / "home"
         (home / ".local/share/tunesmith/library").mkdir(parents=True)
-        config = resolve({}, {"HOME": str(home)}, tmp_path)
+        config = resolve_config({}, {"HOME": str(home)}, tmp_path)
         assert not Path(config.cache_dir).is_relative_to(home)
         assert Path(config.library_dir).is_relative_to(home), "it is there, and can be read"
         assert str(home / ".cache") in config.notes[0]
 
     def test_where_they_are_named_no_home_is_needed(self, tmp_path: Path) -> None:
         own = {"TUNESMITH_CACHE_DIR": "/c", "TUNESMITH_LIBRARY_DIR": "/l"}
-        assert resolve({}, own, tmp_path).notes == ()
+        assert resolve_config({}, own, tmp_path).notes == ()
 
     def test_a_number_without_end_in_the_settings_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "tunesmith.toml").write_text(f"evals = {'9' * 5000}\n")
         with pytest.raises(BadInput, match="cannot be read"):
-            resolve({}, {}, tmp_path)
+            resolve_config({}, {}, tmp_path)

@@ -35,8 +35,8 @@ from tunesmith.run.figures import best_so_far
 from tunesmith.run.journal import broken_rule
 from tunesmith.run.library import timings_of
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.scores import Yardstick, noise
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.scores import Yardstick, measurement_noise
+from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.search.simple import Focused
 from tunesmith.space.configset import Config
 
@@ -186,10 +186,10 @@ def test_the_best_wins_and_every_decision_follows_from_the_journal(chaos: str) -
     again.lab = ReplayingLab(records, lambda: len(again.journal.records))
     assert again.go() == state
     assert [r.event for r in again.journal.records] == [r.event for r in records]
-    before = fold(records[:1])
+    before = fold_records(records[:1])
     for record in records[1:]:
         assert broken_rule(before, record) is None
-        before = apply(before, record)
+        before = apply_record(before, record)
 
 
 @pytest.mark.parametrize("chaos", ["orders", "two are lost, which time finalists"])
@@ -282,50 +282,50 @@ def looks(*times: tuple[str, float], discarded: int = 0) -> State:
 
 class TestWhoIsLeftOut:
     def test_nobody_for_a_few_per_cent(self) -> None:
-        assert devices.unfit(looks(("a", 1.0), ("b", 1.07), ("c", 0.95), ("b", 1.05))) is None
+        assert devices.find_unfit_device(looks(("a", 1.0), ("b", 1.07), ("c", 0.95), ("b", 1.05))) is None
 
     def test_who_is_several_times_slower(self) -> None:
-        gone = devices.unfit(looks(("a", 1.0), ("b", 1.02), ("c", 2.9)))
+        gone = devices.find_unfit_device(looks(("a", 1.0), ("b", 1.02), ("c", 2.9)))
         assert gone is not None
         assert (gone.device, gone.lost) == ("c", False)
         assert "2.9 times" in gone.reason
 
     def test_who_is_not_steady_while_others_are(self) -> None:
         times = [(d, 1.0 + 0.3 * (n % 2) * (d == "b")) for n in range(5) for d in "abc"]
-        gone = devices.unfit(looks(*times))
+        gone = devices.find_unfit_device(looks(*times))
         assert gone is not None
         assert gone.device == "b"
         assert "changes by 30%" in gone.reason
 
     def test_where_all_are_unsteady_all_stay(self) -> None:
         times = [(d, 1.0 + 0.3 * (n % 2)) for n in range(5) for d in ("a", "b")]
-        assert devices.unfit(looks(*times)) is None
+        assert devices.find_unfit_device(looks(*times)) is None
 
     def test_whose_clock_is_held_down(self) -> None:
         found = [
             at_pace(outcome(n, None, {"small": 1.0}, "sentinel"), d, 1.1, 20 * (d == "b"))
             for n, d in enumerate("ab" * 8)
         ]
-        gone = devices.unfit(state_of(Enlisted(("a", "b")), *found))
+        gone = devices.find_unfit_device(state_of(Enlisted(("a", "b")), *found))
         assert gone is not None
         assert gone.device == "b"
         assert "held down in 62%" in gone.reason
 
     def test_where_the_original_fails(self) -> None:
         bad = replace(outcome(1, None, {"small": Status.CRASHED}, "sentinel"), device="b")
-        gone = devices.unfit(state_of(Enlisted(("a", "b")), bad))
+        gone = devices.find_unfit_device(state_of(Enlisted(("a", "b")), bad))
         assert gone is not None
         assert "the original fails there: crashed" in gone.reason
 
     def test_the_last_one_never(self) -> None:
         bad = replace(outcome(1, None, {"small": Status.CRASHED}, "sentinel"), device="a")
-        assert devices.unfit(state_of(Enlisted(("a",)), bad)) is None
+        assert devices.find_unfit_device(state_of(Enlisted(("a",)), bad)) is None
 
     def test_who_is_enlisted_again_begins_anew(self) -> None:
         state = looks(("a", 1.0), ("b", 1.02), ("c", 2.9))
-        again = fold([*_records(state), Recorded(99, 99.0, Enlisted(("a", "b", "c")))])
-        assert devices.unfit(again) is None
-        assert devices.ungauged(again) == "a"
+        again = fold_records([*_records(state), Recorded(99, 99.0, Enlisted(("a", "b", "c")))])
+        assert devices.find_unfit_device(again) is None
+        assert devices.untimed_device(again) == "a"
 
 
 def _records(state: State) -> list[Recorded]:
@@ -340,11 +340,11 @@ def _records(state: State) -> list[Recorded]:
 def test_the_original_is_timed_before_the_first_trial_and_now_and_then() -> None:
     first = replace(outcome(0, None, {"small": 1.0}, "sentinel"), device="a")
     state = state_of(Enlisted(("a", "b")), first)
-    assert devices.ungauged(state) == "b"
+    assert devices.untimed_device(state) == "b"
     asked = AskedOf(Trial(1, None, ("small",), "short", "sentinel"), "b")
     more = [replace(outcome(2 + n, config(64), {"small": 1.0}), device="a") for n in range(16)]
     waiting = state_of(Enlisted(("a", "b")), first, asked)
-    assert devices.ungauged(waiting) is None
+    assert devices.untimed_device(waiting) is None
     assert devices.to_gauge(state_of(Enlisted(("a", "b")), first, asked, *more[:15])) is None
     assert devices.to_gauge(state_of(Enlisted(("a", "b")), first, asked, *more)) == "a"
 
@@ -364,7 +364,7 @@ def test_finalists_are_timed_anew_where_their_device_is_left_out() -> None:
 
 def test_two_devices_that_differ_are_no_noise() -> None:
     times = [(d, {"a": 1.0, "b": 1.3}[d] + 0.001 * (n % 3)) for n in range(6) for d in "ab"]
-    assert noise(looks(*times)) < 0.005
+    assert measurement_noise(looks(*times)) < 0.005
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_who_is_left_out_may_end_what_it_has_begun_though_others_are_enlisted_me
 def test_what_each_device_did_is_told() -> None:
     state = looks(("a", 1.0), ("b", 1.03), ("a", 1.0))
     state = replace(state, left_out=(LeftOut("b", "lost"),), devices=("a",))
-    told = {use.name: use for use in devices.uses(state)}
+    told = {use.name: use for use in devices.device_uses(state)}
     assert (told["a"].measured, told["a"].slower, told["a"].left_out) == (2, 1.0, "")
     assert told["b"].slower == pytest.approx(1.03)
     assert told["b"].left_out == "lost"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect, explain
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect, explain_params
 from tunesmith.run.ports import Tried
-from tunesmith.run.rounds import Best, history
+from tunesmith.run.rounds import Best, search_history
 from tunesmith.space.configset import Config, Param
 from tunesmith.space.space import Space
 
@@ -45,7 +45,7 @@ def value(explanation: Explanation, name: str, wanted: int) -> ValueEffect:
 
 
 def test_measured_neighbours_tell_the_truth() -> None:
-    found = explain(SPACE, WINNER, EVERYTHING)
+    found = explain_params(SPACE, WINNER, EVERYTHING)
     assert [p.name for p in found.params] == ["BLOCK", "VEC", "PAD"]
     for name, costs in (("BLOCK", BLOCK), ("VEC", VEC), ("PAD", PAD)):
         for v in param(found, name).values:
@@ -57,13 +57,13 @@ def test_measured_neighbours_tell_the_truth() -> None:
     assert vec.effect == pytest.approx(1.9, rel=1e-5)
     assert found.is_clear(vec)
     assert not found.is_clear(param(found, "PAD"))  # one in a thousand is noise
-    noisy = explain(SPACE, WINNER, EVERYTHING, noise=0.3)
+    noisy = explain_params(SPACE, WINNER, EVERYTHING, noise=0.3)
     assert noisy.noticed == pytest.approx(math.exp(0.9), rel=1e-5)
     assert not noisy.is_clear(param(noisy, "VEC"))
 
 
 def test_a_faster_neighbour_is_reported_as_such() -> None:
-    found = explain(SPACE, config(128, 8, 0), EVERYTHING)
+    found = explain_params(SPACE, config(128, 8, 0), EVERYTHING)
     assert value(found, "BLOCK", 64).slower == pytest.approx(1 / 1.1, rel=1e-5)
 
 
@@ -89,7 +89,7 @@ def some(count: int, seed: int = 1) -> list[tuple[Config, float | None]]:
 
 
 def test_where_nobody_looked_a_model_tells_and_says_so() -> None:
-    found = explain(WIDE, FIRST, some(120))
+    found = explain_params(WIDE, FIRST, some(120))
     assert found.modelled == 96
     assert found.explained is not None
     assert found.explained > 0.8
@@ -108,32 +108,32 @@ def test_where_nobody_looked_a_model_tells_and_says_so() -> None:
 
 
 def test_from_little_no_model_is_made() -> None:
-    found = explain(WIDE, FIRST, some(20))
+    found = explain_params(WIDE, FIRST, some(20))
     assert (found.modelled, found.explained) == (0, None)
     assert {v.source for p in found.params for v in p.others} == {"unknown"}
 
 
 def test_from_noise_no_model_is_made() -> None:
     draw = random.Random(0)
-    found = explain(WIDE, FIRST, [(c, draw.gauss(0, 1)) for c, _ in some(120)])
+    found = explain_params(WIDE, FIRST, [(c, draw.gauss(0, 1)) for c, _ in some(120)])
     assert found.modelled == 0
 
 
 def test_a_value_never_measured_is_unknown_to_the_model_too() -> None:
     rows = [(c, None if c["P3"] == 8 else s) for c, s in some(150)]
-    found = explain(WIDE, FIRST, rows)
+    found = explain_params(WIDE, FIRST, rows)
     assert found.modelled
     assert value(found, "P3", 8).source == "unknown"
     assert value(found, "P3", 4).source == "model"
 
 
 def test_a_model_does_not_speak_of_what_may_not_be() -> None:
-    found = explain(WIDE, FIRST, some(120), excluded=lambda c: "rule" if c["P4"] == 8 else "")
+    found = explain_params(WIDE, FIRST, some(120), excluded=lambda c: "rule" if c["P4"] == 8 else "")
     assert value(found, "P4", 8).source == "excluded"
 
 
 def test_a_winner_nobody_measured_explains_nothing() -> None:
-    found = explain(SPACE, WINNER, [row for row in EVERYTHING if row[0] != WINNER])
+    found = explain_params(SPACE, WINNER, [row for row in EVERYTHING if row[0] != WINNER])
     assert {v.source for p in found.params for v in p.others} == {"unknown"}
 
 
@@ -155,7 +155,7 @@ def anything(draw: st.DrawFn) -> tuple[Space, Config, list[tuple[Config, float |
 @examples(150)
 def test_whatever_was_tried_there_is_an_explanation(case: tuple) -> None:
     space, winner, rows = case
-    found = explain(space, winner, rows)
+    found = explain_params(space, winner, rows)
     assert {p.name for p in found.params} == {p.name for p in space.params if len(p.values) > 1}
     for p in found.params:
         assert (p.effect is None) == (p.source == "unknown")
@@ -174,7 +174,7 @@ def tried(score: float | None, *at: float | None) -> Tried:
 
 def test_the_best_so_far_over_all_and_at_each_workload() -> None:
     double, half = math.log(2), -math.log(2)
-    found = history(
+    found = search_history(
         [
             tried(half, half, half),
             tried(None, None, None),
@@ -194,7 +194,7 @@ def test_the_best_so_far_over_all_and_at_each_workload() -> None:
 
 @given(st.lists(st.builds(tried, st.none() | st.floats(), st.none() | st.floats()), max_size=30))
 def test_the_best_only_rises(rows: list[Tried]) -> None:
-    found = history(rows, ["one", "two"])
+    found = search_history(rows, ["one", "two"])
     assert len(found.speedups) == len(rows)
     for best in found.best:
         numbers = [n for n, _ in best.steps]

@@ -13,7 +13,7 @@ from tests.wording import says
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import (
     NotPlain,
-    explained,
+    explain_disk_errors,
     private_folder,
     read_plain,
     remove_partial,
@@ -214,7 +214,7 @@ class TestCaches:
     [(28, "free some room"), (122, "free some room"), (27, "free some room"), (30, "make it writable")],
 )
 def test_what_a_disk_can_do_is_said_for_what_it_is(tmp_path: Path, number: int, said: str) -> None:
-    with pytest.raises(BadInput) as caught, explained("write", tmp_path):
+    with pytest.raises(BadInput) as caught, explain_disk_errors("write", tmp_path):
         raise OSError(number, os.strerror(number))
     says(f"{caught.value} {caught.value.hint}", os.strerror(number), said)
 

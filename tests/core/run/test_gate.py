@@ -10,7 +10,7 @@ import pytest
 from tests.drafts import a_draft
 from tests.samples import DEVICE, a_problem, a_template, outcome
 from tunesmith.problem.template import Template, configs_of
-from tunesmith.run.candidates import COVER, Checks, Faulty, Passed, examine
+from tunesmith.run.candidates import COVER, Checks, Faulty, Passed, examine_draft
 from tunesmith.run.outcome import Outcome
 from tunesmith.space.configset import Config
 
@@ -26,7 +26,7 @@ def go(own: Template) -> tuple[Passed | Faulty, list[list[Config]]]:
     """What the gate decides where nothing is wrong, and the batches it tried."""
     configs, done, batches = configs_of(PROBLEM, own, DEVICE), list[Outcome](), list[list[Config]]()
     while True:
-        step = examine(own.space.params, own.default, configs, done, True)
+        step = examine_draft(own.space.params, own.default, configs, done, True)
         if not isinstance(step, Checks):
             return step, batches
         batches.append(list(step.configs))

@@ -28,7 +28,7 @@ from tunesmith.run.folder import INBOX, LONGEST_HINT, FolderInbox
 from tunesmith.run.journal import broken_rule
 from tunesmith.run.loop import Loop
 from tunesmith.run.race import verified_choice
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.run.talk import refuse_old_stops
 from tunesmith.search.simple import Random
 
@@ -68,7 +68,7 @@ class WatchedRun(Run):
 
     @property
     def device(self):  # type: ignore[no-untyped-def]
-        return fold(self.journal.read()).device
+        return fold_records(self.journal.read()).device
 
 
 def run_with(*given: tuple[int, RunInstruction], settings: Settings = WHOLE) -> WatchedRun:
@@ -198,7 +198,7 @@ def test_what_was_told_can_have_happened() -> None:
     state = State()
     for record in run.journal.records:
         assert record.number == 0 or broken_rule(state, record) is None
-        state = apply(state, record)
+        state = apply_record(state, record)
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.samples import a_problem, config, outcome, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Admitted
-from tunesmith.run.library import FIRST, best_of, rows_of, thinned
+from tunesmith.run.library import FIRST, best_of, rows_of, thin_rows
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem()
@@ -37,7 +37,7 @@ def test_they_are_few() -> None:
 
 def test_of_many_rows_the_best_half_remains_and_some_of_the_rest() -> None:
     rows = [(config(i), float(i) if i % 7 else None) for i in range(100)]
-    thinner = list(thinned(rows, 20))
+    thinner = list(thin_rows(rows, 20))
     assert len(thinner) <= 21
     assert {score for _, score in thinner} >= {99.0, 97.0, 96.0, None}
-    assert list(thinned(rows[:5], 20)) == rows[:5]
+    assert list(thin_rows(rows[:5], 20)) == rows[:5]

@@ -14,11 +14,11 @@ from tunesmith.run.library import (
     MOST,
     KernelLessons,
     Lesson,
+    format_library_notes,
     kernel_digest,
     lessons_of,
-    together,
-    told,
-    words_of,
+    merge_lessons,
+    operator_words,
 )
 
 HERE = DEVICE.name
@@ -33,14 +33,14 @@ def learned(problem: str = "scale", device: str = HERE, kernel: str = "", *what:
 
 def test_names_tell_what_a_kernel_computes() -> None:
     norm = replace(OWN, name="fused_add_rmsnorm", kernel=replace(OWN.kernel, entry="RMSNormKernel<half, 4>"))
-    assert words_of(norm) == ("rmsnorm", "rms", "norm")
+    assert operator_words(norm) == ("rmsnorm", "rms", "norm")
 
 
 def test_what_won_and_what_failed_are_told_the_nearest_first() -> None:
     other = an_entry(name="other", kernel="elsewhere", problem="scale_rows", speedup=9.0, device=HERE)
     mine = an_entry(name="mine", kernel=kernel_digest(OWN), speedup=2.0, device=HERE)
     strange = an_entry(name="strange", kernel="elsewhere", problem="softmax", device=HERE)
-    text = told(OWN, HERE, [other, strange, mine], [learned()])
+    text = format_library_notes(OWN, HERE, [other, strange, mine], [learned()])
     first, second, third = text.splitlines()
     says(first, "won, this kernel: 2.00×", HERE, f"served {', '.join(s.workload for s in mine.served)}")
     assert mine.served
@@ -50,14 +50,14 @@ def test_what_won_and_what_failed_are_told_the_nearest_first() -> None:
 
 
 def test_what_failed_elsewhere_is_no_lesson_here() -> None:
-    assert told(OWN, HERE, [], [learned(device="another")]) == ""
-    assert told(OWN, HERE, [], []) == ""
+    assert format_library_notes(OWN, HERE, [], [learned(device="another")]) == ""
+    assert format_library_notes(OWN, HERE, [], []) == ""
 
 
 def test_it_is_a_few_lines_and_no_words_can_begin_another() -> None:
     many = [learned("scale", HERE, "", *(f"try {n}\n## A heading\n{'x' * 900}" for n in range(9)))]
     entries = [an_entry(name=f"e{n}", kernel=kernel_digest(OWN), device=HERE) for n in range(9)]
-    lines = told(OWN, HERE, entries, many).splitlines()
+    lines = format_library_notes(OWN, HERE, entries, many).splitlines()
     assert len([line for line in lines if line.startswith("- won")]) == MOST
     state = state_of(
         Decided("refactor", "why", what="a\n## b" + "x" * 900),
@@ -87,7 +87,7 @@ def test_of_many_runs_the_last_lessons_stay_each_once() -> None:
         learned("scale", HERE, "", *(f"a{n}" for n in range(KEPT))),
         learned("scale", HERE, "", "a3", "b"),
     )
-    both = together(new, old)
+    both = merge_lessons(new, old)
     assert len(both.lessons) == KEPT
     assert both.lessons[-1].what == "b"
     assert both.name == old.name == new.name

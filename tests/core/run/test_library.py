@@ -21,7 +21,7 @@ from tests.samples import (
     state_of,
     verified,
 )
-from tunesmith.base.codec import decode, encode
+from tunesmith.base.codec import decode_json, encode_json
 from tunesmith.base.text import digest_of
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
@@ -37,15 +37,15 @@ from tunesmith.run.library import (
     TimedConfig,
     WorkloadTime,
     entries_of,
+    is_for_problem,
     kernel_digest,
-    matches,
+    merge_entries,
     primed_from,
-    ranked,
+    rank_entries,
     record_of,
     run_id,
     signature_of,
     timings_of,
-    united,
     with_past,
 )
 from tunesmith.run.state import State
@@ -115,7 +115,7 @@ def test_a_winner_is_stored_with_what_it_gave_and_what_is_known_of_it() -> None:
     ]
     assert entry.best[0] == config(32)
     assert dict(entry.rows)[config(64)] == pytest.approx(0.0)
-    assert decode(encode(entry), LibraryEntry) == entry
+    assert decode_json(encode_json(entry), LibraryEntry) == entry
 
 
 def test_nothing_is_stored_of_a_run_that_found_nothing_or_has_not_ended() -> None:
@@ -158,11 +158,11 @@ def test_comments_blanks_and_line_ends_make_no_other_kernel_and_everything_else_
 def test_another_type_shape_or_argument_is_another_signature(old: str, new: str) -> None:
     changed = a_problem_with(old=old, new=new)
     assert kernel_digest(changed) == kernel_digest(OWN)
-    assert not matches(an_entry(), changed)
+    assert not is_for_problem(an_entry(), changed)
 
 
 def test_a_wider_contract_and_other_workloads_are_the_same_kernel() -> None:
-    assert matches(an_entry(), a_problem_with(old="max = 4096 }", new="max = 8192 }"))
+    assert is_for_problem(an_entry(), a_problem_with(old="max = 4096 }", new="max = 8192 }"))
     assert signature_of(OWN).startswith("opencl scale(out: output float32[rows, d], x: input")
 
 
@@ -172,7 +172,7 @@ def test_the_same_device_comes_first_then_known_sizes_then_the_gain() -> None:
     far = tuple(replace(s, sizes=(("rows", 9), ("d", 8))) for s in plain.served)
     elsewhere_sized = replace(plain, name="c", speedup=9.0, served=far)
     there = replace(plain, name="d", device="another", speedup=20.0)
-    order = ranked([there, elsewhere_sized, plain, faster], OWN, plain.device)
+    order = rank_entries([there, elsewhere_sized, plain, faster], OWN, plain.device)
     assert [e.name for e in order] == ["b", "a", "c", "d"]
 
 
@@ -187,7 +187,11 @@ def test_a_run_that_only_searched_again_takes_over_who_wrote_the_template() -> N
 def test_what_a_model_wrote_is_a_models_for_ever() -> None:
     made = an_entry(moves=("lanes",), author="a model")
     assert with_past(an_entry(moves=("own",)), [made]).author == "a model"
-    assert united(an_entry(speedup=99.0), made).author == united(made, an_entry()).author == "a model"
+    assert (
+        merge_entries(an_entry(speedup=99.0), made).author
+        == merge_entries(made, an_entry()).author
+        == "a model"
+    )
     assert LibraryTemplate.of(made).author == "a model"
     templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts(), authors={"": "a model"})
     assert templates.given is not None
@@ -200,13 +204,13 @@ def test_what_a_model_wrote_is_a_models_for_ever() -> None:
 def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:
     long = an_entry(rows=((config(32), 1.2), (config(64), 0.0)), best=(config(32), config(64)), date="1")
     short = an_entry(rows=((config(64), 0.1),), best=(config(64),), speedup=1.1, date="2")
-    found = united(short, long)
+    found = merge_entries(short, long)
     assert (found.speedup, found.date, found.best) == (long.speedup, "1", (config(32), config(64)))
     assert dict(found.rows) == {config(32): 1.2, config(64): 0.1}, "the newer score"
-    assert united(replace(short, speedup=9.0), long).best == (config(64), config(32))
-    newer = united(replace(short, driver="another"), long)
+    assert merge_entries(replace(short, speedup=9.0), long).best == (config(64), config(32))
+    newer = merge_entries(replace(short, driver="another"), long)
     assert (newer.speedup, newer.date, len(newer.rows)) == (1.1, "2", 2)
-    assert united(long, long) == long, "delivering twice changes nothing"
+    assert merge_entries(long, long) == long, "delivering twice changes nothing"
 
 
 def test_a_stored_template_can_do_without_values_that_are_wrong_here() -> None:
@@ -231,7 +235,7 @@ def test_timings_are_those_of_the_journal_with_the_last_word_on_each() -> None:
     assert {(one.workload, one.status) for one in timings[0].at} == {("small", "ok"), ("wide", "ok")}
     assert all(one.seconds and one.original for one in timings[0].at)
     record = a_record()
-    assert decode(encode(record), RunRecord) == record
+    assert decode_json(encode_json(record), RunRecord) == record
     assert (record.id, record.finished) == (run_id(won()), True)
     assert record.about == "scale-1 of me@a-host"
 

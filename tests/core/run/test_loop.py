@@ -11,7 +11,7 @@ import pytest
 
 from tests.samples import DEVICE, a_problem, a_template, baseline, built, log_of, started
 from tests.wording import says
-from tunesmith.base.text import counted, digest_of
+from tunesmith.base.text import digest_of, format_count
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
@@ -451,7 +451,7 @@ def test_the_budget_of_evaluations(evals: int, ahead: int) -> None:
     run = Run(Settings(evals=evals, ahead=ahead), Random())
     state = run.go()
     assert len(state.searched) == evals
-    assert state.stopped == Stopped(f"the budget of {counted(evals, 'evaluation')} is used up")
+    assert state.stopped == Stopped(f"the budget of {format_count(evals, 'evaluation')} is used up")
     assert len(run.lab.built_ones) <= BUILDS * evals
 
 

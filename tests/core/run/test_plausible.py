@@ -49,9 +49,9 @@ from tunesmith.run.events import (
     Unanswered,
     Verified,
 )
-from tunesmith.run.journal import broken_rule, misfit
+from tunesmith.run.journal import broken_rule, template_mismatch
 from tunesmith.run.outcome import Result, Timing
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config
 
 START = replace(started(), files=(("problem.toml", "a1"), ("template:template.cl", "b2")))
@@ -79,7 +79,7 @@ def first_fault(events: Sequence[Event]) -> tuple[int, str] | None:
     for record in records(list(events)):
         if (fault := broken_rule(state, record)) is not None:
             return record.number, fault
-        state = apply(state, record)
+        state = apply_record(state, record)
     return None
 
 
@@ -185,7 +185,7 @@ def test_a_clock_that_no_run_shows(at: float) -> None:
 
 
 def test_a_clock_that_was_set_back_is_no_fault() -> None:
-    state = apply(State(), Recorded(0, 100.0, START))
+    state = apply_record(State(), Recorded(0, 100.0, START))
     assert broken_rule(state, Recorded(1, 3.0, BASE)) is None
 
 
@@ -215,8 +215,8 @@ def test_an_event_fits_the_problem_and_the_templates(event: Event, rule: str | N
     templates = Templates(problem, START.device, a_template(problem), _NoTexts())
     state = State()
     for record in records(list(DONE)):
-        state = apply(state, record)
-    fault = misfit(templates, state, event)
+        state = apply_record(state, record)
+    fault = template_mismatch(templates, state, event)
     assert (fault is None) == (rule is None)
     if rule is not None:
         says(str(fault), rule)

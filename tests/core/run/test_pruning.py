@@ -11,8 +11,8 @@ from tests.samples import a_problem, built, config, outcome, records, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Event, Pruned, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Outcome, Result
-from tunesmith.run.scores import prune, scores
-from tunesmith.run.state import State, apply
+from tunesmith.run.scores import prune_pool, score_configs
+from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem()
@@ -25,7 +25,7 @@ def pruned(*events: Event | Outcome) -> list[Pruned]:
 
 
 def pruned_in(state: State) -> list[Pruned]:
-    return list(prune(state, lambda: scores(PROBLEM, state)))
+    return list(prune_pool(state, lambda: score_configs(PROBLEM, state)))
 
 
 def measured(number: int, chosen: Config, small: float | Status, wide: float | Status) -> Outcome:
@@ -81,7 +81,7 @@ def all_pruned(state: State) -> State:
     """Verdict by verdict, as the journal has them."""
     while found := pruned_in(state):
         (record,) = records([found[0]])
-        state = apply(state, replace(record, number=state.events))
+        state = apply_record(state, replace(record, number=state.events))
     return state
 
 

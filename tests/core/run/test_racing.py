@@ -15,7 +15,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.run import race as choose
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.race import HEATS, PATIENCE, heat, medians, merged
+from tunesmith.run.race import HEATS, PATIENCE, median_ratios, merge_measurements, plan_heat
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
@@ -36,7 +36,7 @@ def raced(number: int, chosen: Config, small: float | Status, wide: float | Stat
 
 
 def next_heat(*events: Outcome | Verified) -> dict[Config, tuple[str, ...]]:
-    return dict(heat(PROBLEM, state_of(*events)))
+    return dict(plan_heat(PROBLEM, state_of(*events)))
 
 
 # -- who enters ---------------------------------------------------------------------------------------
@@ -50,22 +50,22 @@ def next_heat(*events: Outcome | Verified) -> dict[Config, tuple[str, ...]]:
 
 def test_heats_are_taken_together() -> None:
     first, second = raced(0, A, 2.0, 3.0, 0.0), finalist(1, A, {"small": 1.0})
-    (found,) = merged(state_of(first, second)).values()
+    (found,) = merge_measurements(state_of(first, second)).values()
     assert list(found) == ["small", "wide"]
     timing = found["small"].timing
     assert timing is not None
     assert len(timing.samples) == len(timing.paired) == 24
     assert set(timing.ratios) == {1.0, 2.0}
-    assert medians(found) == pytest.approx({"small": 1.5, "wide": 3.0})
+    assert median_ratios(found) == pytest.approx({"small": 1.5, "wide": 3.0})
 
 
 def test_a_failure_in_any_heat_counts() -> None:
     good, bad = raced(0, A, 2.0, 3.0, 0.0), finalist(1, A, {"small": CRASHED})
     for events in ([good, bad], [bad, good], [good, bad, replace(good, trial=replace(good.trial, id=2))]):
-        found = merged(state_of(*events))[A]
+        found = merge_measurements(state_of(*events))[A]
         assert found["small"].status is CRASHED
         assert found["wide"].ok
-        assert list(medians(found)) == ["wide"]
+        assert list(median_ratios(found)) == ["wide"]
 
 
 # -- replacements -------------------------------------------------------------------------------------
@@ -89,8 +89,8 @@ def test_patience_ends() -> None:
 def test_where_the_patience_ends_those_that_held_keep_their_places() -> None:
     good = raced(50, place(0), 2.0, 2.0, 0.0)
     failed = [raced(50 + n, place(n), WRONG, WRONG, 0.0) for n in range(1, PATIENCE + 2)]
-    assert choose.choose(PROBLEM, state_of(*LINE, good, *failed[:-1])).general == place(0)
-    assert choose.choose(PROBLEM, state_of(*LINE, good, *failed)).general == place(0)
+    assert choose.choose_winners(PROBLEM, state_of(*LINE, good, *failed[:-1])).general == place(0)
+    assert choose.choose_winners(PROBLEM, state_of(*LINE, good, *failed)).general == place(0)
 
 
 # -- whatever happens ---------------------------------------------------------------------------------
@@ -113,8 +113,10 @@ def test_whatever_happens_the_race_ends(
     failed: set[Config] = set()
     for step in range(100):
         state = state_of(*events)
-        failed |= {c for c, results in merged(state).items() if not any(r.ok for r in results.values())}
-        if found := heat(PROBLEM, state):
+        failed |= {
+            c for c, results in merge_measurements(state).items() if not any(r.ok for r in results.values())
+        }
+        if found := plan_heat(PROBLEM, state):
             assert failed.isdisjoint(chosen for chosen, _ in found)
             assert len({chosen for chosen, _ in found}) == len(found)
             for chosen, workloads in found:
@@ -123,7 +125,7 @@ def test_whatever_happens_the_race_ends(
                 times.update((chosen, name) for name in workloads)
                 speeds = {name: data.draw(near | near | near | status) for name in workloads}
                 events.append(finalist(100 + 10 * step, chosen, speeds, noise))
-        elif left := choose.unverified(PROBLEM, state):
+        elif left := choose.unverified_winners(PROBLEM, state):
             chosen, workloads = left[0]
             speeds = {name: data.draw(near | near | status) for name in workloads}
             events.append(verified(chosen, speeds))
@@ -133,4 +135,4 @@ def test_whatever_happens_the_race_ends(
     else:
         pytest.fail("it goes on and on")
     assert all(count <= HEATS for count in times.values())
-    assert failed.isdisjoint(choose.choose(PROBLEM, state).configs())
+    assert failed.isdisjoint(choose.choose_winners(PROBLEM, state).configs())

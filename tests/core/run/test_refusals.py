@@ -12,7 +12,15 @@ from tests.samples import a_problem, finalist, outcome, state_of, verified
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.race import DESPAIRED, LEARNED, PATIENCE, choose, doubted, heat, unverified
+from tunesmith.run.race import (
+    DESPAIRED,
+    LEARNED,
+    PATIENCE,
+    choose_winners,
+    doubted_configs,
+    plan_heat,
+    unverified_winners,
+)
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem(workloads="only = { rows = 16, d = 256 }")
@@ -45,12 +53,12 @@ def run(is_wrong: Callable[[Config], bool]) -> tuple[Config | None, int]:
     fallen = 0
     for number in range(1000, 1400):
         state = state_of(*events, original={"only": 1.0})
-        if wanted := heat(PROBLEM, state):
+        if wanted := plan_heat(PROBLEM, state):
             events += [finalist(number * 10 + n, c, {"only": speed(c)}) for n, (c, _) in enumerate(wanted)]
             continue
-        left = unverified(PROBLEM, state)
+        left = unverified_winners(PROBLEM, state)
         if not left:
-            return choose(PROBLEM, state).general, fallen
+            return choose_winners(PROBLEM, state).general, fallen
         config = left[0][0]
         fallen += is_wrong(config)
         events.append(verified(config, {"only": Status.WRONG if is_wrong(config) else speed(config)}))
@@ -86,10 +94,10 @@ def test_a_few_refusals_say_nothing_and_verified_ones_are_never_doubted() -> Non
     others = [config for config in EVERY if changed(config, "FAST") and changed(config, "LOAD")]
     refused = [verified(config, {"only": Status.WRONG}) for config in others]
     few = state_of(*tried, *refused[: LEARNED - 1], original={"only": 1.0})
-    assert not doubted(few, ())
+    assert not doubted_configs(few, ())
     good = next(config for config in EVERY if changed(config, "LOAD") and not changed(config, "FAST"))
     state = state_of(*tried, *refused[:LEARNED], verified(good, {"only": 2.0}), original={"only": 1.0})
-    found = doubted(state, ())
+    found = doubted_configs(state, ())
     assert good not in found
     assert found
     assert all(changed(config, "FAST") for config in found)
@@ -98,4 +106,4 @@ def test_a_few_refusals_say_nothing_and_verified_ones_are_never_doubted() -> Non
 def test_a_crash_is_no_matter_of_rounding() -> None:
     tried = [outcome(n, config, {"only": 0.5}) for n, config in enumerate(EVERY)]
     crashed = [verified(config, {"only": Status.CRASHED}) for config in EVERY[-10:]]
-    assert not doubted(state_of(*tried, *crashed, original={"only": 1.0}), ())
+    assert not doubted_configs(state_of(*tried, *crashed, original={"only": 1.0}), ())

@@ -20,8 +20,8 @@ from tunesmith.problem.plan import Status
 from tunesmith.run.events import Decided, Protected, Pruned, Stopped
 from tunesmith.run.figures import best_so_far
 from tunesmith.run.protection import Protection, ProtectionLayer
-from tunesmith.run.report import build_report, protections
-from tunesmith.run.state import State, fold
+from tunesmith.run.report import build_report
+from tunesmith.run.state import State, fold_records, run_protections
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
 A, B = config(32), config(64)
@@ -42,13 +42,13 @@ def finished(*events: object) -> State:
 def test_what_held_workers_back() -> None:
     bare, held = (Protection((ProtectionLayer("files", force, "Landlock"),)) for force in (False, True))
     events = [replace(started(), protection=bare), Protected(held), Protected(bare)]
-    state = fold(records(events))
-    assert protections(state) == (bare, held, bare)
-    assert protections(fold(records([started()]))) == (), "nobody said so in older runs"
+    state = fold_records(records(events))
+    assert run_protections(state) == (bare, held, bare)
+    assert run_protections(fold_records(records([started()]))) == (), "nobody said so in older runs"
     notes = build_report(PROBLEM, state_of(*events[1:])).notes
     assert notes == (held.sentence, bare.sentence)
     pruning = [started(), Pruned(A, "same_code", "equal"), Protected(held)]
-    assert fold(records(pruning)).pruning, "what was going on goes on"
+    assert fold_records(records(pruning)).pruning, "what was going on goes on"
 
 
 @pytest.mark.parametrize(("busy", "share"), [(0.0, None), (2.0, 0.5), (1e300, None)])

@@ -38,7 +38,7 @@ from tunesmith.run.events import (
     Surveyed,
 )
 from tunesmith.run.ports import SearchView
-from tunesmith.run.rounds import leader, round_reports, rounds
+from tunesmith.run.rounds import leading_candidate, round_outcomes, round_reports
 from tunesmith.run.talk import REPAIRS
 from tunesmith.search.default import Default
 from tunesmith.search.models import FIRST, is_following
@@ -103,8 +103,8 @@ def test_each_round_goes_on_from_the_best_and_the_best_of_all_wins(ahead: int) -
     assert choice.general == best
     assert {pick.config for pick in choice.picks} == {best}
     assert state.stopped == Stopped("every move has been tried")
-    assert [one.pays for one in rounds(PROBLEM, state)] == [True, False, True]
-    found = leader(PROBLEM, state)
+    assert [one.pays for one in round_outcomes(PROBLEM, state)] == [True, False, True]
+    found = leading_candidate(PROBLEM, state)
     assert found is not None
     assert found.id == "3"
     story = round_reports(PROBLEM, state)

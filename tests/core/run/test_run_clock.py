@@ -15,7 +15,7 @@ from tunesmith.run.events import Asked, Measured, Recorded, Settings, Stopped
 from tunesmith.run.folder import FolderTexts, RunFolder
 from tunesmith.run.ports import RunLog
 from tunesmith.run.report import build_report
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.session import place as machine
 from tunesmith.session import roles, runs
 from tunesmith.session.place import Workplace
@@ -77,13 +77,13 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     folder = RunFolder.create(tmp_path / "run")
     journal = folder.journal(clock)
     clock.now += 2
-    state = apply(State(), journal.append(started(Settings(seconds=60.0, steer=steer))))
+    state = apply_record(State(), journal.append(started(Settings(seconds=60.0, steer=steer))))
     lab = SlowToPrepare(clock)
     monkeypatch.setattr(machine, "make_lab", lambda *_given, **_named: lab)
     monkeypatch.setattr(runs, "Loop", lambda *given, **_named: OneStep(given[1], clock))
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
-    talk = roles.talking(problem, templates, state, roles.Casting("", {}, folder.path))
+    talk = roles.create_talking(problem, templates, state, roles.Casting("", {}, folder.path))
     run = runs.OpenRun(journal, state, Silent(), folder, templates)
     place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (device,)), device)
     runs.run_loop(run, place, config, talk)
@@ -102,7 +102,7 @@ def test_what_it_waits_for_the_device_is_not_counted(waited: float, used: float,
     )
     tried = replace(outcome(0, config(32), {"small": 1.0, "wide": 1.0}), seconds=65.0, waited=waited)
     events = [(started(settings), 0.0), (first, 1.0), (Asked((tried.trial,)), 5.0), (Measured(tried), 70.0)]
-    state = fold([Recorded(number, at, event) for number, (event, at) in enumerate(events)])
+    state = fold_records([Recorded(number, at, event) for number, (event, at) in enumerate(events)])
     assert (exhausted_budget(state) is not None) is is_over
     uses = {use.what: use.used for use in budget_uses(state)}
     assert uses["seconds"] == used

@@ -13,8 +13,8 @@ from tests.samples import a_problem, config, outcome, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Measured, Recorded
 from tunesmith.run.outcome import Outcome
-from tunesmith.run.scores import LEAST_NOISE, Yardstick, noise, scores
-from tunesmith.run.state import State, apply
+from tunesmith.run.scores import LEAST_NOISE, Yardstick, measurement_noise, score_configs
+from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem()  # small with weight 1, wide with weight 3
@@ -66,16 +66,16 @@ def sentinels(*small: float | Status) -> list[Outcome]:
 
 def test_drift_is_not_noise_and_failures_are_nothing() -> None:
     drift = sentinels(*(1.001**i for i in range(40)))
-    assert noise(state_of(*drift)) == LEAST_NOISE
+    assert measurement_noise(state_of(*drift)) == LEAST_NOISE
     failed = sentinels(1.0, CRASHED, 1.0, CRASHED, 1.0)
-    assert noise(state_of(*failed)) == LEAST_NOISE
+    assert measurement_noise(state_of(*failed)) == LEAST_NOISE
 
 
 @given(st.integers(0, 9), st.sampled_from([0.01, 100.0]))
 def test_one_disturbed_sentinel_is_not_noise(place: int, factor: float) -> None:
     times = [1.0] * 10
     times[place] *= factor
-    assert noise(state_of(*sentinels(*times))) == LEAST_NOISE
+    assert measurement_noise(state_of(*sentinels(*times))) == LEAST_NOISE
 
 
 # -- without computing twice --------------------------------------------------------------------------
@@ -93,12 +93,14 @@ def test_scores_are_the_same_however_a_state_came_about() -> None:
         events.append(sentinel(number, rng.uniform(0.9, 1.1)) if kind == 0 else found)
     states = [state_of()]
     for number, found in enumerate(events):
-        states.append(apply(states[-1], Recorded(3 + number, 0.0, Measured(found))))
-        assert len(scores(PROBLEM, states[-1])) == len(states[-1].searched)
-    branched = apply(states[75], Recorded(78, 0.0, Measured(sentinel(75, 5.0))))
+        states.append(apply_record(states[-1], Recorded(3 + number, 0.0, Measured(found))))
+        assert len(score_configs(PROBLEM, states[-1])) == len(states[-1].searched)
+    branched = apply_record(states[75], Recorded(78, 0.0, Measured(sentinel(75, 5.0))))
     for n in rng.sample(range(len(states)), 40):
-        assert scores(PROBLEM, states[n]) == scores(PROBLEM, state_of(*events[:n]))
-        assert scores(PROBLEM, branched) == scores(PROBLEM, state_of(*events[:75], sentinel(75, 5.0)))
+        assert score_configs(PROBLEM, states[n]) == score_configs(PROBLEM, state_of(*events[:n]))
+        assert score_configs(PROBLEM, branched) == score_configs(
+            PROBLEM, state_of(*events[:75], sentinel(75, 5.0))
+        )
 
 
 def test_a_score_is_computed_a_few_times_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +116,7 @@ def test_a_score_is_computed_a_few_times_however_many_there_are(monkeypatch: pyt
     monkeypatch.setattr(Yardstick, "speedups", counted)
     problem, state = fold_benchmark.a_problem(), State()
     for record in fold_benchmark.records(800):
-        state = apply(state, record)
-        scores(problem, state)
+        state = apply_record(state, record)
+        score_configs(problem, state)
     assert len(state.searched) == 800
     assert calls <= 800 * 5

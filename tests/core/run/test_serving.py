@@ -13,12 +13,12 @@ from tunesmith.deliver.pages.terminal import event_line
 from tunesmith.problem.dispatch import read_dispatch
 from tunesmith.problem.domain import Domain
 from tunesmith.problem.plan import Status
-from tunesmith.run.delivery import ON_GPU, builds_known, delivery, next_calls
+from tunesmith.run.delivery import ON_GPU, assemble_delivery, builds_known, next_calls
 from tunesmith.run.events import Event, Recorded, Served, ServedSize
 from tunesmith.run.journal import broken_rule
 from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Delivery, SizedCall
-from tunesmith.run.race import Winners, failed_verification, most_rounds, unverified, verified_choice
+from tunesmith.run.race import Winners, failed_verification, most_rounds, unverified_winners, verified_choice
 from tunesmith.run.state import State
 
 PROBLEM = a_problem()
@@ -37,7 +37,9 @@ def after(*more: Event) -> State:
 
 def made_of(state: State) -> tuple[Winners, Delivery]:
     choice = verified_choice(PROBLEM, state)
-    return choice, delivery(PROBLEM, lambda _config: TEMPLATE, state.device, choice, builds_known(state))
+    return choice, assemble_delivery(
+        PROBLEM, lambda _config: TEMPLATE, state.device, choice, builds_known(state)
+    )
 
 
 def calls_of(state: State) -> tuple[SizedCall, ...]:
@@ -178,7 +180,7 @@ def test_what_is_wrong_when_called_has_failed() -> None:
     state = after(served(state, lambda sizes: Status.WRONG if sizes["rows"] > 100 else 2.0))
     assert failed_verification(state) == {FAST}
     assert verified_choice(PROBLEM, state).general is None
-    assert unverified(PROBLEM, state) == ()
+    assert unverified_winners(PROBLEM, state) == ()
 
 
 def test_where_it_cannot_run_the_original_serves() -> None:

@@ -17,7 +17,7 @@ from tests.talkers import Said, file, plan
 from tests.wording import says
 from tunesmith.base.errors import BadInput
 from tunesmith.run.budget import BudgetShare
-from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run.config import RunConfig, resolve_config
 from tunesmith.run.events import Baseline, Decided, NoReply, Settings, Verified
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.session import roles as wishes
@@ -113,8 +113,8 @@ def test_with_all_those_who_write_kernels_are_told_too(strategy: str) -> None:
 
 def test_moves_that_somebody_needs_cannot_be_left_out() -> None:
     with pytest.raises(BadInput, match="the author would"):
-        wishes.check(RunConfig(model="planner=mailbox", moves="none"), template_given=False)
-    wishes.check(RunConfig(model="mailbox", moves="none"), template_given=False)
-    wishes.check(RunConfig(moves="none"), template_given=False)
+        wishes.check_strategy_config(RunConfig(model="planner=mailbox", moves="none"), template_given=False)
+    wishes.check_strategy_config(RunConfig(model="mailbox", moves="none"), template_given=False)
+    wishes.check_strategy_config(RunConfig(moves="none"), template_given=False)
     with pytest.raises(BadInput, match="moves must be usual, all or none, got 'some'"):
-        resolve({"moves": "some"}, {"HOME": "/"})
+        resolve_config({"moves": "some"}, {"HOME": "/"})

@@ -8,7 +8,7 @@ import pytest
 
 from tests.samples import a_problem, config, finalist, outcome, state_of, verified
 from tunesmith.run.outcome import Outcome, Timing
-from tunesmith.run.race import CLAIM, Pick, settle, sittings_of, verified_choice
+from tunesmith.run.race import CLAIM, Pick, settle_figure, sittings_of, verified_choice
 
 SPREAD = (0.996, 0.998, 0.999, 1.0, 1.0, 1.001, 1.002, 1.004)
 BUSY = "in 20 of 20 rounds launches waited for a processor for 93 % of the time"
@@ -42,7 +42,7 @@ def sitting(speedup: float, disturbance: str = "", old: bool = False) -> Timing:
     ],
 )
 def test_what_is_claimed(sittings: tuple[Timing, ...], claimed: float, doubt: str) -> None:
-    found = settle(sittings[0], sittings[1:], 1)
+    found = settle_figure(sittings[0], sittings[1:], 1)
     assert found.speedup.value == pytest.approx(claimed, rel=0.02)
     assert doubt in found.doubt
     assert bool(found.doubt) == bool(doubt)
@@ -52,7 +52,7 @@ def test_what_is_claimed(sittings: tuple[Timing, ...], claimed: float, doubt: st
 
 
 def test_what_agrees_covers_all_sittings() -> None:
-    found = settle(sitting(3.0), (sitting(3.2), sitting(3.1)), 1).speedup
+    found = settle_figure(sitting(3.0), (sitting(3.2), sitting(3.1)), 1).speedup
     assert found.low < 3.05
     assert found.high > 3.15
 

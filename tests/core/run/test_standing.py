@@ -17,18 +17,18 @@ from tunesmith.run.progress import (
     Standing,
     budget_text,
     clock_text,
+    current_standing,
     done_text,
     floor_text,
     left_text,
-    standing,
 )
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 
 
 def test_a_whole_run_goes_through_its_phases() -> None:
     run = Run(Settings(evals=20))
     run.go()
-    found = [standing(state) for state in run.watcher.states]
+    found = [current_standing(state) for state in run.watcher.states]
     phases = list(dict.fromkeys(one.phase for one in found))
     assert phases[0] == "deciding what comes next"
     assert phases[1:4] == ["searching", "racing finalists", "verifying the winners in fresh processes"]
@@ -46,32 +46,35 @@ def test_a_whole_run_goes_through_its_phases() -> None:
 def test_races_and_verification_are_beside_the_budget() -> None:
     run = Run(Settings(evals=20))
     state = run.go()
-    seconds = [use.used for use in standing(state).budgets if use.what == "seconds"]
+    seconds = [use.used for use in current_standing(state).budgets if use.what == "seconds"]
     assert seconds == [pytest.approx(state.decided_at, abs=1e-3)]
     assert state.elapsed > state.decided_at
 
 
 def test_before_anything_has_happened() -> None:
-    assert standing(State()) == Standing("starting")
-    assert standing(apply(State(), Run().journal.records[0])).phase == "checking and timing the original"
+    assert current_standing(State()) == Standing("starting")
+    assert (
+        current_standing(apply_record(State(), Run().journal.records[0])).phase
+        == "checking and timing the original"
+    )
 
 
 def test_what_is_left_falls_and_is_nobodys_guess_without_a_budget() -> None:
     run = Run(Settings(evals=40))
     run.go()
-    left = [one.left for state in run.watcher.states if (one := standing(state)).phase == "searching"]
+    left = [one.left for state in run.watcher.states if (one := current_standing(state)).phase == "searching"]
     known = [value for value in left if value is not None]
     assert known[0] > known[-1] == 0
     timed = Run(Settings(seconds=1000.0))
     timed.go()
     first = next(s for s in timed.watcher.states if s.searching)
-    assert standing(first).left == pytest.approx(1000 - first.elapsed)
-    assert standing(first, since=10).left == pytest.approx(990 - first.elapsed)
+    assert current_standing(first).left == pytest.approx(1000 - first.elapsed)
+    assert current_standing(first, since=10).left == pytest.approx(990 - first.elapsed)
 
 
 def test_a_run_that_is_stopping_says_so() -> None:
     run = run_with((12, STOP))
-    assert standing(run.go()).stopping
+    assert current_standing(run.go()).stopping
 
 
 def test_the_floor_is_held_against_the_best() -> None:
@@ -80,12 +83,12 @@ def test_the_floor_is_held_against_the_best() -> None:
     result = state.baseline.outcome.results[0] if state.baseline else None
     assert result is not None
     assert result.timing is not None
-    assert standing(state).floors[0].times is None
+    assert current_standing(state).floors[0].times is None
     floor = result.timing.seconds / 8
     seen = Diagnosis(next(iter(Bound)), "far", 0.9, (), distance=8.0, floor=floor)
     open_ = replace(state, stopped=None)
-    looked = apply(open_, Recorded(state.events, state.elapsed, Profiled(None, result.workload, seen)))
-    distance = standing(looked).floors[0]
+    looked = apply_record(open_, Recorded(state.events, state.elapsed, Profiled(None, result.workload, seen)))
+    distance = current_standing(looked).floors[0]
     assert distance.floor == pytest.approx(floor * 1e6)
     best = best_so_far(state)
     assert best is not None

@@ -34,7 +34,7 @@ from tunesmith.run.events import (
     SurveyedBuild,
 )
 from tunesmith.run.outcome import Result, Trial
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.state import State, apply_record, fold_records
 
 ONE, TWO = (outcome(i, config(32 << i), {"small": 1.0, "wide": 1.0}) for i in range(2))
 WATCH = outcome(2, None, {"small": 1.0, "wide": 1.0}, "sentinel")
@@ -59,7 +59,7 @@ EVENTS = [
 
 
 def test_every_event_has_its_place() -> None:
-    state = fold(records(EVENTS))
+    state = fold_records(records(EVENTS))
     assert state.started == EVENTS[0]
     assert state.baseline == EVENTS[1]
     assert state.admitted == EVENTS[2]
@@ -75,7 +75,7 @@ def test_every_event_has_its_place() -> None:
 
 
 def test_outcomes_by_what_they_were_for() -> None:
-    state = fold(records(EVENTS))
+    state = fold_records(records(EVENTS))
     assert state.searched == (ONE, TWO, BAD)
     assert state.finalists() == (LONG,)
     assert state.sentinels == (EVENTS[1].outcome, WATCH)
@@ -86,19 +86,19 @@ def test_what_is_asked_is_in_flight_until_measured() -> None:
     seen = []
     state = State()
     for record in records(EVENTS):
-        state = apply(state, record)
+        state = apply_record(state, record)
         seen.append([t.id for t in state.in_flight])
     assert seen[4:11] == [[0, 1], [0, 1, 2], [0, 1, 2, 3], [1, 2, 3], [2, 3], [3], []]
     assert seen[12:14] == [[4], []]
 
 
 def test_searching_is_what_was_decided_last() -> None:
-    found = [fold(records(EVENTS[:n])).searching for n in (3, 4, 11, 12, len(EVENTS))]
+    found = [fold_records(records(EVENTS[:n])).searching for n in (3, 4, 11, 12, len(EVENTS))]
     assert found == [False, True, True, False, False]
 
 
 def test_nothing_yet() -> None:
-    assert fold([]) == State()
+    assert fold_records([]) == State()
     assert State().sentinels == ()
     assert not State().searching
 
@@ -106,22 +106,24 @@ def test_nothing_yet() -> None:
 def test_folding_in_two_parts_is_folding_at_once() -> None:
     recorded = records(EVENTS)
     for cut in range(len(recorded) + 1):
-        state = fold(recorded[:cut])
+        state = fold_records(recorded[:cut])
         for record in recorded[cut:]:
-            state = apply(state, record)
-        assert state == fold(recorded)
+            state = apply_record(state, record)
+        assert state == fold_records(recorded)
 
 
 def test_a_state_that_was_seen_does_not_change() -> None:
     recorded = records(EVENTS)
     states = [State()]
     for record in recorded:
-        states.append(apply(states[-1], record))
-    assert states == [fold(recorded[:n]) for n in range(len(recorded) + 1)]
+        states.append(apply_record(states[-1], record))
+    assert states == [fold_records(recorded[:n]) for n in range(len(recorded) + 1)]
     # Two that go on differently from the same one have nothing to do with each other.
-    one, two = (apply(states[10], Recorded(10, 10.0, Measured(replace(BAD, seconds=s)))) for s in (1.0, 2.0))
+    one, two = (
+        apply_record(states[10], Recorded(10, 10.0, Measured(replace(BAD, seconds=s)))) for s in (1.0, 2.0)
+    )
     assert [o.seconds for o in (one.outcomes[-1], two.outcomes[-1])] == [1.0, 2.0]
-    assert (len(states[10].outcomes), states[10]) == (3, fold(recorded[:10]))
+    assert (len(states[10].outcomes), states[10]) == (3, fold_records(recorded[:10]))
 
 
 def test_folding_takes_time_in_proportion() -> None:
@@ -131,7 +133,7 @@ def test_folding_takes_time_in_proportion() -> None:
         recorded, times = journal(trials), []
         for _ in range(3):
             begun = time.process_time()
-            fold(recorded)
+            fold_records(recorded)
             times.append(time.process_time() - begun)
         return min(times)
 
@@ -223,7 +225,7 @@ class TestAbsentDevice:
         assert [s.status for s in self.SURVEY] == ["ok", "ok", "ok", "over_limits"]
 
     def test_before_a_device_is_there(self) -> None:
-        state = fold(records(self.EVENTS))
+        state = fold_records(records(self.EVENTS))
         assert state.device == ABSENT
         assert state.compiler == "nvrtc 13.4"
         assert state.surveyed == self.SURVEY
@@ -232,7 +234,7 @@ class TestAbsentDevice:
 
     def test_the_device_in_force_and_what_is_known_of_it(self) -> None:
         attached = Attached(DEVICE, "nvrtc 13.4", 45, (config(128),))
-        state = fold(records([*self.EVENTS, attached]))
+        state = fold_records(records([*self.EVENTS, attached]))
         assert (state.device, state.compiler, state.settings.ahead) == (DEVICE, "nvrtc 13.4", 45)
         assert state.settings.evals == 9
         assert state.unable == (self.SURVEY[-1],)
@@ -242,7 +244,7 @@ class TestAbsentDevice:
 
     def test_what_another_compiler_said_is_forgotten(self) -> None:
         moved = Attached(ABSENT, "nvcc 12.8", 8)
-        state = fold(records([*self.EVENTS, moved]))
+        state = fold_records(records([*self.EVENTS, moved]))
         assert state.surveyed == ()
         assert state.compiler == "nvcc 12.8"
-        assert fold(records([*self.EVENTS, moved, surveyed(64)])).surveyed == (surveyed(64),)
+        assert fold_records(records([*self.EVENTS, moved, surveyed(64)])).surveyed == (surveyed(64),)

@@ -28,7 +28,7 @@ from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
 from tunesmith.run.events import Asked, Measured, Profiled, Settings, Steered
 from tunesmith.run.prior import NO_ANSWERS
 from tunesmith.run.report import build_report
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State, fold_records
 from tunesmith.search.default import Default
 from tunesmith.search.simple import Focused, Random
 from tunesmith.space.configset import Config
@@ -160,7 +160,7 @@ def test_when_a_focus_is_undone_the_next_builds_are_asked_for_everywhere() -> No
     run.go()
     records = run.journal.records
     undone = next(r.number for r in records if isinstance(r.event, Steered) and r.event.dropped)
-    before = fold(records[: undone + 1])
+    before = fold_records(records[: undone + 1])
     focus = before.prior_changes[-2].event.focus
     assert focus is not None
     waiting = [s.config for s in before.pool] + [t.config for t in before.building]

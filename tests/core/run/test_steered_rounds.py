@@ -9,7 +9,7 @@ from tests.core.run.test_rounds import a_run, cost, survey
 from tests.core.run.test_steered_loop import diagnosed, steered
 from tests.drafts import a_draft
 from tunesmith.run.events import Profiled, Settings
-from tunesmith.run.prior import best_config, diagnoses
+from tunesmith.run.prior import best_config, diagnoses_in_view
 from tunesmith.search.simple import Focused, Random
 
 ANSWERS = '// [answers]\n// wide_access = "VEC == 4"\n// unroll = "UNROLL >= 30"\n// [launch]'
@@ -40,7 +40,7 @@ def test_the_original_is_looked_at_before_anything_is_decided_and_the_best_betwe
     best = best_config(PROBLEM, state)
     assert best is not None
     assert best.candidate == "2"
-    assert set(diagnoses(PROBLEM, state)) == {"small", "wide"}
+    assert set(diagnoses_in_view(PROBLEM, state)) == {"small", "wide"}
 
 
 def test_each_search_begins_with_a_focus_of_its_own() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.samples import baseline, built, config, finalist, started, verified
 from tests.thoroughness import examples
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import digest_of, sha256
+from tunesmith.base.text import digest_of, sha256_hex
 from tunesmith.problem.plan import Status
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import (
@@ -109,7 +109,7 @@ def test_every_event_is_on_the_disk_before_append_returns(
     records = written(path, EVENTS[:3])
     assert [content.count(b"\n") for content in seen] == [1, 2, 3]
     lines = seen[-1].splitlines()
-    carried = [FIRST, *map(sha256, lines)]
+    carried = [FIRST, *map(sha256_hex, lines)]
     assert lines == [encode_record(record, before) for record, before in zip(records, carried, strict=False)]
 
 

@@ -11,9 +11,9 @@ from tunesmith.problem.template import Template, builds_of
 from tunesmith.run.events import Admitted, Attached, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Tried
-from tunesmith.run.report import Span, Spilling, build_report, judge, still_unable, survey_report
-from tunesmith.run.scores import scores
-from tunesmith.run.state import State, fold
+from tunesmith.run.report import Span, Spilling, build_report, judge_build, still_unable, survey_report
+from tunesmith.run.scores import score_configs
+from tunesmith.run.state import State, fold_records
 from tunesmith.space.configset import Config
 
 PROBLEM = a_problem()
@@ -47,7 +47,7 @@ def survey(
             builds.append(SurveyedBuild(names, built.variant.digest))
             refused += [Result(name, Status.BUILD_FAILED, detail="error: no") for name in names]
             continue
-        found = judge(PROBLEM, built, device, resources)
+        found = judge_build(PROBLEM, built, device, resources)
         digests = (built.variant.digest, "code")
         builds.append(SurveyedBuild(names, *digests, resources, found.occupancy, found.launches))
         refused += found.refused
@@ -75,9 +75,9 @@ class TestBuilds:
     def test_limits_and_occupancy(self) -> None:
         (built,) = builds_of(PROBLEM, PLAIN, config(256))
         for device, registers, occupancy in ((GPU, 32, 100), (GPU, 128, 25), (DEVICE, 32, None)):
-            found = judge(PROBLEM, built, device, fits(registers))
+            found = judge_build(PROBLEM, built, device, fits(registers))
             assert (found.refused, found.occupancy) == ((), occupancy)
-        found = judge(PROBLEM, built, GPU, fits(255, shared=1 << 20))
+        found = judge_build(PROBLEM, built, GPU, fits(255, shared=1 << 20))
         assert [(r.workload, r.status) for r in found.refused] == [
             ("small", Status.OVER_LIMITS),
             ("wide", Status.OVER_LIMITS),
@@ -87,7 +87,9 @@ class TestBuilds:
 
     def test_what_is_launched_is_distinguished(self) -> None:
         def launches(template: Template, chosen: Config, device: Device = GPU) -> list[str]:
-            return [judge(PROBLEM, b, device, fits()).launches for b in builds_of(PROBLEM, template, chosen)]
+            return [
+                judge_build(PROBLEM, b, device, fits()).launches for b in builds_of(PROBLEM, template, chosen)
+            ]
 
         assert launches(PLAIN, config(64, 2)) == launches(PLAIN, config(64, 2))
         # As many elements a group in total, but in groups of another size, or the other way round.
@@ -99,8 +101,8 @@ class TestBuilds:
     def test_one_that_runs_at_fewer_workloads_launches_otherwise(self) -> None:
         (built,) = builds_of(PROBLEM, PLAIN, config(32))
         here, there = (
-            judge(PROBLEM, built, GPU, fits()),
-            judge(PROBLEM, built, a_device(max_grid=(200, 1, 1)), fits()),
+            judge_build(PROBLEM, built, GPU, fits()),
+            judge_build(PROBLEM, built, a_device(max_grid=(200, 1, 1)), fits()),
         )
         assert [r.workload for r in there.refused] == ["wide"]
         assert here.refused == ()
@@ -168,7 +170,7 @@ class TestOnTheDeviceFound:
 def state_of(*found: Surveyed, attached: Attached | None = None, evals: int | None = None) -> State:
     begun = replace(started(Settings(evals=evals)), device=ABSENT, compiler="nvrtc 13.4")
     more = [attached] if attached else []
-    return fold(records([begun, Admitted("t", 12, 12), *found, *more]))
+    return fold_records(records([begun, Admitted("t", 12, 12), *found, *more]))
 
 
 FOUND = (
@@ -214,7 +216,7 @@ class TestReport:
         assert [(p.rule, p.count, p.reason) for p in report.pruned] == [("cannot_run", 2, "error: no")]
         assert {f.status for f in report.failures} == {"build_failed", "over_limits"}
         assert state.statuses() == {"build_failed": 1, "over_limits": 1}
-        assert scores(PROBLEM, state) == (
+        assert score_configs(PROBLEM, state) == (
             Tried(config(256), None, (None, None)),
             Tried(config(32, 2), None, (None, None)),
         )

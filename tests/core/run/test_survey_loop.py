@@ -18,8 +18,8 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Asked, Attached, Event, Recorded, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Result
-from tunesmith.run.report import planned
-from tunesmith.run.state import State, fold
+from tunesmith.run.report import survey_size
+from tunesmith.run.state import State, fold_records
 from tunesmith.run.talk import Talking
 from tunesmith.search.simple import Random
 from tunesmith.session.roles import GivenTemplate, Silent
@@ -85,7 +85,7 @@ def test_the_original_then_the_default_then_the_rest_once_each() -> None:
     assert len(surveyor.answered) == len(set(surveyor.answered)) == 1 + len(CONFIGS) == 13
     assert max(surveyor.waiting) == 3, "builders have something to do meanwhile"
     assert [type(r.event) for r in journal.records[1:]] == [Admitted, *[Surveyed] * 13]
-    assert state == fold(journal.records)
+    assert state == fold_records(journal.records)
 
 
 def test_as_far_as_the_budget_goes() -> None:
@@ -125,7 +125,7 @@ def test_what_a_model_wrote_is_built_if_it_may_be(code: str) -> None:
     talk = run.talk(templates)
     state = Loop(survey_world(templates, surveyor, talk), log_of(journal, Watcher())).run()
     assert surveyor.answered == ([None] if code else [None, Config((), "1")])
-    assert planned(state) == 1
+    assert survey_size(state) == 1
 
 
 def test_one_that_is_complete_does_nothing() -> None:

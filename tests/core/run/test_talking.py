@@ -18,7 +18,7 @@ from tunesmith.agents.roles import ModelAuthor, ModelPlanner
 from tunesmith.base.errors import WaitingForModel
 from tunesmith.expert.planning import ExpertPlanner, InOrder
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import spent, spent_text, tokens_used
+from tunesmith.run.budget import spent_text, sum_model_usage, tokens_used
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import (
     Decided,
@@ -39,7 +39,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.report import best_unfinished
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 from tunesmith.run.talk import ATTEMPTS, Conversation, Talking
 from tunesmith.session.roles import in_a_thread
 
@@ -148,7 +148,7 @@ def test_the_story_of_one_round() -> None:
     assert isinstance(drafted, Drafted)
     assert drafted.author == "scripted"
     assert run.texts.get(drafted.template) == a_draft(WIDE)
-    assert spent(state).tokens == 330
+    assert sum_model_usage(state).tokens == 330
     assert spent_text(state) == "round 1 of 4, 3 requests, 330 tokens, cost $1.50"
 
 
@@ -341,7 +341,7 @@ def test_the_expert_needs_no_money() -> None:
 def test_what_nobody_tells_is_unknown() -> None:
     quiet = Reply(plan("stop"), Usage(None, None, None))
     state = a_run({1: [quiet]}).go()
-    assert (spent(state).tokens, spent(state).dollars) == (None, None)
+    assert (sum_model_usage(state).tokens, sum_model_usage(state).dollars) == (None, None)
     assert spent_text(state) == "round 0 of 4, 1 request, unknown tokens, cost unknown"
     run = a_run({1: [Reply(plan(), Usage(None, 3, None))]}, settings=Settings(evals=60, dollars=3.0))
     assert (
@@ -355,7 +355,7 @@ def test_what_failed_attempts_took_counts() -> None:
     broken = NoReply("the stream broke off", came=350)
     run = a_run({1: [told, broken, NoReply("nobody is there"), plan("stop")]})
     state = run.go()
-    cost = spent(state)
+    cost = sum_model_usage(state)
     assert (cost.sent, cost.received, cost.dollars) == (190, 40, 0.75)
     assert (cost.lost, cost.uncounted) == (120, 1)
     (exchange,) = state.dialogue
@@ -365,7 +365,7 @@ def test_what_failed_attempts_took_counts() -> None:
         "round 0 of 4, 1 request, 230 tokens (120 lost with attempts that failed, without 1 attempt that "
         "broke off), cost $0.75"
     )
-    assert fold(run.journal.records) == state
+    assert fold_records(run.journal.records) == state
 
 
 def test_a_budget_of_tokens_ends_a_model_that_only_fails() -> None:
@@ -381,7 +381,7 @@ def test_what_stands_when_a_reply_is_missing() -> None:
     run = a_run({1: [plan()], 2: [GOOD], 3: [Pending("the box")]})
     with pytest.raises(WaitingForModel):
         run.go()
-    state = fold(run.journal.records)
+    state = fold_records(run.journal.records)
     found = best_unfinished(PROBLEM, state)
     assert found is not None
     assert (found.template, found.status, found.by) == ("1", "searched", "scripted")
@@ -395,7 +395,7 @@ def test_what_stands_when_a_reply_is_missing() -> None:
         for r in run.journal.records
         if r.number <= next(r.number for r in run.journal.records if isinstance(r.event, Drafted))
     ]
-    waiting = best_unfinished(PROBLEM, fold(early))
+    waiting = best_unfinished(PROBLEM, fold_records(early))
     assert waiting is not None
     assert (waiting.status, waiting.speedup) == ("drafted", None)
 

@@ -18,7 +18,7 @@ from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Instructed, NoReply, Pending, Reply, Request, RunInstruction, Unanswered
 from tunesmith.run.loop import Loop
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State, fold_records
 from tunesmith.run.talk import Talking, refuse_old_stops, taken_up
 
 SCRIPT: dict[int, Sequence[Said]] = {1: [plan()], 2: [GOOD], 3: [plan("stop")]}
@@ -65,7 +65,7 @@ class WatchedTalk(TalkingRun):
         return replace(found, conversation=replace(found.conversation, inbox=self))
 
     def waiting(self) -> Sequence[RunInstruction]:
-        opened = fold(self.journal.read()).open_request
+        opened = fold_records(self.journal.read()).open_request
         if opened is not None and opened.request.number == self.number:
             self.inbox.given = [(0, self.given)]
         return self.inbox.waiting()
@@ -75,7 +75,7 @@ class WatchedTalk(TalkingRun):
 
     def go(self) -> State:
         self.inbox = TimedInbox(self.journal, [])
-        templates = Templates(PROBLEM, fold(self.journal.read()).device, self.template, self.texts)
+        templates = Templates(PROBLEM, fold_records(self.journal.read()).device, self.template, self.texts)
         log = log_of(self.journal, self.watcher)
         refuse_old_stops(log, self.inbox)
         world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
@@ -153,7 +153,7 @@ def test_what_was_taken_up_is_dropped_also_without_a_loop(
 
 
 def test_without_a_device_nothing_can_finish() -> None:
-    state = fold(a_run(SCRIPT, lab=FakeLab()).journal.read())
+    state = fold_records(a_run(SCRIPT, lab=FakeLab()).journal.read())
     assert taken_up(FINISH, state, None) == Instructed(FINISH.id, "finish")
     assert state.started is not None
     absent = replace(state.started.device, absent=True)

@@ -10,9 +10,9 @@ from tests.core.space.test_region import focus_on
 from tests.suites.searcher_suite import view_of
 from tunesmith.run.ports import SearchView, Tried
 from tunesmith.search.default import Choices, Default
-from tunesmith.search.models import NEXT, OpenConfigs, exchanges
+from tunesmith.search.models import NEXT, OpenConfigs, exchange_sizes
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint, Space
 
 POWERS = tuple(2**i for i in range(9))
@@ -36,7 +36,7 @@ def differing(a: Config, b: Config) -> set[str]:
 @pytest.mark.parametrize("number", [0, 400, 801])
 def test_two_sizes_change_and_their_product_stays(number: int) -> None:
     own = SPACE.configs()[number]
-    found = list(exchanges(SPACE, own))
+    found = list(exchange_sizes(SPACE, own))
     pairs = [{"X", "Y"}, {"X", "Z"}, {"Y", "Z"}]
     expected = {
         other
@@ -51,14 +51,14 @@ def test_two_sizes_change_and_their_product_stays(number: int) -> None:
 def test_of_a_great_many_values_those_near_are_looked_at() -> None:
     made = Space((Param("A", tuple(range(1, 70_001))), Param("B", tuple(range(1, 70_001)))))
     own = Config.of({"A": 30_240, "B": 100})
-    assert all(abs(other["A"] - own["A"]) <= NEXT for other in exchanges(made, own))
+    assert all(abs(other["A"] - own["A"]) <= NEXT for other in exchange_sizes(made, own))
 
 
 # Threads along two axes, 256 in all: neither can change alone.
 FIXED = view_of(
     Space(
         (Param("X", POWERS), Param("Y", POWERS), *(Param(f"P{i}", tuple(range(8))) for i in range(5))),
-        (Constraint("threads", parse("X * Y == 256")),),
+        (Constraint("threads", parse_expr("X * Y == 256")),),
     )
 )  # 294,912 configurations
 
@@ -90,12 +90,12 @@ def test_a_product_that_is_fixed_is_searched_after_a_while() -> None:
 def test_only_what_is_open_is_among_the_candidates() -> None:
     view = after(25)
     best = view.default
-    assert len(OpenConfigs(view).among(exchanges(view.space, best), set())) == 8
+    assert len(OpenConfigs(view).among(exchange_sizes(view.space, best), set())) == 8
     built = best.replace("X", 64).replace("Y", 4)
-    (number,) = OpenConfigs(replace(view, pool=(built,))).among(exchanges(view.space, best), set())
+    (number,) = OpenConfigs(replace(view, pool=(built,))).among(exchange_sizes(view.space, best), set())
     assert view.configs[int(number)] == built
     assert not len(OpenConfigs(view).among(iter([built]), {int(number)}))
     assert not len(OpenConfigs(view).among(iter([best.replace("X", 64)]), set())), "64 threads in all"
     inside = replace(view, focus=focus_on(view, "X >= 32")).on("inside")
-    numbers = OpenConfigs(inside).among(exchanges(view.space, best), set())
+    numbers = OpenConfigs(inside).among(exchange_sizes(view.space, best), set())
     assert sorted(view.configs[int(n)]["X"] for n in numbers) == [32, 64, 128]

@@ -11,7 +11,7 @@ import pytest
 from tests.suites.searcher_suite import space, view_of
 from tunesmith.run.ports import Tried
 from tunesmith.search.default import Default
-from tunesmith.search.models import _log_improvement, surprise
+from tunesmith.search.models import _log_improvement, surprise_factors
 
 
 def test_it_is_right_near_zero_and_far_below() -> None:
@@ -30,10 +30,10 @@ def test_it_grows_with_what_is_expected_everywhere() -> None:
 
 def test_one_that_is_far_ahead_is_a_surprise_and_failures_are_none() -> None:
     scores = np.array([[0.0], [0.1], [2.0], [np.nan]])
-    assert surprise(np.array([[0.5], [0.5], [30.0], [99.0]]), scores)[0] == pytest.approx(
+    assert surprise_factors(np.array([[0.5], [0.5], [30.0], [99.0]]), scores)[0] == pytest.approx(
         math.sqrt((0.25 + 0.25 + 900) / 3)
     )
-    assert surprise(np.array([[0.5], [0.5], [0.1], [99.0]]), scores)[0] == 1
+    assert surprise_factors(np.array([[0.5], [0.5], [0.1], [99.0]]), scores)[0] == 1
 
 
 def test_behind_one_that_is_far_ahead_something_is_still_expected() -> None:

@@ -17,7 +17,7 @@ from tests.kernel_runs import change, kernel, stop
 from tests.talkers import Said, plan
 from tests.wording import says
 from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner, ModelTester
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.deliver.pages.page import report_markdown
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.run.candidates import Templates
@@ -128,7 +128,7 @@ def test_no_line_of_an_analyst_passes_for_a_heading() -> None:
 
 def test_decisions_of_old_journals_have_no_analysis() -> None:
     old = b'{"decision": "refactor", "reason": "narrow loads", "moves": [], "candidate": ""}'
-    assert decode(old, Decided) == Decided("refactor", "narrow loads")
+    assert decode_json(old, Decided) == Decided("refactor", "narrow loads")
 
 
 def test_an_analysis_that_cannot_be_read_goes_back_once() -> None:

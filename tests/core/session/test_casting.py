@@ -23,7 +23,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Decided, Drafted, Event, Recorded, Replied, Requested, Settings
-from tunesmith.run.state import apply, fold
+from tunesmith.run.state import apply_record, fold_records
 from tunesmith.session import roles
 from tunesmith.session.problems import load_problem
 from tunesmith.session.roles import catalogue_of, signature_fault
@@ -64,19 +64,19 @@ def cast(spec: str, tmp_path: Path, **more: str) -> roles.Casting:
 
 def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
     assert started is not None
-    both = roles.talking(PROBLEM, TEMPLATES, state_of(), cast("mailbox", tmp_path))
+    both = roles.create_talking(PROBLEM, TEMPLATES, state_of(), cast("mailbox", tmp_path))
     assert isinstance(both.planner, Analysed)
     assert isinstance(both.planner.planner, ModelPlanner)
     assert both.planner.planner.analyst is both.planner.analyst, "the planner is told what it said"
     assert isinstance(both.writer, ModelAuthor)
     assert both.tester is not None
-    plans = roles.talking(PROBLEM, TEMPLATES, state_of(), cast("planner=mailbox", tmp_path))
+    plans = roles.create_talking(PROBLEM, TEMPLATES, state_of(), cast("planner=mailbox", tmp_path))
     assert isinstance(plans.planner, ModelPlanner)
     assert (plans.writer, plans.tester, plans.planner.writes) == (None, None, False)
-    writes = roles.talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path))
+    writes = roles.create_talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path))
     assert isinstance(writes.planner, ExpertPlanner)
     assert writes.writer is not None
-    none = roles.talking(PROBLEM, TEMPLATES, state_of(), cast("", tmp_path))
+    none = roles.create_talking(PROBLEM, TEMPLATES, state_of(), cast("", tmp_path))
     assert isinstance(none.planner, ExpertPlanner)
     assert none.conversation.models == {}
 
@@ -84,14 +84,14 @@ def test_the_expert_plays_what_no_model_is_named_for(tmp_path: Path) -> None:
 def test_an_analyst_is_asked_whoever_plans(tmp_path: Path) -> None:
     """A model that writes reads it, and so do those who read the report."""
     for spec in ("analyst=mailbox,author=mailbox", "analyst=mailbox"):
-        roles.prepare(spec)
-        planner = roles.talking(PROBLEM, TEMPLATES, state_of(), cast(spec, tmp_path)).planner
+        roles.prepare_models(spec)
+        planner = roles.create_talking(PROBLEM, TEMPLATES, state_of(), cast(spec, tmp_path)).planner
         assert isinstance(planner, Analysed)
         assert isinstance(planner.planner, ExpertPlanner)
 
 
 def test_a_mailbox_is_in_the_run(tmp_path: Path) -> None:
-    talk = roles.talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path))
+    talk = roles.create_talking(PROBLEM, TEMPLATES, state_of(), cast("author=mailbox", tmp_path))
     model = talk.conversation.models["author"]
     assert isinstance(model, Mailbox)
     assert model.folder == tmp_path / "mailbox"
@@ -100,8 +100,8 @@ def test_a_mailbox_is_in_the_run(tmp_path: Path) -> None:
 def test_a_recording_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot write the recording"):
-        roles.record(tmp_path / "file", state_of())
-    roles.record(tmp_path / "folder", state_of())
+        roles.write_recording(tmp_path / "file", state_of())
+    roles.write_recording(tmp_path / "folder", state_of())
     assert [p.name for p in (tmp_path / "folder").iterdir()] == ["about.json"]
 
 
@@ -135,9 +135,9 @@ def test_prompts_that_nobody_would_read_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_is_not_there_is_refused_before_a_run(tmp_path: Path) -> None:
-    roles.prepare(f"recorded:{tmp_path}")
+    roles.prepare_models(f"recorded:{tmp_path}")
     with pytest.raises(BadInput, match="there is no folder") as refused:
-        roles.prepare(f"author=recorded:{tmp_path / 'gone'}")
+        roles.prepare_models(f"author=recorded:{tmp_path / 'gone'}")
     says(refused.value.hint, "--record DIR", "mailbox", "current folder")
 
 
@@ -157,7 +157,7 @@ def test_a_strategy_has_its_own_roles_and_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("spec", "extra"), [("mailbox", True), ("planner=mailbox,author=mailbox", False)])
 def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
     prompts = roles.prompts_for(spec, "", "rewrite")
-    talk = roles.talking(
+    talk = roles.create_talking(
         PROBLEM, TEMPLATES, state_of(), roles.Casting(spec, prompts, tmp_path, strategy="rewrite")
     )
     planner = talk.planner.planner if isinstance(talk.planner, Analysed) else talk.planner
@@ -172,7 +172,7 @@ def test_who_rewrites(spec: str, extra: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("spec", ["mailbox", "single=mailbox"])
 def test_one_conversation_has_one_model(spec: str, tmp_path: Path) -> None:
     prompts = roles.prompts_for(spec, "", "single")
-    talk = roles.talking(
+    talk = roles.create_talking(
         PROBLEM, TEMPLATES, state_of(), roles.Casting(spec, prompts, tmp_path, strategy="single")
     )
     assert isinstance(talk.planner, SinglePlanner)
@@ -255,13 +255,13 @@ def test_kernels_may_run_one_after_another() -> None:
 def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Path) -> None:
     problem, _ = load_problem(EXAMPLES / "opencl" / "softmax")
     templates = Templates(problem, DEVICE, None, MemoryTexts())
-    state = fold([Recorded(0, 0.0, started(Settings(models="planner=mailbox")))])
-    talk = roles.talking(problem, templates, state, cast("planner=mailbox", tmp_path))
+    state = fold_records([Recorded(0, 0.0, started(Settings(models="planner=mailbox")))])
+    talk = roles.create_talking(problem, templates, state, cast("planner=mailbox", tmp_path))
     said = Scripted({1: [plan(moves=["vector", "lanes"], what="")]})
     talk.conversation.models = {"planner": said}
     events: list[Event] = [talk.decided(state)]
     while True:
-        state = apply(state, Recorded(len(events), 0.0, events[-1]))
+        state = apply_record(state, Recorded(len(events), 0.0, events[-1]))
         following = talk.next_event(state)
         if following is None:
             break
@@ -281,6 +281,6 @@ def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Pa
 
 def test_an_effort_is_for_models() -> None:
     with pytest.raises(BadInput, match="and none is named") as refused:
-        roles.check(RunConfig(effort="high"), template_given=False)
+        roles.check_strategy_config(RunConfig(effort="high"), template_given=False)
     assert "or name a model" in (refused.value.hint or "")
-    roles.check(RunConfig(model="mailbox", effort="high"), template_given=False)
+    roles.check_strategy_config(RunConfig(model="mailbox", effort="high"), template_given=False)

@@ -13,9 +13,9 @@ import pytest
 
 from tests.core.run.test_library import OWN, a_record, an_entry, some_timings
 from tests.samples import TEMPLATE, config
-from tunesmith.base.codec import decode, encode
+from tunesmith.base.codec import decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import flat
+from tunesmith.base.text import flatten_text
 from tunesmith.run.config import RunConfig
 from tunesmith.run.library import (
     LESSONS_FORMAT,
@@ -31,10 +31,10 @@ from tunesmith.session import library as stored
 from tunesmith.session.library import (
     SCHEMA,
     SqliteLibrary,
-    alike,
-    export,
+    export_template,
     lessons_for,
-    matching,
+    matching_entries,
+    similar_entries,
     to_begin_from,
 )
 
@@ -61,7 +61,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> RunConfig:
 
 @pytest.fixture
 def library(place: RunConfig) -> Iterator[SqliteLibrary]:
-    with stored.opened(place) as found:
+    with stored.open_library(place) as found:
         yield found
 
 
@@ -91,11 +91,11 @@ def test_what_is_put_comes_back_and_goes(library: SqliteLibrary) -> None:
     library.add(entry)  # again, by the same run
     found = as_read(library, entry)
     assert library.get(entry.name) == found
-    assert library.entries() == matching(library, OWN, pytest.fail) == [found]
-    assert alike(library, replace(OWN, name="another"), pytest.fail) == []
+    assert library.entries() == matching_entries(library, OWN, pytest.fail) == [found]
+    assert similar_entries(library, replace(OWN, name="another"), pytest.fail) == []
     changed = replace(OWN, kernel=replace(OWN.kernel, text="// another\nint x;"))
-    assert matching(library, changed, pytest.fail) == []
-    assert alike(library, changed, pytest.fail) == [found]
+    assert matching_entries(library, changed, pytest.fail) == []
+    assert similar_entries(library, changed, pytest.fail) == [found]
     library.remove(entry.name)
     assert library.entries() == []
     with pytest.raises(BadInput, match="there is no"):
@@ -121,13 +121,13 @@ def test_several_runs_that_end_at_once_lose_nothing(place: RunConfig) -> None:
     runs = [an_entry(rows=((config(2**i), 0.1 * i),), best=(config(2**i),)) for i in range(8)]
 
     def add(run: LibraryEntry) -> None:
-        with stored.opened(place) as own:
+        with stored.open_library(place) as own:
             own.add(run)
 
     with ThreadPoolExecutor(8) as threads:
         for done in [threads.submit(add, run) for run in runs]:
             done.result()
-    with stored.opened(place) as own:
+    with stored.open_library(place) as own:
         (found,) = own.entries()
         assert dict(found.rows) == {config(2**i): 0.1 * i for i in range(8)}
         assert len(found.best) == 8
@@ -138,10 +138,10 @@ def test_several_runs_that_end_at_once_lose_nothing(place: RunConfig) -> None:
 def test_what_cannot_be_read_is_skipped_and_reported(library: SqliteLibrary) -> None:
     good = an_entry()
     library.add(good)
-    data = encode(good)
+    data = encode_json(good)
     spoil(library, "torn", data[: len(data) // 2])
     spoil(library, "renamed", data)
-    spoil(library, "newer", encode(replace(good, name="newer", format=99)))
+    spoil(library, "newer", encode_json(replace(good, name="newer", format=99)))
     notes: list[str] = []
     assert library.entries(notes.append) == [as_read(library, good)]
     assert len(notes) == 3
@@ -195,20 +195,24 @@ def test_text_in_any_field_is_text(library: SqliteLibrary) -> None:
         told.device,
         told.about,
     ):
-        assert text == flat(text)
+        assert text == flatten_text(text)
         assert len(text) < 500
     library.learn(lessons(HOSTILE))
     ((lesson,),) = [one.lessons for one in library.lessons()]
-    assert lesson.what == flat(lesson.what)
+    assert lesson.what == flatten_text(lesson.what)
 
 
 def test_numbers_that_nobody_measures_are_no_entry_of_others(library: SqliteLibrary) -> None:
     good = an_entry()
     library.add(good)
     strange = replace(config(32), items=(("a b", 1),))
-    spoil(library, "slow", encode(replace(good, name="slow", speedup=-1.0)))
-    spoil(library, "odd", encode(replace(good, name="odd", best=(strange,))))
-    spoil(library, "rows", encode(replace(good, name="rows", rows=((config(32), 1e300), (config(64), 0.5)))))
+    spoil(library, "slow", encode_json(replace(good, name="slow", speedup=-1.0)))
+    spoil(library, "odd", encode_json(replace(good, name="odd", best=(strange,))))
+    spoil(
+        library,
+        "rows",
+        encode_json(replace(good, name="rows", rows=((config(32), 1e300), (config(64), 0.5)))),
+    )
     names = {e.name: e for e in library.entries()}
     if library.is_shared:
         assert names.keys() == {good.name, "rows"}
@@ -244,7 +248,7 @@ def two_writers(place: RunConfig, rows: int) -> int:
 
     def write(who: int) -> int:
         own = some_timings(rows)[who * rows // 2 :] if who else some_timings(rows)
-        with stored.opened(place) as library:
+        with stored.open_library(place) as library:
             return library.record(a_record(), own, {"d": TEMPLATE})
 
     with ThreadPoolExecutor(2) as threads:
@@ -254,7 +258,7 @@ def two_writers(place: RunConfig, rows: int) -> int:
 @pytest.mark.long
 def test_two_writers_of_a_thousand_rows_lose_none_and_double_none(place: RunConfig) -> None:
     assert two_writers(place, 1000) == 1000
-    with stored.opened(place) as library:
+    with stored.open_library(place) as library:
         assert {t.key for t in library.timings(a_record().id)} == {t.key for t in some_timings(1000)}
 
 
@@ -264,7 +268,7 @@ def test_two_writers_of_a_thousand_rows_lose_none_and_double_none(place: RunConf
 def test_another_schema_is_refused_and_left_as_it_is(place: RunConfig, library: SqliteLibrary) -> None:
     library.add(an_entry())
     change(library, f"PRAGMA user_version = {SCHEMA + 1}")
-    with stored.opened(place) as other:
+    with stored.open_library(place) as other:
         for act in (other.entries, lambda: other.add(an_entry())):
             with pytest.raises(
                 BadInput, match=f"has schema {SCHEMA + 1}, .* knows schema {SCHEMA}"
@@ -340,13 +344,13 @@ def test_a_run_begins_from_a_template_that_stands_alone(place: RunConfig, librar
 
 def test_a_template_is_exported_with_its_headers_and_over_nothing(tmp_path: Path) -> None:
     entry = an_entry(headers=(("own/part.h", "int part;\n"),))
-    written = export(entry, tmp_path / "out" / "t.cl")
+    written = export_template(entry, tmp_path / "out" / "t.cl")
     assert [p.read_text() for p in written] == [entry.template, "int part;\n"]
     assert written[1] == tmp_path / "out" / "own" / "part.h"
     with pytest.raises(BadInput, match="would be overwritten"):
-        export(entry, tmp_path / "out" / "t.cl")
+        export_template(entry, tmp_path / "out" / "t.cl")
     with pytest.raises(BadInput, match="outside its own folder"):
-        export(an_entry(headers=(("../part.h", ""),)), tmp_path / "new.cl")
+        export_template(an_entry(headers=(("../part.h", ""),)), tmp_path / "new.cl")
     assert not (tmp_path / "new.cl").exists()
 
 
@@ -365,10 +369,10 @@ def cannot_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_cannot_be_written_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = RunConfig(library_dir=str(tmp_path))
-    with stored.opened(place) as own:
+    with stored.open_library(place) as own:
         own.add(an_entry())
     cannot_write(monkeypatch)
-    with stored.opened(place) as own:
+    with stored.open_library(place) as own:
         assert own.entries() == [an_entry()]
         with pytest.raises(BadInput, match="Permission denied"):
             own.add(an_entry(name="new"))
@@ -376,7 +380,7 @@ def test_what_cannot_be_written_can_be_read(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_reading_makes_no_file(tmp_path: Path) -> None:
-    with stored.opened(RunConfig(library_dir=str(tmp_path / "library"))) as own:
+    with stored.open_library(RunConfig(library_dir=str(tmp_path / "library"))) as own:
         assert own.entries() == own.runs() == own.lessons() == []
         assert "x" not in own
     assert list(tmp_path.iterdir()) == []
@@ -388,12 +392,12 @@ def test_reading_makes_no_file(tmp_path: Path) -> None:
 def test_a_damaged_file_is_told_and_a_run_goes_on(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "library.sqlite").write_bytes(content)
     place, said = RunConfig(library_dir=str(tmp_path)), list[str]()
-    with stored.opened(place) as own, pytest.raises(BadInput, match="cannot be used") as refused:
+    with stored.open_library(place) as own, pytest.raises(BadInput, match="cannot be used") as refused:
         own.entries()
     assert "restore it from a copy" in str(refused.value.hint)
     asked: Callable[[Any], str] = lambda library: str(library.entries())  # noqa: E731
-    assert stored.consult(place, said.append, asked, "none") == "none"
-    assert stored.consult(place, said.append, asked, "none") == "none"
+    assert stored.consult_library(place, said.append, asked, "none") == "none"
+    assert stored.consult_library(place, said.append, asked, "none") == "none"
     assert len(said) == 1, "it is said once"
     assert said[0].startswith("going on without the library: ")
 
@@ -401,4 +405,4 @@ def test_a_damaged_file_is_told_and_a_run_goes_on(tmp_path: Path, content: bytes
 def test_what_is_stored_is_what_decodes(library: SqliteLibrary) -> None:
     library.record(a_record(), some_timings(1), {})
     ((document,),) = library._read("SELECT document FROM runs")
-    assert decode(bytes(document), RunRecord) == a_record()
+    assert decode_json(bytes(document), RunRecord) == a_record()

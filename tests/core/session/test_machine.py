@@ -27,7 +27,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.protection import Protection
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State, fold_records
 from tunesmith.session import place as machine
 from tunesmith.session import place as workplace
 from tunesmith.session.place import LocalDevices, Workplace, choose_compiler, choose_device
@@ -52,7 +52,7 @@ class Compilers:
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(backends, "toolchain", lambda spec: self._toolchain())
+        self.monkeypatch.setattr(backends, "find_toolchain", lambda spec: self._toolchain())
         self.monkeypatch.setattr(machine, "make_builders", self._builders)
 
     def _toolchain(self) -> Toolchain | None:
@@ -226,15 +226,17 @@ class TestDevice:
 
     def test_why_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         held = Protection(())
-        monkeypatch.setattr(machine, "protection", lambda *_: held)
+        monkeypatch.setattr(machine, "worker_protection", lambda *_: held)
         monkeypatch.setattr(machine, "list_devices", lambda *_: ())
-        assert machine.look(CUDA) == LocalDevices("cuda", (), "the cuda backend sees no device", held)
+        assert machine.find_local_devices(CUDA) == LocalDevices(
+            "cuda", (), "the cuda backend sees no device", held
+        )
 
         def broken(*_: object) -> tuple[Device, ...]:
             raise DeviceMissing("the driver is too old", hint="a newer one")
 
         monkeypatch.setattr(machine, "list_devices", broken)
-        assert machine.look(CUDA) == LocalDevices("cuda", (), "the driver is too old", held)
+        assert machine.find_local_devices(CUDA) == LocalDevices("cuda", (), "the driver is too old", held)
 
 
 def failed(block: int) -> Surveyed:
@@ -245,13 +247,13 @@ def failed(block: int) -> Surveyed:
 
 def a_run(device: Device, *events: Event, compiler: str = "nvrtc 13.4") -> State:
     begun = replace(started(), device=device, compiler=compiler, backend=device.backend)
-    return fold(records([begun, *events]))
+    return fold_records(records([begun, *events]))
 
 
 def place(state: State, here: LocalDevices) -> machine.Place:
     templates = Templates(PROBLEM, state.device, TEMPLATE, MemoryTexts())
     at = machine.Place(Workplace(here.spec, Path()), here, state.device)
-    return machine.attach(at, state, templates, 5, lambda _text: None)
+    return machine.attach_run(at, state, templates, 5, lambda _text: None)
 
 
 class TestPlace:

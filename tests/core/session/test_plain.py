@@ -43,7 +43,7 @@ from tunesmith.run.journal import broken_rule
 from tunesmith.run.ports import Catalogue, Offer, Refactoring, Written
 from tunesmith.run.report import build_report
 from tunesmith.run.rounds import round_reports
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 from tunesmith.run.talk import Conversation, Talking
 from tunesmith.session import roles as casting
 from tunesmith.session import roles as wishes
@@ -226,8 +226,8 @@ def test_no_event_of_it_is_implausible() -> None:
     run = a_run(STORY)
     run.go()
     for place, record in enumerate(run.journal.records[1:], 1):
-        assert broken_rule(fold(run.journal.records[:place]), record) is None, record
-    state = fold(run.journal.records[:-1])
+        assert broken_rule(fold_records(run.journal.records[:place]), record) is None, record
+    state = fold_records(run.journal.records[:-1])
     at = (state.events, state.elapsed)
     idle = replace(state, under_way=None)
     for wrong, words in (
@@ -254,7 +254,9 @@ def test_the_report_says_what_was_done() -> None:
         "plainly, by scripted",
         "By the expert's moves on template 3, the kernel as scripted rewrote it.",
     )
-    lines = [event_line(r.event, fold(run.journal.records[: r.number + 1])) for r in run.journal.records]
+    lines = [
+        event_line(r.event, fold_records(run.journal.records[: r.number + 1])) for r in run.journal.records
+    ]
     tells(lines, "template 3 is right, and the expert reads it")
     tells(lines, "template 4 is written: vector, unroll on template 3, the plain kernel")
 
@@ -338,7 +340,7 @@ def test_a_planner_may_decide_on_it_and_then_has_other_moves() -> None:
 
 def test_a_planner_is_not_told_where_the_expert_reads_the_kernel() -> None:
     kernels = plain.PlainKernels(PROBLEM, None, lambda _p: Catalogue(offers=tuple(map(Offer, "abcd"))))  # type: ignore[arg-type]
-    state = fold([Recorded(0, 0.0, started(Settings()))])
+    state = fold_records([Recorded(0, 0.0, started(Settings()))])
     assert kernels.words(state) == ""
     few = replace(kernels, of_problem=lambda _p: Catalogue(offers=(Offer("a"),)))
     tells(few.words(state), "has 1 moves")
@@ -353,7 +355,7 @@ def test_a_planner_is_not_told_where_the_expert_reads_the_kernel() -> None:
 )
 def test_plans_that_cannot_be(reply: PlanReply, settings: Settings, words: str) -> None:
     kernels = plain.PlainKernels(PROBLEM, None, moves_on)  # type: ignore[arg-type]
-    found = kernels.decision(reply, fold([Recorded(0, 0.0, started(settings))]))
+    found = kernels.decision(reply, fold_records([Recorded(0, 0.0, started(settings))]))
     assert isinstance(found, Unusable)
     tells(found.reason, words)
 
@@ -388,7 +390,7 @@ def test_an_author_is_handed_what_the_expert_made_on_the_plain_kernel() -> None:
 def test_what_does_not_go_together_is_refused(wish: dict[str, object], words: str) -> None:
     config = RunConfig(plain=True, **{"model": "mailbox", **wish})  # type: ignore[arg-type]
     with pytest.raises(BadInput) as refused:
-        wishes.check(config, template_given=False)
+        wishes.check_strategy_config(config, template_given=False)
     tells(str(refused.value), words)
     assert "--plain" in (refused.value.hint or "")
 
@@ -403,4 +405,4 @@ def test_it_is_for_kernels_in_c(tmp_path: Path) -> None:
 
 def test_what_goes_together() -> None:
     for model in ("author=mailbox", "mailbox"):
-        wishes.check(RunConfig(plain=True, model=model), template_given=False)
+        wishes.check_strategy_config(RunConfig(plain=True, model=model), template_given=False)

@@ -14,16 +14,16 @@ from tests.end_to_end import tiny
 from tests.samples import started
 from tunesmith.base.errors import BadInput
 from tunesmith.run.folder import RunFolder
-from tunesmith.session.check import draft
+from tunesmith.session.check import write_problem_draft
 from tunesmith.session.problems import (
     Files,
     HeaderFolders,
-    keep,
     load_problem,
     load_template,
     read_text,
     readable_folders,
-    reload,
+    reload_problem,
+    store_texts,
 )
 from tunesmith.session.problems import LoadedProblem as Problem
 
@@ -75,7 +75,7 @@ def test_what_a_run_keeps_is_enough(tmp_path: Path, cuda: Path) -> None:
     )
     assert template.headers == (("own.cuh", "#define TWO 2.0f\n"), far)
     folder = RunFolder.create(tmp_path / "run")
-    stored = keep(folder, problem, files, template)
+    stored = store_texts(folder, problem, files, template)
     assert set(stored) == {
         "problem.toml",
         "reference.py",
@@ -90,7 +90,7 @@ def test_what_a_run_keeps_is_enough(tmp_path: Path, cuda: Path) -> None:
     folder.unlock()
     for gone in (cuda, tmp_path / "include"):
         shutil.rmtree(gone)
-    again, same = reload(folder, begun)
+    again, same = reload_problem(folder, begun)
     assert again == problem
     assert same == template
     config = template.default
@@ -101,11 +101,11 @@ def test_a_run_that_lost_a_header_says_so(tmp_path: Path, cuda: Path) -> None:
     problem, files = load_problem(cuda)
     template = load_template(cuda / "templates" / "template.cu", problem, files)
     folder = RunFolder.create(tmp_path / "run")
-    stored = keep(folder, problem, files, template)
+    stored = store_texts(folder, problem, files, template)
     folder.unlock()
     (tmp_path / "run" / "objects" / stored["header:near.cuh"]).unlink()
     with pytest.raises(BadInput, match="has lost its file"):
-        reload(folder, replace(started(), files=tuple(stored.items())))
+        reload_problem(folder, replace(started(), files=tuple(stored.items())))
 
 
 def test_headers_of_headers_are_found_wherever_one_stands(
@@ -213,10 +213,10 @@ def test_files_are_read_once(tmp_path: Path) -> None:
 
 
 def test_a_draft_elsewhere_finds_the_headers_it_left_behind(tmp_path: Path, cuda: Path) -> None:
-    made = draft(cuda / "src" / "kernel.cu", tmp_path / "drafts" / "new", None)
+    made = write_problem_draft(cuda / "src" / "kernel.cu", tmp_path / "drafts" / "new", None)
     text = (made.folder / "problem.toml").read_text()
     assert 'include = ["../../problem/src"]' in text
-    again = draft(cuda / "src" / "kernel.cu", cuda / "src", None)
+    again = write_problem_draft(cuda / "src" / "kernel.cu", cuda / "src", None)
     assert "include" not in (again.folder / "problem.toml").read_text()
 
 

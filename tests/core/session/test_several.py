@@ -288,16 +288,16 @@ def test_a_post_without_its_device_is_done_without_if_another_is_left(
     parts: Any = Parts()
     three = posts(monkeypatch, wanted="0-2")
     broken: dict[str, Exception] = {"fake 0": DeviceMissing("it fell off\nthe bus")}
-    labs, _, lost = multi_device._labs(parts, three, {HERE: 1})
+    labs, _, lost = multi_device._open_labs(parts, three, {HERE: 1})
     assert [lab.name for lab in labs] == ["fake 1", "fake 2"]
     assert lost == [LeftOut("fake 0", "it fell off", lost=True)]
     broken["fake 2"] = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
-        multi_device._labs(parts, three, {HERE: 1})
+        multi_device._open_labs(parts, three, {HERE: 1})
     assert closed == ["fake 1", "builders"]
     broken |= dict.fromkeys(("fake 1", "fake 2"), DeviceMissing("no"))
     with pytest.raises(DeviceMissing, match="fell off"):
-        multi_device._labs(parts, three, {HERE: 1})
+        multi_device._open_labs(parts, three, {HERE: 1})
 
 
 def test_whoever_verifies_the_processor_watches_too(monkeypatch: pytest.MonkeyPatch) -> None:

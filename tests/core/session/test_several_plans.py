@@ -16,7 +16,7 @@ from tunesmith.run.events import Decided
 from tunesmith.run.folder import JOURNAL, RunFolder
 from tunesmith.run.journal import broken_rule
 from tunesmith.run.rounds import round_reports
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 from tunesmith.session import runs
 from tunesmith.session.problems import state_and_templates
 
@@ -52,7 +52,7 @@ def test_what_cannot_be_meant_of_them_is_found(recorded: Path) -> None:
                 f"a refactoring has at most 3 plans, nothing else has any: {len(many.plans)}"
             )
             return
-        state = apply(state, record)
+        state = apply_record(state, record)
     raise AssertionError("there is no round with several plans")
 
 

@@ -13,7 +13,7 @@ from tests.kernel_runs import KernelRun, a_run, goes_on_after_any_event, kernel,
 from tests.talkers import Said, file
 from tests.wording import says
 from tunesmith.agents.prompting import StopReply
-from tunesmith.agents.single import CONVERSATION, fitted, read_turn, words_around
+from tunesmith.agents.single import CONVERSATION, fit_conversation, read_turn, words_around
 from tunesmith.base.errors import WaitingForModel
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import (
@@ -186,11 +186,11 @@ def test_of_a_reply_that_is_too_long_the_kernel_stays_and_the_text_does_not() ->
 
 def test_the_first_and_the_last_two_messages_are_never_cut() -> None:
     said = [Message("user" if n % 2 else "assistant", f"{n} " + "x" * 4000) for n in range(9)]
-    shortened = fitted(said, 100)
+    shortened = fit_conversation(said, 100)
     assert shortened[:2] == tuple(said[:2])
     assert shortened[-2:] == tuple(said[-2:])
     assert all(len(m.text) < 700 for m in shortened[2:-2])
-    assert fitted(said, 100_000) == tuple(said)
+    assert fit_conversation(said, 100_000) == tuple(said)
 
 
 # -- what is taken from a reply --------------------------------------------------------------------------

@@ -106,7 +106,9 @@ def test_a_problem_takes_no_entry(tmp_path: Path) -> None:
 
 def test_a_draft_has_the_defines_it_was_read_with(tmp_path: Path) -> None:
     text = "__kernel void twice(__global T *x, int n) { int i = get_global_id(0); if (i < n) x[i] *= 2; }"
-    made = check.draft(file_in(tmp_path, text, "twice.cl"), tmp_path / "made", None, (("T", "float"),))
+    made = check.write_problem_draft(
+        file_in(tmp_path, text, "twice.cl"), tmp_path / "made", None, (("T", "float"),)
+    )
     problem = tomllib.loads((made.folder / "problem.toml").read_text())
     assert problem["kernel"]["defines"] == {"T": "float"}
     assert problem["argument"][0]["type"] == "float32*"

@@ -35,17 +35,17 @@ class TestBackends:
         absent = backends.absent_device("fake:absent", None)
         assert absent is not None
         assert absent.absent
-        assert replace(absent, absent=False) in backends.backend("fake").devices()
+        assert replace(absent, absent=False) in backends.make_backend("fake").devices()
         for spec in ("fake", "opencl"):
             assert backends.absent_device(spec, None) is None
-            assert backends.compilers(spec) is None
+            assert backends.list_compilers(spec) is None
 
     def test_cuda_builds_for_devices_that_are_not_here(self) -> None:
         absent = backends.absent_device("cuda", "sm_80")
         assert absent is not None
         assert (absent.absent, absent.limits.capability) == (True, 80)
-        assert isinstance(backends.compilers("cuda"), tuple)
-        assert backends.backend("cuda").name == "cuda"
+        assert isinstance(backends.list_compilers("cuda"), tuple)
+        assert backends.make_backend("cuda").name == "cuda"
 
 
 class TestProfilesOfASearch:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.core.source.corpus import EXAMPLES, Example
-from tunesmith.source.inline import inline, side_effect
+from tunesmith.source.inline import inline_calls, side_effect
 from tunesmith.source.printing import print_function
 from tunesmith.source.reader.parse import read_source_tree
-from tunesmith.source.reader.templates import BoundKernel, bind, own_functions
+from tunesmith.source.reader.templates import BoundKernel, bind_kernel, own_functions
 from tunesmith.source.tree import Function, Opaque, Source
 from tunesmith.source.walk import calls_in, expressions_in
 
@@ -46,10 +46,10 @@ def test_what_is_printed_is_read_back_as_the_same_tree(example: Example):
 @pytest.mark.few(6)
 def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(example: Example):
     source = read_source_tree(example.text, example.language)
-    bound = bind(source, example.entry)
+    bound = bind_kernel(source, example.entry)
     assert isinstance(bound, BoundKernel), bound
 
-    inlined = inline(bound.function, source)
+    inlined = inline_calls(bound.function, source)
 
     assert inlined.notes == ()
     assert bound.function.template == ()
@@ -61,9 +61,9 @@ def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(examp
 @_ALL
 @pytest.mark.few(6)
 def test_the_bound_and_inlined_kernel_is_read_back_as_the_same_tree(example: Example):
-    bound = bind(read_source_tree(example.text, example.language), example.entry)
+    bound = bind_kernel(read_source_tree(example.text, example.language), example.entry)
     assert isinstance(bound, BoundKernel)
-    function = inline(bound.function, bound.source).function
+    function = inline_calls(bound.function, bound.source).function
     others = "\n".join(_text_of(bound.source, function))
 
     text = print_function(function, example.language, head=_head(function))

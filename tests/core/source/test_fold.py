@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.source.fold import fold
+from tunesmith.source.fold import fold_expr
 from tunesmith.source.tree import Binary, Number
-from tunesmith.source.types import integer
+from tunesmith.source.types import integer_literal
 
 
 @given(
@@ -14,7 +14,7 @@ from tunesmith.source.types import integer
     st.integers(-(2**31), 2**31 - 1),
 )
 def test_integers_agree_with_c(a: int, op: str, b: int):
-    folded = fold(Binary(op, integer(a), integer(b)))
+    folded = fold_expr(Binary(op, integer_literal(a), integer_literal(b)))
 
     if isinstance(folded, Number):
         assert folded.value == _c(a, op, b)

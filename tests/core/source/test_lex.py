@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.source.lex import blank, directives, joined, lex, split_at, without_comments
+from tunesmith.source.lex import (
+    blank_elements,
+    find_directives,
+    join_spliced_lines,
+    lex,
+    split_at,
+    without_comments,
+)
 
 SOUP = st.lists(
     st.sampled_from(
@@ -46,7 +53,7 @@ def test_words_know_their_place_and_line() -> None:
 
 def test_directives_are_one_line_and_know_where_they_stand() -> None:
     text = 'int a;\n  # define F(x) \\\n  x // why\n#if(A)\n"#else"\n#endif'
-    found = list(directives(text))
+    found = list(find_directives(text))
     assert [(d.word, d.rest, d.line) for d in found] == [
         ("define", "F(x)   x", 2),
         ("if", "(A)", 4),
@@ -56,21 +63,21 @@ def test_directives_are_one_line_and_know_where_they_stand() -> None:
 
 
 def test_blanks_keep_every_place() -> None:
-    assert blank('f("a", 1); // b\n#if 0', ("comment", "string")) == 'f(" ", 1);     \n#if 0'
-    assert blank("#if 0 // x\nint a;", ("directive",)) == "          \nint a;"
+    assert blank_elements('f("a", 1); // b\n#if 0', ("comment", "string")) == 'f(" ", 1);     \n#if 0'
+    assert blank_elements("#if 0 // x\nint a;", ("directive",)) == "          \nint a;"
     assert without_comments("a/* b\n */c\r\n'//'") == "a    \n   c\n'//'"
 
 
 def test_a_string_of_several_lines_stays_one() -> None:
     for text in ('f("a \\\n b", 1);', 'f(R"x(a\n "b)x", 1);', 'f("a\\\\ \\\r\n b", 1);'):
-        after = blank(text, ("string",))
+        after = blank_elements(text, ("string",))
         assert "a" not in after
         assert "b" not in after
         assert [token.kind for token in lex(after)] == [token.kind for token in lex(text)]
 
 
 def test_lines_that_go_on_are_one_and_still_count() -> None:
-    assert joined("#inc\\\nlude <a>\nb") == "#include <a>\v\nb"
+    assert join_spliced_lines("#inc\\\nlude <a>\nb") == "#include <a>\v\nb"
 
 
 def test_lists_are_split_outside_of_brackets() -> None:
@@ -83,6 +90,6 @@ def test_any_text_is_read_and_blanks_keep_its_length(text: str) -> None:
     for token in lex(text):
         assert token.text or token.kind == "directive"
     for kinds in (("comment",), ("comment", "string"), ("comment", "string", "directive")):
-        after = blank(text, kinds)
+        after = blank_elements(text, kinds)
         assert len(after) == len(text)
         assert all(b in (a, " ") for a, b in zip(text, after, strict=True))

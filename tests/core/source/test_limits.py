@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.core.source.reading import source_of
-from tunesmith.source.inline import inline
+from tunesmith.source.inline import inline_calls
 from tunesmith.source.preprocess import preprocess
 from tunesmith.source.reader.parse import read_source_tree
-from tunesmith.source.reader.templates import BoundKernel, bind
+from tunesmith.source.reader.templates import BoundKernel, bind_kernel
 from tunesmith.source.tree import Unreadable
 
 
@@ -52,7 +52,7 @@ def test_calls_that_double_with_each_other_end():
         f"__device__ void f{n}(float *p) {{ f{n - 1}(p); f{n - 1}(p); }}" for n in range(1, 40)
     )
     source = source_of(f"{helpers}\n__global__ void k(float *p)\n{{\nf39(p);\n}}\n")
-    bound = bind(source, "k")
+    bound = bind_kernel(source, "k")
     assert isinstance(bound, BoundKernel), bound
 
-    assert inline(bound.function, source).notes != ()
+    assert inline_calls(bound.function, source).notes != ()

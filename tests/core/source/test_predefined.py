@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tunesmith.source.preprocess import Predefined, asked_names, assumed, opencl, preprocess, sorted_out
+from tunesmith.source.preprocess import (
+    Predefined,
+    asked_names,
+    assume_predefined,
+    opencl_predefined,
+    preprocess,
+    sorted_out,
+)
 
 TEXT = """
 #if __CUDA_ARCH__ >= 900
@@ -22,7 +29,7 @@ def words(text: str, state: Predefined | None) -> list[str]:
 
 def test_the_state_decides_and_not_a_table() -> None:
     assert words(TEXT, None) == ["hopper", "rtc"]
-    assert words(TEXT, assumed("cuda", 80)) == ["ampere", "rtc"]
+    assert words(TEXT, assume_predefined("cuda", 80)) == ["ampere", "rtc"]
     assert words(TEXT, Predefined((("__CUDA_ARCH__", "800"),), "nvcc")) == ["ampere"]
     assert words("__CUDA_ARCH__", Predefined((("__CUDA_ARCH__", "750"),), "nvcc")) == ["750"]
 
@@ -41,8 +48,8 @@ def test_names_that_a_compiler_may_have_defined() -> None:
 
 
 def test_opencl_by_its_version() -> None:
-    macros = dict(opencl(300, ("cl_khr_fp16",), "PoCL").macros)
+    macros = dict(opencl_predefined(300, ("cl_khr_fp16",), "PoCL").macros)
     assert macros["CL_VERSION_3_0"] == "300"
     assert macros["__OPENCL_C_VERSION__"] == "120"
     assert macros["cl_khr_fp16"] == "1"
-    assert "CL_VERSION_3_0" not in dict(opencl(120, (), "old").macros)
+    assert "CL_VERSION_3_0" not in dict(opencl_predefined(120, (), "old").macros)

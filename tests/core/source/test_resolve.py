@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.source.preprocess import preprocess, resolved
+from tunesmith.source.preprocess import define_macro_values, preprocess
 
 
 def test_what_the_preprocessor_makes_of_it_is_the_same() -> None:
@@ -11,5 +11,5 @@ def test_what_the_preprocessor_makes_of_it_is_the_same() -> None:
     for a in (1, 2):
         for b in (0, 1):
             before = preprocess(text, "cuda", [("A", str(a)), ("B", str(b))])
-            after = preprocess(resolved(text, {"A": a}), "cuda", [("B", str(b))])
+            after = preprocess(define_macro_values(text, {"A": a}), "cuda", [("B", str(b))])
             assert [t.text for t in before.tokens] == [t.text for t in after.tokens]

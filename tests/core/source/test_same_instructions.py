@@ -11,10 +11,10 @@ from tests.core.source.corpus import EXAMPLES, Example
 from tests.core.source.reading import helpers_needed
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.toolkit import header_folders, pre_included, standard_headers
-from tunesmith.source.inline import inline
+from tunesmith.source.inline import inline_calls
 from tunesmith.source.printing import print_function
 from tunesmith.source.reader.parse import read_source_tree
-from tunesmith.source.reader.templates import BoundKernel, bind
+from tunesmith.source.reader.templates import BoundKernel, bind_kernel
 
 _CUDA = [example for example in EXAMPLES if example.language == "cuda"]
 # Launch bounds are no part of the tree; they change how registers are given out.
@@ -33,9 +33,9 @@ def test_reading_a_kernel_changes_none_of_its_instructions(example: Example):
 
 def _rewritten(text: str, entry: str) -> str:
     source = read_source_tree(text, "cuda")
-    bound = bind(source, entry)
+    bound = bind_kernel(source, entry)
     assert isinstance(bound, BoundKernel), bound
-    function = inline(bound.function, source).function
+    function = inline_calls(bound.function, source).function
     helpers = [helper.text for helper in helpers_needed(function, source)]
     includes = [f"#include {name}" for name in source.includes]
     return "\n".join([*includes, *source.preamble, *helpers, print_function(function)])

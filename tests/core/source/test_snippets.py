@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tunesmith.source.printing import print_expr, print_statements
-from tunesmith.source.snippets import code, expr
+from tunesmith.source.snippets import parse_snippet, parse_snippet_expr
 from tunesmith.source.tree import Call, Evaluate, Index, Name, Number
 
 
 def test_names_expressions_and_statements_go_into_holes() -> None:
-    stmts = code(
+    stmts = parse_snippet(
         "const T first = a + 1;  // where it starts\n#pragma unroll\nfor (int i = 0; i < n; i++) body;",
-        T="long long", first="begin", a=expr("x * y"), i="k", n=Number("4", 4),
-        body=code("f(i);", f="use", i="k"),
+        T="long long", first="begin", a=parse_snippet_expr("x * y"), i="k", n=Number("4", 4),
+        body=parse_snippet("f(i);", f="use", i="k"),
     )  # fmt: skip
     assert print_statements(stmts) == (
         "const long long begin = x * y + 1;  // where it starts\n"
@@ -23,11 +23,13 @@ def test_names_expressions_and_statements_go_into_holes() -> None:
 
 
 def test_holes_are_filled_at_once() -> None:
-    assert print_expr(expr("a - b", a="b", b="a")) == "b - a"
+    assert print_expr(parse_snippet_expr("a - b", a="b", b="a")) == "b - a"
 
 
 def test_types_in_casts() -> None:
-    assert print_expr(expr("(T)x", T="float", x=expr("a + b"))) == "(float)(a + b)"
+    assert (
+        print_expr(parse_snippet_expr("(T)x", T="float", x=parse_snippet_expr("a + b"))) == "(float)(a + b)"
+    )
 
 
 def test_a_method_of_an_object() -> None:
@@ -38,4 +40,4 @@ def test_a_method_of_an_object() -> None:
 @pytest.mark.parametrize("text", ["a b c;", "p.load(x);", "switch (a) {}", ""])
 def test_what_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not understood"):
-        code(text)
+        parse_snippet(text)

@@ -4,12 +4,12 @@ import pytest
 
 from tests.core.source.reading import expression_of, statements_of
 from tunesmith.source.printing import print_expr, print_statements
-from tunesmith.source.substitution import rename, substitute
+from tunesmith.source.substitution import rename_variables, substitute
 from tunesmith.source.tree import Binary, Evaluate, Expr, If, Name, Number, TooDeep, Type, Unary
 from tunesmith.source.walk import (
     assigned_in,
     calls_in,
-    children,
+    child_nodes,
     declared_in,
     expressions_in,
     map_expr,
@@ -82,8 +82,8 @@ def test_types_are_reached_everywhere():
 
 
 def test_children_come_in_the_order_of_the_text():
-    assert children(expression_of("a ? b : c")) == (Name("a"), Name("b"), Name("c"))
-    assert children(Number("1", 1)) == ()
+    assert child_nodes(expression_of("a ? b : c")) == (Name("a"), Name("b"), Name("c"))
+    assert child_nodes(Number("1", 1)) == ()
 
 
 def test_a_tree_without_end_is_refused():
@@ -129,6 +129,6 @@ def test_names_in_text_and_template_arguments_are_replaced_as_well():
 def test_renaming_reaches_declarations_and_uses():
     body = statements_of("int a = 1; for (int b = a; b < 3; b++) { float a = b; c(a); }")
 
-    assert print_statements(rename(body, {"a": "x", "b": "y"})) == (
+    assert print_statements(rename_variables(body, {"a": "x", "b": "y"})) == (
         "int x = 1;\nfor (int y = x; y < 3; y++) {\n    float x = y;\n    c(x);\n}\n"
     )

@@ -22,7 +22,7 @@ from tunesmith.space.expr import (
     Undefined,
     Variable,
     is_name,
-    parse,
+    parse_expr,
     unparse,
 )
 
@@ -62,7 +62,7 @@ from tunesmith.space.expr import (
     ],
 )
 def test_value(text: str | int, expected: int) -> None:
-    assert parse(text).evaluate({"d": 10, "BLOCK": 0, "device.sms": 132}) == expected
+    assert parse_expr(text).evaluate({"d": 10, "BLOCK": 0, "device.sms": 132}) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_value(text: str | int, expected: int) -> None:
     ],
 )
 def test_undefined(text: str, reason: str) -> None:
-    expr = parse(text)
+    expr = parse_expr(text)
     with pytest.raises(Undefined) as caught:
         expr.evaluate({"d": 10, "huge": LIMIT + 1})
     assert reason in str(caught.value)
@@ -90,7 +90,7 @@ def test_undefined(text: str, reason: str) -> None:
 
 def test_products_do_not_blow_up() -> None:
     with pytest.raises(Undefined):
-        parse(" * ".join(["d"] * 90)).evaluate({"d": LIMIT})
+        parse_expr(" * ".join(["d"] * 90)).evaluate({"d": LIMIT})
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_products_do_not_blow_up() -> None:
 )
 def test_refused(text: str, part: str) -> None:
     with pytest.raises(ExprError) as caught:
-        parse(text)
+        parse_expr(text)
     assert part in caught.value.message
     assert caught.value.hint
     assert len(str(caught.value)) < 300
@@ -174,7 +174,7 @@ def test_refused(text: str, part: str) -> None:
 @pytest.mark.parametrize("value", [True, 1.5, None, [1], LIMIT + 1])
 def test_refused_values(value: object) -> None:
     with pytest.raises(ExprError):
-        parse(value)  # type: ignore[arg-type]
+        parse_expr(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -193,25 +193,25 @@ def test_refused_values(value: object) -> None:
 )
 def test_hint_for_habits_from_elsewhere(text: str, hint: str) -> None:
     with pytest.raises(ExprError) as caught:
-        parse(text)
+        parse_expr(text)
     assert caught.value.hint == hint
 
 
 def test_unknown_name() -> None:
     with pytest.raises(BadInput) as caught:
-        parse("dd % VEC", names=["d", "VEC", "device.sms"])
+        parse_expr("dd % VEC", names=["d", "VEC", "device.sms"])
     says(caught.value.message, "unknown name 'dd'", '"dd % VEC"', "VEC, d, device.sms")
     assert caught.value.hint == "did you mean 'd'?"
     with pytest.raises(BadInput) as caught:
-        parse("vec % 2", names=["VEC", "VECTOR"])
+        parse_expr("vec % 2", names=["VEC", "VECTOR"])
     assert caught.value.hint == "did you mean 'VEC'?"
     with pytest.raises(BadInput) as caught:
-        parse("device.smss", names=["device.sms"])
+        parse_expr("device.smss", names=["device.sms"])
     assert caught.value.hint == "did you mean 'device.sms'?"
     with pytest.raises(BadInput) as caught:
-        parse("true", names=["true_size"])
+        parse_expr("true", names=["true_size"])
     says(caught.value.hint, "1 for true", "0 for false")
-    assert parse("device.sms % VEC", names=["device.sms", "VEC"]).names == {"device.sms", "VEC"}
+    assert parse_expr("device.sms % VEC", names=["device.sms", "VEC"]).names == {"device.sms", "VEC"}
 
 
 @pytest.mark.parametrize("name", ["d", "BLOCK_M", "_x", "elements", "device_x"])
@@ -243,13 +243,13 @@ def test_no_names(name: str) -> None:
     ],
 )
 def test_unparse(text: str, expected: str) -> None:
-    assert unparse(parse(text).tree) == expected
+    assert unparse(parse_expr(text).tree) == expected
 
 
 @examples()
 @given(trees())
 def test_unparse_reads_back(tree: Node) -> None:
-    assert parse(unparse(tree)).tree == tree
+    assert parse_expr(unparse(tree)).tree == tree
 
 
 @examples()
@@ -261,7 +261,7 @@ def test_bind_changes_no_value(tree: Node, given_values: dict[str, int], later: 
     bound = expr.bind(first)
     assert outcome(bound, rest) == outcome(expr, given_values)
     assert bound.names <= expr.names
-    assert parse(bound.text) == bound
+    assert parse_expr(bound.text) == bound
 
 
 @pytest.mark.parametrize(
@@ -284,21 +284,21 @@ def test_bind_changes_no_value(tree: Node, given_values: dict[str, int], later: 
     ],
 )
 def test_bind(text: str, expected: str) -> None:
-    assert parse(text).bind({"d": 8}).text == expected
+    assert parse_expr(text).bind({"d": 8}).text == expected
 
 
 def test_bind_without_effect_keeps_the_text() -> None:
-    expr = parse("a+1")
+    expr = parse_expr("a+1")
     assert expr.bind({"b": 1}) is expr
 
 
 def test_bound_text_of_the_longest_expression_reads_back() -> None:
     text = "max(" + ",".join(f"n{i}" for i in range(MAX_WORDS - 2)) + ",-z)"
-    bound = parse(text).bind({f"n{i}": -LIMIT + i for i in range(MAX_WORDS - 2)})
-    assert parse(bound.text) == bound
+    bound = parse_expr(text).bind({f"n{i}": -LIMIT + i for i in range(MAX_WORDS - 2)})
+    assert parse_expr(bound.text) == bound
 
 
 def test_trees_compare_by_value() -> None:
-    assert parse("-3").tree == Num(-3)
-    assert parse("- a").tree == Neg(Variable("a"))
-    assert hash(parse("a + 1")) == hash(parse("a + 1"))
+    assert parse_expr("-3").tree == Num(-3)
+    assert parse_expr("- a").tree == Neg(Variable("a"))
+    assert hash(parse_expr("a + 1")) == hash(parse_expr("a + 1"))

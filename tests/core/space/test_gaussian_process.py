@@ -11,11 +11,11 @@ from tunesmith.space.features import (
     Hyperparameters,
     Posterior,
     Trend,
-    covariance,
-    distances,
-    fit,
-    loss,
-    usual,
+    covariance_matrix,
+    fit_hyperparameters,
+    group_distances,
+    posterior_loss,
+    prior_hyperparameters,
 )
 from tunesmith.space.space import Space
 
@@ -37,7 +37,7 @@ def rows(count: int, seed: int) -> np.ndarray:
 
 
 def settings(seed: int = 0) -> Hyperparameters:
-    usual_logs = usual(ENCODING).logs
+    usual_logs = prior_hyperparameters(ENCODING).logs
     return Hyperparameters(usual_logs + np.random.default_rng(seed).normal(0, 0.3, len(usual_logs)))
 
 
@@ -53,16 +53,16 @@ def direct(a: np.ndarray, b: np.ndarray, made: Hyperparameters) -> float:
 def test_the_kernel_is_the_sum_of_the_whole_and_the_parameters_alone() -> None:
     a, b, made = rows(5, 1), rows(4, 2), settings()
     expected = [[direct(x, y, made) for y in b] for x in a]
-    assert np.allclose(covariance(ENCODING, made, a, b), expected)
+    assert np.allclose(covariance_matrix(ENCODING, made, a, b), expected)
 
 
 def test_the_gradient_is_that_of_the_loss() -> None:
     known, targets = rows(20, 3), np.random.default_rng(4).normal(size=(20, 2))
-    apart = distances(ENCODING, known)
+    apart = group_distances(ENCODING, known)
     logs = settings(5).logs
-    _, gradient = loss(ENCODING, logs, apart, targets)
+    _, gradient = posterior_loss(ENCODING, logs, apart, targets)
     for i, step in enumerate(np.eye(len(logs)) * 1e-5):
-        up, down = (loss(ENCODING, logs + sign * step, apart, targets)[0] for sign in (1, -1))
+        up, down = (posterior_loss(ENCODING, logs + sign * step, apart, targets)[0] for sign in (1, -1))
         assert gradient[i] == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-4)
 
 
@@ -72,10 +72,10 @@ def test_the_posterior_is_that_of_the_textbook() -> None:
     trend = Trend(
         np.random.default_rng(9).normal(size=(15, 1)), np.random.default_rng(10).normal(size=(6, 1))
     )
-    kernel = covariance(ENCODING, made, known, known) + trend.known @ trend.known.T
+    kernel = covariance_matrix(ENCODING, made, known, known) + trend.known @ trend.known.T
     kernel += (made.noise + JITTER) * np.eye(15)
-    across = covariance(ENCODING, made, new, known) + trend.candidates @ trend.known.T
-    prior = covariance(ENCODING, made, new, new) + trend.candidates @ trend.candidates.T
+    across = covariance_matrix(ENCODING, made, new, known) + trend.candidates @ trend.known.T
+    prior = covariance_matrix(ENCODING, made, new, new) + trend.candidates @ trend.candidates.T
     left = prior - across @ np.linalg.solve(kernel, across.T)
     posterior = Posterior(ENCODING, made, known, targets, new, trend)
     assert np.allclose(posterior.means, across @ np.linalg.solve(kernel, targets))
@@ -113,7 +113,7 @@ def test_a_few_candidates_by_themselves_are_what_they_are_among_all() -> None:
 def test_what_does_not_matter_gets_a_longer_length() -> None:
     known = rows(60, 14)
     targets = (known[:, :1].astype(float) - 2) / 1.4
-    lengths = fit(ENCODING, known, targets).lengths / usual(ENCODING).lengths
+    lengths = fit_hyperparameters(ENCODING, known, targets).lengths / prior_hyperparameters(ENCODING).lengths
     of_a, of_b = lengths[ENCODING.owners == 0].min(), lengths[ENCODING.owners == 1].min()
     assert of_b > 1.5 * of_a
 
@@ -121,6 +121,6 @@ def test_what_does_not_matter_gets_a_longer_length() -> None:
 def test_many_values_are_compared_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
     encoding = Encoding.of(SPACE)
     rows = np.stack([np.arange(6) % len(param.values) for param in SPACE.params], axis=1).astype(np.uint8)
-    few = covariance(encoding, usual(encoding), rows, rows[:4])
+    few = covariance_matrix(encoding, prior_hyperparameters(encoding), rows, rows[:4])
     monkeypatch.setattr(features, "FEW", 0)
-    assert np.allclose(covariance(encoding, usual(encoding), rows, rows[:4]), few)
+    assert np.allclose(covariance_matrix(encoding, prior_hyperparameters(encoding), rows, rows[:4]), few)

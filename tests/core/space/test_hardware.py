@@ -17,7 +17,7 @@ from tunesmith.problem.plan import CannotRun, plan_launch
 from tunesmith.problem.problem import Launch
 from tunesmith.problem.template import Template, hardware_constraints
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint, Space
 
 PROBLEM = a_problem()
@@ -31,8 +31,10 @@ def template(params: Mapping[str, tuple[int, ...]], *launches: Launch) -> Templa
 
 
 def launch(block: str, shared: str | None = None, grid: str = "1") -> Launch:
-    sides = tuple(parse(part) for part in block.split(";"))
-    return Launch("scale", (parse(grid),), sides, (), shared=parse(shared) if shared is not None else None)
+    sides = tuple(parse_expr(part) for part in block.split(";"))
+    return Launch(
+        "scale", (parse_expr(grid),), sides, (), shared=parse_expr(shared) if shared is not None else None
+    )
 
 
 def names(made: Template, limits: Limits = LIMITS) -> list[str]:
@@ -127,7 +129,7 @@ def test_a_large_space_is_listed_within_a_second() -> None:
         **dict.fromkeys(("SA", "SB", "RM", "RN", "KI", "KW"), (0, 1)),
     }
     made = template(params, launch("MD;ND", "8 * (16 + 16 * KW) * (SA * MWG + SB * NWG)"))
-    own = Constraint("tile", parse("MWG % MD == 0 and NWG % ND == 0"))
+    own = Constraint("tile", parse_expr("MWG % MD == 0 and NWG % ND == 0"))
     limits = replace(LIMITS, max_threads=256)
     space = replace(made.space, constraints=(own,))
     start = time.perf_counter()

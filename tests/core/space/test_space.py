@@ -14,7 +14,7 @@ from tests.thoroughness import examples
 from tunesmith.base.errors import BadInput
 from tunesmith.space import configset
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.expr import LIMIT, parse
+from tunesmith.space.expr import LIMIT, parse_expr
 from tunesmith.space.space import Constraint, Space
 
 SILU = Space(
@@ -24,10 +24,10 @@ SILU = Space(
         Param("MODE", (0, 1, 2), categorical=True),
     ),
     constraints=(
-        Constraint("whole_vectors", parse("d % VEC == 0")),
-        Constraint("no_idle_block", parse("BLOCK * VEC < 2 * d"), "prefer"),
-        Constraint("fits", parse("BLOCK <= device.threads")),
-        Constraint("no_spills", parse("resources.spills == 0")),
+        Constraint("whole_vectors", parse_expr("d % VEC == 0")),
+        Constraint("no_idle_block", parse_expr("BLOCK * VEC < 2 * d"), "prefer"),
+        Constraint("fits", parse_expr("BLOCK <= device.threads")),
+        Constraint("no_spills", parse_expr("resources.spills == 0")),
     ),
 )
 DEVICE = {"device.threads": 128}
@@ -76,10 +76,10 @@ def test_param_neighbours_follow_the_declared_order() -> None:
 def test_names_are_declared_once() -> None:
     with pytest.raises(BadInput, match="parameter A is declared twice"):
         Space((Param("A", (1,)), Param("A", (2,))))
-    rule = Constraint("r", parse("1"))
+    rule = Constraint("r", parse_expr("1"))
     with pytest.raises(BadInput, match="require r is declared twice"):
         Space((), (rule, rule))
-    Space((), (rule, Constraint("r", parse("1"), "prefer")))
+    Space((), (rule, Constraint("r", parse_expr("1"), "prefer")))
 
 
 def broken(config: Mapping[str, int], sizes: Mapping[str, int]) -> list[tuple[str, str]]:
@@ -99,7 +99,7 @@ def test_what_only_a_build_tells_is_not_judged() -> None:
 
 
 def test_a_constraint_without_a_value_is_broken() -> None:
-    space = Space((Param("V", (0, 1)),), (Constraint("whole", parse("d % V == 0")),))
+    space = Space((Param("V", (0, 1)),), (Constraint("whole", parse_expr("d % V == 0")),))
     assert space.broken(Config.of({"V": 0}), {"d": 4}) == space.constraints
 
 
@@ -150,7 +150,7 @@ def test_indexing() -> None:
 
 def test_space_without_parameters() -> None:
     assert list(Space(()).configs()) == [Config(())]
-    odd = Space((), (Constraint("odd", parse("d % 2 == 1")),))
+    odd = Space((), (Constraint("odd", parse_expr("d % 2 == 1")),))
     assert len(odd.configs([{"d": 2}])) == 0
     assert odd.configs([{"d": 2}, {"d": 3}]).feasible(0) == (False, True)
 
@@ -158,7 +158,7 @@ def test_space_without_parameters() -> None:
 def test_huge_products_stay_implicit() -> None:
     names = [f"P{i}" for i in range(17)]
     space = Space(
-        tuple(Param(name, tuple(range(10))) for name in names), (Constraint("r", parse("P0 < P9")),)
+        tuple(Param(name, tuple(range(10))) for name in names), (Constraint("r", parse_expr("P0 < P9")),)
     )
     configs = space.configs()
     assert len(configs) == 45 * 10**15
@@ -175,7 +175,7 @@ def test_table_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         BadInput, match=r"A, B depend on one another .* more than 99 legal combinations"
     ) as caught:
-        Space(params, (Constraint("r", parse("A + B >= 0")),)).configs()
+        Space(params, (Constraint("r", parse_expr("A + B >= 0")),)).configs()
     assert caught.value.hint
 
 
@@ -183,14 +183,14 @@ def test_more_parameters_in_a_constraint_than_an_array_has_axes() -> None:
     names = [f"P{i}" for i in range(80)]
     params = (*(Param(name, (1,)) for name in names), Param("Q", (79, 80, 81)))
     total = f"max(0, {', '.join(names)}) * 80 >= Q"
-    assert len(Space(params, (Constraint("r", parse(total)),)).configs()) == 2
+    assert len(Space(params, (Constraint("r", parse_expr(total)),)).configs()) == 2
 
 
 def test_workloads_meet_across_independent_parameters() -> None:
     """A suits only the first workload and B only the second: neither alone rules the pair out."""
     space = Space(
         (Param("A", (2, 3)), Param("B", (2, 3))),
-        (Constraint("a", parse("d % A == 0")), Constraint("b", parse("d % B == 0"))),
+        (Constraint("a", parse_expr("d % A == 0")), Constraint("b", parse_expr("d % B == 0"))),
     )
     configs = space.configs([{"d": 2}, {"d": 3}])
     assert {str(config): configs.feasible(i) for i, config in enumerate(configs)} == {
@@ -202,7 +202,7 @@ def test_workloads_meet_across_independent_parameters() -> None:
 
 def test_more_workloads_than_bits() -> None:
     space = Space(
-        (Param("A", tuple(range(1, 9))), Param("B", (0, 1))), (Constraint("a", parse("d % A == B")),)
+        (Param("A", tuple(range(1, 9))), Param("B", (0, 1))), (Constraint("a", parse_expr("d % A == B")),)
     )
     configs = space.configs([{"d": d} for d in range(200)])
     for index, config in enumerate(configs):
@@ -225,7 +225,9 @@ def spaces(draw: st.DrawFn) -> Space:
     for place in range(draw(st.integers(0, 5))):
         p, q, r = (draw(st.sampled_from(names)) for _ in range(3))
         text = draw(st.sampled_from(ATOMS)).format(p=p, q=q, r=r)
-        constraints.append(Constraint(f"c{place}", parse(text), draw(st.sampled_from(["require", "prefer"]))))
+        constraints.append(
+            Constraint(f"c{place}", parse_expr(text), draw(st.sampled_from(["require", "prefer"])))
+        )
     return Space(params, tuple(constraints))
 
 

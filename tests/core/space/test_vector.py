@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.core.space.expressions import NAMES, numbers, outcome, trees
 from tests.thoroughness import examples
 from tunesmith.space import expr_arrays
-from tunesmith.space.expr import LIMIT, Expr, Node, parse, unparse
+from tunesmith.space.expr import LIMIT, Expr, Node, parse_expr, unparse
 
 INT64 = st.one_of(numbers(), st.sampled_from([LIMIT + 1, -LIMIT - 1, 2**63 - 1, -(2**63)]))
 
@@ -32,8 +32,8 @@ def test_every_row_equals_the_scalar_evaluation(
 ) -> None:
     rows, columns = table
     expr = Expr(unparse(tree), tree)
-    values, undefined = expr_arrays.evaluate(expr, columns)
-    holds = expr_arrays.holds(expr, columns)
+    values, undefined = expr_arrays.evaluate_columns(expr, columns)
+    holds = expr_arrays.evaluate_truth(expr, columns)
     assert values.shape == undefined.shape == holds.shape == (rows,)
     for row in range(rows):
         scalars = {name: int(c if isinstance(c, int) else c[row]) for name, c in columns.items()}
@@ -55,12 +55,12 @@ def test_every_row_equals_the_scalar_evaluation(
 )
 def test_holds(text: str, expected: list[bool]) -> None:
     block = np.array([0, 4, 3], dtype=np.int64)
-    assert expr_arrays.holds(parse(text), {"BLOCK": block, "d": 16}).tolist() == expected
+    assert expr_arrays.evaluate_truth(parse_expr(text), {"BLOCK": block, "d": 16}).tolist() == expected
 
 
 def test_products_beyond_64_bits_are_undefined_not_wrapped() -> None:
     a = np.array([2**31, 2**32, 2**33, 3], dtype=np.int64)
-    values, undefined = expr_arrays.evaluate(parse("a * a"), {"a": a})
+    values, undefined = expr_arrays.evaluate_columns(parse_expr("a * a"), {"a": a})
     assert undefined.tolist() == [False, True, True, False]
     assert values.tolist() == [2**62, 0, 0, 9]
 
@@ -68,7 +68,7 @@ def test_products_beyond_64_bits_are_undefined_not_wrapped() -> None:
 def test_columns_broadcast() -> None:
     a = np.arange(3, dtype=np.int64)[:, np.newaxis]
     b = np.arange(4, dtype=np.int64)[np.newaxis, :]
-    values, undefined = expr_arrays.evaluate(parse("a * 10 + b"), {"a": a, "b": b})
+    values, undefined = expr_arrays.evaluate_columns(parse_expr("a * 10 + b"), {"a": a, "b": b})
     assert values.tolist() == [[0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]]
     assert undefined.shape == (3, 4)
-    assert expr_arrays.holds(parse("1"), {"a": a, "b": b}).shape == (3, 4)
+    assert expr_arrays.evaluate_truth(parse_expr("1"), {"a": a, "b": b}).shape == (3, 4)

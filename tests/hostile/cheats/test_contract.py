@@ -13,7 +13,7 @@ from tests.opencl_here import needs_opencl
 from tunesmith.problem.cases import full_cases, smoke_cases
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session import problems
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def narrowed(problem: Problem) -> Problem:
 
 def predicted(problem: Problem, scratch: Path) -> str:
     """All sizes that an author who has read our source could foresee."""
-    device, kernel = device_of("opencl", scratch), original(problem)
+    device, kernel = device_of("opencl", scratch), original_variant(problem)
     cases = (*smoke_cases(problem, kernel, device, 0), *full_cases(problem, kernel, device, 0))
     sizes = dict.fromkeys(tuple(value for _, value in case.sizes) for case in cases)
     return " || ".join(f"(rows == {rows} && d == {d})" for rows, d in sizes)

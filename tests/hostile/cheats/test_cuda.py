@@ -11,12 +11,12 @@ from tests.core.lab.labs import device_of, lab
 from tests.cuda_here import needs_nvrtc
 from tests.hostile.cheats.corpus import Cheat, text_of
 from tests.hostile.cheats.cuda_cheats import CHEATS, HONEST, HONEST_CHEAT, READS_EARLY, problem
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import builds_of
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vet import vet
+from tunesmith.problem.vet import vet_source
 from tunesmith.run.outcome import Result
 
 STAGES = ("short", "long", "verify")
@@ -73,7 +73,7 @@ def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> N
     cheat = CHEATS[name]
     own, entry = text(cheat).replace("BLOCK", "128"), problem(cheat.base).kernel.entry
     overlapping = [entry] if "// pdl = true" in own else []
-    refusal = vet(own, problem(cheat.base).kernel.text, "cuda", (), overlapping)
+    refusal = vet_source(own, problem(cheat.base).kernel.text, "cuda", (), overlapping)
     assert (refusal.rule if refusal else "") == cheat.rule, refusal
 
 
@@ -85,7 +85,7 @@ def test_each_compiles(name: str) -> None:
     own = problem(CHEATS[name].base)
     template = parse_template(text(CHEATS[name]), path="template.cu", problem=own)
     item = builds_of(own, template, template.default, own.workloads)[0]
-    binary = build(
+    binary = build_cubin(
         unit(item.variant.source, own.kernel.entry, flags=item.variant.flags), absent_device("H200")
     )
     assert binary.data

@@ -16,7 +16,7 @@ from tests.hostile.cheats.structure_cheats import CHEATS as STRUCTURES
 from tests.opencl_here import needs_opencl
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vet import vet
+from tunesmith.problem.vet import vet_source
 from tunesmith.run.outcome import Result
 
 pytestmark = needs_opencl
@@ -83,7 +83,7 @@ def test_the_honest_text_is_not(base: str, at: str, labs: Labs) -> None:
 def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> None:
     cheat = CHEATS[name]
     text = text_of(HONEST[cheat.base], cheat)
-    refusal = vet(text.replace("LOCAL", "16"), problem(cheat.base).kernel.text, "opencl")
+    refusal = vet_source(text.replace("LOCAL", "16"), problem(cheat.base).kernel.text, "opencl")
     assert (refusal.rule if refusal else "") == cheat.rule, refusal
 
 

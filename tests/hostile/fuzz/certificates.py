@@ -13,7 +13,7 @@ from tests.hostile.fuzz.driver import Reader
 from tests.hostile.fuzz.journals import refused, temporary, tiny_run
 from tests.hostile.fuzz.mutations import text_mutation, tree_mutation
 from tunesmith import api
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.certificate import Certificate
 from tunesmith.run.folder import CERTIFICATE
@@ -32,7 +32,7 @@ def as_written() -> bytes:
 
 def read_certificate(data: bytes) -> None:
     """All that reads one: `verify`, the reports of its run, and `diff` of a report beside it."""
-    original = decode(as_written(), Certificate)
+    original = decode_json(as_written(), Certificate)
     (run() / CERTIFICATE).write_bytes(data)
     shown = api.load_run(run())
     for form in ("text", "md", "json"):
@@ -40,7 +40,7 @@ def read_certificate(data: bytes) -> None:
     refused(lambda: read_report(run() / "report.json"))
     checked = api.verify(run())
     # One that names fewer files says less, and nothing else.
-    is_same = replace(decode(data, Certificate), files=original.files) == original
+    is_same = replace(decode_json(data, Certificate), files=original.files) == original
     assert is_same or not checked.holds, "a certificate that says something else holds"
 
 

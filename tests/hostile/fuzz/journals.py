@@ -22,7 +22,7 @@ from tests.running import FIXTURES, tunesmith
 from tunesmith import diff, load_run
 from tunesmith.base.codec import Malformed
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.deliver.pages.page import plot_files
 from tunesmith.deliver.pages.terminal import event_line
 from tunesmith.plugins.studies.plan import facts_of
@@ -33,8 +33,8 @@ from tunesmith.run.journal import FIRST, broken_rule, decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import RunLog
-from tunesmith.run.state import State, apply
-from tunesmith.search import searcher
+from tunesmith.run.state import State, apply_record
+from tunesmith.search import load_searcher
 from tunesmith.session import profile
 from tunesmith.session.problems import problem_texts, state_and_templates, texts_of
 
@@ -115,7 +115,7 @@ def read_journal(data: bytes) -> None:
     records = list(own.journal().read())
     state = State()
     for record in records:
-        state = apply(state, record)
+        state = apply_record(state, record)
         event_line(record.event, state)
     state, templates = state_and_templates(own)
     assert state.started is not None
@@ -126,7 +126,7 @@ def read_journal(data: bytes) -> None:
     refused(lambda: profile.of_run(run, None))
     talk = talking(own, templates, state)
     talk.conversation.models = dict.fromkeys(talk.conversation.models, _NoModel())  # type: ignore[arg-type]
-    chosen = searcher(state.settings.search)
+    chosen = load_searcher(state.settings.search)
     world = World(templates.problem, templates, _NoLab(), chosen, talk, heeds_words=False)  # type: ignore[arg-type]
     try:
         Loop(world, RunLog(_OnlyRead(records), state, _Silent())).run()  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def written_lines(lines: list[dict[str, Any]]) -> bytes:
     """As the journal's writer would have: numbered, and chained."""
     found: list[bytes] = []
     for number, line in enumerate(lines):
-        before = sha256(found[-1]) if found else FIRST
+        before = sha256_hex(found[-1]) if found else FIRST
         found.append(json.dumps({**line, "number": number, "before": before}).encode())
     return b"".join(line + b"\n" for line in found)
 
@@ -243,7 +243,7 @@ def read_events(data: bytes) -> None:
         record = replace(decode_record(line), number=number)
         if (fault := broken_rule(state, record)) is not None:
             raise BadInput(fault)
-        state = apply(state, record)
+        state = apply_record(state, record)
 
 
 def _smallest() -> list[bytes]:

@@ -31,7 +31,7 @@ from tunesmith.base.codec import (
     Frame,
     Malformed,
     decode_tagged,
-    encode,
+    encode_json,
     encode_tagged,
     frame_parts,
     read_frame,
@@ -39,23 +39,23 @@ from tunesmith.base.codec import (
 from tunesmith.base.errors import BadInput
 from tunesmith.cli.app import app
 from tunesmith.expert.author import ExpertAuthor, reading_lines
-from tunesmith.expert.author import read as read_kernel
+from tunesmith.expert.author import try_read_kernel as read_kernel
 from tunesmith.expert.drafts.draft import draft_problem
 from tunesmith.plugins.hosts import hosts, transport
 from tunesmith.problem.cases import full_cases, smoke_cases
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import configs_of, original
+from tunesmith.problem.template import configs_of, original_variant
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.vet import vet, vetted
-from tunesmith.problem.vetting.decided import decided
-from tunesmith.run.config import RunConfig, resolve
+from tunesmith.problem.vet import vet_source, vetted_text
+from tunesmith.problem.vetting.decided import decide_source
+from tunesmith.run.config import RunConfig, resolve_config
 from tunesmith.run.events import Reply
 from tunesmith.run.folder import INBOX, FolderInbox
 from tunesmith.run.library import foreign_entry
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session import place as machine
-from tunesmith.session.library import matching, opened
+from tunesmith.session.library import matching_entries, open_library
 from tunesmith.session.problems import load_problem
 from tunesmith.source.lex import lex
 from tunesmith.source.reader.parse import read_source_tree
@@ -95,8 +95,8 @@ def read_beside(name: str) -> str:
 
 def read_problem(data: bytes) -> None:
     problem = parse_problem(text_of(data), path="problem.toml", read=read_beside)
-    smoke_cases(problem, original(problem), DEVICE, 0)
-    full_cases(problem, original(problem), DEVICE, 0)
+    smoke_cases(problem, original_variant(problem), DEVICE, 0)
+    full_cases(problem, original_variant(problem), DEVICE, 0)
 
 
 def text_of(data: bytes) -> str:
@@ -144,7 +144,7 @@ def read_template(data: bytes) -> None:
     template = parse_template(text, path="template", problem=problem)
     configs = configs_of(problem, template, DEVICE)
     len(configs)
-    vet(text, problem.kernel.text, problem.kernel.language)
+    vet_source(text, problem.kernel.text, problem.kernel.language)
 
 
 def expressions() -> list[bytes]:
@@ -156,19 +156,19 @@ def expressions() -> list[bytes]:
 
 def _parses(text: str) -> bool:
     try:
-        expr.parse(text)
+        expr.parse_expr(text)
     except BadInput:
         return False
     return True
 
 
 def read_expression(data: bytes) -> None:
-    found = expr.parse(text_of(data))
+    found = expr.parse_expr(text_of(data))
     for value in (0, 1, -7, 2**31, 2**62):
         values = dict.fromkeys(found.names, value)
         found.holds(values)
         columns = {name: np.array([value, 1, 3]) for name in (*found.names, "x")}
-        expr_arrays.holds(found, columns)
+        expr_arrays.evaluate_truth(found, columns)
         found.bind(dict.fromkeys(sorted(found.names)[:1], value)).holds(values)
 
 
@@ -187,7 +187,7 @@ def read_source(data: bytes) -> None:
     language = known if known in ("cuda", "hip", "opencl") else "cuda"
     for read in (
         lambda: read_source_tree(text, language),  # type: ignore[arg-type]
-        lambda: vet(text, "", language),
+        lambda: vet_source(text, "", language),
         lambda: draft_problem(text, "kernel.cu", language),  # type: ignore[arg-type]
     ):
         try:
@@ -218,11 +218,11 @@ def read_hostile(data: bytes) -> None:
     head, _, rest = data.decode("utf-8", "surrogateescape").partition("\n")
     language = head if head in ("cuda", "hip", "opencl") else "opencl"
     header = "#ifndef H\n#define H\n#define TWICE(a) a + a\n#define J(a, b) a##b\n#endif\n"
-    text = decided(rest, '#include "h.h"\n', language, (("h.h", header),))
-    found = vetted(rest, '#include "h.h"\n', language, (header,))
+    text = decide_source(rest, '#include "h.h"\n', language, (("h.h", header),))
+    found = vetted_text(rest, '#include "h.h"\n', language, (header,))
     for one in (text, found):
         if isinstance(one, str):
-            assert decided(one, '#include "h.h"\n', language, (("h.h", header),)) == one
+            assert decide_source(one, '#include "h.h"\n', language, (("h.h", header),)) == one
             left = {line.text.split()[0] for line in lex(one) if line.kind == "directive" and line.text}
             assert left <= {"include", "pragma", "line", "define", "undef"}, left
 
@@ -264,8 +264,8 @@ def read_reply(data: bytes) -> None:
     shapes = (prompting.PlanReply, prompting.RewriteReply, prompting.StopReply, prompting.Cases)
     for kind in (*shapes, prompting.Analysis):
         prompting.read_json(reply, kind)
-    prompting.shortened(reply.text)
-    prompting.fenced(reply.text)
+    prompting.shorten_middle(reply.text)
+    prompting.fence_with_backticks(reply.text)
 
 
 def frame_seeds() -> list[bytes]:
@@ -358,7 +358,7 @@ def entry_seeds() -> list[bytes]:
             assert state.started is not None
             texts = problem_texts(texts_of(own, state.started))
             entries = entries_of(templates.problem, state, templates, texts, "2026-01-01", "here")
-            found += [encode(entry) for entry in entries]
+            found += [encode_json(entry) for entry in entries]
     return found
 
 
@@ -367,14 +367,14 @@ def read_entry(data: bytes) -> None:
     called = name[1].decode() if name else "entry"
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
         own = {"TUNESMITH_LIBRARY_DIR": place}
-        with opened(RunConfig(library_dir=place)) as library:
+        with open_library(RunConfig(library_dir=place)) as library:
             sql = "INSERT INTO entries VALUES (?, '', '', '', ?)"
             library._write(lambda connection: connection.execute(sql, (called, data)))
             asked("library", **own)
             asked("library", "show", called, **own)
             entry = library.get(called)
             for problem in loaded()[:5]:
-                matching(library, problem, lambda _text: None)
+                matching_entries(library, problem, lambda _text: None)
         foreign_entry(entry)
 
 
@@ -401,7 +401,7 @@ def read_remote(data: bytes) -> None:
         kinds = {**transport.HOST_MESSAGES, **transport.HOST_REPLIES}
         message = decode_tagged(found[2].json, kinds)
         if isinstance(message, transport.Greeting):
-            transport.disagreement(transport.Greeting("lab", "0.1.0"), message)
+            transport.greeting_mismatch(transport.Greeting("lab", "0.1.0"), message)
 
 
 def hosts_seeds() -> list[bytes]:
@@ -423,7 +423,7 @@ def config_seeds() -> list[bytes]:
 def read_config(data: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
         (Path(place) / "tunesmith.toml").write_bytes(data)
-        resolve({}, dict(os.environ), Path(place))
+        resolve_config({}, dict(os.environ), Path(place))
 
 
 def instruction_seeds() -> list[bytes]:

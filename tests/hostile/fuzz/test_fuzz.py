@@ -10,7 +10,7 @@ import pytest
 from tests.hostile.fuzz.driver import Reader, TooSlow, attempt, fuzz
 from tests.hostile.fuzz.mutations import text_mutation
 from tests.hostile.fuzz.readers import READERS
-from tunesmith.space.expr import ExprError, parse
+from tunesmith.space.expr import ExprError, parse_expr
 
 BY_NAME = {reader.name: reader for reader in READERS}
 FEW = {"expression": 60, "config": 30, "reply": 10, "problem": 10, "events": 20, "vetting": 100}
@@ -65,7 +65,7 @@ def made_up(read: Callable[[bytes], object]) -> Reader:
 
 def test_a_fault_is_found_and_told_by_its_kind() -> None:
     def read(data: bytes) -> None:
-        if "BLOCK % 4" not in str(parse(data.decode("utf-8", "replace"))):
+        if "BLOCK % 4" not in str(parse_expr(data.decode("utf-8", "replace"))):
             raise ValueError("planted")
 
     found = fuzz(made_up(read), seed=1, count=150)

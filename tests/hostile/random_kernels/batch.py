@@ -24,7 +24,7 @@ from tests.hostile.random_kernels import opencl
 from tests.hostile.random_kernels.program import Case, Outcome, Trial
 from tunesmith.backends.port import BuildFailed
 from tunesmith.plugins.cpu_device import build
-from tunesmith.plugins.cpu_device.build import HostCompiler, named
+from tunesmith.plugins.cpu_device.build import HostCompiler, compiler_by_title
 from tunesmith.plugins.cpu_device.source import host_text
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type
@@ -138,27 +138,29 @@ def _prepared(folder: Path) -> Path:
     """The headers of the cpu device, compiled beforehand, which takes longer than any of the kernels; its
     runtime, and the harness. All processes of one run of tests share them."""
     whole = Path(os.environ.get("TESTS_SHARED_FOLDER", folder))
-    texts = (*build.headers().values(), HARNESS.read_text(), *_FLAGS)
+    texts = (*build.host_headers().values(), HARNESS.read_text(), *_FLAGS)
     place = whole / f"headers-{sha256(''.join(texts).encode()).hexdigest()[:8]}"
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (place / "ready").exists():
-            for name, text in build.headers().items():
+            for name, text in build.host_headers().items():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 (place / name).write_text(text)
             (place / HEAD).write_text("".join(f"#include <{name}>\n" for name in _INCLUDED))
             run = partial(_compiler().run, folder=place)
             run((*_FLAGS, "-w", "-I.", "-x", "c++-header", HEAD, "-o", f"{HEAD}.gch"))
             run((*_FLAGS, "-w", "-c", str(HARNESS), "-o", "harness.o"))
-            for name, data in build.runtime(named(device().driver), device().limits.warp, False).items():
+            for name, data in build.compile_runtime(
+                compiler_by_title(device().driver), device().limits.warp, False
+            ).items():
                 (place / name).write_bytes(data)
             (place / "ready").touch()
     return place
 
 
 def _compiler() -> HostCompiler:
-    return replace(named(device().driver), seconds=800)
+    return replace(compiler_by_title(device().driver), seconds=800)
 
 
 @contextmanager

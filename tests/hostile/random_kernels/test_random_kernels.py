@@ -18,7 +18,7 @@ from tests.hostile.random_kernels.running import Failure, Tally, judged, reduced
 from tests.hostile.random_kernels.traps import KNOWN_HOLES, TRAPS
 from tests.hostile.random_kernels.trying import PROVED_MOVES, Attempt, attempt, original_alone, racy
 from tests.opencl_here import needs_opencl
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 
 LONG_RUN = 5000
 QUICK = (
@@ -227,7 +227,7 @@ def test_what_does_not_compile_is_told_and_the_rest_is_judged(folder: Path) -> N
     (case,) = original_alone(_program(_GOOD), 3)
     bad = replace(
         case.trials[0],
-        variant=original(_program("out[0] = nothing;").problem(), {"n": 70}),
+        variant=original_variant(_program("out[0] = nothing;").problem(), {"n": 70}),
         seed=5,
         label="tried",
     )
@@ -245,7 +245,7 @@ def test_the_judge_sees_what_is_wrong(folder: Path) -> None:
         problem = _program(body).problem()
         # Once against the end of its pages and once against their start: odd seeds lie at the end.
         trials = [
-            replace(case.trials[0], variant=original(problem, {"n": 70}), seed=seed, label="tried")
+            replace(case.trials[0], variant=original_variant(problem, {"n": 70}), seed=seed, label="tried")
             for seed in (5, 7)
         ]
         cases.append(Case(name.replace(" ", "_"), (*case.trials, *trials), case.inputs))

@@ -10,12 +10,12 @@ from tests.core.expert.moves.kernels import CPU
 from tests.core.expert.write.building import DEVICE, read
 from tests.hostile.random_kernels.program import Case, Outcome, Program, Trial
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.author import read as read_kernel
+from tunesmith.expert.author import try_read_kernel as read_kernel
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, Variant, original
+from tunesmith.problem.template import Template, Variant, original_variant
 from tunesmith.run.ports import Declined, Refactoring
 from tunesmith.space.configset import Config
 
@@ -79,9 +79,9 @@ def original_alone(program: Program, seed: int) -> list[Case]:
     problem = program.problem()
     cases = []
     for where in program.sizes[:1]:
-        plan = _planned(problem, original(problem, dict(where)), dict(where))
+        plan = _planned(problem, original_variant(problem, dict(where)), dict(where))
         if plan is not None:
-            made = original(problem, dict(where))
+            made = original_variant(problem, dict(where))
             trials = (
                 Trial(made, plan, 2 * seed + 1, "original"),
                 Trial(made, plan, 2 * seed + 2, "original again"),
@@ -111,7 +111,7 @@ def _trials(
     problem: Problem, template: Template, sizes: dict[str, int], configs: int, rng: random.Random
 ) -> list[Trial]:
     """The original twice, in two orders of its threads; then the template at values drawn at random."""
-    first = original(problem, sizes)
+    first = original_variant(problem, sizes)
     plan = _planned(problem, first, sizes)
     if plan is None:
         return []

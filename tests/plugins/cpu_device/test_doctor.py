@@ -50,10 +50,10 @@ class Machine:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
         monkeypatch.setattr(doctor.machine, "list_devices", self._list)
         self.layers = [ProtectionLayer(name, True, "in force") for name in ("network", "files")]
-        monkeypatch.setattr(doctor.machine, "protection", lambda *_: Protection(tuple(self.layers)))
+        monkeypatch.setattr(doctor.machine, "worker_protection", lambda *_: Protection(tuple(self.layers)))
         monkeypatch.setattr(cuda.ctypes, "CDLL", self._load)
         self.compilers: tuple[HostCompiler, ...] = (HostCompiler("g++", "12.2.0", ("g++",)),)
-        monkeypatch.setattr(cpu_device, "compilers", lambda: self.compilers)
+        monkeypatch.setattr(cpu_device, "find_compilers", lambda: self.compilers)
         monkeypatch.setattr(cuda.compile, "nvrtc_version", self._nvrtc)
         monkeypatch.setattr(cuda.compile, "nvcc_version", lambda: self.nvcc)
         monkeypatch.setattr(cuda.toolkit, "header_folders", lambda *_: self.headers)
@@ -93,13 +93,13 @@ class Machine:
         return self.devices
 
     def finding(self, what: str) -> DoctorFinding:
-        found = [f for f in doctor.examine() if f.what == what]
+        found = [f for f in doctor.doctor_findings() if f.what == what]
         assert len(found) == 1
         return found[0]
 
 
 def test_everything_is_there(machine: Machine) -> None:
-    findings = {f.what: f for f in doctor.examine()}
+    findings = {f.what: f for f in doctor.doctor_findings()}
     assert [what for what, f in findings.items() if not f.usable] == []
     assert findings["OpenCL device"].detail == "a CPU (a platform)"
     assert findings["NVIDIA driver"].detail == "for CUDA 13.1"
@@ -157,7 +157,7 @@ def test_no_pyopencl(machine: Machine) -> None:
     assert not finding.usable
     assert finding.detail == "not installed: the OpenCL backend needs it"
     assert finding.fix == "pip install 'tunesmith[opencl]'"
-    assert "OpenCL device" not in [f.what for f in doctor.examine()], "nobody can ask for devices"
+    assert "OpenCL device" not in [f.what for f in doctor.doctor_findings()], "nobody can ask for devices"
 
 
 def test_no_linker(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ class TestCuda:
         assert not finding.usable
         says(finding.detail, "libcuda.so.1", "not there", "can be built", "cannot run")
         assert "nvidia.com" in finding.fix
-        assert "CUDA device" not in [f.what for f in doctor.examine()], "nobody can ask for devices"
+        assert "CUDA device" not in [f.what for f in doctor.doctor_findings()], "nobody can ask for devices"
         assert machine.finding("NVRTC").usable, "it builds all the same"
 
     def test_no_device(self, machine: Machine) -> None:
@@ -222,7 +222,7 @@ class TestCuda:
         assert not finding.usable
         assert finding.detail.startswith("for CUDA 12.2, older than CUDA 13: ")
         assert finding.fix == "a driver for CUDA 13 or newer, from https://www.nvidia.com/drivers"
-        assert "CUDA device" not in [f.what for f in doctor.examine()], "it could not run anything"
+        assert "CUDA device" not in [f.what for f in doctor.doctor_findings()], "it could not run anything"
 
     def test_a_driver_that_does_not_start(self, machine: Machine) -> None:
         machine.trouble = DeviceMissing("the NVIDIA driver does not start")
@@ -237,7 +237,7 @@ class TestCuda:
         machine.nvcc = None
         assert machine.finding("NVRTC").fix == self.EXTRA
         assert machine.finding("NVRTC").detail.startswith("cuda-bindings cannot be loaded")
-        assert "CUDA headers" not in [f.what for f in doctor.examine()], "which would do is not known"
+        assert "CUDA headers" not in [f.what for f in doctor.doctor_findings()], "which would do is not known"
         assert "cuda-downloads" in machine.finding("nvcc").fix
 
     def test_no_headers(self, machine: Machine) -> None:
@@ -275,7 +275,7 @@ class TestCounters:
 
     def test_without_a_driver_there_is_nothing_to_count(self, machine: Machine) -> None:
         machine.driver = False
-        names = [finding.what for finding in doctor.examine()]
+        names = [finding.what for finding in doctor.doctor_findings()]
         assert self.NCU not in names
         assert self.RIGHTS not in names
 
@@ -284,7 +284,7 @@ def test_the_library_is_named_and_whether_it_can_be_used(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def library() -> DoctorFinding:
-        return next(f for f in doctor.examine() if f.what == "library")
+        return next(f for f in doctor.doctor_findings() if f.what == "library")
 
     monkeypatch.setenv("TUNESMITH_LIBRARY_DIR", str(tmp_path / "mine"))
     assert (library().usable, library().detail) == (True, f"{tmp_path / 'mine'}, 0 templates")

@@ -10,7 +10,7 @@ from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
 from tunesmith.plugins.cpu_device import build
 from tunesmith.plugins.cpu_device.build import check_object
-from tunesmith.problem.vet import vet
+from tunesmith.problem.vet import vet_source
 
 pytestmark = needs_cpu
 ORIGINAL = 'extern "C" __global__ void k(float *y, int n) { if (n > 0) y[threadIdx.x] = 2.0f; }\n'
@@ -63,7 +63,7 @@ ESCAPES = {
 
 def built(text: str, watched: bool = False, vetted: str = "yes") -> bytes:
     unit = Unit("k.cu", text, "cuda", (), ("k",), vetted=vetted)
-    return build.build(unit, device(), watched).data
+    return build.build_host_library(unit, device(), watched).data
 
 
 @pytest.mark.parametrize("name", ESCAPES)
@@ -117,7 +117,7 @@ def test_what_is_no_object_is_refused() -> None:
     ],
 )
 def test_vetting_turns_it_away(text: str, rule: str) -> None:
-    found = vet(text, ORIGINAL, "cuda")
+    found = vet_source(text, ORIGINAL, "cuda")
     assert (found.rule if found else "") == rule, found
 
 
@@ -130,4 +130,4 @@ template <int N> struct Some { typedef Four type; using Own = Some<(N > 1) ? 1 :
 typedef struct __align__(16) { float x, y; } Pair;
 extern __shared__ __align__(16) float dynamic[];
 """ + KERNEL.format("extern __shared__ float more[]; more[0] = 1;")
-    assert vet(text, ORIGINAL, "cuda") is None
+    assert vet_source(text, ORIGINAL, "cuda") is None

@@ -12,7 +12,7 @@ from tests.plugins.cpu_device.test_kernels import device, outputs
 from tunesmith.backends.messages import Unit
 from tunesmith.base.text import digest_of
 from tunesmith.plugins.cpu_device import build
-from tunesmith.plugins.cpu_device.source import conversions, mended, unmarked
+from tunesmith.plugins.cpu_device.source import read_conversions, strip_markers, wrap_conversions
 
 _CALL = "__tunesmith_implied"
 _LIKE = "__tunesmith::Like"
@@ -35,12 +35,14 @@ def _place(text: str, at: int) -> dict[str, int]:
 
 def _mended(text: str, *logs: str) -> str:
     whole = f'# 1 "k.cu"\n{text}'
-    assert unmarked(whole) == f"\n{unmarked(text)}"
+    assert strip_markers(whole) == f"\n{strip_markers(text)}"
     told = [json.loads(log) for log in logs]
     for one in told:
         for place in one[0]["locations"][0].values():
             place["line"] += 1
-    return mended(whole, conversions(whole, "\n".join(map(json.dumps, told)))).partition("\n")[2]
+    return wrap_conversions(whole, read_conversions(whole, "\n".join(map(json.dumps, told)))).partition("\n")[
+        2
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,14 +110,14 @@ def test_what_clang_tells() -> None:
     )
     log = f"k.ii:2:9:{{2:9-2:13}}{{2:5-2:6}}: {words}\nk.ii:4:9:{{4:9-4:13}}: {words}\n"
     made = text.replace("g(x)", f"{_CALL}<int>((float)(g(x)))")
-    assert mended(text, conversions(text, log)) == made, "a header's own is left alone"
+    assert wrap_conversions(text, read_conversions(text, log)) == made, "a header's own is left alone"
 
 
 @pytest.mark.parametrize(
     "log", ["[{", "[3]", "", "[]", "k.ii:9999:1:{9999:1-9999:2}: warning: implicit conversion turns 'a'"]
 )
 def test_what_cannot_be_read_changes_nothing(log: str) -> None:
-    assert mended("int a = x;", conversions("int a = x;", log)) == "int a = x;"
+    assert wrap_conversions("int a = x;", read_conversions("int a = x;", log)) == "int a = x;"
 
 
 @needs_cpu
@@ -125,8 +127,10 @@ def test_what_a_model_wrote_is_mended_too() -> None:
     unit = Unit("k.cu", text, "cuda", (), ("k",), vetted=digest_of(text))
     log = list[str]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build.implied, "mended", lambda *given: log.append(mended(*given)) or log[-1])
-        build.build(unit, device())
+        patch.setattr(
+            build.implied, "wrap_conversions", lambda *given: log.append(wrap_conversions(*given)) or log[-1]
+        )
+        build.build_host_library(unit, device())
     assert [_CALL in one for one in log] == [True], "once, and it compiled"
 
 

@@ -20,7 +20,7 @@ from tunesmith.plugins.cpu_device.source import UnknownInstruction, as_code, hos
 from tunesmith.problem import device as languages
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session import place as machine
 from tunesmith.session.problems import load_problem
 
@@ -245,12 +245,12 @@ def test_rmsnorm_takes_less_than_five_seconds_where_nobody_is_busy(tmp_path: Pat
 @pytest.mark.long
 def test_examples_and_zoo_are_right_and_without_faults(folder: Path, tmp_path: Path) -> None:
     problem = load_problem(folder).definition
-    here = machine.look(machine.Workplace("cpu", tmp_path))
+    here = machine.find_local_devices(machine.Workplace("cpu", tmp_path))
     own = stand_in.choose_device(problem.kernel.language, here, None)
     assert own.limits.warp == (64 if problem.kernel.language == languages.HIP.name else 32)
     lab = machine.make_lab(problem, own, machine.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
     try:
-        assert lab.check() == len({*lab._cases.of_level("full", original(problem))})
+        assert lab.check() == len({*lab._cases.of_level("full", original_variant(problem))})
         found = lab.sanitize()
     finally:
         lab.close()

@@ -201,9 +201,9 @@ class TestWhichAreHere:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
-        own = sanitizer_tools(backends.kind("opencl"), dict, tmp_path, AUTO)
+        own = sanitizer_tools(backends.find_backend_kind("opencl"), dict, tmp_path, AUTO)
         assert own == "oclgrind is not on the PATH"
-        none = sanitizer_tools(backends.kind("fake"), dict, tmp_path, AUTO)
+        none = sanitizer_tools(backends.find_backend_kind("fake"), dict, tmp_path, AUTO)
         assert note_of(none, AUTO) == ("sanitizer: not in force: a simulated device has nothing to watch")
 
     def test_one_that_needs_the_network_is_not_had_with_a_required_sandbox(
@@ -213,7 +213,7 @@ class TestWhichAreHere:
         program.write_text("#!/bin/sh\necho Version 2025.3.0.0\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-        kind = backends.kind("cuda")
+        kind = backends.find_backend_kind("cuda")
         refused = sanitizer_tools(kind, dict, tmp_path, REQUIRED)
         assert isinstance(refused, str)
         assert refused.startswith("--sandbox required: compute-sanitizer speaks over the network")
@@ -400,7 +400,7 @@ class TestOclgrind:
 class TestComputeSanitizer:
     @pytest.fixture(autouse=True)
     def _needed(self, tmp_path: Path) -> None:
-        kind = backends.kind("cuda").sanitizer
+        kind = backends.find_backend_kind("cuda").sanitizer
         if kind is None or kind.find() is None:
             pytest.skip("there is no compute-sanitizer here")
         try:

@@ -59,7 +59,9 @@ def test_the_watch_beside_a_gpu_is_absent_there(folder: Path, tmp_path: Path) ->
 
 
 def test_explaining_says_it_and_says_nothing_of_what_is_known(folder: Path) -> None:
-    (note,) = [n for n in check.explain(load_problem(folder).definition, RunConfig()).notes if "cpu" in n]
+    (note,) = [
+        n for n in check.explain_kernel(load_problem(folder).definition, RunConfig()).notes if "cpu" in n
+    ]
     assert note.startswith("kernel.cu:")
     assert "does not know the instruction 'popc.b32" in note
     known = load_problem(FIXTURES / "zoo" / "gelu_tanh").definition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.plugins.cpu_device.build import SharedArray, apart
+from tunesmith.plugins.cpu_device.build import SharedArray, pad_thread_locals
 
 ASSEMBLY = """\t.section\t.tbss,"awT",@nobits
 _ZZ1kPfE1s:
@@ -19,7 +19,7 @@ _ZZ1gE1t:
 
 
 def test_only_what_is_thread_local_has_room_behind_it() -> None:
-    made = apart(ASSEMBLY).splitlines()
+    made = pad_thread_locals(ASSEMBLY).splitlines()
     assert [made[at + 1] for at, line in enumerate(made) if line in ("\t.zero\t256", "\t.zero\t8")] == [
         "\t.zero\t64"
     ] * 2

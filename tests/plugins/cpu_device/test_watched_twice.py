@@ -26,7 +26,7 @@ from tunesmith.plugins.cpu_device.stand_in import watch_for
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Variant, builds_of
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.events import Sanitized, SanitizerFinding, Verified, together
+from tunesmith.run.events import Sanitized, SanitizerFinding, Verified, combine_device_and_host
 from tunesmith.run.protection import AUTO
 
 HOST_FAULT = SanitizerFinding("watch", "a race in shared memory", "scale", "kernel.cu:3")
@@ -115,7 +115,7 @@ GPU_FAULT = SanitizerFinding("memcheck", "an invalid read")
 def test_two_that_watched_one_kernel(
     device: Sanitized, host: Sanitized, convicts: bool, differs: str
 ) -> None:
-    found = together(device, host)
+    found = combine_device_and_host(device, host)
     assert bool(found.own) == convicts
     assert found.disagreement.startswith(differs)
     assert bool(found.disagreement) == bool(differs)

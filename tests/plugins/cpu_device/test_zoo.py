@@ -30,7 +30,7 @@ from tunesmith.problem.cases import Case, smoke_cases
 from tunesmith.problem.device import CUDA, HIP, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Variant, original
+from tunesmith.problem.template import Variant, original_variant
 from tunesmith.session.problems import load_problem
 
 pytestmark = needs_cpu
@@ -73,11 +73,11 @@ class _WorkerHere:
 
 def _placed(folder: Path, problem: Problem, own_device: Device, number: int) -> _Placed:
     """On one that takes little, with each size as large as that lets it be."""
-    cases = [one for one in smoke_cases(problem, original(problem), own_device, 1) if not one.is_odd]
+    cases = [one for one in smoke_cases(problem, original_variant(problem), own_device, 1) if not one.is_odd]
     sizes = {case: sorted(size for _, size in case.sizes) for case in cases}
     small = [case for case in cases if math.prod(sizes[case]) <= SMALL]
     case = max(small, key=sizes.__getitem__) if small else min(cases, key=lambda one: math.prod(sizes[one]))
-    own = original(problem, dict(case.sizes))
+    own = original_variant(problem, dict(case.sizes))
     place = f"kernel_{number}"
     launches = tuple(replace(one, entry=f"{place}::{one.entry}") for one in own.launches)
     lines = re.sub(r"^[ \t]*#[ \t]*include\b.*$", "", own.source, flags=re.MULTILINE)

@@ -40,4 +40,4 @@ def watched(
         except LaunchFailed:
             ended = True
     assert log.read_text() or not ended, "what ends a launch is told"
-    return watch.read("watch", log.read_text())
+    return watch.read_watch_log("watch", log.read_text())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.core.deliver.programs import read_program
 from tests.plugins.exports import silu
 from tunesmith.backends.messages import Unit
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.deliver.artefact import Artefact, DeviceResult
 from tunesmith.problem.dispatch import (
     Dispatch,
@@ -52,7 +52,7 @@ def result(capability: int = 90, name: str = "sum", arguments: tuple[DispatchArg
         name, "cuda", "a GPU", tuple(entries), f"sm_{capability}", "NVRTC", arguments, SIZES,
         workloads=(DispatchWorkload("small", {"rows": 4, "d": 4, "extra": 0}, 1.5),),
     )  # fmt: skip
-    files["dispatch.json"] = encode(dispatch) + b"\n"
+    files["dispatch.json"] = encode_json(dispatch) + b"\n"
     return DeviceResult("run", dispatch, files)
 
 

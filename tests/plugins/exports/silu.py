@@ -16,9 +16,9 @@ from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.cubin import Compiled
 from tunesmith.backends.cuda.flags import Flags, read_flags
 from tunesmith.backends.messages import Unit
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.deliver.artefact import Artefact, DeviceResult
-from tunesmith.deliver.expr_text import identifier
+from tunesmith.deliver.expr_text import c_identifier
 from tunesmith.problem.dispatch import (
     Dispatch,
     DispatchArgument,
@@ -53,7 +53,7 @@ def machine_code(unit: Unit, capability: int) -> Compiled:
 def made_up(unit: Unit, capability: int) -> Compiled:
     """What exports can hold and no device runs: an ELF file's head that names the device, and the symbols."""
     head = b"\x7fELF" + bytes(44) + capability.to_bytes(4, "little") + sha256(unit.source.encode()).digest()
-    symbols = {entry: entry if entry.isidentifier() else f"_Z{identifier(entry)}" for entry in unit.entries}
+    symbols = {entry: entry if entry.isidentifier() else f"_Z{c_identifier(entry)}" for entry in unit.entries}
     return Compiled(head, symbols, "")
 
 
@@ -97,7 +97,7 @@ def result(capability: int, *, binaries: bool = True, device: str = "a GPU") -> 
         (SizeRule("tokens", 1, 65536), SizeRule("d", 1, 65536)),
         workloads=(DispatchWorkload("small", {"tokens": 16, "d": 64}, 1.5),),
     )  # fmt: skip
-    files["dispatch.json"] = encode(dispatch) + b"\n"
+    files["dispatch.json"] = encode_json(dispatch) + b"\n"
     return DeviceResult("run", dispatch, files)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.core.deliver.test_c_code import C_NAMES, WRITTEN, a_number, a_tree
 from tests.core.space.expressions import outcome
 from tests.plugins.exports.test_opencl import CC, STRICT, needs_cc, run
-from tunesmith.deliver.expr_text import c_function, literals
+from tunesmith.deliver.expr_text import c_function, string_literals
 from tunesmith.plugins.exports import opencl
-from tunesmith.space.expr import Expr, parse, unparse
+from tunesmith.space.expr import Expr, parse_expr, unparse
 
 
 @needs_cc
@@ -26,10 +26,11 @@ def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
     ]
     texts += ["".join(draw.choice('ab"\\?/=\n\r01é€\x02') for _ in range(200)) for _ in range(20)]
     rows = "".join(
-        f"    {{ static const char *const t[] = {{{', '.join([*literals(text), 'NULL'])}}}; put(t); }}\n"
+        "    "
+        f"{{ static const char *const t[] = {{{', '.join([*string_literals(text), 'NULL'])}}}; put(t); }}\n"
         for text in texts
     )
-    assert max(len(each) for text in texts for each in literals(text)) <= 4095
+    assert max(len(each) for text in texts for each in string_literals(text)) <= 4095
     program = (
         "#include <stdio.h>\nstatic void put(const char *const *t) {\n"
         f"    for (; *t; ++t) fputs(*t, stdout);\n    putchar(3);\n}}\n"
@@ -47,7 +48,7 @@ def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
 def test_every_value_is_the_one_that_evaluation_gives(tmp_path: Path) -> None:
     draw = random.Random(21)
     trees = [a_tree(draw, draw.randint(1, 4)) for _ in range(150)]
-    exprs = [*(parse(text) for text in WRITTEN), *(Expr(unparse(tree), tree) for tree in trees)]
+    exprs = [*(parse_expr(text) for text in WRITTEN), *(Expr(unparse(tree), tree) for tree in trees)]
     table = [{name: a_number(draw) for name in C_NAMES} for _ in range(14)]
     names = {name: f"size[{number}]" for number, name in enumerate(C_NAMES)}
     functions = "".join(c_function(f"f{number}", expr, names) for number, expr in enumerate(exprs))

@@ -27,7 +27,7 @@ from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.events import Attached, Stopped
 from tunesmith.run.t4 import rows_of_t4
 from tunesmith.session.problems import load_problem, load_template
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import Constraint
 
 
@@ -89,7 +89,7 @@ def test_what_has_no_value_or_asks_the_device_is_restricted_alike(tmp_path: Path
     space = a_template(OWN).space
     for text in ("BLOCK // (VEC - 1) > 32", "d % (BLOCK - 64) == 0 or VEC == 2", "BLOCK <= device.sms * 8"):
         template = replace(
-            a_template(OWN), space=replace(space, constraints=(Constraint("odd", parse(text)),))
+            a_template(OWN), space=replace(space, constraints=(Constraint("odd", parse_expr(text)),))
         )
         legal = template.space.configs([{"rows": 16, "d": 256}], DEVICE.limits.names())
         own = script(export(template=template), tmp_path)

@@ -17,13 +17,13 @@ from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.plugins.exports.patch import TARGET, patched_file
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.delivery import delivery
+from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.outcome import Interval
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.run.race import Pick, Winners
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 FOLDER = Path(__file__).parents[3] / "examples" / "opencl" / "silu_and_mul"
 # Both have the expert's own exp, for vectors of another width.
@@ -41,7 +41,7 @@ def a_run() -> DeviceResult:
     template = parse_template(written.text, path="template.cl", problem=problem)
     gain = Interval(1.5, 1.4, 1.6)
     picks = tuple(Pick(name, Config(tuple(wanted.items())), gain) for name, wanted in WANTED.items())
-    made = delivery(problem, lambda config: template, CPU, Winners(None, picks))
+    made = assemble_delivery(problem, lambda config: template, CPU, Winners(None, picks))
     kernel = problem.kernel
     return DeviceResult("run", made.dispatch, made.files, kernel.path, kernel.text)
 
@@ -89,8 +89,8 @@ def test_winners_of_the_experts_template_stand_in_one_file(tmp_path: Path) -> No
     assert np.allclose(came(program.silu_and_mul, (2,), (256,)), right, rtol=1e-5, atol=1e-6)
     for number, entry in enumerate(result.dispatch.tuned):
         (launch,) = entry.launches
-        groups = tuple(parse(text).evaluate({"tokens": tokens, "d": d}) for text in launch.grid)
-        items = tuple(parse(text).evaluate({}) for text in launch.block)
+        groups = tuple(parse_expr(text).evaluate({"tokens": tokens, "d": d}) for text in launch.grid)
+        items = tuple(parse_expr(text).evaluate({}) for text in launch.block)
         kernel = getattr(program, f"silu_and_mul_tuned_{number}")
         assert np.allclose(came(kernel, groups, items), right, rtol=1e-5, atol=1e-6), entry.file
         assert re.search(rf"^//   silu_and_mul_tuned_{number}: ", after, re.MULTILINE)

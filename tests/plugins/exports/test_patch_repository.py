@@ -15,7 +15,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.plugins.exports.launch_sites import place_behind_includes
 from tunesmith.plugins.exports.patch import LaunchingFile
 from tunesmith.problem.problem import SizeRule
-from tunesmith.problem.reduced import shortened
+from tunesmith.problem.reduced import shorten_source
 
 
 @needs_nvcc
@@ -109,10 +109,10 @@ __global__ void scale(float* out) { for (int i = 0; i < VEC; ++i) out[i] = twice
 
 
 def test_a_delivered_source_is_reduced_to_what_won() -> None:
-    found = shortened(DELIVERED, "cuda", {"scale"})
+    found = shorten_source(DELIVERED, "cuda", {"scale"})
     assert found is not None
     for gone in ("Wide", "unused", "tunesmith", "#line", "#if"):
         assert gone not in found
     assert "twice(out[i])" in found
     assert "// scale: VEC=4" in found
-    assert shortened("__global__ void k() {}", "cuda", {"k"}) is None, "nobody delivers it like that"
+    assert shorten_source("__global__ void k() {}", "cuda", {"k"}) is None, "nobody delivers it like that"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core.space.expressions import NAMES, trees
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.expr_text import HELPERS, python_text
-from tunesmith.space.expr import LIMIT, Expr, Node, Undefined, parse, unparse
+from tunesmith.space.expr import LIMIT, Expr, Node, Undefined, parse_expr, unparse
 
 FUNCTIONS: dict[str, Any] = {}
 exec(HELPERS, FUNCTIONS)
@@ -56,12 +56,12 @@ def test_every_expression_means_the_same(tree: Node, values: dict[str, int]) -> 
     ],
 )
 def test_some_of_them_by_hand(text: str, values: dict[str, int], value: int | None) -> None:
-    assert here(parse(text), values) == value
-    assert there(python_text(parse(text), {"a": 9, "b": 9}), values) == value
+    assert here(parse_expr(text), values) == value
+    assert there(python_text(parse_expr(text), {"a": 9, "b": 9}), values) == value
 
 
 def test_what_may_grow_beyond_any_expression_is_refused() -> None:
     for text in ("a * a", "a + a", "next_pow2(a)", "round_up(a, a)", "(a * a) // a"):
         with pytest.raises(BadInput, match="may exceed"):
-            python_text(parse(text), {"a": LIMIT})
-        assert python_text(parse(text), {"a": 1 << 30})
+            python_text(parse_expr(text), {"a": LIMIT})
+        assert python_text(parse_expr(text), {"a": 1 << 30})

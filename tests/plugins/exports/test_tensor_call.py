@@ -20,7 +20,7 @@ from tests.plugins.exports import operators, silu, torch_stand_in
 from tunesmith.base.errors import BadInput
 from tunesmith.deliver.expr_text import c_text
 from tunesmith.plugins.exports import python_package, sglang, vllm
-from tunesmith.plugins.exports.tensor_call import TensorCall, words
+from tunesmith.plugins.exports.tensor_call import TensorCall, strip_markup
 
 CXX = shutil.which("g++")
 
@@ -177,4 +177,4 @@ def test_two_arguments_of_one_name_are_refused():
 
 def test_text_of_others():
     assert c_text('a"\\\n?é') == '"a\\042\\134\\012\\077\\303\\251"'
-    assert words("a `b` |\n[c](d) <e>") == "a b  c(d) e"
+    assert strip_markup("a `b` |\n[c](d) <e>") == "a b  c(d) e"

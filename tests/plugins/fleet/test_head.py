@@ -12,13 +12,20 @@ import pytest
 
 from tests.fleets import ended, plan, planned, standing, verified
 from tests.plugins.fleet.test_plan import more, write
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.plugins.fleet import cell, fleets
 from tunesmith.plugins.fleet.cell import STOP, CellOrder, CellOutcome, outcome_path, read_outcome, run_cell
 from tunesmith.plugins.fleet.head import CellRunner, FleetHead, LocalRunner
 from tunesmith.plugins.fleet.plan import FleetDevice, FleetPlan, FleetSlot, run_path, stored_plan
-from tunesmith.plugins.fleet.record import CellBegan, FleetEvent, FleetJournal, FleetResult, How, fold
+from tunesmith.plugins.fleet.record import (
+    CellBegan,
+    FleetEvent,
+    FleetJournal,
+    FleetResult,
+    How,
+    fold_fleet_events,
+)
 from tunesmith.run.folder import FLEET, LOCK, RunFolder
 
 CELL = "one@d+expert"
@@ -60,13 +67,13 @@ def run_played(
     folder: Path, fleet: FleetPlan, slots: Mapping[str, How], *before: FleetEvent
 ) -> tuple[FleetResult, Played]:
     folder.mkdir(exist_ok=True)
-    (folder / FLEET).write_bytes(encode(fleet))
+    (folder / FLEET).write_bytes(encode_json(fleet))
     journal = FleetJournal(folder)
     for event in before:
         journal.append(event)
     stored, cells = stored_plan(folder)
     runner = Played(folder, stored, slots)
-    head = FleetHead(RunFolder(folder), stored, cells, runner, journal, fold(before), Quiet())
+    head = FleetHead(RunFolder(folder), stored, cells, runner, journal, fold_fleet_events(before), Quiet())
     return head.run(), runner
 
 
@@ -114,7 +121,7 @@ def test_a_damaged_run_fails_alone_and_keeps_what_is_known(
 def test_the_outcome_of_an_earlier_session_is_not_taken_for_this_one(tmp_path: Path) -> None:
     (tmp_path / "outcomes").mkdir()
     earlier = CellOutcome("paused", standing(3.0), until=3.0)
-    outcome_path(tmp_path, "a").write_bytes(encode(earlier))
+    outcome_path(tmp_path, "a").write_bytes(encode_json(earlier))
     assert read_outcome(tmp_path, CellBegan("a", "s", 3.0, "stop"), "") == earlier
     assert read_outcome(tmp_path, CellBegan("a", "s", 9.0, "stop"), "it was killed").how == "lost"
 

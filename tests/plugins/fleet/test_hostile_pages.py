@@ -15,7 +15,7 @@ from tunesmith.deliver.pages.plots import roofline_svg
 from tunesmith.deliver.pages.profile import page_lines
 from tunesmith.plugins.fleet.record import FleetResult, fleet_html, fleet_markdown
 from tunesmith.plugins.studies.pages import comparison_markdown, comparison_plots
-from tunesmith.plugins.studies.result import ComparisonResult, compare
+from tunesmith.plugins.studies.result import ComparisonResult, summarize_runs
 
 HOSTILE = "<img src=x> | [click](http://x) `rm` \x1b[31m & **bold**"
 BAD = "<script>alert(1)</script>|`x`"
@@ -24,7 +24,7 @@ BAD = "<script>alert(1)</script>|`x`"
 def compared(words: str) -> ComparisonResult:
     planned = plan("template", repeats=1, model=words)
     bad = facts(reason=words, device=words, driver=words)
-    return compare(planned, ran(planned, {("p", "template"): [bad]}))
+    return summarize_runs(planned, ran(planned, {("p", "template"): [bad]}))
 
 
 def test_words_of_models_and_drivers_do_nothing_in_a_comparison() -> None:

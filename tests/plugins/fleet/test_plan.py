@@ -13,7 +13,7 @@ from tunesmith.plugins.fleet import plan as planning
 from tunesmith.plugins.fleet.plan import (
     FleetAuthor,
     cells_of,
-    differences,
+    fleet_plan_differences,
     load_plan,
     read_plan,
     slots_of,
@@ -162,7 +162,7 @@ def test_a_plan_is_stored_whole_and_read_again(tmp_path: Path) -> None:
     store_plan(folder, plan, stored, path.read_text())
     again, cells = stored_plan(folder.path)
     assert again == plan
-    assert differences(again, plan) == ()
+    assert fleet_plan_differences(again, plan) == ()
     assert (folder.path / "hosts" / "d-1.toml").read_text() == HOST
     texts = {name: folder.get(digest).decode() for name, digest in cells["one@d+e"].problem.files}
     assert "BLOCK" in texts["template:template.fake"]
@@ -172,15 +172,15 @@ def test_budget_weights_and_places_may_change_and_nothing_else(tmp_path: Path) -
     plan, _ = load_plan(write(tmp_path))
     heavier = replace(plan, problems=tuple(replace(p, weight=9.0) for p in plan.problems), hours=7.0)
     wider = replace(heavier, devices=tuple(replace(d, slots=3, gpus=("0",)) for d in plan.devices))
-    assert differences(plan, wider) == ()
+    assert fleet_plan_differences(plan, wider) == ()
     changed = replace(plan, problems=tuple(replace(p, digest="x") for p in plan.problems))
-    assert "as they were then, you ask for one (x)" in differences(plan, changed)[0]
+    assert "as they were then, you ask for one (x)" in fleet_plan_differences(plan, changed)[0]
     for other in (
         replace(plan, settings=(("evals", 3),)),
         replace(plan, authors=()),
         replace(plan, devices=()),
     ):
-        assert len(differences(plan, other)) == 1
+        assert len(fleet_plan_differences(plan, other)) == 1
 
 
 @pytest.mark.parametrize(
@@ -249,11 +249,11 @@ def test_a_capture_weighs_kernels_by_their_share(tmp_path: Path, monkeypatch: py
         ranked("other", "other", 0.2),
     ]
     monkeypatch.setattr(planning, "read_capture", lambda _folder: None)
-    monkeypatch.setattr(planning, "ranking", lambda _capture: found)
+    monkeypatch.setattr(planning, "rank_kernels", lambda _capture: found)
     listed = '[[problem]]\npath = "ops/one"\n[[problem]]\npath = "ops/two"\nweight = 3\n'
     plan, _ = load_plan(write(tmp_path, 'capture = "seen"\n', listed))
     assert [problem.weight for problem in plan.problems] == [0.75, 3.0]
-    monkeypatch.setattr(planning, "ranking", lambda _capture: found[2:])
+    monkeypatch.setattr(planning, "rank_kernels", lambda _capture: found[2:])
     with pytest.raises(BadInput, match="no time of a kernel 'scale'") as caught:
         load_plan(tmp_path / "plan.toml")
     assert "plan.toml:3" in str(caught.value)

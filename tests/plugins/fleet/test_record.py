@@ -24,9 +24,9 @@ from tunesmith.plugins.fleet.record import (
     FleetJournal,
     FleetState,
     HeadBegan,
-    apply,
+    apply_fleet_event,
     expected_gain,
-    fold,
+    fold_fleet_events,
     fund_cells,
     next_start,
 )
@@ -64,29 +64,29 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
 
 def test_a_cell_that_is_lost_again_and_again_and_gets_nowhere_has_failed() -> None:
     lost = [ended("a", "lost", 5.0, reason="signal 9") for _ in range(MAX_LOSSES)]
-    assert fold(lost).of("a").status == "paused", "the first of them got somewhere"
-    found = fold([*lost, lost[0]]).of("a")
+    assert fold_fleet_events(lost).of("a").status == "paused", "the first of them got somewhere"
+    found = fold_fleet_events([*lost, lost[0]]).of("a")
     assert (found.status, found.code) == ("failed", 1)
     assert "3 times in a row: signal 9" in found.reason
 
 
 def test_getting_somewhere_is_no_failure() -> None:
     lost = [ended("a", "lost", float(seconds)) for seconds in range(1, 9)]
-    assert fold(lost).of("a").is_ready
+    assert fold_fleet_events(lost).of("a").is_ready
 
 
 def test_a_device_that_is_gone_is_no_fault_of_the_cell() -> None:
-    assert fold([ended("a", "no device")] * 9).of("a").is_ready
+    assert fold_fleet_events([ended("a", "no device")] * 9).of("a").is_ready
 
 
 @pytest.mark.parametrize(("code", "again"), [(1, True), (2, True), (3, False)])
 def test_another_head_tries_again_what_can_be_mended(code: int, again: bool) -> None:
-    state = fold([ended("a", "failed", code=code), HeadBegan(1.0)])
+    state = fold_fleet_events([ended("a", "failed", code=code), HeadBegan(1.0)])
     assert state.of("a").is_ready == again
 
 
 def test_what_cells_at_work_may_use_is_reserved() -> None:
-    state = fold(
+    state = fold_fleet_events(
         [ended("a", "paused", 5.0), CellBegan("a", "s", 8.0, "stop"), CellBegan("b", "t", 2.0, "stop")]
     )
     assert (state.spent, state.reserved) == (5.0, 5.0)
@@ -94,8 +94,8 @@ def test_what_cells_at_work_may_use_is_reserved() -> None:
 
 def test_a_share_that_somebody_cut_short_is_none() -> None:
     now = standing(5.0, 2.0)
-    cut = fold([ended("a", "paused", standing=now, asked=True)]).of("a")
-    whole = fold([ended("a", "paused", standing=now)]).of("a")
+    cut = fold_fleet_events([ended("a", "paused", standing=now, asked=True)]).of("a")
+    whole = fold_fleet_events([ended("a", "paused", standing=now)]).of("a")
     assert (cut.sessions, whole.sessions, whole.searches) == (0, 1, 1)
     assert math.isclose(whole.gained, math.log(2))
 
@@ -106,7 +106,7 @@ A, B = "p0@gpu+expert", "p1@gpu+expert"
 
 
 def after(fleet: FleetPlan, *events: FleetEvent) -> FleetState:
-    return fold([HeadBegan(fleet.hours), *events])
+    return fold_fleet_events([HeadBegan(fleet.hours), *events])
 
 
 def start(fleet: FleetPlan, state: FleetState) -> CellBegan | None:
@@ -180,7 +180,7 @@ def test_when_the_budget_is_used_up_what_has_begun_finishes_and_nothing_begins()
     fleet = plan((1.0, 1.0, 1.0))
     state = after(fleet, ended(A, "paused", HOUR), ended(B, "finished", standing=standing(5.0)))
     assert start(fleet, state) == CellBegan(A, "gpu/here/0", HOUR, "finish")
-    state = apply(state, ended(A, "finished", HOUR))
+    state = apply_fleet_event(state, ended(A, "finished", HOUR))
     assert start(fleet, state) is None
 
 
@@ -214,7 +214,7 @@ def test_the_budget_is_kept_but_for_a_batch_of_each_slot(
     draw, state = random.Random(seed), after(fleet)
     for _ in range(3000):
         while (begun := start(fleet, state)) is not None:
-            state = apply(state, begun)
+            state = apply_fleet_event(state, begun)
         at_work = [c for c in state.cells.values() if c.began is not None]
         if not at_work:
             break
@@ -228,7 +228,7 @@ def test_the_budget_is_kept_but_for_a_batch_of_each_slot(
         done = not lost and (began.then == "finish" or draw.random() < 0.2)
         now = standing(used, best, expected=draw.choice((None, 0.1, 0.0)))
         how = "lost" if lost else "finished" if done else "paused"
-        state = apply(state, ended(began.cell, how, slot=began.slot, standing=now))
+        state = apply_fleet_event(state, ended(began.cell, how, slot=began.slot, standing=now))
     else:
         pytest.fail("it does not come to an end")
     assert state.spent <= fleet.hours * HOUR + slots * batch

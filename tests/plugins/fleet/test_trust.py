@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tunesmith.agents.models import reaching
+from tunesmith.agents.models import external_models
 from tunesmith.api import settings
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import SETTINGS_FILE as FILE
 from tunesmith.cli.app import app
 from tunesmith.plugins.fleet.plan import FleetAuthor, FleetDevice, FleetPlan, refuse_strangers
 from tunesmith.run import trust
-from tunesmith.run.config import FolderNotTrusted, RunConfig, own_file, resolve
+from tunesmith.run.config import FolderNotTrusted, RunConfig, own_file, resolve_config
 from tunesmith.run.folder import FLEET, JOURNAL, PLAN
 
 HOSTS = '[[worker]]\nname = "x"\ncommand = ["sh", "go.sh", "/bin/sh"]\n'
@@ -57,7 +57,7 @@ def untold(**flags: Any) -> RunConfig:
     """Nothing is asked for beyond what may be."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return resolve(flags)
+        return resolve_config(flags)
 
 
 @pytest.mark.parametrize(("name", "value"), [*CLOSED, *((n, v) for n, vs in WIDER.items() for v in vs)])
@@ -65,7 +65,7 @@ def test_a_folders_file_does_not_widen_what_is_allowed(here: Path, name: str, va
     usual = untold()
     (here / FILE).write_text(f"{name} = {value}\nseed = 7\n")
     with pytest.warns(FolderNotTrusted) as told:
-        config = resolve({})
+        config = resolve_config({})
     assert getattr(config, name) == getattr(usual, name)
     assert config.seed == 7, "the rest of it holds"
     (one,) = told
@@ -126,7 +126,7 @@ class TestTrust:
         self.trusted("--remove", str(here))
         assert "no folder is trusted" in self.trusted()
         with pytest.warns(FolderNotTrusted, match="is not trusted"):
-            assert resolve({}).sandbox == "auto"
+            assert resolve_config({}).sandbox == "auto"
 
     @pytest.mark.parametrize(
         "file",
@@ -142,7 +142,7 @@ class TestTrust:
 
     def withdrawn(self) -> None:
         with pytest.warns(FolderNotTrusted, match="has changed since it was trusted"):
-            assert resolve({}).workers == ""
+            assert resolve_config({}).workers == ""
 
     def test_a_link_that_leads_elsewhere_withdraws_it(self, here: Path) -> None:
         self.trusted(str(here))
@@ -197,9 +197,9 @@ class TestTrust:
         here.mkdir()
         (here / FILE).write_text('sandbox = "off"\n')
         with pytest.warns(FolderNotTrusted):
-            assert resolve({}, folder=here).sandbox == "auto"
+            assert resolve_config({}, folder=here).sandbox == "auto"
         with pytest.warns(FolderNotTrusted):
-            assert resolve({}, folder=tmp_path / "moved").sandbox == "auto"
+            assert resolve_config({}, folder=tmp_path / "moved").sandbox == "auto"
 
 
 @pytest.mark.parametrize("words", [["--remove"], ["/nowhere"], ["."]])
@@ -217,7 +217,7 @@ def test_a_file_that_is_none_is_said(here: Path, what: str) -> None:
     else:
         (here / FILE).symlink_to("/dev/zero")
     with pytest.raises(BadInput, match="cannot be read"):
-        resolve({})
+        resolve_config({})
 
 
 # -- runs, comparisons and fleets -----------------------------------------------------------------------
@@ -304,4 +304,4 @@ def test_a_fleet_that_was_begun_elsewhere(tmp_path: Path, plan: dict[str, Any], 
     ],
 )
 def test_models_that_are_more_than_the_runs_own(text: str, found: list[str]) -> None:
-    assert reaching(text) == found
+    assert external_models(text) == found

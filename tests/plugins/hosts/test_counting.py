@@ -23,16 +23,16 @@ from tunesmith.lab.device_tools import (
     MOST_LEFT_OUT,
     CountingThere,
     Spawn,
-    checked,
     counting_here,
     counting_there,
-    impossible,
+    find_impossible_counter,
+    sanitize_counted,
 )
 from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
 from tunesmith.profiles.facts import Counters
 from tunesmith.run.protection import AUTO, REQUIRED
 
-CUDA = backends.kind("cuda")
+CUDA = backends.find_backend_kind("cuda")
 POSSIBLE = Counters(
     dram=1.02,
     dram_read=1e12,
@@ -46,9 +46,9 @@ POSSIBLE = Counters(
 
 
 def test_what_may_be_is_taken_as_it_is() -> None:
-    assert impossible(POSSIBLE) == impossible(Counters()) == ""
+    assert find_impossible_counter(POSSIBLE) == find_impossible_counter(Counters()) == ""
     counted = m.Counted(POSSIBLE, left_out=("dram__bytes_read.sum",))
-    assert checked(counted) == counted
+    assert sanitize_counted(counted) == counted
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_may_be_is_taken_as_it_is() -> None:
     ],
 )
 def test_numbers_that_no_launch_has_are_no_counters(counters: Counters, words: str) -> None:
-    found = checked(m.Counted(counters))
+    found = sanitize_counted(m.Counted(counters))
     assert found.counters is None
     says(found.why_not, "its host counted what cannot be", words)
     assert not found.lasting
@@ -81,25 +81,27 @@ def test_numbers_that_no_launch_has_are_no_counters(counters: Counters, words: s
 )
 def test_what_is_more_than_a_whole_is_left_out_and_the_rest_kept(name: str, whole: int) -> None:
     """Its parts come from different replays of a launch; the rest is what this machine would keep."""
-    found = checked(m.Counted(replace(POSSIBLE, **{name: 1.79 * whole}), left_out=("dram__bytes_read.sum",)))
+    found = sanitize_counted(
+        m.Counted(replace(POSSIBLE, **{name: 1.79 * whole}), left_out=("dram__bytes_read.sum",))
+    )
     assert found == m.Counted(replace(POSSIBLE, **{name: None}), left_out=("dram__bytes_read.sum",))
     near = replace(POSSIBLE, **{name: 1.04 * whole})
-    assert checked(m.Counted(near)).counters == near
+    assert sanitize_counted(m.Counted(near)).counters == near
 
 
 def test_its_words_are_bounded_and_on_one_line() -> None:
     hostile = "\x1b[31mred\nsecond line " + "x" * 100_000
-    found = checked(m.Counted(None, hostile, lasting=True))
+    found = sanitize_counted(m.Counted(None, hostile, lasting=True))
     assert found.why_not.startswith("red second line xxx")
     assert len(found.why_not) <= 600
     assert found.lasting
-    assert checked(m.Counted(None)).why_not == "no reason given"
-    many = checked(m.Counted(POSSIBLE, "and yet", left_out=(hostile,) * 1000))
+    assert sanitize_counted(m.Counted(None)).why_not == "no reason given"
+    many = sanitize_counted(m.Counted(POSSIBLE, "and yet", left_out=(hostile,) * 1000))
     assert many.why_not == ""
     assert len(many.left_out) == MOST_LEFT_OUT
     assert all(len(name) <= 200 and "\n" not in name for name in many.left_out)
-    assert checked(m.Done()).why_not == "its host counts nothing: it answered with Done"
-    assert len(checked(m.Failed("unsupported", hostile)).why_not) < 1000
+    assert sanitize_counted(m.Done()).why_not == "its host counts nothing: it answered with Done"
+    assert len(sanitize_counted(m.Failed("unsupported", hostile)).why_not) < 1000
 
 
 def test_where_nothing_can_be_counted_no_host_is_asked() -> None:
@@ -111,7 +113,7 @@ def test_where_nothing_can_be_counted_no_host_is_asked() -> None:
         ("opencl", AUTO, "OpenCL has no counters"),
         ("cuda", REQUIRED, "--sandbox required: what counts speaks over the network"),
     ]:
-        kind = backends.kind(name)
+        kind = backends.find_backend_kind(name)
         there = counting_there(kind, spawn, sandbox)  # type: ignore[arg-type]
         here = counting_here(kind, {}, Path(), sandbox)
         assert there == here, "in the same words"

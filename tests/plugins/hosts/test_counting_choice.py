@@ -77,7 +77,7 @@ def profiled(folder: Path, counting: Counting) -> Profile:
     """The original of an example at a large workload, which nobody times."""
     place = Workplace("cuda", folder)
     try:
-        device = machine.choose_device(machine.look(place), None)
+        device = machine.choose_device(machine.find_local_devices(place), None)
     except DeviceMissing as error:
         pytest.skip(str(error))
     problem, _ = problems.load_problem(SILU)

@@ -12,7 +12,7 @@ import pytest
 
 from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.plugins.hosts import ray
-from tunesmith.plugins.hosts.ray import ClusterPlace, places
+from tunesmith.plugins.hosts.ray import ClusterPlace, cluster_places
 from tunesmith.run.config import RunConfig
 
 
@@ -27,25 +27,25 @@ def node(identity: str, cpus: float = 0, gpus: float = 0, *, alive: bool = True)
 
 class TestPlaces:
     def test_each_gpu_is_one_and_has_its_share_of_the_cores(self) -> None:
-        found = list(places([node("abcdef01", 16.0, 2.0)]))
+        found = list(cluster_places([node("abcdef01", 16.0, 2.0)]))
         assert found == [
             ClusterPlace("abcdef01:0", "box-abcdef:0", "abcdef01", 1, 8),
             ClusterPlace("abcdef01:1", "box-abcdef:1", "abcdef01", 1, 8),
         ]
 
     def test_a_node_without_gpus_only_builds(self) -> None:
-        found = {place.node: place.measures for place in places([node("a", 4), node("b", 4, 1)])}
+        found = {place.node: place.measures for place in cluster_places([node("a", 4), node("b", 4, 1)])}
         assert found == {"a": False, "b": True}
 
     def test_where_there_are_no_gpus_the_first_node_measures(self) -> None:
-        found = [place.measures for place in places([node("head"), node("a", 4), node("b", 2)])]
+        found = [place.measures for place in cluster_places([node("head"), node("a", 4), node("b", 2)])]
         assert found == [True, False]
 
     def test_dead_nodes_and_those_without_cores_are_none(self) -> None:
-        assert list(places([node("a", 4, 4, alive=False), node("head")])) == []
+        assert list(cluster_places([node("a", 4, 4, alive=False), node("head")])) == []
 
     def test_a_hostile_host_name_is_a_plain_one(self) -> None:
-        (place,) = places([{**node("a", 1), "NodeManagerHostname": "x\n\x1b[2J/../y"}])
+        (place,) = cluster_places([{**node("a", 1), "NodeManagerHostname": "x\n\x1b[2J/../y"}])
         assert place.name == "x___2J_.._y-a"
 
 
@@ -53,13 +53,13 @@ class TestRefusals:
     def test_both_ways_at_once(self) -> None:
         with (
             pytest.raises(BadInput, match="both"),
-            ray.connected(RunConfig(ray="auto", workers="f"), print),
+            ray.connect_cluster(RunConfig(ray="auto", workers="f"), print),
         ):
             pass
 
     def test_without_the_library(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-        with pytest.raises(DeviceMissing) as raised, ray.connected(RunConfig(ray="auto"), print):
+        with pytest.raises(DeviceMissing) as raised, ray.connect_cluster(RunConfig(ray="auto"), print):
             pass
         assert "tunesmith[ray]" in (raised.value.hint or "")
 

@@ -97,7 +97,7 @@ def slowly(environment, made=transport.start_in_folder):
     return lambda *own: (time.sleep(2.5), made(environment)(*own))[1]
 
 transport.start_in_folder = slowly
-transport.serve()
+transport.serve_standard_streams()
 """
 
 
@@ -167,7 +167,7 @@ os.read(0, 1)
 '''
 transport.start_in_folder = lambda _made: lambda command, _, *own: start_command(command, os.environ, *own)
 transport.worker_command = lambda *_: [sys.executable, "-c", WORKER]
-transport.serve()
+transport.serve_standard_streams()
 """
 
 
@@ -180,7 +180,7 @@ def test_a_worker_cannot_speak_for_its_host(reach: Reach, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_host_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
-    serve = "from tunesmith.plugins.hosts import transport; transport.IDLE = 0.5; transport.serve()"
+    serve = "from tunesmith.plugins.hosts import transport as t; t.IDLE = 0.5; t.serve_standard_streams()"
     host = subprocess.Popen(
         hosts.command(tmp_path, "-c", serve), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

@@ -17,7 +17,7 @@ from tunesmith.lab.device_tools import MOST_OUTPUT, Spawn, ToolPlace, tools_ther
 from tunesmith.plugins.hosts.transport import RemoteWorkers, StartWorker
 from tunesmith.run.protection import AUTO, REQUIRED
 
-OPENCL = backends.kind("opencl")
+OPENCL = backends.find_backend_kind("opencl")
 ASKED = m.RunBare(m.Unit("k.cl", "kernel void k() {}", "k", (), ()), "digest", a_device(), ())
 TOOL = """#!{python}
 import os, sys, time
@@ -83,8 +83,10 @@ def test_one_that_hangs_or_prints_without_end_is_ended_there(tmp_path: Path, spa
 @pytest.mark.slow
 def test_where_there_is_none_or_it_may_not_be_used_a_sentence_says_so(tmp_path: Path, spawn: Spawn) -> None:
     assert tools_there(OPENCL, spawn, AUTO) == "oclgrind is not on the PATH"
-    assert "a simulated device has nothing" in str(tools_there(backends.kind("fake"), spawn, AUTO))
-    assert "speaks over the network" in str(tools_there(backends.kind("cuda"), spawn, REQUIRED))
+    assert "a simulated device has nothing" in str(
+        tools_there(backends.find_backend_kind("fake"), spawn, AUTO)
+    )
+    assert "speaks over the network" in str(tools_there(backends.find_backend_kind("cuda"), spawn, REQUIRED))
     kernels = spawn("interpret")
     try:
         reply, _ = kernels.request(m.RunUnder("oclgrind", ASKED, 1.0), deadline=60)

@@ -22,7 +22,7 @@ from tunesmith.plugins.mcp.jobs import Jobs  # noqa: E402
 from tunesmith.plugins.mcp.server import make_server  # noqa: E402
 from tunesmith.plugins.mcp.tools import Desk  # noqa: E402
 
-WORKER = ("-c", f"{IN_A_PROCESS}from tunesmith.plugins.mcp.jobs import main\nmain()\n")
+WORKER = ("-c", f"{IN_A_PROCESS}from tunesmith.plugins.mcp.jobs import run_job_worker\nrun_job_worker()\n")
 
 
 @dataclass

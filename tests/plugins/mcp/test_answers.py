@@ -10,7 +10,7 @@ import pytest
 from tests.plugins.studies.test_diff import a_report, workload
 from tests.wording import says
 from tunesmith.base.errors import DeviceMissing, WaitingForModel
-from tunesmith.plugins.mcp.answers import address, foreign, foreign_lines, run_answer, run_lines
+from tunesmith.plugins.mcp.answers import foreign_lines, resource_uri, run_answer, run_lines, sanitize_text
 from tunesmith.run.report import Report
 from tunesmith.session.result import Run
 
@@ -54,8 +54,8 @@ def test_a_run_that_is_not_finished_verifies_nothing(
 
 
 def test_foreign_text_is_cut_and_says_so() -> None:
-    assert foreign("a\x1b[31mb" + "c" * 3000).startswith("ab")
-    assert len(foreign("c" * 3000)) == 2000
+    assert sanitize_text("a\x1b[31mb" + "c" * 3000).startswith("ab")
+    assert len(sanitize_text("c" * 3000)) == 2000
     lines = foreign_lines(["x"] * 500)
     assert len(lines) == 401
     says(lines[-1], "100 lines more")
@@ -63,5 +63,6 @@ def test_foreign_text_is_cut_and_says_so() -> None:
 
 def test_an_address_has_its_path_in_one_part() -> None:
     assert (
-        address(Path("/a b/c%d"), "kernels", "x/y.cl") == "tunesmith://runs/%2Fa%20b%2Fc%25d/kernels/x%2Fy.cl"
+        resource_uri(Path("/a b/c%d"), "kernels", "x/y.cl")
+        == "tunesmith://runs/%2Fa%20b%2Fc%25d/kernels/x%2Fy.cl"
     )

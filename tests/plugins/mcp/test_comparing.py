@@ -9,17 +9,17 @@ import pytest
 from tests.comparisons import plan, ran
 from tests.plugins.mcp.test_mailbox import HOSTED, run_of
 from tests.wording import says
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, TunesmithError, WaitingForModel
 from tunesmith.plugins.mcp import jobs
-from tunesmith.plugins.mcp.jobs import WorkLine, WorkOrder, _state, check_comparison, compared_answer
-from tunesmith.plugins.studies.result import compare
+from tunesmith.plugins.mcp.jobs import WorkLine, WorkOrder, _end_state, check_comparison, compared_answer
+from tunesmith.plugins.studies.result import summarize_runs
 from tunesmith.plugins.studies.run import Compared
 
 
 def planned_in(folder: Path, problems: str = "p") -> Path:
     folder.mkdir()
-    (folder / "compare.json").write_bytes(encode(plan(problems=problems, model="mailbox")))
+    (folder / "compare.json").write_bytes(encode_json(plan(problems=problems, model="mailbox")))
     return folder
 
 
@@ -34,7 +34,7 @@ def test_every_run_that_has_begun_is_asked_whom_it_names(tmp_path: Path) -> None
     check_comparison(folder, (HOSTED,))
     named_again = WorkOrder("compare", (), "", problems=("p",), out=str(folder))
     with pytest.raises(BadInput, match="models through this server"):
-        jobs.compare(named_again, lambda _update: None)
+        jobs.run_compare_job(named_again, lambda _update: None)
 
 
 @pytest.mark.parametrize("link", ["runs", "runs/p", "runs/p/template-2"])
@@ -70,10 +70,10 @@ def test_of_what_was_told_before_nothing_is_read(tmp_path: Path) -> None:
 )
 def test_what_it_waits_for_is_the_next_step(error: TunesmithError, state: str, step: str) -> None:
     planned = plan("template", repeats=1, model="mailbox")
-    told = compare(planned, ran(planned, {("p", "template"): [state]}))
+    told = summarize_runs(planned, ran(planned, {("p", "template"): [state]}))
     run = Path("/elsewhere/cmp/runs/p/template-1")
     found = compared_answer(Compared(told, Path("/elsewhere/cmp"), "", ((run, error),)))
-    assert _state(WorkLine(compared=found)) == state
+    assert _end_state(WorkLine(compared=found)) == state
     assert found.waiting == ((str(run),) if state == "waiting" else ())
     says(list(found.lines), "next:", step)
     says(list(found.lines), "resume=/elsewhere/cmp")

@@ -8,12 +8,12 @@ import pytest
 
 from tests.wording import says
 from tunesmith.base.errors import BadInput
-from tunesmith.plugins.mcp.folders import allowed, folder_of
+from tunesmith.plugins.mcp.folders import allowed_folders, folder_of
 
 
 def refused(named: list[str] | None, bounds: list[Path], path: str) -> BadInput:
     with pytest.raises(BadInput) as error:
-        allowed(named, bounds).inside(path)
+        allowed_folders(named, bounds).inside(path)
     assert error.value.hint
     return error.value
 
@@ -22,7 +22,7 @@ def test_a_path_counts_from_the_first_and_may_be_in_any(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two words"
     one.mkdir()
     two.mkdir()
-    folders = allowed([one.as_uri(), two.as_uri()], [])
+    folders = allowed_folders([one.as_uri(), two.as_uri()], [])
     assert folders.folders == (one, two)
     assert folders.inside("new/file") == one / "new" / "file"
     assert folders.inside(str(two)) == two
@@ -52,7 +52,7 @@ def test_links_in_a_circle_are_no_path(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     try:
-        found = allowed([tmp_path.as_uri()], []).inside("a")
+        found = allowed_folders([tmp_path.as_uri()], []).inside("a")
     except BadInput as error:
         says(str(error), "cannot be followed")
     else:
@@ -64,9 +64,9 @@ def test_whoever_starts_the_server_sets_bounds(tmp_path: Path) -> None:
     inner.mkdir(parents=True)
     other.mkdir()
     work = tmp_path / "work"
-    assert allowed(None, [work]).folders == (work,), "a client that cannot say has them all"
-    assert allowed([inner.as_uri(), other.as_uri()], [work]).folders == (inner,)
-    assert allowed([tmp_path.as_uri()], [work]).folders == (work,), "and no more than they are"
+    assert allowed_folders(None, [work]).folders == (work,), "a client that cannot say has them all"
+    assert allowed_folders([inner.as_uri(), other.as_uri()], [work]).folders == (inner,)
+    assert allowed_folders([tmp_path.as_uri()], [work]).folders == (work,), "and no more than they are"
     says(str(refused([other.as_uri()], [work], "x")), "outside of --root")
 
 

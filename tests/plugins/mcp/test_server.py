@@ -9,7 +9,7 @@ import pytest
 from tests.end_to_end import tiny
 from tests.plugins.mcp.agents import Agent, mcp, serve
 from tests.wording import says
-from tunesmith.plugins.mcp.answers import address
+from tunesmith.plugins.mcp.answers import resource_uri
 
 TOOLS = {
     *("inspect", "draft", "check", "explain", "template", "tune", "status", "wait", "cancel", "resume"),
@@ -180,8 +180,8 @@ def test_reports_and_kernels_of_runs_are_listed(tmp_path: Path, mode: str) -> No
         assert await addresses() == ["tunesmith://method"], "nobody has named a folder"
         await agent.call("inspect", path=".")
         names = ("report.md", "report.json", "report.html", "kernels/kernel.cl")
-        assert await addresses() == ["tunesmith://method", *(f"{address(run)}/{name}" for name in names)]
-        assert address(other) not in "".join(await addresses())
+        assert await addresses() == ["tunesmith://method", *(f"{resource_uri(run)}/{name}" for name in names)]
+        assert resource_uri(other) not in "".join(await addresses())
 
     serve(tmp_path, [tmp_path / "root"], script, mode=mode)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tunesmith.plugins.mcp.tools import run_files, survey
+from tunesmith.plugins.mcp.tools import inspect_path, run_files
 
 STRANGE = os.fsdecode(b"\xff.cu")
 
@@ -28,7 +28,7 @@ def test_names_that_no_answer_can_spell_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     for name in ("kernel.cu", STRANGE):
         (tmp_path / "src" / name).write_text("")
-    found = survey(tmp_path, [tmp_path], None)
+    found = inspect_path(tmp_path, [tmp_path], None)
     assert (found.runs, found.sources) == ((str(run),), (str(tmp_path / "src" / "kernel.cu"),))
 
 

@@ -14,7 +14,7 @@ import tunesmith
 from tests.opencl_here import needs_opencl
 from tests.plugins.exports.silu import result
 from tests.plugins.studies.test_calling import folder_with, opencl_folder, way  # noqa: F401 (a fixture)
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.deliver.runtime.operator import Delivered, Operator, read_dispatch
 from tunesmith.plugins.studies import bench_calls
@@ -48,7 +48,7 @@ def test_a_run_of_another_device_is_not_timed_and_both_are_named() -> None:
         "every call, and there is nothing to compare"
     )
     with pytest.raises(DeviceMissing) as told:
-        bench_calls._result([BenchMessage(missing=str(caught.value))], "", "")
+        bench_calls._bench_result([BenchMessage(missing=str(caught.value))], "", "")
     assert (told.value.exit_code, told.value.message) == (5, str(caught.value))
     assert "tunesmith retune RUN" in (told.value.hint or "")
 
@@ -58,15 +58,15 @@ def test_a_run_of_another_device_is_not_timed_and_both_are_named() -> None:
 def test_an_opencl_run_of_another_device_ends_with_exit_code_5(tmp_path: Path) -> None:
     own = result(90, binaries=False)
     opencl = replace(own.dispatch, language="opencl", device="no such device", architecture="")
-    folder = folder_with({**own.files, "dispatch.json": encode(opencl)}, tmp_path / "run")
+    folder = folder_with({**own.files, "dispatch.json": encode_json(opencl)}, tmp_path / "run")
     with pytest.raises(DeviceMissing, match="the run was made on no such device, here is "):
-        bench_calls.bench(folder, listener_of(None), 60)
+        bench_calls.bench_run(folder, listener_of(None), 60)
 
 
 @needs_opencl
 def test_what_fails_in_the_worker_is_a_sentence(opencl_folder: Path) -> None:  # noqa: F811
     with pytest.raises(TunesmithError, match=r"^timing failed: BadInput: .*journal") as caught:
-        bench_calls.bench(opencl_folder, listener_of(None), 60)
+        bench_calls.bench_run(opencl_folder, listener_of(None), 60)
     assert "Traceback" not in str(caught.value)
 
 
@@ -104,12 +104,12 @@ def drawn() -> Any:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_calls, "SECONDS", 0.0005)
     monkeypatch.setattr(bench_calls, "ROUNDS", 6)
-    monkeypatch.setattr(bench_calls, "_say", lambda message: None)
+    monkeypatch.setattr(bench_calls, "_write_message", lambda message: None)
 
 
 def test_a_way_that_fails_leaves_the_others_and_has_its_reason() -> None:
     broken = FakePlace({"torch.compile": "\n  no Triton here\nand a long story"})
-    found = bench_calls.benched(broken, DISPATCH, WORKLOAD, drawn)
+    found = bench_calls.bench_workload(broken, DISPATCH, WORKLOAD, drawn)
     assert [each.way for each in found.ways] == ["eager PyTorch"]
     assert found.ways[0].ratio > 1.5
     assert found.failed == (FailedWay("torch.compile", "RuntimeError: no Triton here"),)
@@ -120,13 +120,13 @@ def test_a_workload_whose_arrays_cannot_be_made_fails_alone() -> None:
     def too_large() -> Any:
         raise MemoryError("no room for 3 GB")
 
-    found = bench_calls.benched(FakePlace({}), DISPATCH, WORKLOAD, too_large)
+    found = bench_calls.bench_workload(FakePlace({}), DISPATCH, WORKLOAD, too_large)
     assert (found.ways, found.failed) == ((), (FailedWay("", "MemoryError: no room for 3 GB"),))
 
 
 def test_a_tuned_kernel_that_the_machine_refuses_is_not_called_verified() -> None:
     refusing = FakePlace({}, {"silu-200.cu": "the driver is too old"})
-    found = bench_calls.benched(refusing, DISPATCH, WORKLOAD, drawn)
+    found = bench_calls.bench_workload(refusing, DISPATCH, WORKLOAD, drawn)
     assert found.verified is None
     assert found.notes == (
         "small: silu-200.cu cannot be used here: the driver is too old",
@@ -156,24 +156,27 @@ BAD = BenchedWorkload("large", {"d": 99}, None, (), failed=(FailedWay("CUDA grap
 def test_what_was_timed_before_the_end_is_the_result() -> None:
     done = BenchMessage(done=True)
     timed, failed = BenchMessage(workload=GOOD), BenchMessage(workload=BAD)
-    assert bench_calls._result([START, timed, failed, done], "", "").workloads == (GOOD, BAD)
+    assert bench_calls._bench_result([START, timed, failed, done], "", "").workloads == (GOOD, BAD)
     for told, late, why in (
         ([START, timed], "took longer than 9 s and was ended", "took longer than 9 s and was ended"),
         ([START, timed, BenchMessage(failed="CudaError: gone")], "", "failed: CudaError: gone"),
         ([START, timed], "", "failed: Segmentation fault"),
     ):
-        part = bench_calls._result(told, late, "Segmentation fault")
+        part = bench_calls._bench_result(told, late, "Segmentation fault")
         assert part.workloads == (GOOD,)
         assert part.notes == ("a note", f"this is not all: timing {why}")
     with pytest.raises(TunesmithError, match="timing failed: CUDA graph: not captured"):
-        bench_calls._result([START, failed, done], "", "")
+        bench_calls._bench_result([START, failed, done], "", "")
     with pytest.raises(BadInput, match="timing took longer than 9 s and was ended"):
-        bench_calls._result([START], "took longer than 9 s and was ended", "")
+        bench_calls._bench_result([START], "took longer than 9 s and was ended", "")
 
 
 def test_lines_that_are_no_messages_are_passed_over() -> None:
-    lines = [b"a library prints\n", *(encode(m) + b"\n" for m in (START, BenchMessage(done=True), START))]
-    assert bench_calls._followed(lines, listener_of(None)) == [START, BenchMessage(done=True)]
+    lines = [
+        b"a library prints\n",
+        *(encode_json(m) + b"\n" for m in (START, BenchMessage(done=True), START)),
+    ]
+    assert bench_calls._follow_messages(lines, listener_of(None)) == [START, BenchMessage(done=True)]
 
 
 def test_the_table_says_what_is_verified_and_what_is_measured(

@@ -15,9 +15,9 @@ from tests.core.deliver.runtime.test_opencl_op import ARGUMENTS, SOURCE, expecte
 from tests.opencl_here import needs_opencl
 from tests.plugins.exports.silu import result
 from tests.samples import DEVICE
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.deliver.certificate import Certificate
 from tunesmith.plugins.studies import bench_calls
 from tunesmith.plugins.studies.bench_calls import BenchedWay, notes_of
@@ -33,14 +33,14 @@ def folder_with(files: dict[str, bytes], folder: Path) -> Path:
     (folder / "tuned").mkdir(parents=True)
     for name, data in files.items():
         (folder / "tuned" / name).write_bytes(data)
-    digests = {f"tuned/{name}": sha256(data) for name, data in files.items()}
+    digests = {f"tuned/{name}": sha256_hex(data) for name, data in files.items()}
     known: dict[str, Any] = dict.fromkeys(Certificate.__dataclass_fields__, "")
     known |= {
         "claims": (), "general": None, "verified": (), "journal": ChainHead(0, ""), "inputs": {},
         "templates": {},
         "files": digests, "seed": 0, "device": DEVICE, "versions": {}, "version": 1,
     }  # fmt: skip
-    (folder / "certificate.json").write_bytes(encode(Certificate(**known)))
+    (folder / "certificate.json").write_bytes(encode_json(Certificate(**known)))
     return folder
 
 
@@ -62,7 +62,7 @@ def opencl_folder(tmp_path: Path) -> Path:
     entries = (one("n <= 500", 100, {"B": 1}), one("1", 0, None))
     sizes = (SizeRule("n", 1, 1000),)
     made = Dispatch("scaled", "opencl", names[0], entries, arguments=ARGUMENTS, sizes=sizes)
-    return folder_with({"dispatch.json": encode(made), "k.cl": SOURCE.encode()}, tmp_path / "run")
+    return folder_with({"dispatch.json": encode_json(made), "k.cl": SOURCE.encode()}, tmp_path / "run")
 
 
 @needs_opencl
@@ -140,7 +140,7 @@ def test_without_pytorch_or_a_gpu_the_device_is_missing(tmp_path):
         pytest.skip("there is a GPU here")
     folder = folder_with(dict(result(90, binaries=False).files), tmp_path / "run")
     with pytest.raises(DeviceMissing, match=r"PyTorch") as caught:
-        bench_calls.bench(folder, listener_of(None))
+        bench_calls.bench_run(folder, listener_of(None))
     assert caught.value.exit_code == 5
 
 
@@ -160,15 +160,15 @@ def test_a_run_that_is_not_finished_is_not_benched(tmp_path):
 def test_what_breaks_in_the_worker_is_told(tmp_path):
     own = result(90, binaries=False)
     opencl = replace(own.dispatch, language="opencl", device="no such device", architecture="")
-    files = {**own.files, "dispatch.json": encode(opencl)}
+    files = {**own.files, "dispatch.json": encode_json(opencl)}
     with pytest.raises(TunesmithError):
-        bench_calls.bench(folder_with(files, tmp_path / "run"), listener_of(None), 60)
+        bench_calls.bench_run(folder_with(files, tmp_path / "run"), listener_of(None), 60)
 
 
 def test_a_worker_that_takes_too_long_is_ended(tmp_path):
     folder = folder_with(dict(result(90, binaries=False).files), tmp_path / "run")
     with pytest.raises(BadInput, match="longer than 0 s and was ended"):
-        bench_calls.bench(folder, listener_of(None), 0.01)
+        bench_calls.bench_run(folder, listener_of(None), 0.01)
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ def test_pairs_are_compared_in_alternation():
         return call
 
     before, after = busy("a", 20_000), busy("b", 5_000)
-    found = bench_calls._compared("here", before, after, lambda: None)
+    found = bench_calls._compare_calls("here", before, after, lambda: None)
     assert found.ratio > 1.5
     assert found.interval[0] <= found.ratio <= found.interval[1]
     assert found.original_us > found.tuned_us > 0

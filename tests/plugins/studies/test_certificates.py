@@ -20,9 +20,9 @@ from tests.opencl_here import needs_opencl
 from tests.running import tunesmith as command
 from tests.samples import config, finalist
 from tests.wording import says
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.deliver.certificate import Certificate, Claim
 from tunesmith.plugins.studies.run import journal_facts
 from tunesmith.problem.plan import OutputErrors, Status
@@ -54,7 +54,7 @@ def contents(run: Path) -> dict[Path, bytes]:
 
 
 def certificate_of(run: Path) -> Certificate:
-    return decode((run / CERTIFICATE).read_bytes(), Certificate)
+    return decode_json((run / CERTIFICATE).read_bytes(), Certificate)
 
 
 def rewritten(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -115,7 +115,7 @@ class TestContent:
             str(name) for name in found if name.parts[0] not in (JOURNAL, CERTIFICATE, "lock", "objects")
         }
         assert set(known.files) == delivered
-        assert all(sha256(found[Path(name)]) == digest for name, digest in known.files.items())
+        assert all(sha256_hex(found[Path(name)]) == digest for name, digest in known.files.items())
 
     def test_delivering_again_changes_nothing(self, run: Path) -> None:
         before = contents(run)
@@ -175,14 +175,16 @@ class TestChanged:
     def test_a_kernel_with_a_certificate_made_to_fit(self, run: Path) -> None:
         path = run / "tuned" / "tiny-general.fake"
         path.write_bytes(path.read_bytes() + b"// and more\n")
-        rewritten(run, lambda c: c["files"].update({"tuned/tiny-general.fake": sha256(path.read_bytes())}))
+        rewritten(
+            run, lambda c: c["files"].update({"tuned/tiny-general.fake": sha256_hex(path.read_bytes())})
+        )
         says(tunesmith.verify(run).workloads[0].reason, "tuned/tiny-general.fake", "templates")
 
     @pytest.mark.parametrize("name", ["report.json", "report.md", "report.html"])
     def test_a_report_with_a_certificate_made_to_fit(self, run: Path, name: str) -> None:
         path = run / name
         path.write_bytes(path.read_bytes().replace(b"6.", b"7224."))
-        rewritten(run, lambda c: c["files"].update({name: sha256(path.read_bytes())}))
+        rewritten(run, lambda c: c["files"].update({name: sha256_hex(path.read_bytes())}))
         found = tunesmith.verify(run)
         assert not found.holds
         says(found.faults, name, "is not what journal and templates give")
@@ -191,13 +193,13 @@ class TestChanged:
         rewritten(run, lambda c: c["files"].pop("report.json"))
         says(tunesmith.verify(run).faults, "report.json is delivered, and not certified")
         (run / "summary.md").write_text("7224×")
-        rewritten(run, lambda c: c["files"].update({"summary.md": sha256("7224×".encode())}))
+        rewritten(run, lambda c: c["files"].update({"summary.md": sha256_hex("7224×".encode())}))
         says(tunesmith.verify(run).faults, "summary.md is no file that journal and templates give")
 
     @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "a\0b", ""])
     def test_names_that_lead_elsewhere(self, run: Path, name: str) -> None:
         (run.parent / "secret").write_text("x")
-        rewritten(run, lambda c: c["files"].update({name: sha256(b"x")}))
+        rewritten(run, lambda c: c["files"].update({name: sha256_hex(b"x")}))
         found = tunesmith.verify(run)
         assert not found.holds
         assert any(name in fault for fault in found.faults)
@@ -359,7 +361,7 @@ class TestRerun:
         (claim,) = certificate_of(done.folder).claims
         claim = replace(claim, speedup=2.0, interval=(1.98, 2.02))
         verified = Verified(finalist(0, config(64), {"only": measured}), 7)
-        found = certify._judged(claim, verified, 0)
+        found = certify._judge_claim(claim, verified, 0)
         assert (found.verdict, found.holds) == (verdict, verdict == "holds")
         assert found.measured == (None if isinstance(measured, Status) else pytest.approx(measured))
 
@@ -368,7 +370,7 @@ class TestRerun:
         claim: Claim = replace(
             certificate_of(done.folder).claims[0], speedup=claimed, interval=(claimed, claimed)
         )
-        assert not certify._judged(claim, Verified(finalist(0, config(64), {"only": 1.0}), 7), 0).holds
+        assert not certify._judge_claim(claim, Verified(finalist(0, config(64), {"only": 1.0}), 7), 0).holds
 
     @needs_opencl
     @pytest.mark.long

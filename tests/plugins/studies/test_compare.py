@@ -263,7 +263,7 @@ def test_an_arm_that_fails_is_reported_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bug of ours in one arm: the other arm's run is kept, and the next call gets further."""
-    path, begin = problem(tmp_path), comparison.begin
+    path, begin = problem(tmp_path), comparison.begin_run
     monkeypatch.chdir(tmp_path)
     answered(tmp_path)
 
@@ -272,12 +272,12 @@ def test_an_arm_that_fails_is_reported_and_tried_again(
             raise ZeroDivisionError("of all things")
         return begin(subject, config, *rest)
 
-    monkeypatch.setattr(comparison, "begin", broken)
+    monkeypatch.setattr(comparison, "begin_run", broken)
     config = RunConfig(model=MODEL[1], evals=12, rounds=2, builders=1, wait=False)
 
     def compared() -> tuple[comparison.Compared, dict[str, RunResult]]:
         loaded = [load_problem(path)]
-        found = comparison.start(loaded, "template,expert", 1, config, tmp_path / "cmp", _Quiet())
+        found = comparison.start_comparison(loaded, "template,expert", 1, config, tmp_path / "cmp", _Quiet())
         return found, {run.planned.arm: run for run in found.comparison.runs}
 
     found, runs = compared()
@@ -290,7 +290,7 @@ def test_an_arm_that_fails_is_reported_and_tried_again(
     assert "ZeroDivisionError: of all things" in runs["template"].reason
     assert runs["expert"].status == "finished"
     modified = (tmp_path / "cmp" / "runs" / "tiny" / "expert-1" / "journal.jsonl").stat().st_mtime_ns
-    monkeypatch.setattr(comparison, "begin", begin)
+    monkeypatch.setattr(comparison, "begin_run", begin)
     found, runs = compared()
     assert found.troubles == ()
     assert runs["template"].status == "finished"

@@ -16,13 +16,13 @@ import pytest
 from benchmarks.cuda.evidence import ROOT
 from benchmarks.cuda.render_agents import SHOWN
 from tests.end_to_end.replaying import compared_again, course, events_of, figures, replayed, talking, unpacked
-from tunesmith.base.codec import decode
+from tunesmith.base.codec import decode_json
 from tunesmith.base.errors import TunesmithError
 from tunesmith.plugins.studies.pages import comparison_sections
 from tunesmith.plugins.studies.result import ComparisonResult
 from tunesmith.run.events import Asked, Decided, Drafted, Event, Rejected, Replied, Reply, Requested
 from tunesmith.run.folder import RunFolder
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 from tunesmith.session.problems import templates_of
 
 KERNELS = ("fused_add_rmsnorm", "merge_attn_states_lse", "silu_and_mul_vector")
@@ -53,7 +53,7 @@ def test_the_figures_follow_from_what_was_recorded(recorded: Path, tmp_path: Pat
 
 def test_the_page_of_results_says_the_same(recorded: Path) -> None:
     data = json.dumps(figures(recorded / "compared")["comparison"]).encode()
-    sections = comparison_sections(decode(data, ComparisonResult), "benchmarks/strategies-")
+    sections = comparison_sections(decode_json(data, ComparisonResult), "benchmarks/strategies-")
     page = (ROOT / "docs" / "results.md").read_text().splitlines()
     for title in SHOWN:
         lines = [line for line in sections[title] if line]
@@ -108,7 +108,7 @@ def test_what_the_model_wrote_is_read_and_vetted_as_it_was(recorded: Path, run: 
         RunFolder.open(recorded / run),
         [e for e in events_of(recorded / run) if isinstance(e, Rejected)],
     )
-    state = fold(folder.journal().read())
+    state = fold_records(folder.journal().read())
     templates = templates_of(folder, state)
     writer = talking(folder, templates, state).writer
     assert writer is not None

@@ -11,12 +11,18 @@ from tests.comparisons import BUDGET, plan
 from tests.wording import says
 from tunesmith.base.errors import BadInput
 from tunesmith.base.files import folder_names
-from tunesmith.plugins.studies.plan import Planned, differences, divided, parse_arms, schedule
+from tunesmith.plugins.studies.plan import (
+    Planned,
+    divide_speedup,
+    list_plan_differences,
+    parse_arms,
+    schedule_runs,
+)
 
 
 def test_every_run_once_and_every_arm_first_as_often() -> None:
     planned = plan("template,rewrite,expert", "p,q", repeats=6)
-    order = schedule(planned)
+    order = schedule_runs(planned)
     assert len(set(order)) == len(order) == 36
     assert [item.repeat for item in order] == sorted(item.repeat for item in order)
     assert order[:3] == tuple(Planned("p", arm, 1) for arm in ("template", "rewrite", "expert"))
@@ -47,34 +53,34 @@ def test_folders_are_distinct_and_a_name_that_is_free_is_used(names: list[str]) 
 
 def test_what_a_plan_has_that_is_not_wanted() -> None:
     own = plan("template,expert", repeats=2)
-    assert differences(own, replace(own, versions=(("tunesmith", "9"),))) == ()
-    arms, repeats = differences(own, replace(own, arms=("expert",), repeats=5))
+    assert list_plan_differences(own, replace(own, versions=(("tunesmith", "9"),))) == ()
+    arms, repeats = list_plan_differences(own, replace(own, arms=("expert",), repeats=5))
     says(arms, "template,expert", "you ask for", "expert")
     says(repeats, "2 repeats", "you ask for", "5 repeats")
-    evals, seconds = differences(own, replace(own, budget=replace(BUDGET, evals=9, seconds=3.0)))
+    evals, seconds = list_plan_differences(own, replace(own, budget=replace(BUDGET, evals=9, seconds=3.0)))
     says(evals, "40 evaluations", "you ask for", "9 evaluations")
     says(seconds, "no limit on seconds", "you ask for", "3 seconds")
-    model, prompts = differences(own, replace(own, model="mailbox", prompts=(("planner.md", "x"),)))
+    model, prompts = list_plan_differences(own, replace(own, model="mailbox", prompts=(("planner.md", "x"),)))
     says(model, "model", "not given", "you ask for", "mailbox")
     says(prompts, "prompts")
     million = replace(own, budget=replace(BUDGET, tokens=10**6))
-    (tokens,) = differences(million, replace(own, budget=replace(BUDGET, tokens=10**6 + 1)))
+    (tokens,) = list_plan_differences(million, replace(own, budget=replace(BUDGET, tokens=10**6 + 1)))
     says(tokens, "1000000 tokens", "you ask for", "1000001 tokens")
-    (steering,) = differences(own, replace(own, steer=False))
+    (steering,) = list_plan_differences(own, replace(own, steer=False))
     says(steering, "steering", "on", "you ask for", "off")
-    (problems,) = differences(own, plan(problems="q"))
+    (problems,) = list_plan_differences(own, plan(problems="q"))
     says(problems, "problems p", "you ask for", "q")
 
 
 def test_a_verified_gain_is_divided_as_short_measurements_divide_theirs() -> None:
-    assert divided(2.0, 4.0, 4.0) == pytest.approx((2.0, 2.0))
-    assert divided(4.0, 16.0, 4.0) == pytest.approx((2.0, 2.0)), "half of it each, by logarithms"
-    assert divided(5.7, 7.7, 2.5)[1] > 1, "a search that tried the default cannot have lost"
-    assert divided(1.0, 1.0, 3.0) == pytest.approx((3.0, 1.0))
+    assert divide_speedup(2.0, 4.0, 4.0) == pytest.approx((2.0, 2.0))
+    assert divide_speedup(4.0, 16.0, 4.0) == pytest.approx((2.0, 2.0)), "half of it each, by logarithms"
+    assert divide_speedup(5.7, 7.7, 2.5)[1] > 1, "a search that tried the default cannot have lost"
+    assert divide_speedup(1.0, 1.0, 3.0) == pytest.approx((3.0, 1.0))
 
 
 @given(st.floats(0.01, 100), st.floats(1, 100), st.floats(1.01, 100))
 def test_the_parts_of_a_gain_are_all_of_it(default: float, more: float, verified: float) -> None:
-    refactoring, search = divided(default, default * more, verified)
+    refactoring, search = divide_speedup(default, default * more, verified)
     assert refactoring * search == pytest.approx(verified)
     assert 1e-4 < refactoring < 1e4

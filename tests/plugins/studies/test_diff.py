@@ -15,7 +15,12 @@ from tests.core.deliver.test_page import HOSTILE, harmless, images
 from tests.markdown_reader import acting
 from tests.running import tunesmith as command
 from tests.wording import says
-from tunesmith.plugins.studies.difference import difference, difference_markdown, difference_page, differences
+from tunesmith.plugins.studies.difference import (
+    compare_report_pair,
+    compare_reports,
+    difference_markdown,
+    difference_page,
+)
 from tunesmith.run.report import RESULT_VERSION, Report, WorkloadReport
 
 
@@ -36,7 +41,7 @@ BEFORE = a_report(workload("small", 50.0), workload("large", 20.0, weight=3.0))
 class TestDifference:
     def test_workloads_are_paired_by_name(self) -> None:
         after = a_report(workload("large", 25.0, weight=3.0), workload("small", 40.0))
-        found = difference(BEFORE, after, "a", "b")
+        found = compare_report_pair(BEFORE, after, "a", "b")
         assert [(w.name, round(w.ratio, 9)) for w in found.workloads] == [("small", 1.25), ("large", 0.8)]
         assert found.ratio == pytest.approx((1.25 * 0.8**3) ** 0.25)
         assert found.worst.name == "large"
@@ -49,11 +54,11 @@ class TestDifference:
         """The original took 101 µs once and 488 another time, and what is delivered went along."""
         old = replace(workload("small", 50.0), baseline_us=101.0, speedup=2.02, interval=(2.0, 2.04))
         slow = replace(old, baseline_us=488.0, tuned_us=243.0, speedup=2.01, interval=(1.99, 2.03))
-        found = difference(a_report(old), a_report(slow), "a", "b")
+        found = compare_report_pair(a_report(old), a_report(slow), "a", "b")
         assert found.below(0.99) == found.unclear(0.98) == ()
         says(found.workloads[0].moved, "the original was slower, from 101.0 to 488.0 µs", "ratio is the same")
         lost = replace(slow, tuned_us=300.0, speedup=1.6, interval=(1.55, 1.65))
-        found = difference(a_report(old), a_report(lost), "a", "b")
+        found = compare_report_pair(a_report(old), a_report(lost), "a", "b")
         assert [w.name for w in found.below(0.98)] == ["small"]
         says(found.workloads[0].moved, "the tuned kernel moved, from 50.0 to 300.0 µs")
 
@@ -70,7 +75,7 @@ class TestDifference:
     ) -> None:
         old = replace(workload("small", 50.0), interval=(1.97, 2.03))
         after = replace(workload("small", 50.0), speedup=1.8, interval=interval, doubt=doubt)
-        found = difference(a_report(old), a_report(after), "a", "b")
+        found = compare_report_pair(a_report(old), a_report(after), "a", "b")
         assert [w.name for w in found.below(0.98)] == below
         assert [w.name for w in found.unclear(0.98)] == unclear
         assert [note for note in found.notes if "not certified" in note] == (
@@ -79,15 +84,15 @@ class TestDifference:
 
     def test_another_original_leaves_times_alone_and_allows_for_drift(self) -> None:
         after = a_report(workload("small", 54.0), digests={"original source": "another"})
-        found = difference(BEFORE, after, "a", "b")
+        found = compare_report_pair(BEFORE, after, "a", "b")
         assert (found.judged_by, found.below(0.99)) == ("time", ())
         assert any("the original kernel is not the same in both" in note for note in found.notes)
         after = replace(after, workloads=(workload("small", 80.0),))
-        assert [w.name for w in difference(BEFORE, after, "a", "b").below(0.9)] == ["small"]
+        assert [w.name for w in compare_report_pair(BEFORE, after, "a", "b").below(0.9)] == ["small"]
 
     def test_other_devices_are_compared_by_speed_ups(self) -> None:
         after = a_report(replace(workload("small", 10.0), speedup=2.0), device="another")
-        found = difference(BEFORE, after, "a", "b")
+        found = compare_report_pair(BEFORE, after, "a", "b")
         assert (found.judged_by, found.workloads[0].ratio) == ("speed-up", 1.0)
         assert any("another" in note for note in found.notes)
         assert any("large" in note for note in found.notes)
@@ -103,7 +108,7 @@ class TestDifference:
     )
     def test_what_cannot_be_compared_says_why(self, after: Report, why: str) -> None:
         with pytest.raises(tunesmith.BadInput, match=why):
-            difference(BEFORE, after, "a", "b")
+            compare_report_pair(BEFORE, after, "a", "b")
 
 
 def written(path: Path, value: Report) -> Path:
@@ -177,9 +182,9 @@ def test_forms_for_ci_and_for_browsers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 12])
 def test_foreign_text_does_nothing_on_the_page(count: int) -> None:
     hostile = replace(every(BEFORE, HOSTILE), unproven="")
-    found = differences([(hostile, f"run{HOSTILE}{n}") for n in range(count + 1)])
+    found = compare_reports([(hostile, f"run{HOSTILE}{n}") for n in range(count + 1)])
     tame = replace(every(BEFORE, "x" * len(HOSTILE)), unproven="")
-    same = differences([(tame, f"run{'x' * len(HOSTILE)}{n}") for n in range(count + 1)])
+    same = compare_reports([(tame, f"run{'x' * len(HOSTILE)}{n}") for n in range(count + 1)])
     changed = replace(found, notes=(HOSTILE,)), replace(same, notes=("x",))
     assert harmless(difference_page(changed[0], 0.9)).without_images == (
         harmless(difference_page(changed[1], 0.9)).without_images

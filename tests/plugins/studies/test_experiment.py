@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.deliver.shown.comparisons import EXPERIMENTS, Runs, experiment
-from tunesmith.plugins.studies.experiment import ArmFigures, ExperimentFigures, estimate
+from tunesmith.plugins.studies.experiment import ArmFigures, ExperimentFigures, estimate_mean
 
 
 def arm(found: ExperimentFigures, name: str) -> ArmFigures:
@@ -46,8 +46,8 @@ class TestIntervals:
     def test_the_mean_lies_between_the_ends_and_all_is_the_same_again(
         self, groups: list[list[float]]
     ) -> None:
-        found = estimate(groups)
-        assert found == estimate(groups)
+        found = estimate_mean(groups)
+        assert found == estimate_mean(groups)
         assert found.low is not None
         assert found.high is not None
         every = [math.exp(value) for group in groups for value in group]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.core.deliver.reports import TINY
 from tests.samples import a_problem, config
 from tests.wording import says
-from tunesmith.plugins.studies.difference import difference
+from tunesmith.plugins.studies.difference import compare_report_pair
 from tunesmith.run.figures import (
     APART,
     CLAIM,
@@ -28,7 +28,7 @@ from tunesmith.run.figures import (
 from tunesmith.run.outcome import (
     Interval,
     Timing,
-    joined,
+    join_timings,
     median_interval,
     nested_interval,
     sittings_interval,
@@ -156,9 +156,9 @@ def test_a_single_pair_proves_nothing() -> None:
 def test_the_same_draws_are_joined() -> None:
     first = Timing((1.0, 2.0, 3.0), (2.0, 4.0, 6.0), draws=(2, 1))
     second = Timing((4.0, 5.0), (8.0, 10.0), draws=(1, 1), disturbance="others")
-    both = joined(first, second)
+    both = join_timings(first, second)
     assert (both.samples, both.draws, both.quiet) == ((1.0, 2.0, 4.0, 3.0, 5.0), (3, 2), False)
-    assert joined(replace(first, draws=()), second).samples == (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert join_timings(replace(first, draws=()), second).samples == (1.0, 2.0, 3.0, 4.0, 5.0)
     with pytest.raises(ValueError, match="draws"):
         replace(first, draws=(2, 2))
 
@@ -230,5 +230,5 @@ def a_run(rng: np.random.Generator, slower: float = 1.0, noise: float = 0.02):  
 @pytest.mark.parametrize(("slower", "least", "most"), [(1.0, 0, 1), (1.1, 95, 100)])
 def test_how_often_diff_gives_the_alarm(slower: float, least: int, most: int) -> None:
     rng = np.random.default_rng(5)
-    pairs = [difference(a_run(rng), a_run(rng, slower), "a", "b") for _ in range(100)]
+    pairs = [compare_report_pair(a_run(rng), a_run(rng, slower), "a", "b") for _ in range(100)]
     assert least <= sum(bool(pair.below(0.98)) for pair in pairs) <= most

@@ -10,7 +10,7 @@ from tests.kernel_runs import a_run, change, kernel, stop, text
 from tests.talkers import Said, file
 from tunesmith.plugins.studies.plan import (
     StoppedCounts,
-    added,
+    add_counts,
     draft_fault,
     facts_of,
     stopped_counts,
@@ -48,7 +48,7 @@ def test_each_draft_is_counted_by_what_turned_it_away() -> None:
     found = stopped_counts(state)
     assert (found.form, found.build, found.broken, found.repeated, found.unfit) == (1, 1, 1, 2, 1)
     assert (found.drafts, found.admitted, found.turned_away, found.unusable) == (6, 0, 6, 0)
-    assert added([found, found]).drafts == 12
+    assert add_counts([found, found]).drafts == 12
 
 
 def test_a_branch_that_is_given_up_ends_with_a_reply_without_a_file() -> None:

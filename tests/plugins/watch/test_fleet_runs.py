@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tunesmith.plugins.watch.server import served
+from tunesmith.plugins.watch.server import resolve_served
 from tunesmith.run.folder import FLEET, JOURNAL
 
 
@@ -15,7 +15,7 @@ def test_runs_of_a_fleet_are_found_by_its_folder_and_by_their_own(tmp_path: Path
     fleet = run.parents[1]
     (fleet / FLEET).write_bytes(b"{}")
     for named, first in ((fleet, ""), (run, "night/runs/op@gpu+expert")):
-        runs, opened = served(tmp_path / "tunesmith-runs", named)
+        runs, opened = resolve_served(tmp_path / "tunesmith-runs", named)
         assert opened == first
         assert [found.name for found in runs.runs()] == ["night/runs/op@gpu+expert"]
         assert [found.comparison for found in runs.runs()] == ["night"]

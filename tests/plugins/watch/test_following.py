@@ -25,7 +25,7 @@ from tunesmith.plugins.watch.pages import live_fields
 from tunesmith.run.events import Instructed, Recorded, Settings
 from tunesmith.run.folder import FolderInbox
 from tunesmith.run.journal import encode_record
-from tunesmith.run.state import fold
+from tunesmith.run.state import fold_records
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_what_is_seen_is_the_fold_of_what_is_there(held: Path, records: list[Rec
         journal.write_bytes(lines(records[:count]))
         seen = followed.look()
         assert seen.fault == ""
-        assert seen.state == fold(records[:count])
+        assert seen.state == fold_records(records[:count])
         assert seen.live
     assert seen.now.ended
 
@@ -76,7 +76,7 @@ def test_a_journal_that_became_shorter_is_read_anew(held: Path, records: list[Re
     journal.write_bytes(lines(records[:9]))
     followed.look()
     journal.write_bytes(lines(records[:3]))
-    assert followed.look().state == fold(records[:3])
+    assert followed.look().state == fold_records(records[:3])
 
 
 @pytest.mark.parametrize("bad", [b"nonsense\n", b'{"number": 99}\n', b"[]\n"])
@@ -126,10 +126,10 @@ def test_what_comes_faster_than_it_may_be_read_is_read_in_parts_and_all_of_it_af
     assert followed.look(most=-1.0).state.events == 19
     clock[0] += LONGEST_LAG
     seen = followed.look(most=0.0)
-    assert (seen.state, seen.is_behind) == (fold(records[:30]), False)
+    assert (seen.state, seen.is_behind) == (fold_records(records[:30]), False)
     assert not live_fields(replace(seen, since=3.0)).doing.endswith("ago")
     journal.write_bytes(lines(records[:50]))
-    assert followed.look(most=60.0).state == fold(records[:50])
+    assert followed.look(most=60.0).state == fold_records(records[:50])
 
 
 def test_of_a_run_that_is_over_it_is_told_at_once_and_read_to_its_end_for_its_page(
@@ -144,7 +144,7 @@ def test_of_a_run_that_is_over_it_is_told_at_once_and_read_to_its_end_for_its_pa
     assert (seen.live, seen.is_behind) == (False, True)
     assert live_fields(seen).status == "over"
     seen = followed.look()
-    assert (seen.state, seen.is_behind) == (fold(records), False)
+    assert (seen.state, seen.is_behind) == (fold_records(records), False)
     assert live_fields(seen).status == "finished"
 
 

@@ -27,7 +27,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.plugins.watch import following, guard
 from tunesmith.plugins.watch.following import RunsBelow
 from tunesmith.plugins.watch.guard import Door
-from tunesmith.plugins.watch.server import open_browser, served
+from tunesmith.plugins.watch.server import open_browser, resolve_served
 from tunesmith.run.candidates import Templates
 from tunesmith.run.folder import RunFolder
 from tunesmith.run.state import State
@@ -258,13 +258,13 @@ def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(
 
 
 def test_what_is_served_by_what_is_named(root: Path, tmp_path: Path) -> None:
-    runs, first = served(root, None)
+    runs, first = resolve_served(root, None)
     assert (runs.root, first, len(runs.runs())) == (root.resolve(), "", 1)
-    assert served(root, root / "tiny-1")[1] == "tiny-1"
-    alone, first = served(tmp_path, root / "tiny-1")
+    assert resolve_served(root, root / "tiny-1")[1] == "tiny-1"
+    alone, first = resolve_served(tmp_path, root / "tiny-1")
     assert (first, [run.name for run in alone.runs()]) == ("tiny-1", ["tiny-1"])
     with pytest.raises(BadInput, match="no journal"):
-        served(root, tmp_path)
+        resolve_served(root, tmp_path)
 
 
 def test_a_port_that_is_taken_is_told_of() -> None:
@@ -272,7 +272,7 @@ def test_a_port_that_is_taken_is_told_of() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(BadInput, match="cannot be had"):
-            guard.listen(taken.getsockname()[1])
+            guard.open_listener(taken.getsockname()[1])
 
 
 def test_a_browser_gets_the_address_in_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from tunesmith.cli.console import AsJson
 
 def greet(as_json: AsJson = False) -> None:
     """Greet whoever plays."""
-    console.say(as_json, {"greeting": "hello"}, ["hello"])
+    console.print_result(as_json, {"greeting": "hello"}, ["hello"])
 
 
 def check() -> DoctorFinding:

@@ -30,26 +30,30 @@ class CudaBackend:
         return devices.uuid_of(int(device.id))
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        return compile.build(unit, device)
+        return compile.build_cubin(unit, device)
 
     def open(self, device: Device) -> port.Session:
         return CudaSession(device)
 
 
-def _environment(scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]:
+def _cuda_worker_environment(scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]:
     # NVRTC keeps what it has compiled where there is a driver, and the next time says nothing of spills.
     return {"CUDA_CACHE_PATH": str(scratch / "nv"), "CUDA_CACHE_DISABLE": "1"}
 
 
-def _check(list_devices: port.ListDevices) -> list[DoctorFinding]:
+def _check_cuda(list_devices: port.ListDevices) -> list[DoctorFinding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
-    here = [_device(list_devices), *_counters(), tools.SANITIZER.doctor()] if driver.usable else []
+    here = (
+        [_check_cuda_device(list_devices), *_check_counters(), tools.SANITIZER.doctor()]
+        if driver.usable
+        else []
+    )
     small = port.module_finding("ml_dtypes", "comparing bfloat16 and float8", KIND.install)
-    return [driver, *here, *_nvrtc(), _nvcc(), small]
+    return [driver, *here, *_check_nvrtc(), _check_nvcc(), small]
 
 
-def _counters() -> list[DoctorFinding]:
+def _check_counters() -> list[DoctorFinding]:
     """Where there is no driver there is nothing to count. Neither is run: that takes seconds."""
     what, program = "Nsight Compute (ncu)", tools.find_ncu()
     missing = DoctorFinding(what, False, "not found: profiles do without hardware counters", TOOLKIT)
@@ -76,7 +80,7 @@ def _nvidia_driver() -> DoctorFinding:
     return DoctorFinding("NVIDIA driver", True, detail)
 
 
-def _device(list_devices: port.ListDevices) -> DoctorFinding:
+def _check_cuda_device(list_devices: port.ListDevices) -> DoctorFinding:
     try:
         found = list_devices()
     except TunesmithError as error:
@@ -88,7 +92,7 @@ def _device(list_devices: port.ListDevices) -> DoctorFinding:
     return DoctorFinding("CUDA device", True, names)
 
 
-def _nvrtc() -> list[DoctorFinding]:
+def _check_nvrtc() -> list[DoctorFinding]:
     """NVRTC and, where it is there, the headers that kernels include."""
     try:
         version = compile.nvrtc_version()
@@ -102,7 +106,7 @@ def _nvrtc() -> list[DoctorFinding]:
     ]
 
 
-def _nvcc() -> DoctorFinding:
+def _check_nvcc() -> DoctorFinding:
     version = compile.nvcc_version()
     if version is not None:
         return DoctorFinding("nvcc", True, f"{version}, {toolkit.find_nvcc()}")
@@ -116,15 +120,15 @@ KIND = port.BackendKind(
     make=lambda _argument: CudaBackend(),
     extra="cuda",
     packages=("cuda-bindings", "nvidia-cuda-nvrtc"),
-    check=_check,
-    environment=_environment,
+    check=_check_cuda,
+    environment=_cuda_worker_environment,
     inherits=("CUDA_*", "NVIDIA_*", "NVCC_*"),
     devices=("/dev/nvidia*",),
-    readable=toolkit.folders,
+    readable=toolkit.cuda_folders,
     absent_device=devices.absent_device,
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
-    macros=compile.predefined,
+    macros=compile.cuda_predefined_macros,
     flags=port.TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),
     host_command=flags.host_command,
     counting=tools.NcuCounting,

@@ -30,8 +30,14 @@ from tunesmith.backends.tool_process import answer_of
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import HIP, Device
 from tunesmith.problem.problem import Kernel
-from tunesmith.problem.template import includes, plain_name
-from tunesmith.source.preprocess import TELL_VERSION, Predefined, assumed, listed, sorted_out
+from tunesmith.problem.template import find_includes, plain_name
+from tunesmith.source.preprocess import (
+    TELL_VERSION,
+    Predefined,
+    assume_predefined,
+    parse_macro_dump,
+    sorted_out,
+)
 
 # -- nvcc as a program: for sources that need the host's headers, which NVRTC does not have.
 #
@@ -53,14 +59,14 @@ _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "NVCC_CCBIN")
 @cache
 def nvcc_version() -> str | None:
     """As 13.0.88; None where there is no nvcc that runs."""
-    text = _ask("--version")
+    text = _ask_nvcc("--version")
     found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
     return found[1] if found else None
 
 
 @cache
 def nvcc_architectures() -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\bsm_(\d+)\b", _ask("--list-gpu-code")))
+    return tuple(int(number) for number in re.findall(r"\bsm_(\d+)\b", _ask_nvcc("--list-gpu-code")))
 
 
 def compile_by_nvcc(unit: Unit, flags: Flags) -> Compiled:
@@ -73,7 +79,9 @@ def compile_by_nvcc(unit: Unit, flags: Flags) -> Compiled:
         source = f"{plain_name(unit.path).removesuffix('.cu')}.cu"
         (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
         options = [*flags.nvcc, "-Wno-deprecated-gpu-targets"]
-        first = _run(program, [*options, f"-I{_HEADERS}", "-ptx", "-o", "with-table.ptx", source], folder)
+        first = _run_nvcc(
+            program, [*options, f"-I{_HEADERS}", "-ptx", "-o", "with-table.ptx", source], folder
+        )
         ptx = (folder / "with-table.ptx").read_text(encoding="utf-8", errors="surrogateescape")
         table = _TABLE.search(ptx)
         if table is None:
@@ -86,19 +94,19 @@ def compile_by_nvcc(unit: Unit, flags: Flags) -> Compiled:
         if flags.is_virtual:
             return Compiled(b"", symbols, first, without.encode(errors="surrogateescape"))
         (folder / "unit.ptx").write_text(without, encoding="utf-8", errors="surrogateescape")
-        second = _run(program, [*options, "-cubin", "-o", "unit.cubin", "unit.ptx"], folder)
+        second = _run_nvcc(program, [*options, "-cubin", "-o", "unit.cubin", "unit.ptx"], folder)
         log = "\n".join(filter(None, (first, second)))
         return Compiled((folder / "unit.cubin").read_bytes(), symbols, log)
 
 
-def macros(flags: Flags, folder: Path) -> str:
+def dump_macros(flags: Flags, folder: Path) -> str:
     """All that are defined before a source's first line, as #define directives."""
     program = find_nvcc()
     if program is None:
         raise Unsupported("nvcc is not here")
     (folder / "macros.cu").write_text("")
     options = [*flags.nvcc, "-Wno-deprecated-gpu-targets", "-E", "-Xcompiler", "-dM"]
-    return _run(program, [*options, "macros.cu"], folder)
+    return _run_nvcc(program, [*options, "macros.cu"], folder)
 
 
 def _table_of(unit: Unit) -> str:
@@ -111,7 +119,7 @@ def _write_headers(folder: Path, unit: Unit) -> None:
     folder.mkdir(parents=True)
     for spelling, text in unit.headers:
         path = PurePosixPath(spelling)
-        if path.is_absolute() or not path.name or _leaves(path):
+        if path.is_absolute() or not path.name or _leaves_folder(path):
             raise BuildFailed(
                 f'nvcc gets its headers in a folder of their own, which "{spelling}" leaves: include it by a '
                 "path below one of the folders in `include`"
@@ -120,7 +128,7 @@ def _write_headers(folder: Path, unit: Unit) -> None:
         (folder / path).write_bytes(text.encode(errors="surrogatepass"))
 
 
-def _leaves(path: PurePosixPath) -> bool:
+def _leaves_folder(path: PurePosixPath) -> bool:
     """Whether it climbs out on its way, wherever it ends."""
     depth = len(PurePosixPath(_DEEP).parts)
     for part in path.parts[:-1]:
@@ -130,12 +138,12 @@ def _leaves(path: PurePosixPath) -> bool:
     return path.name == ".."
 
 
-def _run(program: str, arguments: list[str], folder: Path) -> str:
+def _run_nvcc(program: str, arguments: list[str], folder: Path) -> str:
     """What it prints. It stays in our process group, which is killed as a whole when a deadline passes."""
     done = subprocess.run(
         [program, *arguments],
         cwd=folder,
-        env={**_environment(), "HOME": str(folder), "TMPDIR": str(folder)},
+        env={**_nvcc_environment(), "HOME": str(folder), "TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -147,12 +155,12 @@ def _run(program: str, arguments: list[str], folder: Path) -> str:
     return log
 
 
-def _ask(question: str) -> str:
+def _ask_nvcc(question: str) -> str:
     program = find_nvcc()
-    return answer_of(program, question, _environment()) if program is not None else ""
+    return answer_of(program, question, _nvcc_environment()) if program is not None else ""
 
 
-def _environment() -> dict[str, str]:
+def _nvcc_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return {**kept, "LC_ALL": "C.UTF-8"}
 
@@ -165,7 +173,7 @@ _FIRST_NAME = 2  # the line of the first of them
 
 
 @cache
-def _nvrtc() -> Any:
+def _load_nvrtc() -> Any:
     try:
         from cuda.bindings import nvrtc
     except ImportError as error:
@@ -180,54 +188,55 @@ def _nvrtc() -> Any:
 
 @cache
 def nvrtc_version() -> tuple[int, int]:
-    major, minor = _checked(_nvrtc().nvrtcVersion())
+    major, minor = _check_nvrtc_status(_load_nvrtc().nvrtcVersion())
     return int(major), int(minor)
 
 
 @cache
 def nvrtc_architectures() -> tuple[int, ...]:
-    return tuple(int(number) for number in _checked(_nvrtc().nvrtcGetSupportedArchs()))
+    return tuple(int(number) for number in _check_nvrtc_status(_load_nvrtc().nvrtcGetSupportedArchs()))
 
 
 def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
-    nvrtc = _nvrtc()
+    nvrtc = _load_nvrtc()
     given = (*unit.headers, *standard_headers(unit.source, unit.headers))
     headers = [text.encode(errors="surrogatepass") for _, text in given]
     names = [spelling.encode(errors="surrogatepass") for spelling, _ in given]
     source = unit.source.encode(errors="surrogatepass")
-    program = _checked(
+    program = _check_nvrtc_status(
         nvrtc.nvrtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
-        options = [*flags.nvrtc, *(f"--include-path={f}" for f in _folders())]
+        options = [*flags.nvrtc, *(f"--include-path={f}" for f in _nvrtc_header_folders())]
         options += [f"--pre-include={name}" for name in pre_included(unit.source, unit.headers)]
-        return _compile(program, unit, options, flags.is_virtual)
+        return _compile_with_nvrtc(program, unit, options, flags.is_virtual)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _compile(program: Any, unit: Unit, options: list[str], is_virtual: bool) -> Compiled:
-    nvrtc = _nvrtc()
+def _compile_with_nvrtc(program: Any, unit: Unit, options: list[str], is_virtual: bool) -> Compiled:
+    nvrtc = _load_nvrtc()
     for entry in unit.entries:
-        _checked(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+        _check_nvrtc_status(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-    log = _bytes(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+    log = _fetch_nvrtc_bytes(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
     text = _own_words(log.rstrip(b"\0").decode(errors="replace"))
     if int(status) != 0:
-        words = _checked(nvrtc.nvrtcGetErrorString(status)).decode()
+        words = _check_nvrtc_status(nvrtc.nvrtcGetErrorString(status)).decode()
         raise Refused(text or words, NAME_MAP, _FIRST_NAME)
     symbols = {
-        entry: _checked(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode() for entry in unit.entries
+        entry: _check_nvrtc_status(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode()
+        for entry in unit.entries
     }
     if is_virtual:
-        ptx = _bytes(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
+        ptx = _fetch_nvrtc_bytes(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
         return Compiled(b"", symbols, text, ptx)
-    return Compiled(_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN), symbols, text)
+    return Compiled(_fetch_nvrtc_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN), symbols, text)
 
 
 def _own_words(log: str) -> str:
     """Without what NVRTC, to which no header is the system's, has against CUDA's own, and their path."""
-    for folder in _folders():
+    for folder in _nvrtc_header_folders():
         place = re.escape(f"{folder}{os.sep}")
         log = re.sub(rf"^{place}.*: warning .*\n(?:[ \t].*\n|\n)*", "", log, flags=re.MULTILINE)
         log = re.sub(rf"^{place}", "", log, flags=re.MULTILINE)
@@ -235,11 +244,11 @@ def _own_words(log: str) -> str:
 
 
 @cache
-def _folders() -> tuple[Path, ...]:
-    return header_folders(_library(), nvrtc_version())
+def _nvrtc_header_folders() -> tuple[Path, ...]:
+    return header_folders(_nvrtc_library_path(), nvrtc_version())
 
 
-def _library() -> str | None:
+def _nvrtc_library_path() -> str | None:
     """The path of the library that is loaded, where the bindings' own finder tells it."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
@@ -249,20 +258,20 @@ def _library() -> str | None:
         return None
 
 
-def _bytes(program: Any, size_of: Any, get: Any) -> bytes:
-    size = int(_checked(size_of(program)))
+def _fetch_nvrtc_bytes(program: Any, size_of: Any, get: Any) -> bytes:
+    size = int(_check_nvrtc_status(size_of(program)))
     if size <= 1:
         # A lone zero. Python has one object for each single byte, and the bindings write into what they get.
         return b""
     data = b" " * size
-    _checked(get(program, data))
+    _check_nvrtc_status(get(program, data))
     return data
 
 
-def _checked(answer: tuple[Any, ...]) -> Any:
+def _check_nvrtc_status(answer: tuple[Any, ...]) -> Any:
     """What a call returned, without its status. A bad one here is a broken machine, not a bad source."""
     if int(answer[0]) != 0:
-        raise RuntimeError(f"NVRTC: {_nvrtc().nvrtcGetErrorString(answer[0])[1].decode()}")
+        raise RuntimeError(f"NVRTC: {_load_nvrtc().nvrtcGetErrorString(answer[0])[1].decode()}")
     return answer[1] if len(answer) == 2 else answer[1:]
 
 
@@ -305,23 +314,25 @@ def as_cuda(unit: Unit) -> Unit:
     if unit.language != HIP.name:
         return unit
     given = {spelling for spelling, _ in unit.headers}
-    headers = (*unit.headers, *(pair for pair in _headers() if pair[0] not in given))
+    headers = (*unit.headers, *(pair for pair in _hip_headers() if pair[0] not in given))
     source = _AMD_ATTRIBUTE.sub("", _VECTOR.sub(_own_vector, unit.source))
-    if all(spelling != FIRST for spelling, _ in includes(source)):  # hiprtc has it of its own accord
+    if all(spelling != FIRST for spelling, _ in find_includes(source)):  # hiprtc has it of its own accord
         source = f'#include <{FIRST}>\n#line 1 "{unit.path}"\n{source}'
-    return replace(unit, language="cuda", source=source, headers=headers, flags=_flags(unit.flags))
+    return replace(
+        unit, language="cuda", source=source, headers=headers, flags=_translate_hip_flags(unit.flags)
+    )
 
 
 def flags_of(kernel: Kernel) -> tuple[str, ...]:
     """A kernel's own, in CUDA's words."""
-    return _flags(kernel.flags) if kernel.language == HIP.name else kernel.flags
+    return _translate_hip_flags(kernel.flags) if kernel.language == HIP.name else kernel.flags
 
 
 def _own_vector(found: re.Match[str]) -> str:
     return f"typedef {_SHORT[found[1]]}{found[3]} {found[2]};"
 
 
-def _flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+def _translate_hip_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     spelled: list[str] = []
     for flag in flags:
         pattern, own = next(((p, own) for p, own in _FLAGS if p.fullmatch(flag)), (None, None))
@@ -335,7 +346,7 @@ def _flags(flags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _headers() -> tuple[tuple[str, str], ...]:
+def _hip_headers() -> tuple[tuple[str, str], ...]:
     files = resources.files(__package__).joinpath("hip_headers").iterdir()
     read = {f"hip/{file.name}": file.read_text(encoding="utf-8") for file in files}
     return tuple(sorted(read.items()))
@@ -359,7 +370,7 @@ _TOO_MUCH_SHARED = re.compile(
 )
 
 
-def compilers() -> tuple[tuple[str, str], ...]:
+def cuda_compilers() -> tuple[tuple[str, str], ...]:
     """Name and version of each compiler that is here, the quickest first."""
     found: list[tuple[str, str]] = []
     try:
@@ -379,10 +390,10 @@ def supported_architectures(compiler: str = "nvrtc") -> tuple[int, ...]:
 
 def needs_host_headers(log: str) -> bool:
     """Whether a build by NVRTC failed for want of what only a host compiler has: nvcc may take the source."""
-    return NO_HOST in log or _lacking(log) is not None
+    return NO_HOST in log or _missing_host_feature(log) is not None
 
 
-def build(unit: Unit, device: Device) -> KernelBinary:
+def build_cubin(unit: Unit, device: Device) -> KernelBinary:
     unit = as_cuda(unit)
     compiler = unit.compiler or _default_compiler()
     if compiler not in COMPILERS:
@@ -394,11 +405,11 @@ def build(unit: Unit, device: Device) -> KernelBinary:
     try:
         compiled = COMPILERS[compiler](unit, flags)
     except entries.Refused as refused:
-        raise BuildFailed(_words(unit, refused, compiler)) from None
-    return _binary(unit, compiled, device)
+        raise BuildFailed(_explain_refusal(unit, refused, compiler)) from None
+    return _make_cubin_binary(unit, compiled, device)
 
 
-def _binary(unit: Unit, compiled: entries.Compiled, device: Device) -> KernelBinary:
+def _make_cubin_binary(unit: Unit, compiled: entries.Compiled, device: Device) -> KernelBinary:
     cubin = Cubin(compiled.cubin)
     for entry, symbol in compiled.symbols.items():
         if symbol not in cubin.kernels:
@@ -438,18 +449,18 @@ def _check_architecture(compiler: str, device: Device) -> None:
     known = supported_architectures(compiler)
     capability = device.limits.capability
     if known and capability not in known:
-        named = f"{compiler} {dict(compilers()).get(compiler, '')}".strip()
+        named = f"{compiler} {dict(cuda_compilers()).get(compiler, '')}".strip()
         raise BuildFailed(
             f"{named} builds for {', '.join(f'sm_{n}' for n in known)}; {device.name} is sm_{capability}: "
             "install a version that builds for it, or choose another device with --device"
         )
 
 
-def _words(unit: Unit, refused: entries.Refused, compiler: str) -> str:
+def _explain_refusal(unit: Unit, refused: entries.Refused, compiler: str) -> str:
     log = without_chatter(refused.log)
     if (fault := entries.entry_fault(unit, refused)) is not None:
         return fault
-    lacking = _lacking(log)
+    lacking = _missing_host_feature(log)
     if lacking is None and "std::" in log and standard_headers(unit.source, unit.headers):
         lacking = "the standard's headers are given to NVRTC in small, without what the source needs of them"
     if compiler == "nvrtc" and lacking is not None:
@@ -465,7 +476,7 @@ def _words(unit: Unit, refused: entries.Refused, compiler: str) -> str:
     return log
 
 
-def _lacking(log: str) -> str | None:
+def _missing_host_feature(log: str) -> str | None:
     """What a source has that NVRTC has not; None where that is not what is wrong."""
     for pattern, words in _HOST_ONLY:
         if (found := pattern.search(log)) is not None:
@@ -479,17 +490,17 @@ def _how_to_install(compiler: str) -> str:
     return "install it with: pip install 'tunesmith[cuda]'"
 
 
-def _advice(here: Collection[str]) -> str:
+def _nvrtc_advice(here: Collection[str]) -> str:
     then = "say compiler = 'nvcc' in [kernel]" if "nvcc" in here else _how_to_install("nvcc")
     return f"NVRTC has no headers of the host's C++ library: {then}, or include only what device code needs"
 
 
 TOOLCHAIN = Toolchain(
-    compilers=compilers,
+    compilers=cuda_compilers,
     none_here="there is no CUDA compiler here, neither NVRTC nor nvcc",
     how_to_install=_how_to_install,
     lacks=lambda compiler, log: compiler == "nvrtc" and needs_host_headers(log),
-    advice=_advice,
+    advice=_nvrtc_advice,
 )
 
 
@@ -503,31 +514,33 @@ _PROBE = "tunesmith_macro_"
 _ANSWER = re.compile(rf"\b{_PROBE}(\d+)\[\d+\] = \{{([\d, ]+)\}}")
 
 
-def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
+def cuda_predefined_macros(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
     """Of these names, as each compiler that may build the kernel for the device has them."""
     capability = device.limits.capability
     given = PLATFORM if kernel.language == "hip" else ()
     try:
         flags = read_flags(flags_of(kernel), capability)
     except BuildFailed as error:
-        return (assumed("cuda", capability, f"the flags are not understood ({error})"),)
+        return (assume_predefined("cuda", capability, f"the flags are not understood ({error})"),)
     found: list[Predefined] = []
     asked = tuple(sorted({*names, *TELL_VERSION}))
-    chosen = [pair for pair in compilers() if kernel.compiler in ("", pair[0])]
+    chosen = [pair for pair in cuda_compilers() if kernel.compiler in ("", pair[0])]
     for compiler, version in chosen:
         standard = next((f for f in flags.common if f.startswith("--std=")), STANDARD)
         who = f"{compiler} {version}, {standard.removeprefix('--std=')}, {flags.architecture}"
         try:
-            found.append(sorted_out((*_asked(compiler, flags, asked), *given), who))
+            found.append(sorted_out((*_query_macros(compiler, flags, asked), *given), who))
         except (Refused, Unsupported) as error:
             first = (str(error).strip().splitlines() or ["it failed"])[0]
-            found.append(assumed("cuda", capability, f"{compiler} {version} does not tell ({first})"))
+            found.append(
+                assume_predefined("cuda", capability, f"{compiler} {version} does not tell ({first})")
+            )
     missing = f"there is no {kernel.compiler or 'compiler'} here"
-    return tuple(found) or (assumed("cuda", capability, missing),)
+    return tuple(found) or (assume_predefined("cuda", capability, missing),)
 
 
 @lru_cache(maxsize=64)
-def _asked(compiler: str, flags: Flags, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _query_macros(compiler: str, flags: Flags, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     if compiler == "nvrtc":
         return _of_nvrtc(flags, names)
     return tuple(pair for pair in _of_nvcc(flags) if pair[0].partition("(")[0] in names)
@@ -536,7 +549,7 @@ def _asked(compiler: str, flags: Flags, names: tuple[str, ...]) -> tuple[tuple[s
 @lru_cache(maxsize=16)
 def _of_nvcc(flags: Flags) -> tuple[tuple[str, str], ...]:
     with tempfile.TemporaryDirectory(prefix="tunesmith-nvcc-") as name:
-        return listed(macros(flags, Path(name)))
+        return parse_macro_dump(dump_macros(flags, Path(name)))
 
 
 def _of_nvrtc(flags: Flags, names: Sequence[str]) -> tuple[tuple[str, str], ...]:

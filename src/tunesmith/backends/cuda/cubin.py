@@ -93,11 +93,11 @@ class Cubin:
             repr(relocation)
             for other in self._sections
             if other.type in _RELOCATIONS and other.target == section.number
-            for relocation in self._relocations(other)
+            for relocation in self._iterate_relocations(other)
         )
-        return digest_of(kind, self._content(section), repr(moved))
+        return digest_of(kind, self._content_digest(section), repr(moved))
 
-    def _relocations(self, section: ElfSection) -> Iterator[tuple[int, int, int, str]]:
+    def _iterate_relocations(self, section: ElfSection) -> Iterator[tuple[int, int, int, str]]:
         form = _RELOCATIONS[section.type]
         for offset, info, *addend in form.iter_unpack(section.data):
             yield offset, info & 0xFFFFFFFF, addend[0] if addend else 0, self._meaning(info >> 32)
@@ -106,10 +106,10 @@ class Cubin:
         target = self._symbols[symbol]
         if not 0 < target.section < len(self._sections):
             return target.name  # defined elsewhere: by the driver, or not at all
-        return digest_of(self._content(self._sections[target.section]), repr(target.value))
+        return digest_of(self._content_digest(self._sections[target.section]), repr(target.value))
 
     @staticmethod
-    def _content(section: ElfSection) -> str:
+    def _content_digest(section: ElfSection) -> str:
         return digest_of(repr((section.size, section.alignment)), section.data)
 
     def _of_kernel(self, symbol: str) -> Iterator[ElfSection]:
@@ -139,8 +139,8 @@ class Cubin:
                 shared=max(0, shared - reserved),
                 frame=frames.get(number, 0),
                 parameters=tuple(size >> 18 for _, _, _, size in sorted(parameters, key=lambda p: p[1])),
-                max_block=_block(attributes.get(MAX_THREADS)),
-                required_block=_block(attributes.get(REQUIRED_THREADS)),
+                max_block=_unpack_block(attributes.get(MAX_THREADS)),
+                required_block=_unpack_block(attributes.get(REQUIRED_THREADS)),
             )
 
     def _by_symbol(self, kind: int) -> dict[int, int]:
@@ -164,7 +164,7 @@ def _read_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += 4 + size
 
 
-def _block(values: list[bytes] | None) -> tuple[int, ...] | None:
+def _unpack_block(values: list[bytes] | None) -> tuple[int, ...] | None:
     return struct.unpack("<III", values[0]) if values else None
 
 
@@ -181,7 +181,7 @@ _CHATTER = re.compile(
 def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Limits) -> Resources:
     """Spills of a kernel that the log does not mention are not known: a compiler that takes the code from its
     cache says nothing."""
-    spilled = spills(log)
+    spilled = parse_spills(log)
     # A function that is not inlined is some kernel's, nobody says whose.
     shared_out = sum(count for name, count in spilled.items() if name not in cubin.kernels)
     own = {symbol: count + shared_out for symbol, count in spilled.items()}
@@ -191,16 +191,16 @@ def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Lim
     )
     every = [resources for _, resources in by_entry]
     return Resources(
-        registers=_most(r.registers for r in every),
-        shared=_most(r.shared for r in every),
-        spills=_most(r.spills for r in every),
-        private=_most(r.private for r in every),
+        registers=_known_maximum(r.registers for r in every),
+        shared=_known_maximum(r.shared for r in every),
+        spills=_known_maximum(r.spills for r in every),
+        private=_known_maximum(r.private for r in every),
         max_threads=min((r.max_threads for r in every if r.max_threads is not None), default=None),
         by_entry=by_entry,
     )
 
 
-def spills(log: str) -> dict[str, int]:
+def parse_spills(log: str) -> dict[str, int]:
     """Bytes stored and loaded again for want of registers, by symbol."""
     return {name: int(stores) + int(loads) for name, stores, loads in _PROPERTIES.findall(log)}
 
@@ -220,7 +220,7 @@ def _of_kernel(kernel: CubinKernel, spilled: int | None, limits: Limits) -> Reso
     return Resources(kernel.registers, kernel.shared, spilled, kernel.frame, max_threads=most)
 
 
-def _most(values: Iterable[int | None]) -> int | None:
+def _known_maximum(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
@@ -336,7 +336,7 @@ class Listing:
     """The code of one kernel; what lies behind `main` belongs to functions that the compiler added."""
 
     def __init__(self, text: str) -> None:
-        self.instructions, self.main = _read(text)
+        self.instructions, self.main = _parse_listing(text)
 
     @cached_property
     def loops(self) -> tuple[tuple[int, int], ...]:
@@ -362,9 +362,9 @@ class Listing:
         order = sorted(n for n in leaders if n <= len(self.instructions))
         numbers = {first: at for at, first in enumerate(order[:-1])}
         ends = pairwise(order)
-        return tuple(BasicBlock(first, end, self._successors(end - 1, numbers)) for first, end in ends)
+        return tuple(BasicBlock(first, end, self._successor_blocks(end - 1, numbers)) for first, end in ends)
 
-    def _successors(self, last: int, numbers: dict[int, int]) -> tuple[int, ...]:
+    def _successor_blocks(self, last: int, numbers: dict[int, int]) -> tuple[int, ...]:
         instruction = self.instructions[last]
         following = [] if self._leaves(instruction) else [last + 1]
         return tuple(numbers[n] for n in dict.fromkeys((*following, *instruction.targets)) if n in numbers)
@@ -394,7 +394,7 @@ class Listing:
         return [own.difference(*(o for o in ahead if o is not own)) for own in ahead]
 
 
-def _read(text: str) -> tuple[tuple[Instruction, ...], int]:
+def _parse_listing(text: str) -> tuple[tuple[Instruction, ...], int]:
     labels: dict[str, int] = {}
     addresses: dict[int, int] = {}
     rows: list[tuple[re.Match[str], str]] = []
@@ -407,11 +407,13 @@ def _read(text: str) -> tuple[tuple[Instruction, ...], int]:
         elif (found := _INSTRUCTION.search(line)) is not None and found[4] != "NOP":
             addresses[int(found[1], 16)] = len(rows)
             rows.append((found, line))
-    found_all = (_instruction(n, found, line, labels, addresses) for n, (found, line) in enumerate(rows))
+    found_all = (
+        _parse_instruction(n, found, line, labels, addresses) for n, (found, line) in enumerate(rows)
+    )
     return tuple(found_all), len(rows) if main is None else main
 
 
-def _instruction(
+def _parse_instruction(
     number: int, found: re.Match[str], line: str, labels: dict[str, int], addresses: dict[int, int]
 ) -> Instruction:
     name, *modifiers = found[4].split(".")
@@ -428,11 +430,11 @@ def _instruction(
         listed = _TARGETS.search(line)
         targets = [labels[n.strip()] for n in listed[1].split(",") if n.strip() in labels] if listed else []
     guard, is_negated = found[3] or "", bool(found[2])
-    own = (name, tuple(modifiers), _operands(words), tuple(targets), calls)
+    own = (name, tuple(modifiers), _split_operands(words), tuple(targets), calls)
     return Instruction(number, guard, is_negated, *own)
 
 
-def _operands(words: str) -> tuple[str, ...]:
+def _split_operands(words: str) -> tuple[str, ...]:
     """Split at commas, except within brackets."""
     parts: list[str] = [""]
     depth = 0
@@ -445,7 +447,7 @@ def _operands(words: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def registers(operand: str) -> Sequence[str]:
+def register_names(operand: str) -> Sequence[str]:
     """Registers that an operand mentions, RZ and URZ aside."""
     return re.findall(r"\bU?R\d+\b", operand)
 
@@ -468,7 +470,7 @@ class Disassembly:
     fault: str = ""
 
 
-def disassemble(cubin: bytes, tool: str | None = None, seconds: float = SECONDS) -> Disassembly:
+def disassemble_cubin(cubin: bytes, tool: str | None = None, seconds: float = SECONDS) -> Disassembly:
     """`tool` is the path of nvdisasm or cuobjdump; None: the one that is here. The cubin is taken for
     hostile: the tool gets it in a folder of its own, without a shell, for so many seconds, and no more than
     so much of what it prints is read."""
@@ -477,7 +479,7 @@ def disassemble(cubin: bytes, tool: str | None = None, seconds: float = SECONDS)
         return Disassembly({}, f"there is no disassembler here: {HINT}")
     found = Disassembly({}, "no options")
     for options in _OPTIONS.get(Path(program).name, _OPTIONS["nvdisasm"]):
-        found = _run(program, options, cubin, seconds)
+        found = _run_disassembler(program, options, cubin, seconds)
         if found.kernels:
             break
     return found
@@ -496,7 +498,7 @@ def find_disassembler() -> str | None:
     return toolkit.find_program("nvdisasm", first=wheels) or toolkit.find_program("cuobjdump")
 
 
-def _run(program: str, options: tuple[str, ...], cubin: bytes, seconds: float) -> Disassembly:
+def _run_disassembler(program: str, options: tuple[str, ...], cubin: bytes, seconds: float) -> Disassembly:
     name = Path(program).name
     with tempfile.TemporaryDirectory(prefix="tunesmith-disassembly-") as folder:
         (Path(folder) / "code.cubin").write_bytes(cubin)
@@ -511,7 +513,7 @@ def _run(program: str, options: tuple[str, ...], cubin: bytes, seconds: float) -
             )
         except OSError as error:
             return Disassembly({}, f"{name} does not start: {error.strerror}")
-        text, expired = _output(process, seconds)
+        text, expired = _read_limited_output(process, seconds)
     if expired:
         return Disassembly({}, f"{name} took more than {seconds:g} s")
     if len(text) > MOST_TEXT:
@@ -522,7 +524,7 @@ def _run(program: str, options: tuple[str, ...], cubin: bytes, seconds: float) -
     return Disassembly(kernels, "" if kernels else f"{name} finds no code")
 
 
-def _output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bool]:
+def _read_limited_output(process: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, bool]:
     """What it prints, a byte more than it may at most, and whether its time ran out. It has ended then."""
     expired = threading.Event()
 

@@ -29,7 +29,7 @@ def driver() -> Any:
     if status == bindings.CUresult.CUDA_ERROR_NO_DEVICE:
         raise Unsupported("the NVIDIA driver sees no device")
     if status != bindings.CUresult.CUDA_SUCCESS:
-        raise Unsupported(f"the NVIDIA driver does not start: {words(bindings, status)}")
+        raise Unsupported(f"the NVIDIA driver does not start: {driver_error_text(bindings, status)}")
     return bindings
 
 
@@ -39,12 +39,12 @@ _LOST = tuple(  # what no kernel can cause
 )
 
 
-def checked(answer: tuple[Any, ...]) -> Any:
+def check_driver_status(answer: tuple[Any, ...]) -> Any:
     """What a driver call returned, without its status; a bad status is raised as what it means."""
     status = answer[0]
     if int(status) != 0:
         cu = driver()
-        text = words(cu, status)
+        text = driver_error_text(cu, status)
         if status == cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise OutOfMemory(text)
         if getattr(status, "name", "") in _LOST:
@@ -53,7 +53,7 @@ def checked(answer: tuple[Any, ...]) -> Any:
     return answer[1] if len(answer) == 2 else answer[1:]
 
 
-def words(cu: Any, status: Any) -> str:
+def driver_error_text(cu: Any, status: Any) -> str:
     name, text = (cu.cuGetErrorName(status), cu.cuGetErrorString(status))
     known = [part[1].decode() for part in (name, text) if int(part[0]) == 0 and part[1]]
     return ": ".join(known) or f"CUDA error {int(status)}"
@@ -64,33 +64,39 @@ OLDEST_DRIVER = 13000  # what the bindings speak; a driver of the same major ver
 
 def describe_all() -> tuple[Device, ...]:
     cu = driver()
-    version = int(checked(cu.cuDriverGetVersion()))
+    version = int(check_driver_status(cu.cuDriverGetVersion()))
     if version < OLDEST_DRIVER:
         raise Unsupported(
-            f"the NVIDIA driver is for CUDA {_dotted(version)}, older than the toolkit: kernels are built "
-            f"for CUDA {_dotted(OLDEST_DRIVER)}. Install a newer driver"
+            f"the NVIDIA driver is for CUDA {_format_cuda_version(version)}, older than the "
+            "toolkit: kernels are built "
+            f"for CUDA {_format_cuda_version(OLDEST_DRIVER)}. Install a newer driver"
         )
-    return tuple(_describe(number, version) for number in range(int(checked(cu.cuDeviceGetCount()))))
+    return tuple(
+        _describe_cuda_device(number, version)
+        for number in range(int(check_driver_status(cu.cuDeviceGetCount())))
+    )
 
 
-def _describe(number: int, version: int) -> Device:
+def _describe_cuda_device(number: int, version: int) -> Device:
     cu = driver()
-    handle = checked(cu.cuDeviceGet(number))
+    handle = check_driver_status(cu.cuDeviceGet(number))
 
     def get(name: str) -> int:
         attribute: Any = getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(checked(cu.cuDeviceGetAttribute(attribute, handle)))
+        return int(check_driver_status(cu.cuDeviceGetAttribute(attribute, handle)))
 
-    memory = int(checked(cu.cuDeviceTotalMem(handle)))
+    memory = int(check_driver_status(cu.cuDeviceTotalMem(handle)))
     capability = 10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR")
     # Kilohertz and bits; two transfers a cycle.
     bandwidth = 2e3 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8
     return Device(
         backend="cuda",
         id=str(number),
-        name=checked(cu.cuDeviceGetName(256, handle)).partition(b"\0")[0].decode(errors="replace"),
+        name=check_driver_status(cu.cuDeviceGetName(256, handle))
+        .partition(b"\0")[0]
+        .decode(errors="replace"),
         platform=PLATFORM,
-        driver=f"CUDA {_dotted(version)}",
+        driver=f"CUDA {_format_cuda_version(version)}",
         kind="gpu",
         inspects=True,
         limits=Limits(
@@ -119,10 +125,12 @@ def _describe(number: int, version: int) -> Device:
 
 def uuid_of(number: int) -> str:
     """Which card it is, whatever number it has there."""
-    return bytes(checked(driver().cuDeviceGetUuid(checked(driver().cuDeviceGet(number)))).bytes).hex()
+    return bytes(
+        check_driver_status(driver().cuDeviceGetUuid(check_driver_status(driver().cuDeviceGet(number)))).bytes
+    ).hex()
 
 
-def _dotted(version: int) -> str:
+def _format_cuda_version(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
@@ -175,7 +183,9 @@ def _open_nvml(number: int) -> tuple[Any, ctypes.c_void_p]:
     except OSError:
         return None, handle
     # By bus address: the two libraries may number devices differently.
-    bus = checked(cu.cuDeviceGetPCIBusId(32, checked(cu.cuDeviceGet(number)))).partition(b"\0")[0]
+    bus = check_driver_status(
+        cu.cuDeviceGetPCIBusId(32, check_driver_status(cu.cuDeviceGet(number)))
+    ).partition(b"\0")[0]
     if library.nvmlInit_v2() or library.nvmlDeviceGetHandleByPciBusId_v2(bus, ctypes.byref(handle)):
         return None, handle
     return library, handle
@@ -248,14 +258,14 @@ def absent_device(wanted: str | None) -> Device:
     text = DEFAULT if wanted is None else wanted
     capability = capability_named(text)
     if capability in ARCHITECTURES:
-        return _device(f"sm_{capability}", GPUS[ARCHITECTURES[capability].example])
+        return _absent_cuda_device(f"sm_{capability}", GPUS[ARCHITECTURES[capability].example])
     short = _by_name(text)
     if short is None:
         raise BadInput(
             f"no CUDA device is here, and none is known as {text!r}",
             hint=f"write one of {', '.join(GPUS)}, or {', '.join(f'sm_{n}' for n in ARCHITECTURES)}",
         )
-    return _device(short, GPUS[short])
+    return _absent_cuda_device(short, GPUS[short])
 
 
 def capability_named(text: str) -> int | None:
@@ -274,16 +284,23 @@ def allocation_units(capability: int) -> AllocationUnits:
 
 
 def _by_name(text: str) -> str | None:
-    wanted = _plain(text)
-    return next((s for s, gpu in GPUS.items() if wanted and wanted in (_plain(s), _plain(gpu.name))), None)
+    wanted = _short_gpu_name(text)
+    return next(
+        (
+            s
+            for s, gpu in GPUS.items()
+            if wanted and wanted in (_short_gpu_name(s), _short_gpu_name(gpu.name))
+        ),
+        None,
+    )
 
 
-def _plain(name: str) -> str:
+def _short_gpu_name(name: str) -> str:
     """Without what people leave out: the maker, the family, blanks and dashes."""
     return re.sub(r"nvidia|geforce|tesla|rtx|[^a-z0-9]", "", name.lower())
 
 
-def _device(short: str, gpu: Gpu) -> Device:
+def _absent_cuda_device(short: str, gpu: Gpu) -> Device:
     architecture = ARCHITECTURES[gpu.capability]
     return Device(
         backend="cuda",

@@ -110,7 +110,7 @@ class Flags:
 
 
 def read_flags(flags: Sequence[str], capability: int) -> Flags:
-    tokens = _tokens(flags)
+    tokens = _split_flags(flags)
     common: list[str] = []
     ptxas: list[str] = []
     suffixes = {""}
@@ -123,34 +123,34 @@ def read_flags(flags: Sequence[str], capability: int) -> Flags:
         elif _DROPPED.fullmatch(token):
             continue
         elif name in _VALUES:
-            common.append(f"--{name}={_value(token, value, tokens, _VALUES[name])}")
+            common.append(f"--{name}={_flag_value(token, value, tokens, _VALUES[name])}")
         elif name in _PTXAS:
-            ptxas += _ptxas_options(_value(token, value, tokens))
+            ptxas += _ptxas_options(_flag_value(token, value, tokens))
         elif name in _ARCHITECTURE:
-            given = _value(token, value, tokens)
-            found = {""} if given == "native" else _own(given, capability)
+            given = _flag_value(token, value, tokens)
+            found = {""} if given == "native" else _own_variants(given, capability)
             if found is None:
                 raise _other_architecture(f"{token} {'' if value else given}".strip(), capability)
             suffixes |= found
         elif name in _SEVERAL_ARCHITECTURES:
-            several.append(_own(_value(token, value, tokens), capability))
+            several.append(_own_variants(_flag_value(token, value, tokens), capability))
         elif name in _DROPPED_VALUES:
-            _value(token, value, tokens)
+            _flag_value(token, value, tokens)
         else:
-            raise _unknown(token, name)
+            raise _unknown_flag_error(token, name)
     own = [found for found in several if found is not None]
     if several and not own:
         raise _other_architecture("-gencode, all of them", capability)
-    suffix = _fullest(suffixes.union(*own))
+    suffix = _fullest_variant(suffixes.union(*own))
     return Flags(f"sm_{capability}{suffix}", tuple(common), tuple(ptxas))
 
 
-def _fullest(suffixes: set[str]) -> str:
+def _fullest_variant(suffixes: set[str]) -> str:
     """Of a GPU's own variants."""
     return max(suffixes, key=("", "f", "a").index)
 
 
-def _tokens(flags: Sequence[str]) -> list[str]:
+def _split_flags(flags: Sequence[str]) -> list[str]:
     """One entry of the list may hold several flags, as they stand on a command line."""
     try:
         return [token for flag in flags for token in shlex.split(flag)]
@@ -164,7 +164,7 @@ def _name_of(token: str) -> tuple[str, str | None]:
     return plain, value if has_value else None
 
 
-def _value(token: str, value: str | None, following: list[str], pattern: str = r".+") -> str:
+def _flag_value(token: str, value: str | None, following: list[str], pattern: str = r".+") -> str:
     if value is None:
         if not following:
             raise BuildFailed(f"the flag {token} takes a value, got none: write {token}=VALUE")
@@ -184,7 +184,7 @@ def _ptxas_options(value: str) -> list[str]:
     return [option for option in options if option not in ("-v", "--verbose")]
 
 
-def _own(value: str, capability: int) -> set[str] | None:
+def _own_variants(value: str, capability: int) -> set[str] | None:
     """The variants of the device's own architecture that are named; None where another is, or none at all."""
     names = _NAMED.findall(value)
     return {suffix for _, suffix in names} if names and {int(n) for n, _ in names} == {capability} else None
@@ -197,7 +197,7 @@ def _other_architecture(got: str, capability: int) -> BuildFailed:
     )
 
 
-def _unknown(token: str, name: str) -> BuildFailed:
+def _unknown_flag_error(token: str, name: str) -> BuildFailed:
     for start, key in _ELSEWHERE.items():
         if name == start or (len(start) == 1 and token.startswith(f"-{start}")):
             return BuildFailed(f"macros and folders are not flags, got {token!r}: write it in `{key}`")
@@ -237,7 +237,7 @@ def architecture_apart(flags: Sequence[str], capability: int) -> tuple[list[str]
     for word in words:
         name, value = _name_of(word)
         if name in (*_ARCHITECTURE, *_SEVERAL_ARCHITECTURES):
-            suffixes |= _own(next(words, "") if value is None else value, capability) or set()
+            suffixes |= _own_variants(next(words, "") if value is None else value, capability) or set()
         else:
             left.append(word)
-    return left, _fullest(suffixes)
+    return left, _fullest_variant(suffixes)

@@ -17,8 +17,8 @@ from tunesmith.backends.cuda.cubin import (
     JUMPS,
     Instruction,
     Listing,
-    disassemble,
-    registers,
+    disassemble_cubin,
+    register_names,
     unpack,
 )
 from tunesmith.base.codec import Malformed
@@ -67,23 +67,23 @@ class Lanes:
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
         self._states: dict[int, State] = {}  # before each instruction that touches memory or branches
-        self._solve()
+        self._solve_dataflow()
 
     def address(self, instruction: Instruction) -> Value:
         """Of a memory instruction."""
         operand = next((o for o in instruction.operands if "[" in o and not o.startswith("c[")), "")
-        return _address(operand, self._states.get(instruction.number, {}))
+        return _address_value(operand, self._states.get(instruction.number, {}))
 
     def condition(self, instruction: Instruction) -> str:
         """How the outcome of a branch varies over a warp. ONE: one thread meets it, jumps or goes on."""
         name = instruction.condition
         state = self._states.get(instruction.number, {})
         if not name:
-            index = [_value(o, state) for o in instruction.operands if _REGISTER.match(o)]
+            index = [_operand_value(o, state) for o in instruction.operands if _REGISTER.match(o)]
             return _join_all(index).kind if index else SAME
         return state.get(name, UNIFORM).kind
 
-    def _solve(self) -> None:
+    def _solve_dataflow(self) -> None:
         listing = self._listing
         entries: dict[int, State] = {0: {}} if listing.blocks else {}
         waiting = set(entries)
@@ -97,21 +97,21 @@ class Lanes:
                 touches = any("[" in operand for operand in instruction.operands)
                 if touches or instruction.condition or instruction.name in INDIRECT:
                     self._states[instruction.number] = dict(state)
-                _step(instruction, state)
+                _step_state(instruction, state)
             for following in block.successors:
-                merged = _merged(entries.get(following), state)
+                merged = _merge_states(entries.get(following), state)
                 if merged != entries.get(following):
                     entries[following] = merged
                     waiting.add(following)
 
 
-def _merged(known: State | None, new: State) -> State:
+def _merge_states(known: State | None, new: State) -> State:
     if known is None:
         return dict(new)
-    return {name: _join(known.get(name), new.get(name)) for name in known.keys() | new.keys()}
+    return {name: _join_values(known.get(name), new.get(name)) for name in known.keys() | new.keys()}
 
 
-def _join(first: Value | None, second: Value | None) -> Value:
+def _join_values(first: Value | None, second: Value | None) -> Value:
     if first is None or second is None:
         return first or second or UNIFORM
     if first == second:
@@ -134,29 +134,29 @@ def _join_all(values: list[Value]) -> Value:
 # -- one instruction ------------------------------------------------------------------------------------
 
 
-def _step(instruction: Instruction, state: State) -> None:
-    predicates, destination, sources = _parts(instruction)
+def _step_state(instruction: Instruction, state: State) -> None:
+    predicates, destination, sources = _split_destinations(instruction)
     if destination is None and not predicates:
         return
-    values = [_value(o, state) for o in sources if not _PREDICATE.match(o)]
-    result = _result(instruction, values, sources, state)
+    values = [_operand_value(o, state) for o in sources if not _PREDICATE.match(o)]
+    result = _result_value(instruction, values, sources, state)
     if destination is not None:
-        names = _written(destination, instruction)
-        _set(state, names[0], result, instruction)
+        names = _written_registers(destination, instruction)
+        _set_register(state, names[0], result, instruction)
         for name in names[1:]:
             # The high half of an address or index is the same for a warp; of a load all words are alike.
             high = result if instruction.name in _LOADS or result.kind in (LANE, DATA) else UNIFORM
-            _set(state, name, high, instruction)
+            _set_register(state, name, high, instruction)
     for name in predicates:
-        _set(state, name, _predicate(instruction, values, result, sources, state), instruction)
+        _set_register(state, name, _predicate_value(instruction, values, result, sources, state), instruction)
 
 
-def _set(state: State, name: str, value: Value, instruction: Instruction) -> None:
+def _set_register(state: State, name: str, value: Value, instruction: Instruction) -> None:
     guarded = instruction.guard not in ("", "PT", "UPT")
-    state[name] = _join(state.get(name), value) if guarded and name in state else value
+    state[name] = _join_values(state.get(name), value) if guarded and name in state else value
 
 
-def _parts(instruction: Instruction) -> tuple[list[str], str | None, list[str]]:
+def _split_destinations(instruction: Instruction) -> tuple[list[str], str | None, list[str]]:
     """Predicates and the register that are written, and what is read."""
     name, left = instruction.name, list(instruction.operands)
     if name.startswith(("ST", "RED", "BRA", "BAR", "BSS", "BSY", "EXIT", "MEMBAR", "CALL", "RET", "BRX")):
@@ -168,7 +168,7 @@ def _parts(instruction: Instruction) -> tuple[list[str], str | None, list[str]]:
         written = _PREDICATE.match(operand)
         if written is not None and not operand.startswith("!") and len(predicates) < 2:
             predicates.append(written[1])
-        elif destination is None and _REGISTER.match(operand) and not _compares(name):
+        elif destination is None and _REGISTER.match(operand) and not _is_comparison(name):
             destination = operand
         else:
             break
@@ -176,11 +176,11 @@ def _parts(instruction: Instruction) -> tuple[list[str], str | None, list[str]]:
     return [p for p in predicates if not p.endswith("PT")], destination, left
 
 
-def _compares(name: str) -> bool:
+def _is_comparison(name: str) -> bool:
     return name.removeprefix("U").endswith(("SETP", "SETP2", "PLOP3", "FCHK")) or name == "R2P"
 
 
-def _written(destination: str, instruction: Instruction) -> list[str]:
+def _written_registers(destination: str, instruction: Instruction) -> list[str]:
     base = _REGISTER.match(destination)
     assert base is not None
     prefix, digits = ("UR", base[1][2:]) if base[1].startswith("UR") else ("R", base[1][1:])
@@ -192,13 +192,13 @@ def _written(destination: str, instruction: Instruction) -> list[str]:
     return [f"{prefix}{int(digits) + k}" for k in range(count)]
 
 
-def _value(operand: str, state: State) -> Value:
+def _operand_value(operand: str, state: State) -> Value:
     text = operand.replace(".reuse", "")
     if (register := _REGISTER.match(text)) is not None:
         if register[1].endswith("Z"):
             return ZERO
         found = state.get(register[1], UNIFORM)
-        return _negated(found) if text.startswith("-") else found
+        return _negate_value(found) if text.startswith("-") else found
     if _NUMBER.fullmatch(text):
         number = int(text, 0)
         return Value(SAME, number - (1 << 32) if 1 << 31 <= number < 1 << 32 else number)
@@ -207,17 +207,17 @@ def _value(operand: str, state: State) -> Value:
     return UNIFORM
 
 
-def _address(operand: str, state: State) -> Value:
+def _address_value(operand: str, state: State) -> Value:
     groups = re.findall(r"\[([^\]]*)\]", operand)
     total = ZERO
     for part in re.split(r"\+", groups[-1]) if groups else ():
         scale = re.search(r"\.X(\d+)", part)
-        value = _value(part.split(".")[0], state)
-        total = _sum(total, _product(value, Value(SAME, int(scale[1]))) if scale else value)
+        value = _operand_value(part.split(".")[0], state)
+        total = _add_values(total, _multiply_values(value, Value(SAME, int(scale[1]))) if scale else value)
     return total
 
 
-def _result(instruction: Instruction, values: list[Value], sources: list[str], state: State) -> Value:
+def _result_value(instruction: Instruction, values: list[Value], sources: list[str], state: State) -> Value:
     name, modifiers = instruction.name, instruction.modifiers
     if name == "S2R":
         return Value(STEP, 1) if sources and sources[0] in _THREAD_NUMBERS else UNIFORM
@@ -225,33 +225,33 @@ def _result(instruction: Instruction, values: list[Value], sources: list[str], s
         return UNIFORM
     if name in _LOADS:
         where = next((o for o in sources if "[" in o), "")
-        return UNIFORM if _address(where, state).kind == SAME else Value(DATA)
+        return UNIFORM if _address_value(where, state).kind == SAME else Value(DATA)
     if name.startswith(("ATOM", "SHFL", "LDL")):  # what a thread spilled is its own
         return Value(DATA)
     if "X" in modifiers or ("HI" in modifiers and name not in ("SHF", "USHF")):
-        return _high(instruction, values)
+        return _high_half_value(instruction, values)
     if name in ("MOV", "UMOV"):
         return values[0] if values else UNIFORM
     if name in ("HFMA2", "HFMA2_MMA") and [s.lstrip("-") for s in sources[:2]] == ["RZ", "RZ"]:
-        return _packed(sources[2:4])
+        return _packed_halves(sources[2:4])
     if name in _MULTIPLIES and len(values) >= 3:
-        return _sum(_product(values[0], values[1]), values[2])
+        return _add_values(_multiply_values(values[0], values[1]), values[2])
     if name in _ADDS:
-        return _sum(*values)
+        return _add_values(*values)
     if name in ("LEA", "ULEA") and len(values) >= 3:
-        return _sum(_shifted_left(values[0], values[2]), values[1])
+        return _add_values(_shifted_left(values[0], values[2]), values[1])
     if name in ("SHF", "USHF") and len(values) >= 3:
-        return _shifted(modifiers, values)
+        return _shift_value(modifiers, values)
     if name in ("LOP3", "ULOP3") and len(values) >= 4:
-        return _logic(values)
+        return _logic_value(values)
     if name == "PRMT" and len(values) >= 3 and values[1].kind == SAME and values[2].kind == SAME:
         return values[0] if values[0].kind in (SAME, STEP, FAR) else _join_all(values)
     if name in ("SEL", "USEL") and len(values) >= 2:
-        return _join(values[0], values[1])
+        return _join_values(values[0], values[1])
     return _join_all(values)
 
 
-def _packed(halves: list[str]) -> Value:
+def _packed_halves(halves: list[str]) -> Value:
     """A constant put together from two numbers in half precision, the high one first."""
     try:
         high, low = (int.from_bytes(struct.pack("<e", float(half)), "little") for half in halves)
@@ -260,7 +260,7 @@ def _packed(halves: list[str]) -> Value:
     return Value(SAME, high << 16 | low)
 
 
-def _predicate(
+def _predicate_value(
     instruction: Instruction, values: list[Value], result: Value, sources: list[str], state: State
 ) -> Value:
     name = instruction.name
@@ -270,8 +270,8 @@ def _predicate(
     if name in ("LOP3", "ULOP3"):  # whether any bit is left
         own = Value({STEP: ALL_BUT_ONE, FAR: ALL_BUT_ONE}.get(result.kind, result.kind))
     elif name in ("ISETP", "UISETP") and len(values) >= 2:
-        own = _comparison(instruction.modifiers, _sum(values[0], _negated(values[1])))
-    elif _compares(name):
+        own = _comparison_value(instruction.modifiers, _add_values(values[0], _negate_value(values[1])))
+    elif _is_comparison(name):
         own = Value(_join_all(values).kind)
     else:
         own = UNIFORM  # a carry: of interest to the high half alone
@@ -285,7 +285,7 @@ def _predicate(
     return Value(DATA if DATA in (own.kind, *(v.kind for v in mixed)) else LANE)
 
 
-def _comparison(modifiers: tuple[str, ...], difference: Value) -> Value:
+def _comparison_value(modifiers: tuple[str, ...], difference: Value) -> Value:
     if difference.kind in (STEP, FAR):
         if "EQ" in modifiers:
             return Value(ONE)
@@ -296,11 +296,11 @@ def _comparison(modifiers: tuple[str, ...], difference: Value) -> Value:
 # -- arithmetic -----------------------------------------------------------------------------------------
 
 
-def _negated(value: Value) -> Value:
+def _negate_value(value: Value) -> Value:
     return Value(value.kind, -value.number) if value.number is not None else value
 
 
-def _sum(*values: Value) -> Value:
+def _add_values(*values: Value) -> Value:
     kinds = {v.kind for v in values}
     if kinds <= {SAME}:
         numbers = [v.number for v in values if v.number is not None]
@@ -313,7 +313,7 @@ def _sum(*values: Value) -> Value:
     return Value(STEP, step) if step else UNIFORM
 
 
-def _product(first: Value, second: Value) -> Value:
+def _multiply_values(first: Value, second: Value) -> Value:
     if ZERO in (first, second):
         return ZERO
     if first.kind == SAME:
@@ -331,10 +331,10 @@ def _product(first: Value, second: Value) -> Value:
 def _shifted_left(value: Value, by: Value) -> Value:
     if by.number is None or not 0 <= by.number < 64:
         return value if value == ZERO else _join_all([value, by])
-    return _product(value, Value(SAME, 1 << by.number))
+    return _multiply_values(value, Value(SAME, 1 << by.number))
 
 
-def _shifted(modifiers: tuple[str, ...], values: list[Value]) -> Value:
+def _shift_value(modifiers: tuple[str, ...], values: list[Value]) -> Value:
     low, by, high = values[:3]
     if modifiers and modifiers[0] == "L":
         return UNIFORM if "HI" in modifiers and "U64" in modifiers else _shifted_left(low, by)
@@ -351,17 +351,17 @@ def _shifted(modifiers: tuple[str, ...], values: list[Value]) -> Value:
     return Value(LANE)
 
 
-def _high(instruction: Instruction, values: list[Value]) -> Value:
+def _high_half_value(instruction: Instruction, values: list[Value]) -> Value:
     """The high half of something: the same for a warp, unless it varies irregularly. LEA.HI is also how a
     number is divided by a power of two: the bias that a negative one needs, added to it."""
     if instruction.name == "LEA" and instruction.modifiers == ("HI",) and len(values) >= 2:
-        return _sum(values[1], UNIFORM) if values[0].kind == SAME else _join_all(values)
+        return _add_values(values[1], UNIFORM) if values[0].kind == SAME else _join_all(values)
     if instruction.name in _MULTIPLIES and "HI" in instruction.modifiers:
         return _join_all(values)
     return UNIFORM if {v.kind for v in values} <= {SAME, STEP, FAR} else _join_all(values)
 
 
-def _logic(values: list[Value]) -> Value:
+def _logic_value(values: list[Value]) -> Value:
     """Bits kept or cut off by a mask, or set in a number that is aligned; anything else is unknown."""
     first, second, third, table = values[:4]
     if first.kind == SAME:
@@ -425,27 +425,27 @@ def read_sass(text: str) -> Instructions | None:
     alone, looped = _one_thread(listing, lanes)
     reading, per_stored = _reading_loops(listing, lanes)
     return Instructions(
-        all=_mix(body, body),
-        hot=_mix(hot, body),
-        accesses=_accesses(body, numbers, lanes),
+        all=_instruction_mix(body, body),
+        hot=_instruction_mix(hot, body),
+        accesses=_memory_accesses(body, numbers, lanes),
         loops=len(listing.loops),
         bytes_in_flight=_bytes_in_flight(body),
         one_thread=len(alone),
         one_thread_loop=len(looped),
         one_thread_global=sum(1 for i in body if i.number in looped and "global" in _SPACES.get(i.name, ())),
-        split_by_lane=_split(listing, lanes, LANE),
-        split_by_data=_split(listing, lanes, DATA),
+        split_by_lane=_count_divergent(listing, lanes, LANE),
+        split_by_data=_count_divergent(listing, lanes, DATA),
         reading_loops=reading,
         loaded_per_stored=per_stored,
     )
 
 
-def _mix(counted: Sequence[Instruction], body: Sequence[Instruction]) -> Mix:
-    classes = Counter(kind for each in counted for kind in _classes(each))
-    return Mix(total=len(counted), division=_divisions(counted, body), **classes)
+def _instruction_mix(counted: Sequence[Instruction], body: Sequence[Instruction]) -> Mix:
+    classes = Counter(kind for each in counted for kind in _instruction_classes(each))
+    return Mix(total=len(counted), division=_count_divisions(counted, body), **classes)
 
 
-def _classes(instruction: Instruction) -> Iterable[str]:
+def _instruction_classes(instruction: Instruction) -> Iterable[str]:
     name, modifiers = instruction.name, instruction.modifiers
     if name in _FP64:
         yield "fp64"
@@ -480,7 +480,7 @@ def _is_move(instruction: Instruction) -> bool:
     return [o.lstrip("-") for o in instruction.operands[1:3]] == ["RZ", "RZ"]
 
 
-def _divisions(counted: Sequence[Instruction], body: Sequence[Instruction]) -> int:
+def _count_divisions(counted: Sequence[Instruction], body: Sequence[Instruction]) -> int:
     """Sequences that divide integers by what is no constant. One begins with the reciprocal of the divisor,
     rounded up, and goes on with two high products. A loop that divides by the same number again and again has
     the second of these alone. In 64 bits it is a function that is called, with a way around it for small
@@ -496,20 +496,20 @@ def _is_reciprocal(instruction: Instruction) -> bool:
     return instruction.name in ("I2F", "UI2F") and "RP" in instruction.modifiers
 
 
-def _accesses(body: Sequence[Instruction], hot: set[int], lanes: Lanes) -> tuple[MemoryAccess, ...]:
+def _memory_accesses(body: Sequence[Instruction], hot: set[int], lanes: Lanes) -> tuple[MemoryAccess, ...]:
     found: Counter[tuple[Space, Direction, int, Pattern, int | None, bool]] = Counter()
     for each in body:
         if each.name in _SPACES:
             space, direction = _SPACES[each.name]
-            pattern, stride = _pattern(lanes.address(each), each.name)
-            found[space, direction, _width(each), pattern, stride, each.number in hot] += 1
+            pattern, stride = _access_pattern(lanes.address(each), each.name)
+            found[space, direction, _access_width(each), pattern, stride, each.number in hot] += 1
     return tuple(
         MemoryAccess(space, direction, width, pattern, is_hot, count, stride)
         for (space, direction, width, pattern, stride, is_hot), count in found.items()
     )
 
 
-def _pattern(address: Value, name: str) -> tuple[Pattern, int | None]:
+def _access_pattern(address: Value, name: str) -> tuple[Pattern, int | None]:
     if name in ("LDSM", "STSM"):
         return "unknown", None  # rows by a rule of their own
     if address.kind == SAME:
@@ -519,7 +519,7 @@ def _pattern(address: Value, name: str) -> tuple[Pattern, int | None]:
     return ("far", None) if address.kind == FAR else ("unknown", None)
 
 
-def _width(instruction: Instruction) -> int:
+def _access_width(instruction: Instruction) -> int:
     table = _MATRICES if instruction.name in ("LDSM", "STSM") else _WIDTHS
     return next((table[m] for m in instruction.modifiers if m in table), 4)
 
@@ -530,11 +530,11 @@ def _bytes_in_flight(instructions: Sequence[Instruction]) -> int:
     most = 0
     for each in instructions:
         read = each.operands if each.name in _SPACES and each.name.startswith("ST") else each.operands[1:]
-        if each.name == "BAR" or any(r in waiting for operand in read for r in registers(operand)):
+        if each.name == "BAR" or any(r in waiting for operand in read for r in register_names(operand)):
             waiting.clear()
         if each.name in ("LDG", "LD", "LDGSTS") and each.operands:
-            names = registers(each.operands[0])
-            waiting[names[0] if names and each.name != "LDGSTS" else f"#{each.number}"] = _width(each)
+            names = register_names(each.operands[0])
+            waiting[names[0] if names and each.name != "LDGSTS" else f"#{each.number}"] = _access_width(each)
             most = max(most, sum(waiting.values()))
     return most
 
@@ -570,7 +570,7 @@ def _reading_loops(listing: Listing, lanes: Lanes) -> tuple[int, float | None]:
         for each in listing.instructions[first : last + 1]:
             space, direction = _SPACES.get(each.name, ("", ""))
             if space == "global" and direction in found and lanes.address(each).kind != SAME:
-                found[direction] += _width(each)
+                found[direction] += _access_width(each)
         moved.append(found)
     both = [n for n, one in enumerate(moved) if one["load"] and one["store"]]
     if not both:
@@ -579,7 +579,7 @@ def _reading_loops(listing: Listing, lanes: Lanes) -> tuple[int, float | None]:
     return ahead, max(moved[n]["load"] / moved[n]["store"] for n in both)
 
 
-def _split(listing: Listing, lanes: Lanes, kind: str) -> int:
+def _count_divergent(listing: Listing, lanes: Lanes, kind: str) -> int:
     """Instructions that a warp runs in addition because its threads go several ways; a loop that they leave
     at different times counts for half."""
     extra: set[int] = set()
@@ -596,7 +596,7 @@ def _split(listing: Listing, lanes: Lanes, kind: str) -> int:
     return listing.size(extra) + loops
 
 
-_disassemble_once = lru_cache(maxsize=8)(lambda cubin: disassemble(cubin))
+_disassemble_once = lru_cache(maxsize=8)(lambda cubin: disassemble_cubin(cubin))
 
 
 def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str]:

@@ -17,9 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.cubin import unpack
-from tunesmith.backends.cuda.devices import checked, clocks_of, driver, is_throttled, neighbours_of
+from tunesmith.backends.cuda.devices import (
+    check_driver_status,
+    clocks_of,
+    driver,
+    is_throttled,
+    neighbours_of,
+)
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     HERE,
@@ -61,13 +67,13 @@ class Overseer:
     def __init__(self, function: Any) -> None:
         cu = driver()
         self._function = function
-        self._stream = checked(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
+        self._stream = check_driver_status(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
         # What the host says last, what the kernel says, and the number of the launch.
-        host = checked(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
+        host = check_driver_status(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
         self._words = (ctypes.c_uint32 * 3).from_address(int(host))
         ctypes.memset(self._words, 0, ctypes.sizeof(self._words))
-        self._address = int(checked(cu.cuMemHostGetDevicePointer(host, 0)))
-        self._memory = int(checked(cu.cuMemAlloc(8 + 24 * MOST_PAIRS)))
+        self._address = int(check_driver_status(cu.cuMemHostGetDevicePointer(host, 0)))
+        self._memory = int(check_driver_status(cu.cuMemAlloc(8 + 24 * MOST_PAIRS)))
         self._arguments = LaunchWords([0] * 5)
 
     def begin(self, pairs: Sequence[tuple[int, int, int]]) -> None:
@@ -75,11 +81,13 @@ class Overseer:
         cu, shown = driver(), pairs[:MOST_PAIRS]
         table = np.array([0, *(word for pair in shown for word in pair)], dtype=np.uint64)
         # On its stream: a plain copy returns before it has arrived, and this stream does not wait for it.
-        checked(cu.cuMemcpyHtoDAsync(self._memory, table.ctypes.data, table.nbytes, self._stream))
+        check_driver_status(cu.cuMemcpyHtoDAsync(self._memory, table.ctypes.data, table.nbytes, self._stream))
         number = self._words[2] = self._words[2] % 0x7FFFFFFF + 1
         words = (self._memory + 8, len(shown), self._address, NANOSECONDS, self._memory)
         shape = (OVERSEER_BLOCKS, 1, 1, OVERSEER_THREADS, 1, 1, 0)
-        checked(cu.cuLaunchKernel(self._function, *shape, self._stream, self._arguments.hold(words), 0))
+        check_driver_status(
+            cu.cuLaunchKernel(self._function, *shape, self._stream, self._arguments.hold(words), 0)
+        )
         end = time.perf_counter() + BEGIN_SECONDS
         while self._words[1] != number and time.perf_counter() < end:
             pass
@@ -88,8 +96,8 @@ class Overseer:
         """The number of a pair that was seen to differ."""
         cu, found = driver(), np.zeros(1, dtype=np.uint64)
         self._words[0] = self._words[2]
-        checked(cu.cuStreamSynchronize(self._stream))
-        checked(cu.cuMemcpyDtoH(found.ctypes.data, self._memory, found.nbytes))
+        check_driver_status(cu.cuStreamSynchronize(self._stream))
+        check_driver_status(cu.cuMemcpyDtoH(found.ctypes.data, self._memory, found.nbytes))
         return int(found[0]) - 1 if found[0] else None
 
 
@@ -120,7 +128,7 @@ class CudaMemory:
         self.nbytes = nbytes
 
 
-def address(pointer: Pointer) -> int:
+def cuda_address(pointer: Pointer) -> int:
     assert isinstance(pointer.memory, CudaMemory)
     return pointer.memory.address + pointer.offset
 
@@ -136,11 +144,11 @@ class CudaInspector:
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
         if to.nbytes:
-            self._launch("fill", to.nbytes // 16, address(to), to.nbytes, word)
+            self._launch("fill", to.nbytes // 16, cuda_address(to), to.nbytes, word)
 
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
         if first.nbytes:
-            words = (address(first), first.nbytes, stride, slots, places, seed)
+            words = (cuda_address(first), first.nbytes, stride, slots, places, seed)
             self._launch("disturb", slots, *words)
 
     def scramble(self, is_local: bool) -> None:
@@ -151,15 +159,17 @@ class CudaInspector:
         words = (self._scrambler, shared // 4, self._scrambled, int(is_local))
         pointers = self._arguments.setdefault("scramble", LaunchWords(words)).hold(words)
         shape = (blocks, 1, 1, 4 * INSPECTOR_THREADS, 1, 1, shared)
-        checked(driver().cuLaunchKernel(self._functions["scramble"], *shape, self._stream, pointers, 0))
+        check_driver_status(
+            driver().cuLaunchKernel(self._functions["scramble"], *shape, self._stream, pointers, 0)
+        )
 
     @cached_property
     def _scrambler(self) -> int:
         cu, limits = driver(), self._device.limits
         shared = limits.shared
         attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        checked(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
-        return int(checked(cu.cuMemAlloc(2 * limits.sms * shared)))
+        check_driver_status(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
+        return int(check_driver_status(cu.cuMemAlloc(2 * limits.sms * shared)))
 
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
@@ -167,21 +177,23 @@ class CudaInspector:
         count = to.nbytes // itemsize
         if count:
             size = block.nbytes // itemsize
-            words = (address(to), address(block), count, size, roll, int(negate), itemsize, first)
+            words = (cuda_address(to), cuda_address(block), count, size, roll, int(negate), itemsize, first)
             self._launch("spread", count, *words)
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:
         if to.nbytes:
-            self._launch("copy_late", LATE_THREADS, address(to), address(source), to.nbytes, LATE_NANOSECONDS)
+            self._launch(
+                "copy_late", LATE_THREADS, cuda_address(to), cuda_address(source), to.nbytes, LATE_NANOSECONDS
+            )
 
     def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
-        return not self._differences(pairs).count
+        return not self._count_differences(pairs).count
 
     def differing(self, a: Pointer, b: Pointer) -> Difference:
-        return self._differences([(a, b)])
+        return self._count_differences([(a, b)])
 
     def unlike(self, a: Pointer, pattern: bytes) -> Difference:
-        return self._differences([(a, pattern)])
+        return self._count_differences([(a, pattern)])
 
     def compare(
         self, got: Pointer, type: str, expected: Pointer, expected_type: str, rule: NumberRule
@@ -194,33 +206,39 @@ class CudaInspector:
         if not count:
             return Comparison(0, 0.0, 0.0, 0.0, 0)
         words = (
-            *(address(got), address(expected), count, kind, KINDS[element.kind], element.bytes),
+            *(cuda_address(got), cuda_address(expected), count, kind, KINDS[element.kind], element.bytes),
             *(element.mantissa, element.min_exponent, int(element.name in WITHOUT_INFINITY)),
-            *(*map(float, _range(element)), float(rule.rtol), float(rule.atol), float(rule.ulps)),
-            *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._results),
+            *(*map(float, _rounding_range(element)), float(rule.rtol), float(rule.atol), float(rule.ulps)),
+            *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._result_buffer),
         )
         blocks = self._launch("compare", count, *words)
         found = np.empty(blocks, dtype=FOUND)
-        checked(driver().cuMemcpyDtoHAsync(found.ctypes.data, self._results, found.nbytes, self._stream))
-        checked(driver().cuStreamSynchronize(self._stream))
+        check_driver_status(
+            driver().cuMemcpyDtoHAsync(found.ctypes.data, self._result_buffer, found.nbytes, self._stream)
+        )
+        check_driver_status(driver().cuStreamSynchronize(self._stream))
         error, ulp = float(found["squared_error"].sum()), float(found["squared_ulp"].sum())
         wrong, count = int(found["wrong"].sum()), int(found["count"].sum())
         return Comparison(wrong, float(found["max_error"].max()), error, ulp, count)
 
-    def _differences(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> Difference:
+    def _count_differences(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> Difference:
         """Of all of them, added up; where the first and the last are is said of one pair only."""
         if not any(a.nbytes for a, _ in pairs):
             return Difference(0)
         cu = driver()
         found = np.array([0, NOTHING, 0], dtype=np.uint64)
-        place = self._results
-        checked(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
+        place = self._result_buffer
+        check_driver_status(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
         for a, other in pairs:
             if a.nbytes:
-                by = (0, int.from_bytes(other, "little")) if isinstance(other, bytes) else (address(other), 0)
-                self._launch("differences", a.nbytes // 16, address(a), by[0], a.nbytes, by[1], place)
-        checked(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
-        checked(cu.cuStreamSynchronize(self._stream))
+                by = (
+                    (0, int.from_bytes(other, "little"))
+                    if isinstance(other, bytes)
+                    else (cuda_address(other), 0)
+                )
+                self._launch("differences", a.nbytes // 16, cuda_address(a), by[0], a.nbytes, by[1], place)
+        check_driver_status(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
+        check_driver_status(cu.cuStreamSynchronize(self._stream))
         count, first, last = map(int, found)
         return Difference(count, first, last) if count else Difference(0)
 
@@ -230,12 +248,14 @@ class CudaInspector:
             self._arguments[entry] = LaunchWords(words)
         shape = (blocks, 1, 1, INSPECTOR_THREADS, 1, 1, 0)
         pointers = self._arguments[entry].hold(words)
-        checked(driver().cuLaunchKernel(self._functions[entry], *shape, self._stream, pointers, 0))
+        check_driver_status(
+            driver().cuLaunchKernel(self._functions[entry], *shape, self._stream, pointers, 0)
+        )
         return blocks
 
     @cached_property
-    def _results(self) -> int:
-        return int(checked(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
+    def _result_buffer(self) -> int:
+        return int(check_driver_status(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
 
     @cached_property
     def overseer(self) -> Overseer:
@@ -246,12 +266,14 @@ class CudaInspector:
         cu = driver()
         source = resources.files("tunesmith.backends.cuda").joinpath("inspector.cu").read_text()
         unit = Unit("inspector.cu", source, "cuda", FLAGS, ENTRIES)
-        symbols, cubin = unpack(build(unit, self._device).data)
-        self._module = checked(cu.cuModuleLoadData(cubin))
-        return {e: checked(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES}
+        symbols, cubin = unpack(build_cubin(unit, self._device).data)
+        self._module = check_driver_status(cu.cuModuleLoadData(cubin))
+        return {
+            e: check_driver_status(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES
+        }
 
 
-def _range(element: ElementType) -> tuple[float, float, float, float]:
+def _rounding_range(element: ElementType) -> tuple[float, float, float, float]:
     """Below the first, numbers round to one of the type; above the second to infinity, or to NaN. Then the
     least and the largest number of the type."""
     if element.kind != "float":
@@ -282,7 +304,7 @@ class CudaExecutable:
         if nbytes > self.shared[entry]:
             cu = driver()
             attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            checked(cu.cuFuncSetAttribute(self.functions[entry], attribute, nbytes))
+            check_driver_status(cu.cuFuncSetAttribute(self.functions[entry], attribute, nbytes))
             self.shared[entry] = nbytes
 
 
@@ -299,15 +321,17 @@ class _Graph:
         self._executable: Any = None
         # An event between two launches would keep the second from beginning early.
         parts = 1 if any(call.pdl for call in calls) else min(PARTS, len(slots))
-        self._marks = [checked(cu.cuEventCreate(0)) for _ in range(parts - 1)]
+        self._marks = [check_driver_status(cu.cuEventCreate(0)) for _ in range(parts - 1)]
         # The graph's launches point to these values.
         self._graph, self._values = session.capture(calls, slots, self._marks)
-        self._executable = checked(cu.cuGraphInstantiate(self._graph, 0))
-        checked(cu.cuGraphUpload(self._executable, session.stream))
+        self._executable = check_driver_status(cu.cuGraphInstantiate(self._graph, 0))
+        check_driver_status(cu.cuGraphUpload(self._executable, session.stream))
 
     def start(self) -> Callable[[], float]:
         cu, session = driver(), self._session
-        return session.timed(lambda: checked(cu.cuGraphLaunch(self._executable, session.stream)), self._marks)
+        return session.timed(
+            lambda: check_driver_status(cu.cuGraphLaunch(self._executable, session.stream)), self._marks
+        )
 
     def __del__(self) -> None:
         cu = driver()
@@ -337,16 +361,16 @@ class _Gate:
     def __init__(self, stream: Any) -> None:
         cu = driver()
         self._stream = stream
-        host = checked(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
+        host = check_driver_status(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
         self._word = ctypes.c_uint32.from_address(int(host))
-        self._address = checked(cu.cuMemHostGetDevicePointer(host, 0))
+        self._address = check_driver_status(cu.cuMemHostGetDevicePointer(host, 0))
         self._round = 0
         self._word.value = 0
 
     def __enter__(self) -> None:
         cu = driver()
         self._round += 1
-        checked(cu.cuStreamWaitValue32(self._stream, self._address, self._round, 0))  # 0: until ≥
+        check_driver_status(cu.cuStreamWaitValue32(self._stream, self._address, self._round, 0))  # 0: until ≥
 
     def __exit__(self, *_: object) -> None:
         self._word.value = self._round
@@ -356,10 +380,10 @@ class CudaSession:
     def __init__(self, device: Device) -> None:
         cu = driver()
         self._device = device
-        handle = checked(cu.cuDeviceGet(int(device.id)))
-        self._context = checked(cu.cuDevicePrimaryCtxRetain(handle))
-        checked(cu.cuCtxSetCurrent(self._context))
-        self.stream = checked(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
+        handle = check_driver_status(cu.cuDeviceGet(int(device.id)))
+        self._context = check_driver_status(cu.cuDevicePrimaryCtxRetain(handle))
+        check_driver_status(cu.cuCtxSetCurrent(self._context))
+        self.stream = check_driver_status(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
         self.events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
         self._passed: tuple[Any, ...] = ()  # by what was waited for last
         self.gate = _Gate(self.stream)
@@ -370,7 +394,9 @@ class CudaSession:
     def take_events(self) -> tuple[Any, Any]:
         cu = driver()
         if not self.events:
-            self.events.append((checked(cu.cuEventCreate(0)), checked(cu.cuEventCreate(0))))
+            self.events.append(
+                (check_driver_status(cu.cuEventCreate(0)), check_driver_status(cu.cuEventCreate(0)))
+            )
         return self.events.pop()
 
     def timed(self, queue: Callable[[], object], marks: Sequence[Any] = ()) -> Callable[[], float]:
@@ -380,13 +406,13 @@ class CudaSession:
         begin, end = self.take_events()
         # Everything waits behind a gate, so that what the host does to launch is not in the time either.
         with self.gate:
-            checked(cu.cuEventRecord(begin, self.stream))
+            check_driver_status(cu.cuEventRecord(begin, self.stream))
             queue()
-            checked(cu.cuEventRecord(end, self.stream))
+            check_driver_status(cu.cuEventRecord(end, self.stream))
 
         def seconds() -> float:
-            checked(cu.cuEventSynchronize(end))
-            elapsed = float(checked(cu.cuEventElapsedTime(begin, end)))
+            check_driver_status(cu.cuEventSynchronize(end))
+            elapsed = float(check_driver_status(cu.cuEventElapsedTime(begin, end)))
             self.events.append((begin, end))
             self._passed = (begin, *marks, end)
             return elapsed * 1e-3
@@ -408,9 +434,10 @@ class CudaSession:
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cu = driver()
         symbols, cubin = unpack(binary)
-        module = checked(cu.cuModuleLoadData(cubin))
+        module = check_driver_status(cu.cuModuleLoadData(cubin))
         functions = {
-            entry: checked(cu.cuModuleGetFunction(module, symbols[entry].encode())) for entry in unit.entries
+            entry: check_driver_status(cu.cuModuleGetFunction(module, symbols[entry].encode()))
+            for entry in unit.entries
         }
         return CudaExecutable(module, functions)
 
@@ -419,13 +446,13 @@ class CudaSession:
         limit = self._device.limits.memory
         if self._allocated + nbytes + SPARE > limit:
             raise port.OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
-        address = int(checked(cu.cuMemAlloc(nbytes)))
+        address = int(check_driver_status(cu.cuMemAlloc(nbytes)))
         self._allocated += nbytes
         return CudaMemory(address, nbytes)
 
     def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, CudaMemory)
-        checked(driver().cuMemFree(memory.address))
+        check_driver_status(driver().cuMemFree(memory.address))
         self._allocated -= memory.nbytes
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
@@ -433,7 +460,9 @@ class CudaSession:
         if len(data):
             source = np.frombuffer(data, dtype=np.uint8)
             to = memory.address + offset
-            checked(driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
+            check_driver_status(
+                driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream)
+            )
             if source.nbytes > WAITING_BYTES:
                 self._finish()
             else:
@@ -444,7 +473,7 @@ class CudaSession:
         target = np.empty(nbytes, dtype=np.uint8)
         if nbytes:
             source = memory.address + offset
-            checked(driver().cuMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
+            check_driver_status(driver().cuMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
             self._finish()
         return target.tobytes()
 
@@ -452,7 +481,7 @@ class CudaSession:
         assert isinstance(self.inspector, CudaInspector)
         overseer = self.inspector.overseer
         self._finish()  # what was copied is there
-        overseer.begin([(address(a), address(b), a.nbytes) for a, b in pairs])
+        overseer.begin([(cuda_address(a), cuda_address(b), a.nbytes) for a, b in pairs])
         try:
             self.run(calls)
         finally:
@@ -465,7 +494,9 @@ class CudaSession:
 
     def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         if to.nbytes:
-            checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
+            check_driver_status(
+                driver().cuMemcpyDtoDAsync(cuda_address(to), cuda_address(source), to.nbytes, self.stream)
+            )
 
     def run(self, calls: Sequence[port.LaunchCall]) -> None:
         kept = self.launch_all(calls, HERE)
@@ -483,11 +514,11 @@ class CudaSession:
         """What a profiler that was told to wait looks at."""
         cu = driver()
         self._finish()
-        checked(cu.cuProfilerStart())
+        check_driver_status(cu.cuProfilerStart())
         try:
             yield
         finally:
-            checked(cu.cuProfilerStop())
+            check_driver_status(cu.cuProfilerStop())
 
     def throttled(self) -> bool | None:
         return is_throttled(int(self._device.id))
@@ -501,15 +532,15 @@ class CudaSession:
         """A graph and the argument values its launches point to. It records `marks` on its way, evenly."""
         cu = driver()
         for call in calls:  # setting attributes is not allowed while a stream is being captured
-            _executable(call).allow_shared(call.entry, call.shared)
+            _cuda_executable(call).allow_shared(call.entry, call.shared)
         mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        checked(cu.cuStreamBeginCapture(self.stream, mode))
+        check_driver_status(cu.cuStreamBeginCapture(self.stream, mode))
         try:
             values = self.launch_all(calls, slots, marks)
         except BaseException:
             cu.cuStreamEndCapture(self.stream)
             raise
-        return checked(cu.cuStreamEndCapture(self.stream)), values
+        return check_driver_status(cu.cuStreamEndCapture(self.stream)), values
 
     def launch_all(
         self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots], marks: Sequence[Any] = ()
@@ -518,57 +549,57 @@ class CudaSession:
         cu = driver()
         external = cu.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL.value
         due = {(n + 1) * len(slots) // (len(marks) + 1): mark for n, mark in enumerate(marks)}
-        launchers = [self._launcher(call) for call in calls]
+        launchers = [self._make_launcher(call) for call in calls]
         tables = [CudaTable(call, slots) for call in calls]
         for number in range(len(slots)):
             if number in due:  # as a node of the graph, not as a place to wait for
-                checked(cu.cuEventRecordWithFlags(due[number], self.stream, external))
+                check_driver_status(cu.cuEventRecordWithFlags(due[number], self.stream, external))
             for call, launch, table in zip(calls, launchers, tables, strict=True):
                 for place, element in call.fills:
-                    fill(place.at(slots[number]), element, self.stream)
+                    fill_array(place.at(slots[number]), element, self.stream)
                 (status,) = launch(table.pointers + number * table.row)
                 if status:
-                    checked((status,))
+                    check_driver_status((status,))
         return tables
 
-    def _launcher(self, call: port.LaunchCall) -> Callable[[int], tuple[Any, ...]]:
+    def _make_launcher(self, call: port.LaunchCall) -> Callable[[int], tuple[Any, ...]]:
         """Queues that call, given where the addresses of its arguments lie."""
         cu, stream = driver(), self.stream
-        executable = _executable(call)
+        executable = _cuda_executable(call)
         check_arguments(call, executable.parameters[call.entry])
         executable.allow_shared(call.entry, call.shared)
         function = executable.functions[call.entry]
         if call.cluster or call.cooperative or call.pdl:
-            config = _config(call, stream)
+            config = _launch_config(call, stream)
             return lambda pointers: cu.cuLaunchKernelEx(config, function, pointers, 0)
         shape = (*call.grid, *call.block, call.shared)
         return lambda pointers: cu.cuLaunchKernel(function, *shape, stream, pointers, 0)
 
     def active_clusters(self, call: port.LaunchCall) -> int | None:
         """That the device holds at once, as the driver counts them; None where it does not say."""
-        executable = _executable(call)
+        executable = _cuda_executable(call)
         executable.allow_shared(call.entry, call.shared)
-        config = _config(call, self.stream)
+        config = _launch_config(call, self.stream)
         status, *found = driver().cuOccupancyMaxActiveClusters(executable.functions[call.entry], config)
         return int(found[0]) if int(status) == 0 and found else None
 
     def _finish(self) -> None:
-        checked(driver().cuStreamSynchronize(self.stream))
+        check_driver_status(driver().cuStreamSynchronize(self.stream))
         self._written.clear()
 
 
-def fill(to: port.Pointer, element: bytes, stream: Any) -> None:
+def fill_array(to: port.Pointer, element: bytes, stream: Any) -> None:
     """Queue the writing of one element over all of an array, as programs do it."""
-    cu, first, word = driver(), address(to), int.from_bytes(element, "little")
+    cu, first, word = driver(), cuda_address(to), int.from_bytes(element, "little")
     if element == element[:1] * len(element):
-        checked(cu.cuMemsetD8Async(first, element[0], to.nbytes, stream))
+        check_driver_status(cu.cuMemsetD8Async(first, element[0], to.nbytes, stream))
     elif len(element) < 8:
         memset = cu.cuMemsetD16Async if len(element) == 2 else cu.cuMemsetD32Async
-        checked(memset(first, word, to.nbytes // len(element), stream))
+        check_driver_status(memset(first, word, to.nbytes // len(element), stream))
     else:  # both halves in turn, each as a column of a table of 32-bit words
         for half in (0, 1):
             value = word >> 32 * half & 0xFFFFFFFF
-            checked(cu.cuMemsetD2D32Async(first + 4 * half, 8, value, 1, to.nbytes // 8, stream))
+            check_driver_status(cu.cuMemsetD2D32Async(first + 4 * half, 8, value, 1, to.nbytes // 8, stream))
 
 
 def _parameter_sizes(function: Any) -> list[int]:
@@ -581,7 +612,7 @@ def _parameter_sizes(function: Any) -> list[int]:
         sizes.append(int(found[1]))
 
 
-def _executable(call: port.LaunchCall) -> CudaExecutable:
+def _cuda_executable(call: port.LaunchCall) -> CudaExecutable:
     assert isinstance(call.executable, CudaExecutable)
     return call.executable
 
@@ -590,21 +621,23 @@ class CudaTable:
     """A call's arguments for every slot, as the driver reads them: words, and the addresses of the words."""
 
     def __init__(self, call: port.LaunchCall, slots: Sequence[Slots]) -> None:
-        base = np.array([argument_bits(arg, address, "CUDA") for arg in call.args], dtype=np.uint64)
-        self.values = base if slots is HERE else _rotated(base, call, slots)
+        base = np.array([argument_bits(arg, cuda_address, "CUDA") for arg in call.args], dtype=np.uint64)
+        self.values = base if slots is HERE else _rotate_addresses(base, call, slots)
         self.addresses = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.pointers = int(self.addresses.ctypes.data)
         self.row = 8 * len(call.args)
 
 
-def _rotated(base: NDArray[np.uint64], call: port.LaunchCall, slots: Sequence[Slots]) -> NDArray[np.uint64]:
+def _rotate_addresses(
+    base: NDArray[np.uint64], call: port.LaunchCall, slots: Sequence[Slots]
+) -> NDArray[np.uint64]:
     steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
     sides = [int(a.turns) if isinstance(a, port.Pointer) else 0 for a in call.args]
     moved = np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
     return np.ascontiguousarray(base + moved)  # row by row, whatever NumPy made of the columns
 
 
-def _config(call: port.LaunchCall, stream: Any) -> Any:
+def _launch_config(call: port.LaunchCall, stream: Any) -> Any:
     cu = driver()
     config = cu.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = call.grid

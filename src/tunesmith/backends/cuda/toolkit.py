@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from tunesmith.problem.template import includes
+from tunesmith.problem.template import find_includes
 
 _VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
 USUAL_PLACE = Path("/usr/local/cuda")
@@ -24,12 +24,15 @@ def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, .
     a mixture: headers speak to the compiler they were written with. The ones beside `nvrtc`, the library
     loaded, come first; others only where they are closer to its version, or as close and with the C++ core
     libraries that these lack."""
-    found = [folder for folder in _candidates(nvrtc) if (folder / _A_HEADER).is_file()]
+    found = [folder for folder in _candidate_header_folders(nvrtc) if (folder / _A_HEADER).is_file()]
     if not found:
         return ()
     best = min(
         dict.fromkeys(found),
-        key=lambda folder: (_distance(_version_of(folder), version), not (folder / CORE_LIBRARIES).is_dir()),
+        key=lambda folder: (
+            _version_distance(_version_of(folder), version),
+            not (folder / CORE_LIBRARIES).is_dir(),
+        ),
     )
     libraries = best / CORE_LIBRARIES
     return (best, libraries) if libraries.is_dir() else (best,)
@@ -38,7 +41,7 @@ def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, .
 def find_program(name: str, first: Iterable[Path] = (), last: Iterable[Path] = ()) -> str | None:
     """The first of PATH, CUDA_HOME, CUDA_PATH and the usual place that has one; `first` and `last` are paths
     to try before and after these."""
-    own = [shutil.which(name), *(root / "bin" / name for root in _toolkits())]
+    own = [shutil.which(name), *(root / "bin" / name for root in _toolkit_roots())]
     return next((str(place) for place in (*first, *own, *last) if place and os.access(place, os.X_OK)), None)
 
 
@@ -46,9 +49,9 @@ def find_nvcc() -> str | None:
     return find_program("nvcc")
 
 
-def folders() -> Iterator[Path]:
+def cuda_folders() -> Iterator[Path]:
     """What a compiler here reads beside what lies in the usual places: its toolkit, wherever that is."""
-    yield from _toolkits()
+    yield from _toolkit_roots()
     if (nvcc := shutil.which("nvcc")) is not None:
         yield Path(nvcc).resolve().parent.parent
 
@@ -60,17 +63,17 @@ def in_wheels(folder: str) -> list[Path]:
     return [found for place in places for found in sorted(Path(place).glob(f"cu*/{folder}"), reverse=True)]
 
 
-def _candidates(nvrtc: str | None) -> Iterator[Path]:
+def _candidate_header_folders(nvrtc: str | None) -> Iterator[Path]:
     if nvrtc:
         library = Path(nvrtc)
         yield from (folder / "include" for folder in (library.parent.parent, library.resolve().parent.parent))
     yield from in_wheels("include")
-    yield from (root / "include" for root in _toolkits())
+    yield from (root / "include" for root in _toolkit_roots())
     if (nvcc := shutil.which("nvcc")) is not None:
         yield Path(nvcc).resolve().parent.parent / "include"
 
 
-def _toolkits() -> Iterator[Path]:
+def _toolkit_roots() -> Iterator[Path]:
     for name in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(name):
             yield Path(os.environ[name])
@@ -88,7 +91,7 @@ def _version_of(folder: Path) -> tuple[int, int] | None:
     return None
 
 
-def _distance(version: tuple[int, int] | None, wanted: tuple[int, int]) -> int:
+def _version_distance(version: tuple[int, int] | None, wanted: tuple[int, int]) -> int:
     if version is None:
         return 1000
     return 100 * abs(version[0] - wanted[0]) + abs(version[1] - wanted[1])
@@ -120,9 +123,9 @@ def standard_headers(source: str, given: Headers) -> Headers:
     queue = [source, *(text for _, text in given)]
     queue += [f"#include <{name}>" for name in pre_included(source, given)]
     while queue:
-        for spelling, _ in includes(queue.pop()):
-            if spelling in _texts() and spelling not in own and spelling not in found:
-                found[spelling] = _texts()[spelling]
+        for spelling, _ in find_includes(queue.pop()):
+            if spelling in _small_header_texts() and spelling not in own and spelling not in found:
+                found[spelling] = _small_header_texts()[spelling]
                 queue.append(found[spelling])
     return tuple(found.items())
 
@@ -132,12 +135,15 @@ def pre_included(source: str, given: Headers) -> tuple[str, ...]:
     own = {spelling for spelling, _ in given}
     texts = "\n".join([source, *(text for _, text in given)])
     words = set(re.findall(r"\b\w+\b", texts)) - set(_DEFINED.findall(texts))
-    implied = {"math.h": set(_DEFINED.findall(_texts()["math.h"])), "cuda_device_runtime_api.h": _OVERLAPPING}
+    implied = {
+        "math.h": set(_DEFINED.findall(_small_header_texts()["math.h"])),
+        "cuda_device_runtime_api.h": _OVERLAPPING,
+    }
     return tuple(name for name, names in implied.items() if name not in own and names & words)
 
 
 @cache
-def _texts() -> dict[str, str]:
+def _small_header_texts() -> dict[str, str]:
     """A constant of theirs gives way to what is defined under its name already."""
     files = resources.files(__package__).joinpath("headers").iterdir()
     read = {file.name: file.read_text(encoding="utf-8") for file in files}

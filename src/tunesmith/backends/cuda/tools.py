@@ -19,9 +19,9 @@ from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
 from tunesmith.backends.port import SanitizerKind
 from tunesmith.backends.tool_process import answer_of, run_under, text_of
-from tunesmith.base.text import cut, end_of_process, plain
+from tunesmith.base.text import end_of_process, strip_controls, truncate_text
 from tunesmith.profiles.facts import ALL, Counters, Stall
-from tunesmith.run.events import SanitizerFinding, distinct, kind_of
+from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 
 DURATION = "gpu__time_duration.sum"  # tells the longest of an operator's kernels; never a timing
 _ELAPSED, _ACTIVE = "avg.pct_of_peak_sustained_elapsed", "avg.pct_of_peak_sustained_active"
@@ -128,13 +128,15 @@ def read_rows(text: str) -> list[Row]:
                 units = named
             elif named["ID"].strip().isdecimal():
                 metrics = {name: text for name, text in named.items() if "__" in name}
-                read = {name: _number(cell, units.get(name, "")) for name, cell in metrics.items()}
+                read = {
+                    name: _parse_counter_value(cell, units.get(name, "")) for name, cell in metrics.items()
+                }
                 known = {name: value for name, value in read.items() if value is not None}
                 rows.append(Row(named["Kernel Name"], known))
     return rows
 
 
-def _number(text: str, unit: str) -> float | None:
+def _parse_counter_value(text: str, unit: str) -> float | None:
     """In bytes and seconds, whatever unit ncu chose; None for what it could not count."""
     try:
         value = float(text.strip().replace(",", ""))
@@ -172,7 +174,7 @@ def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
     busy, whole = own.get(_BUSY), own.get(_WHOLE)
     if busy is not None and whole:
         fields["sm_active"] = min(1.0, busy / whole)
-    return Counters(**fields, stalls=_stalls(own))
+    return Counters(**fields, stalls=_stall_shares(own))
 
 
 def _part_of_all(share: float | None) -> float | None:
@@ -181,7 +183,7 @@ def _part_of_all(share: float | None) -> float | None:
     return None if share is None or share > ALL else min(1.0, share)
 
 
-def _stalls(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
+def _stall_shares(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
     shares: dict[Stall, float] = {}
     for reason, ours in STALLS.items():
         value = own.get(stall_metric(reason))
@@ -236,8 +238,8 @@ def ncu_command(program: str, metrics: Sequence[str], log: Path, warm: bool) -> 
     ]
 
 
-def complaints(ended: EndedTool) -> list[str]:
-    return [plain(text).strip() for text in _COMPLAINT.findall(ended.log + "\n" + ended.stderr)]
+def find_complaints(ended: EndedTool) -> list[str]:
+    return [strip_controls(text).strip() for text in _COMPLAINT.findall(ended.log + "\n" + ended.stderr)]
 
 
 @dataclass
@@ -258,7 +260,7 @@ class NcuCounting:
             self._hopeless = self._hopeless or NOT_FOUND
             return Counted(None, self._hopeless, lasting=True)
         try:
-            rows, why = self._attempts(program, what, binary)
+            rows, why = self._attempt_counting(program, what, binary)
         except OSError as error:
             rows, why = [], f"ncu could not be run: {error.strerror or error}"
         if not rows:
@@ -266,7 +268,7 @@ class NcuCounting:
         left_out = tuple(metric for metric in METRICS if metric not in self.metrics)
         return Counted(counters_of(rows, main_of(rows, what)), "", left_out)
 
-    def _attempts(self, program: str, what: CountLaunches, binary: bytes) -> tuple[list[Row], str]:
+    def _attempt_counting(self, program: str, what: CountLaunches, binary: bytes) -> tuple[list[Row], str]:
         end = time.monotonic() + self.seconds
         unknown: list[str] = []
         launches = len(what.launch.contender.plan.launches)
@@ -278,7 +280,7 @@ class NcuCounting:
                 return rows, ""
             missing = self._unknown(ended)
             if not missing or len(missing) == len(self.metrics):
-                return [], self._reason(program, ended, rows, missing)
+                return [], self._explain_failure(program, ended, rows, missing)
             unknown += missing
             self.metrics = tuple(m for m in self.metrics if m not in missing)
         return [], self._of_another_version(program, unknown)
@@ -292,14 +294,16 @@ class NcuCounting:
 
     def _unknown(self, ended: EndedTool) -> list[str]:
         """Metrics of ours that ncu complains of, in that line or in a list below it."""
-        if not any("metric" in text.lower() for text in complaints(ended)):
+        if not any("metric" in text.lower() for text in find_complaints(ended)):
             return []
         said = [line for line in (ended.log + "\n" + ended.stderr).splitlines() if not line.startswith('"')]
         named = {name for line in said for name in _METRIC.findall(line)}
         bases = {name for name in named if "." not in name}
         return [m for m in self.metrics if m in named or m.partition(".")[0] in bases]
 
-    def _reason(self, program: str, ended: EndedTool, rows: Sequence[Row], unknown: Sequence[str]) -> str:
+    def _explain_failure(
+        self, program: str, ended: EndedTool, rows: Sequence[Row], unknown: Sequence[str]
+    ) -> str:
         if PERMISSION in ended.log or PERMISSION in ended.stderr:
             self._hopeless = NOT_PERMITTED
             return NOT_PERMITTED
@@ -312,9 +316,9 @@ class NcuCounting:
             return f"the kernel could not be launched under ncu: {ended.reply}"
         if unknown:
             return self._of_another_version(program, unknown)
-        said = f": {complaints(ended)[-1][:300]}" if complaints(ended) else ""
+        said = f": {find_complaints(ended)[-1][:300]}" if find_complaints(ended) else ""
         if ended.code:
-            last = (plain(ended.stderr).strip().splitlines() or [""])[-1][:300]
+            last = (strip_controls(ended.stderr).strip().splitlines() or [""])[-1][:300]
             return f"ncu ended with exit status {ended.code}{said or (f': {last}' if last else '')}"
         if rows:
             return f"ncu counted {len(rows)} of the operator's launches and stopped{said}"
@@ -322,7 +326,7 @@ class NcuCounting:
 
     def _of_another_version(self, program: str, unknown: Sequence[str]) -> str:
         found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
-        version = f"version {plain(found[1])}" if found else "version unknown"
+        version = f"version {strip_controls(found[1])}" if found else "version unknown"
         few = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         self._hopeless = f"this ncu ({version}) does not know the metrics we ask for: {few}"
         return self._hopeless
@@ -376,15 +380,15 @@ _NO_FINDING = ("COMPUTE-SANITIZER", "Program hit ", "Target application", "Saved
 _ADDRESSES = re.compile(r"0x[0-9a-f]+", re.IGNORECASE)
 
 
-def find() -> str | None:
+def find_compute_sanitizer() -> str | None:
     """Beside the programs of the toolkit, or in a folder of its own there."""
-    inside = (root / "compute-sanitizer" / PROGRAM for root in toolkit.folders())
+    inside = (root / "compute-sanitizer" / PROGRAM for root in toolkit.cuda_folders())
     return toolkit.find_program(PROGRAM, last=inside)
 
 
-def version(program: str) -> str:
+def compute_sanitizer_version(program: str) -> str:
     found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
-    return plain(found[1]) if found else ""
+    return strip_controls(found[1]) if found else ""
 
 
 def sanitizer_command(program: str, tool: str, log: Path) -> list[str]:
@@ -401,9 +405,9 @@ def sanitizer_command(program: str, tool: str, log: Path) -> list[str]:
     ]
 
 
-def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
+def read_cuda_findings(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
     """The faults in what it wrote. Where it counts some and none can be read, that is a finding too."""
-    lines = [found[1] for line in plain(text).splitlines() if (found := _LINE.match(line))]
+    lines = [found[1] for line in strip_controls(text).splitlines() if (found := _LINE.match(line))]
     findings: list[SanitizerFinding] = []
     place = 0
     while place < len(lines):
@@ -412,28 +416,28 @@ def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
         while end < len(lines) and lines[end].startswith("     "):
             end += 1
         if head and not head.startswith(_NO_FINDING):
-            findings += _findings(tool, head, lines[place + 1 : end])
+            findings += _parse_cuda_finding(tool, head, lines[place + 1 : end])
         place = end
     counted = [int(number) for number in _SUMMARY.findall("\n".join(lines))]
     if not findings and any(counted):
-        words = cut("; ".join(line.strip() for line in lines if line.strip()), WORDS)
+        words = truncate_text("; ".join(line.strip() for line in lines if line.strip()), WORDS)
         findings.append(SanitizerFinding(tool, "faults in words that we cannot read", words=words))
-    return distinct(findings)
+    return distinct_findings(findings)
 
 
-def _findings(tool: str, head: str, body: list[str]) -> list[SanitizerFinding]:
+def _parse_cuda_finding(tool: str, head: str, body: list[str]) -> list[SanitizerFinding]:
     """One, or none."""
     is_race, is_hazard = _RACE.match(head), _HAZARD.match(head)
     located = [one for one in (head if is_race and not is_hazard else "", *body) if " at " in f" {one}"]
     if not is_race and not located:
         return []  # every fault in a kernel says where it is
-    kernel, place = _place(located[0]) if located else ("", "")
+    kernel, place = _parse_fault_place(located[0]) if located else ("", "")
     words = "; ".join(line.strip() for line in (head, *body) if line.strip())
-    words = cut(_ADDRESSES.sub("…", words), WORDS)
-    return [SanitizerFinding(tool, _kind(head, body), kernel, place, words)]
+    words = truncate_text(_ADDRESSES.sub("…", words), WORDS)
+    return [SanitizerFinding(tool, _cuda_fault_kind(head, body), kernel, place, words)]
 
 
-def _kind(head: str, body: list[str]) -> str:
+def _cuda_fault_kind(head: str, body: list[str]) -> str:
     if hazard := _HAZARD.match(head):
         return f"a {hazard[1].upper()} hazard in {hazard[2]} memory"
     if _RACE.match(head):
@@ -442,7 +446,7 @@ def _kind(head: str, body: list[str]) -> str:
     return kind_of(head)
 
 
-def _place(line: str) -> tuple[str, str]:
+def _parse_fault_place(line: str) -> tuple[str, str]:
     """The kernel, and where in it."""
     at = _AT.search(line.strip())
     if at is None:
@@ -451,19 +455,19 @@ def _place(line: str) -> tuple[str, str]:
     for form in (_OLD_PLACE, _NEW_PLACE):
         if found := form.match(where):
             return found["kernel"], found["file"] or found["code"]
-    return "", cut(_ADDRESSES.sub("…", where), 100)
+    return "", truncate_text(_ADDRESSES.sub("…", where), 100)
 
 
 SANITIZER = SanitizerKind(
     program=PROGRAM,
     tools=TOOLS,
     at_gate=(MEMCHECK, RACECHECK),
-    find=find,
+    find=find_compute_sanitizer,
     missing=f"{PROGRAM} is neither on the PATH nor with a CUDA toolkit",
     fix="NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads",
-    version=version,
+    version=compute_sanitizer_version,
     command=sanitizer_command,
-    read=read,
+    read=read_cuda_findings,
     nbytes=CASE_BYTES,
     sockets=True,
 )

@@ -43,7 +43,7 @@ from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import FAKE, Device, Limits, Resources
 from tunesmith.problem.problem import Problem
-from tunesmith.space.expr import Expr, Undefined, parse
+from tunesmith.space.expr import Expr, Undefined, parse_expr
 
 if TYPE_CHECKING:
     from tunesmith.run.ports import Declined, Refactoring, Written
@@ -81,8 +81,8 @@ class FakeKernel:
             kernel = FakeKernel(
                 args=tuple(table["args"]),
                 op=str(table.get("op", "scale")),
-                time=parse(table.get("time", 1000)),
-                fault=parse(table.get("fault", 0)),
+                time=parse_expr(table.get("time", 1000)),
+                fault=parse_expr(table.get("fault", 0)),
                 shared=int(table.get("shared", 0)),
                 macros=macros,
             )
@@ -157,7 +157,7 @@ class _FakeRecording:
     slots: tuple[port.Slots, ...]
 
     def start(self) -> Callable[[], float]:
-        self.session.play(port.at_slots(self.calls[0], self.slots[0]), self._later)
+        self.session.play(port.at_slots(self.calls[0], self.slots[0]), self._later_calls)
         seconds = self._seconds
         return lambda: seconds
 
@@ -168,7 +168,7 @@ class _FakeRecording:
         return self.session.pace * sum(each * len(self.slots))
 
     @cached_property
-    def _later(self) -> dict[int, dict[int, _WaitingCall]]:
+    def _later_calls(self) -> dict[int, dict[int, _WaitingCall]]:
         """All calls but the first: by the memory they write, and where in it."""
         writing = [(call, next(iter(pointers_of(call)), None)) for call in self.calls]
         visits = ((call, pointer, at) for at in self.slots for call, pointer in writing)
@@ -223,7 +223,7 @@ class FakeSession(port.PlainSession):
                 self._carry_out(pointer.memory, pointer.offset, pointer.nbytes)
             for place, element in call.fills:
                 self.write(place.memory, place.offset, element * (place.nbytes // len(element)))
-            execute(call)
+            execute_fake_call(call)
 
     def _carry_out(self, memory: port.Memory, offset: int, nbytes: int) -> None:
         """Whatever was to write there."""
@@ -231,7 +231,7 @@ class FakeSession(port.PlainSession):
         for start, one in list(queued.items()):
             if start < offset + nbytes and offset < start + one.nbytes:
                 del queued[start]
-                execute(port.at_slots(one.call, one.slots))
+                execute_fake_call(port.at_slots(one.call, one.slots))
 
     def record(
         self, calls: Sequence[port.LaunchCall], slots: Sequence[port.Slots] = port.HERE
@@ -255,38 +255,38 @@ class FakeSession(port.PlainSession):
 
     def call_seconds(self, call: port.LaunchCall) -> float:
         assert isinstance(call.executable, FakeKernel)
-        return call.executable.seconds(scalars(call))
+        return call.executable.seconds(scalar_values(call))
 
 
 def pointers_of(call: port.LaunchCall) -> list[port.Pointer]:
     return [arg for arg in call.args if isinstance(arg, port.Pointer)]
 
 
-def scalars(call: port.LaunchCall) -> dict[str, int]:
+def scalar_values(call: port.LaunchCall) -> dict[str, int]:
     assert isinstance(call.executable, FakeKernel)
     named = zip(call.executable.args, call.args, strict=False)
     return {name: int(arg.value) for name, arg in named if isinstance(arg, port.Scalar)}
 
 
-def execute(call: port.LaunchCall) -> None:
+def execute_fake_call(call: port.LaunchCall) -> None:
     assert isinstance(call.executable, FakeKernel)
     kernel = call.executable
     if len(kernel.args) != len(call.args):
         raise port.LaunchFailed(f"the kernel takes {len(kernel.args)} arguments, {len(call.args)} are given")
-    fault = kernel.fault_with(scalars(call))
-    _misbehave(fault)
+    fault = kernel.fault_with(scalar_values(call))
+    _trigger_fault(fault)
     pointers = pointers_of(call)
     if not pointers or fault == "idle" or math.prod(call.grid) < 1:
         return
     out = pointers[0]
     if kernel.op == "increment":
-        result = _floats(out) + np.float32(1)
+        result = _read_floats(out) + np.float32(1)
     else:
         factor = {"scale": 2.0, "copy": 1.0}.get(kernel.op)
         if factor is None:
             raise port.LaunchFailed(f"unknown operation {kernel.op!r}")
         with np.errstate(over="ignore"):
-            result = _floats(pointers[1]) * np.float32(factor)
+            result = _read_floats(pointers[1]) * np.float32(factor)
     if fault == "wrong":
         result[-1] += np.float32(1)
     if fault == "unstable":
@@ -298,12 +298,12 @@ def execute(call: port.LaunchCall) -> None:
         out.memory.data[out.offset + out.nbytes : out.offset + out.nbytes + 4] = b"oops"
 
 
-def _floats(pointer: port.Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def _read_floats(pointer: port.Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     assert isinstance(pointer.memory, FakeMemory)
     return np.frombuffer(pointer.memory.data, np.float32, pointer.nbytes // 4, pointer.offset).copy()
 
 
-def _misbehave(fault: str) -> None:
+def _trigger_fault(fault: str) -> None:
     if fault == "abort":
         os.abort()
     if fault == "segfault":
@@ -328,7 +328,7 @@ class Scripted:
 
 def drafts_in(source: str) -> dict[str, Scripted]:
     """By the name of the move that they add."""
-    return {name: script for kind, name, script in _read(source) if kind != "mended"}
+    return {name: script for kind, name, script in _parse_drafts(source) if kind != "mended"}
 
 
 class FakeAuthor:
@@ -352,7 +352,9 @@ class FakeAuthor:
         if not task.moves:
             return Declined("the kernel has no draft of a template in its comments")
         wanted = task.moves[-1]
-        found = [(kind, script) for kind, name, script in _read(problem.kernel.text) if name == wanted]
+        found = [
+            (kind, script) for kind, name, script in _parse_drafts(problem.kernel.text) if name == wanted
+        ]
         mended = [script for kind, script in found if kind == "mended"]
         script = mended[0] if task.failure and mended else found[0][1]
         if script.refusal:
@@ -363,7 +365,7 @@ class FakeAuthor:
         return Written(text, task.moves)
 
 
-def _read(source: str) -> Iterator[tuple[str, str, Scripted]]:
+def _parse_drafts(source: str) -> Iterator[tuple[str, str, Scripted]]:
     kind = name = refusal = ""
     lines: list[str] = []
     for line in [*source.splitlines(), "//draft: end"]:

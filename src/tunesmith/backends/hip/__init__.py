@@ -20,18 +20,18 @@ class HipBackend:
         return devices.describe_all()
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        return compile.build(unit, device)
+        return compile.build_code_object(unit, device)
 
     def open(self, device: Device) -> port.Session:
         return HipSession(device)
 
 
-def _check(list_devices: port.ListDevices) -> list[DoctorFinding]:
+def _check_hip(list_devices: port.ListDevices) -> list[DoctorFinding]:
     """Building needs hiprtc, or clang with its libraries; checking and timing need the runtime and a GPU."""
-    return [_device(list_devices), _hiprtc(), _clang()]
+    return [_check_amd_gpu(list_devices), _check_hiprtc(), _check_clang()]
 
 
-def _device(list_devices: port.ListDevices) -> DoctorFinding:
+def _check_amd_gpu(list_devices: port.ListDevices) -> DoctorFinding:
     if not port.has_module("hip"):
         detail = (
             "hip-python is not installed: HIP kernels can be built by clang, and cannot run on AMD's GPUs"
@@ -42,11 +42,11 @@ def _device(list_devices: port.ListDevices) -> DoctorFinding:
     except TunesmithError as error:
         return DoctorFinding("AMD GPU", False, str(error), ROCM)
     names = "; ".join(f"{d.name} ({d.target}, waves of {d.limits.warp})" for d in found)
-    names += _beside() if found else ""
+    names += _list_unsupported_gpus() if found else ""
     return DoctorFinding("AMD GPU", bool(found), names or "the runtime sees none", "" if found else ROCM)
 
 
-def _beside() -> str:
+def _list_unsupported_gpus() -> str:
     """Of GPUs that are left out. A worker has just heard from the driver, so that it may be asked here."""
     try:
         found = devices.left_out()
@@ -55,14 +55,14 @@ def _beside() -> str:
     return f"; left out, since Tunesmith does not know it: {', '.join(found)}" if found else ""
 
 
-def _hiprtc() -> DoctorFinding:
+def _check_hiprtc() -> DoctorFinding:
     version = compile.hiprtc_version()
     if version:
         return DoctorFinding("hiprtc", True, version)
     return DoctorFinding("hiprtc", False, "not here: HIP kernels are built by clang alone", ROCM)
 
 
-def _clang() -> DoctorFinding:
+def _check_clang() -> DoctorFinding:
     what, found = "clang for AMD", compile.tools()
     if isinstance(found, str):
         detail, _, fix = found.partition(": ")
@@ -77,14 +77,14 @@ KIND = port.BackendKind(
     make=lambda _argument: HipBackend(),
     extra="hip",
     packages=("hip-python",),
-    check=_check,
+    check=_check_hip,
     inherits=("HIP_*", "ROCM_*", "ROCR_*", "HSA_*", "AMD_*"),
     devices=("/dev/kfd", "/dev/dri/*"),
-    readable=compile.folders,
+    readable=compile.rocm_folders,
     absent_device=devices.absent_device,
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
-    macros=compile.predefined,
+    macros=compile.hip_predefined_macros,
     portable=port.PortableForm("hsaco", code_object.unpack, code_object.pack),
     no_profiles="Tunesmith does not know what AMD's GPUs can do at best",
 )

@@ -136,9 +136,9 @@ def waves_per_simd(own: AmdArchitecture, vgprs: int, sgprs: int = 0, wave: int =
     width = wave or own.wave
     # A SIMD's registers are as many bytes whatever the waves: of double width there are half as many.
     file, unit = own.vgprs * own.wave // width, max(own.vgpr_unit * own.wave // width, 1)
-    held = min(own.waves, file // _rounded(max(vgprs, 1), unit))
+    held = min(own.waves, file // _round_to_unit(max(vgprs, 1), unit))
     if own.sgprs and sgprs:
-        held = min(held, own.sgprs // _rounded(sgprs, own.sgpr_unit))
+        held = min(held, own.sgprs // _round_to_unit(sgprs, own.sgpr_unit))
     return held
 
 
@@ -151,7 +151,7 @@ def groups_per_unit(
     room = waves_per_simd(own, vgprs, sgprs, wave) * own.simds // waves
     if waves > 1:
         room = min(room, own.groups)
-    return min(room, own.lds // _rounded(lds, own.lds_unit)) if lds else room
+    return min(room, own.lds // _round_to_unit(lds, own.lds_unit)) if lds else room
 
 
 def occupancy_percent(own: AmdArchitecture, threads: int, groups: int, wave: int = 0) -> int:
@@ -160,7 +160,7 @@ def occupancy_percent(own: AmdArchitecture, threads: int, groups: int, wave: int
     return 100 * groups * waves // (own.waves * own.simds)
 
 
-def _rounded(value: int, unit: int) -> int:
+def _round_to_unit(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
@@ -192,9 +192,9 @@ class CodeObject:
             self._sections = binaries.read_sections(data)
             found_symbols = binaries.read_symbols(self._sections, binaries.SYMTAB, binaries.DYNSYM)
             self._symbols = {symbol.name: symbol.value for symbol in found_symbols if symbol.name}
-            found = self._metadata()
+            found = self._parse_metadata()
             self.target = str(found.get("amdhsa.target", "")).rpartition("-")[2].partition(":")[0]
-            self.kernels = {k.symbol: k for k in map(_kernel, found.get("amdhsa.kernels", ()))}
+            self.kernels = {k.symbol: k for k in map(_parse_amd_kernel, found.get("amdhsa.kernels", ()))}
         except (struct.error, IndexError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
             raise Malformed(f"a damaged code object: {error}") from error
 
@@ -219,16 +219,16 @@ class CodeObject:
             return []
         return [by_address.get(moved[start + 8 * number], "") for number in range(count)]
 
-    def _metadata(self) -> Mapping[str, Any]:
+    def _parse_metadata(self) -> Mapping[str, Any]:
         for one in self._sections:
             if one.name == ".note":
-                for kind, content in _notes(one.data):
+                for kind, content in _parse_notes(one.data):
                     if kind == _METADATA:
                         return msgspec.msgpack.decode(content, type=dict[str, Any])
         raise ValueError("it has no note on its kernels")
 
 
-def _notes(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _parse_notes(data: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at + 12 <= len(data):
         name, length, kind = struct.unpack_from("<III", data, at)
@@ -237,7 +237,7 @@ def _notes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at = begin + -(-length // 4) * 4
 
 
-def _kernel(found: Mapping[str, Any]) -> AmdKernel:
+def _parse_amd_kernel(found: Mapping[str, Any]) -> AmdKernel:
     given = [arg for arg in found.get(".args", ()) if not str(arg[".value_kind"]).startswith("hidden_")]
     vgprs = int(found[".vgpr_count"])  # with those for accumulation, where they are of the same file
     return AmdKernel(
@@ -256,21 +256,21 @@ def _kernel(found: Mapping[str, Any]) -> AmdKernel:
 def resources_of(code: CodeObject, symbols: Mapping[str, str]) -> Resources:
     """Of the kernels wanted; the worst of several stands for all."""
     own = ARCHITECTURES.get(code.target)
-    every = [(entry, _resources(code.kernels[symbol], own)) for entry, symbol in symbols.items()]
+    every = [(entry, _amd_resources(code.kernels[symbol], own)) for entry, symbol in symbols.items()]
     if len(every) == 1:
         return every[0][1]
     parts = [found for _, found in every]
     return Resources(
-        registers=_worst(max, [r.registers for r in parts]),
-        shared=_worst(max, [r.shared for r in parts]),
-        spills=_worst(max, [r.spills for r in parts]),
-        private=_worst(max, [r.private for r in parts]),
-        max_threads=_worst(min, [r.max_threads for r in parts]),
+        registers=_reduce_known(max, [r.registers for r in parts]),
+        shared=_reduce_known(max, [r.shared for r in parts]),
+        spills=_reduce_known(max, [r.spills for r in parts]),
+        private=_reduce_known(max, [r.private for r in parts]),
+        max_threads=_reduce_known(min, [r.max_threads for r in parts]),
         by_entry=tuple(every),
     )
 
 
-def _resources(kernel: AmdKernel, own: AmdArchitecture | None) -> Resources:
+def _amd_resources(kernel: AmdKernel, own: AmdArchitecture | None) -> Resources:
     return Resources(
         registers=kernel.vgprs,
         shared=kernel.shared,
@@ -280,7 +280,7 @@ def _resources(kernel: AmdKernel, own: AmdArchitecture | None) -> Resources:
     )
 
 
-def told(code: CodeObject, symbol: str, threads: int) -> str:
+def describe_amd_kernel(code: CodeObject, symbol: str, threads: int) -> str:
     """Registers, spills and occupancy of a kernel in blocks of so many threads, in words."""
     kernel, own = code.kernels[symbol], ARCHITECTURES.get(code.target)
     words = f"{kernel.vgprs} VGPRs, {kernel.sgprs} SGPRs, {kernel.spilled} of them spilled, "
@@ -292,7 +292,7 @@ def told(code: CodeObject, symbol: str, threads: int) -> str:
     return f"{code.target}: {words}; {groups} blocks of {threads} threads on a compute unit, {percent} %"
 
 
-def _worst(choose: Any, values: Sequence[int | None]) -> int | None:
+def _reduce_known(choose: Any, values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return choose(known) if known else None
 

@@ -21,7 +21,7 @@ from tunesmith.backends.hip.code_object import (
     pack,
     resources_of,
 )
-from tunesmith.backends.hip.runtime import compiled, compiler
+from tunesmith.backends.hip.runtime import check_hiprtc_status, load_hiprtc
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported, system_package
 from tunesmith.backends.tool_process import answer_of
@@ -30,7 +30,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Kernel
 from tunesmith.problem.template import plain_name
 from tunesmith.run.config import passed_on
-from tunesmith.source.preprocess import Predefined, assumed, listed, sorted_out
+from tunesmith.source.preprocess import Predefined, assume_predefined, parse_macro_dump, sorted_out
 
 # -- clang as a program: HIP sources to code objects on a machine without AMD's runtime or a GPU.
 #
@@ -68,25 +68,29 @@ class ClangTools:
     headers: Path
 
 
-def _roots() -> Iterator[Path]:
+def _rocm_roots() -> Iterator[Path]:
     own = passed_on(VARIABLES)
     yield from (Path(own[name]) for name in _ROOTS if own.get(name))
     yield from (Path("/opt/rocm"), Path("/usr"))
 
 
-def folders() -> Iterator[Path]:
+def rocm_folders() -> Iterator[Path]:
     """What a compiler here reads, beside what lies in the usual places."""
-    return (root for root in _roots() if root != Path("/usr"))
+    return (root for root in _rocm_roots() if root != Path("/usr"))
 
 
-def _programs() -> Iterator[str]:
-    for root in _roots():
-        for folder in (root / "llvm" / "bin", root / "lib" / "llvm" / "bin", *_versioned(root / "lib")):
+def _clang_programs() -> Iterator[str]:
+    for root in _rocm_roots():
+        for folder in (
+            root / "llvm" / "bin",
+            root / "lib" / "llvm" / "bin",
+            *_versioned_llvm_folders(root / "lib"),
+        ):
             if os.access(folder / "clang++", os.X_OK):
                 yield str(folder / "clang++")
 
 
-def _versioned(folder: Path) -> list[Path]:
+def _versioned_llvm_folders(folder: Path) -> list[Path]:
     """/usr/lib/llvm-19/bin, the newest first."""
     found = [
         (int(m[1]), path) for path in folder.glob("llvm-*") if (m := re.fullmatch(r"llvm-(\d+)", path.name))
@@ -97,10 +101,12 @@ def _versioned(folder: Path) -> list[Path]:
 @cache
 def tools() -> ClangTools | str:
     """Those that are here, or what is missing, with the packages that bring it."""
-    known = ((path, _version(path)) for path in _programs())
+    known = ((path, _clang_version(path)) for path in _clang_programs())
     program = next((pair for pair in known if int(pair[1].partition(".")[0] or 0) >= OLDEST), None)
-    bitcode = next((folder for folder in _bitcode() if (folder / "ocml.bc").is_file()), None)
-    headers = next((r / "include" for r in _roots() if (r / "include/hip/hip_runtime.h").is_file()), None)
+    bitcode = next((folder for folder in _bitcode_folders() if (folder / "ocml.bc").is_file()), None)
+    headers = next(
+        (r / "include" for r in _rocm_roots() if (r / "include/hip/hip_runtime.h").is_file()), None
+    )
     if program is not None and bitcode is not None and headers is not None:
         return ClangTools(*program, bitcode, headers)
     wanted = (
@@ -113,8 +119,8 @@ def tools() -> ClangTools | str:
     return f"what is missing is {', '.join(what for what, _, _ in missing)}: {system_package(packages, apt)}"
 
 
-def _bitcode() -> Iterator[Path]:
-    for root in _roots():
+def _bitcode_folders() -> Iterator[Path]:
+    for root in _rocm_roots():
         yield root / "amdgcn" / "bitcode"
         yield root / "lib" / "amdgcn" / "bitcode"
         yield from root.glob("lib*/*/amdgcn/bitcode")
@@ -122,7 +128,7 @@ def _bitcode() -> Iterator[Path]:
         yield from root.glob("lib/llvm*/lib/clang/*/lib/amdgcn/bitcode")
 
 
-def _version(program: str) -> str:
+def _clang_version(program: str) -> str:
     found = re.search(r"clang version (\d+(?:\.\d+)*)", answer_of(program, "--version", passed_on(VARIABLES)))
     return found[1] if found else ""
 
@@ -149,10 +155,10 @@ def compile_by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture)
             *("-Wno-ignored-attributes", "-Wno-unused-command-line-argument", "-fno-caret-diagnostics"),
             *("-include", "__clang_hip_runtime_wrapper.h", "-include", "controls.h"),
             *("-I", "headers", *_read_from(found.headers)),
-            *(part for path in linked if path.is_file() for part in _linked(path)),
+            *(part for path in linked if path.is_file() for part in _link_bitcode_flags(path)),
             *("-c", "-o", "unit.hsaco", source),
         ]
-        return _run(command, folder)
+        return _run_clang(command, folder)
 
 
 def _read_from(headers: Path) -> tuple[str, ...]:
@@ -160,11 +166,11 @@ def _read_from(headers: Path) -> tuple[str, ...]:
     return () if headers == Path("/usr/include") else ("-isystem", str(headers))
 
 
-def _linked(path: Path) -> tuple[str, ...]:
+def _link_bitcode_flags(path: Path) -> tuple[str, ...]:
     return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(path))
 
 
-def _run(command: list[str], folder: Path) -> tuple[bytes, str]:
+def _run_clang(command: list[str], folder: Path) -> tuple[bytes, str]:
     try:
         done = subprocess.run(
             command,
@@ -209,7 +215,7 @@ def _write_headers(folder: Path, unit: Unit) -> None:
 def hiprtc_version() -> str:
     """As 7.2; empty where there is none."""
     try:
-        major, minor = compiled(compiler().hiprtcVersion())
+        major, minor = check_hiprtc_status(load_hiprtc().hiprtcVersion())
     except Unsupported:
         return ""
     return f"{int(major)}.{int(minor)}"
@@ -219,36 +225,36 @@ def compile_by_hiprtc(
     unit: Unit, options: tuple[str, ...], own: AmdArchitecture
 ) -> tuple[bytes, dict[str, str], str]:
     """The code object, each entry's symbol, and what the compiler said."""
-    rtc = compiler()
+    rtc = load_hiprtc()
     headers = [text.encode(errors="surrogatepass") for _, text in unit.headers]
     names = [spelling.encode(errors="surrogatepass") for spelling, _ in unit.headers]
     source = unit.source.encode(errors="surrogatepass")
-    program = compiled(
+    program = check_hiprtc_status(
         rtc.hiprtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
         for entry in unit.entries:
-            compiled(rtc.hiprtcAddNameExpression(program, entry.encode()))
+            check_hiprtc_status(rtc.hiprtcAddNameExpression(program, entry.encode()))
         given = [f"--offload-arch={own.name}".encode(), *(option.encode() for option in options)]
         (status,) = rtc.hiprtcCompileProgram(program, len(given), given)
-        said = _bytes(program, rtc.hiprtcGetProgramLogSize, rtc.hiprtcGetProgramLog)
+        said = _fetch_hiprtc_bytes(program, rtc.hiprtcGetProgramLogSize, rtc.hiprtcGetProgramLog)
         log = said.rstrip(b"\0").decode(errors="replace").strip()
         if int(status) != 0:
             raise BuildFailed(log or f"hiprtc refuses {unit.path} without a word")
         symbols = {}
         for entry in unit.entries:
-            name = compiled(rtc.hiprtcGetLoweredName(program, entry.encode()))
+            name = check_hiprtc_status(rtc.hiprtcGetLoweredName(program, entry.encode()))
             symbols[entry] = name.decode() if isinstance(name, bytes) else str(name)
-        return _bytes(program, rtc.hiprtcGetCodeSize, rtc.hiprtcGetCode), symbols, log
+        return _fetch_hiprtc_bytes(program, rtc.hiprtcGetCodeSize, rtc.hiprtcGetCode), symbols, log
     finally:
         rtc.hiprtcDestroyProgram(program)
 
 
-def _bytes(program: Any, size_of: Any, get: Any) -> bytes:
-    size = int(compiled(size_of(program)))
+def _fetch_hiprtc_bytes(program: Any, size_of: Any, get: Any) -> bytes:
+    size = int(check_hiprtc_status(size_of(program)))
     data = bytearray(size)
     if size:
-        compiled(get(program, data))
+        check_hiprtc_status(get(program, data))
     return bytes(data)
 
 
@@ -266,7 +272,7 @@ _ALLOWED = re.compile(
 _DROPPED = re.compile(r"--offload-arch=[\w:+-]+|-g|-fPIC|-Wall|-Wno-[\w-]+|--?amdgpu-target=[\w:+-]+")
 
 
-def compilers() -> tuple[tuple[str, str], ...]:
+def hip_compilers() -> tuple[tuple[str, str], ...]:
     """Name and version of each compiler that is here, the quickest first."""
     found = [("hiprtc", version)] if (version := hiprtc_version()) else []
     own = tools()
@@ -281,13 +287,13 @@ def read_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(flag for flag in flags if _ALLOWED.fullmatch(flag))
 
 
-def build(unit: Unit, device: Device) -> KernelBinary:
+def build_code_object(unit: Unit, device: Device) -> KernelBinary:
     for entry in unit.entries:
         if not _ENTRY.fullmatch(entry):
             raise BuildFailed(f"an entry is the name of a kernel as in C++, got {entry!r}")
     own = ARCHITECTURES[device.target]
     options = read_flags(unit.flags)
-    chosen = unit.compiler or next((name for name, _ in compilers()), "")
+    chosen = unit.compiler or next((name for name, _ in hip_compilers()), "")
     if chosen == "hiprtc":
         data, symbols, log = compile_by_hiprtc(unit, options, own)
         code = CodeObject(data)
@@ -337,17 +343,17 @@ def _how_to_install(compiler: str) -> str:
     return found if isinstance(found, str) else f"it is here: {found.program}"
 
 
-def _advice(here: Collection[str]) -> str:
+def _hiprtc_advice(here: Collection[str]) -> str:
     then = "say compiler = 'clang' in [kernel]" if "clang" in here else _how_to_install("clang")
     return f"hiprtc has no headers of the host's C++ library: {then}, or include only what device code needs"
 
 
 TOOLCHAIN = Toolchain(
-    compilers=compilers,
+    compilers=hip_compilers,
     none_here="there is no HIP compiler here, neither hiprtc nor clang with ROCm's device libraries",
     how_to_install=_how_to_install,
     lacks=lambda compiler, log: compiler == "hiprtc" and "file not found" in log,
-    advice=_advice,
+    advice=_hiprtc_advice,
 )
 
 
@@ -358,21 +364,23 @@ ASSUMED_ARCHITECTURE = "gfx942"  # of the device that HIP kernels are read for
 _MACRO_SECONDS = 60
 
 
-def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
+def hip_predefined_macros(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
     architecture = device.target or ASSUMED_ARCHITECTURE
     program = shutil.which("hipcc")
     if program is None:
-        return (assumed("hip", why="there is no hipcc here"),)
+        return (assume_predefined("hip", why="there is no hipcc here"),)
     standard = tuple(flag for flag in kernel.flags if re.fullmatch(r"--?std=[\w+]+", flag))
-    told = _told(program, standard, architecture)
+    told = _query_hipcc_macros(program, standard, architecture)
     if not told:
-        return (assumed("hip", why="hipcc does not tell"),)
+        return (assume_predefined("hip", why="hipcc does not tell"),)
     asked = [pair for pair in told if pair[0].partition("(")[0] in names]
     return (sorted_out(asked, " ".join(("hipcc,", *standard, architecture))),)
 
 
 @lru_cache(maxsize=16)
-def _told(program: str, standard: tuple[str, ...], architecture: str) -> tuple[tuple[str, str], ...]:
+def _query_hipcc_macros(
+    program: str, standard: tuple[str, ...], architecture: str
+) -> tuple[tuple[str, str], ...]:
     options = ("-x", "hip", "--cuda-device-only", f"--offload-arch={architecture}", "-E", "-dM")
     with tempfile.TemporaryDirectory(prefix="tunesmith-hipcc-") as folder:
         (Path(folder) / "macros.hip").write_text("")
@@ -388,4 +396,4 @@ def _told(program: str, standard: tuple[str, ...], architecture: str) -> tuple[t
             )
         except (OSError, subprocess.SubprocessError):
             return ()
-    return listed(done.stdout.decode(errors="replace")) if done.returncode == 0 else ()
+    return parse_macro_dump(done.stdout.decode(errors="replace")) if done.returncode == 0 else ()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST, AmdArchitecture, limits_of
-from tunesmith.backends.hip.runtime import checked, runtime
+from tunesmith.backends.hip.runtime import check_hip_status, load_runtime
 from tunesmith.backends.port import Unsupported
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import AllocationUnits, Device, Limits
@@ -20,10 +20,14 @@ DEFAULT = "MI300X"
 
 def describe_all() -> tuple[Device, ...]:
     """Those that are known. A processor's own small GPU beside them is left out: see `left_out`."""
-    version, found = int(checked(runtime().hipRuntimeGetVersion())), _every()
-    known = tuple(_describe(number, own, version) for number, own in found if _target(own) in ARCHITECTURES)
+    version, found = int(check_hip_status(load_runtime().hipRuntimeGetVersion())), _all_properties()
+    known = tuple(
+        _describe_hip_device(number, own, version)
+        for number, own in found
+        if _gpu_target(own) in ARCHITECTURES
+    )
     if not known:
-        targets = ", ".join(_target(own) for _, own in found)
+        targets = ", ".join(_gpu_target(own) for _, own in found)
         are = "the GPU is" if len(found) == 1 else "the GPUs are"
         raise Unsupported(f"{are} {targets}; known are {', '.join(ARCHITECTURES)}")
     return known
@@ -31,44 +35,44 @@ def describe_all() -> tuple[Device, ...]:
 
 def left_out() -> tuple[str, ...]:
     """GPUs that the runtime sees and Tunesmith does not know, in words."""
-    unknown = [own for _, own in _every() if _target(own) not in ARCHITECTURES]
-    return tuple(f"{_text(own.name)} ({_target(own)})".strip() for own in unknown)
+    unknown = [own for _, own in _all_properties() if _gpu_target(own) not in ARCHITECTURES]
+    return tuple(f"{_decode_property(own.name)} ({_gpu_target(own)})".strip() for own in unknown)
 
 
-def _every() -> tuple[tuple[int, Any], ...]:
-    count = int(checked(runtime().hipGetDeviceCount()))
-    return tuple((number, _properties(number)) for number in range(count))
+def _all_properties() -> tuple[tuple[int, Any], ...]:
+    count = int(check_hip_status(load_runtime().hipGetDeviceCount()))
+    return tuple((number, _device_properties(number)) for number in range(count))
 
 
-def _target(properties: Any) -> str:
-    return _text(properties.gcnArchName).partition(":")[0]  # "gfx90a:sramecc+:xnack-"
+def _gpu_target(properties: Any) -> str:
+    return _decode_property(properties.gcnArchName).partition(":")[0]  # "gfx90a:sramecc+:xnack-"
 
 
-def _describe(number: int, properties: Any, version: int) -> Device:
-    target = _target(properties)
+def _describe_hip_device(number: int, properties: Any, version: int) -> Device:
+    target = _gpu_target(properties)
     return Device(
         backend="hip",
         id=str(number),
-        name=_text(properties.name) or target,
+        name=_decode_property(properties.name) or target,
         platform=PLATFORM,
         driver=f"HIP {version // 10_000_000}.{version // 100_000 % 100}",
         kind="gpu",
-        limits=_limits(ARCHITECTURES[target], properties),
+        limits=_hip_limits(ARCHITECTURES[target], properties),
         target=target,
     )
 
 
-def _properties(number: int) -> Any:
-    hip = runtime()
+def _device_properties(number: int) -> Any:
+    hip = load_runtime()
     try:
-        return checked(hip.hipGetDeviceProperties(number))
+        return check_hip_status(hip.hipGetDeviceProperties(number))
     except TypeError:  # bindings before release 10 fill in what they are given
         found = hip.hipDeviceProp_t()
-        checked(hip.hipGetDeviceProperties(found, number))
+        check_hip_status(hip.hipGetDeviceProperties(found, number))
         return found
 
 
-def _limits(own: AmdArchitecture, properties: Any) -> Limits:
+def _hip_limits(own: AmdArchitecture, properties: Any) -> Limits:
     wave, memory = int(properties.warpSize), int(properties.totalGlobalMem)
     # The file of registers is as large whatever the waves: what a wave of another width gets follows.
     table = limits_of(own, GPUS[own.example])
@@ -78,8 +82,8 @@ def _limits(own: AmdArchitecture, properties: Any) -> Limits:
     return replace(
         table,
         max_threads=int(properties.maxThreadsPerBlock),
-        max_block=_three(properties.maxThreadsDim),
-        max_grid=_three(properties.maxGridSize),
+        max_block=_to_three_ints(properties.maxThreadsDim),
+        max_grid=_to_three_ints(properties.maxGridSize),
         shared=int(properties.sharedMemPerBlock),
         sms=int(properties.multiProcessorCount),
         warp=wave,
@@ -92,12 +96,12 @@ def _limits(own: AmdArchitecture, properties: Any) -> Limits:
     )
 
 
-def _three(values: Any) -> tuple[int, int, int]:
+def _to_three_ints(values: Any) -> tuple[int, int, int]:
     first, second, third = (int(value) for value in values)
     return first, second, third
 
 
-def _text(value: Any) -> str:
+def _decode_property(value: Any) -> str:
     data = value if isinstance(value, str) else bytes(value).partition(b"\0")[0].decode(errors="replace")
     return data.strip()
 
@@ -106,7 +110,9 @@ def absent_device(wanted: str | None) -> Device:
     """A GPU by name ("MI300X") or by its architecture ("gfx942"); None: the usual one."""
     text = (DEFAULT if wanted is None else wanted).strip()
     own = ARCHITECTURES.get(text.lower())
-    short = own.example if own else next((s for s in GPUS if _plain(s) == _plain(text)), None)
+    short = (
+        own.example if own else next((s for s in GPUS if _short_amd_name(s) == _short_amd_name(text)), None)
+    )
     if short is None:
         raise BadInput(
             f"no AMD GPU is here, and none is known as {text!r}",
@@ -124,6 +130,6 @@ def is_architecture(device: Device, wanted: str) -> bool:
     return bool(device.target) and wanted.strip().lower() == device.target
 
 
-def _plain(name: str) -> str:
+def _short_amd_name(name: str) -> str:
     """Without what people leave out: the maker, the family, blanks and dashes."""
     return re.sub(r"amd|instinct|radeon|rx|[^a-z0-9]", "", name.lower())

@@ -32,7 +32,7 @@ _LOADED = HipLibraries()
 
 
 @contextmanager
-def use(runtime: Any, compiler: Any) -> Iterator[None]:
+def use_bindings(runtime: Any, compiler: Any) -> Iterator[None]:
     """These in place of what is installed."""
     before = (_LOADED.runtime, _LOADED.compiler, _LOADED.is_started)
     _LOADED.runtime, _LOADED.compiler, _LOADED.is_started = runtime, compiler, False
@@ -42,10 +42,10 @@ def use(runtime: Any, compiler: Any) -> Iterator[None]:
         _LOADED.runtime, _LOADED.compiler, _LOADED.is_started = before
 
 
-def runtime() -> Any:
+def load_runtime() -> Any:
     """The bindings of a runtime that sees a device, or Unsupported with the reason there is none."""
     if _LOADED.runtime is None:
-        _LOADED.runtime = _module("hip")
+        _LOADED.runtime = _import_hip_module("hip")
     hip = _LOADED.runtime
     if not _LOADED.is_started:
         try:
@@ -58,10 +58,10 @@ def runtime() -> Any:
     return hip
 
 
-def compiler() -> Any:
+def load_hiprtc() -> Any:
     """The bindings of hiprtc, which needs no device."""
     if _LOADED.compiler is None:
-        found = _module("hiprtc")
+        found = _import_hip_module("hiprtc")
         try:
             found.hiprtcVersion()
         except (RuntimeError, OSError) as error:
@@ -70,7 +70,7 @@ def compiler() -> Any:
     return _LOADED.compiler
 
 
-def _module(name: str) -> Any:
+def _import_hip_module(name: str) -> Any:
     """Up to release 7 a module of the package, from 10 on something that the package hands on."""
     try:
         package = importlib.import_module("hip")
@@ -79,25 +79,25 @@ def _module(name: str) -> Any:
         raise Unsupported(f"{NO_BINDINGS}: {error}") from error
 
 
-def checked(answer: tuple[Any, ...]) -> Any:
+def check_hip_status(answer: tuple[Any, ...]) -> Any:
     """What a call of the runtime returned, without its status; a bad status is raised as what it means."""
     status = int(answer[0])
     if status != 0:
-        text = _words(answer[0])
+        text = _hip_error_text(answer[0])
         if status == OUT_OF_MEMORY:
             raise OutOfMemory(text)
         raise (DeviceLost if status in _LOST else LaunchFailed)(text)
     return answer[1] if len(answer) == 2 else answer[1:]
 
 
-def _words(status: Any) -> str:
+def _hip_error_text(status: Any) -> str:
     hip = _LOADED.runtime
     found = (hip.hipGetErrorName(status), hip.hipGetErrorString(status))
     said = [text.decode() if isinstance(text, bytes) else str(text) for text in found if text]
     return ": ".join(said) or f"HIP error {int(status)}"
 
 
-def compiled(answer: tuple[Any, ...]) -> Any:
+def check_hiprtc_status(answer: tuple[Any, ...]) -> Any:
     """The same of hiprtc, where a bad status is a broken machine and no bad source."""
     if int(answer[0]) != 0:
         raise RuntimeError(f"hiprtc: status {int(answer[0])}")

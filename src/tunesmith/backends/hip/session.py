@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.hip.code_object import CodeObject, unpack
-from tunesmith.backends.hip.runtime import checked, runtime
+from tunesmith.backends.hip.runtime import check_hip_status, load_runtime
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import HERE, Slots, argument_bits, at_slots, check_arguments
 from tunesmith.problem.device import Clock, Device
@@ -40,7 +40,7 @@ class _HipArguments:
 
     def __init__(self, call: port.LaunchCall) -> None:
         self.values: NDArray[np.uint64] = np.array(
-            [argument_bits(arg, _address, "HIP") for arg in call.args], dtype=np.uint64
+            [argument_bits(arg, _hip_address, "HIP") for arg in call.args], dtype=np.uint64
         )
         places = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.addresses: NDArray[np.uint64] = places
@@ -54,27 +54,27 @@ class _HipGraph:
     """A chain recorded once and replayed: what the host does between two launches is not in the time."""
 
     def __init__(self, session: HipSession, calls: Sequence[port.LaunchCall]) -> None:
-        hip = runtime()
+        hip = load_runtime()
         self._session, self._graph, self._executable = session, None, None
-        checked(hip.hipStreamBeginCapture(session.stream, hip.hipStreamCaptureMode(_THREAD_LOCAL)))
+        check_hip_status(hip.hipStreamBeginCapture(session.stream, hip.hipStreamCaptureMode(_THREAD_LOCAL)))
         try:
             self._kept = session.launch_all(calls)
         except BaseException:
             hip.hipStreamEndCapture(session.stream)
             raise
-        self._graph = checked(hip.hipStreamEndCapture(session.stream))
-        self._executable = checked(hip.hipGraphInstantiateWithFlags(self._graph, 0))
+        self._graph = check_hip_status(hip.hipStreamEndCapture(session.stream))
+        self._executable = check_hip_status(hip.hipGraphInstantiateWithFlags(self._graph, 0))
 
     def start(self) -> Callable[[], float]:
         return self._session.timed(
-            lambda: checked(runtime().hipGraphLaunch(self._executable, self._session.stream))
+            lambda: check_hip_status(load_runtime().hipGraphLaunch(self._executable, self._session.stream))
         )
 
     def __del__(self) -> None:
         if self._executable is not None:
-            runtime().hipGraphExecDestroy(self._executable)
+            load_runtime().hipGraphExecDestroy(self._executable)
         if self._graph is not None:
-            runtime().hipGraphDestroy(self._graph)
+            load_runtime().hipGraphDestroy(self._graph)
 
 
 @dataclass(frozen=True)
@@ -100,36 +100,40 @@ class HipSession:
     inspector: port.Inspector | None = None  # the host fills and compares
 
     def __init__(self, device: Device) -> None:
-        hip = runtime()
+        hip = load_runtime()
         self._device, self._allocated = device, 0
-        checked(hip.hipSetDevice(int(device.id)))
-        self.stream = checked(hip.hipStreamCreateWithFlags(_NON_BLOCKING))
+        check_hip_status(hip.hipSetDevice(int(device.id)))
+        self.stream = check_hip_status(hip.hipStreamCreateWithFlags(_NON_BLOCKING))
         self._events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
 
     def timed(self, queue: Callable[[], object]) -> Callable[[], float]:
         """Queue it between two events. The answer waits for the second, and gives the seconds between."""
-        hip = runtime()
+        hip = load_runtime()
         if not self._events:
-            self._events.append((checked(hip.hipEventCreate()), checked(hip.hipEventCreate())))
+            self._events.append(
+                (check_hip_status(hip.hipEventCreate()), check_hip_status(hip.hipEventCreate()))
+            )
         begin, end = self._events.pop()
-        checked(hip.hipEventRecord(begin, self.stream))
+        check_hip_status(hip.hipEventRecord(begin, self.stream))
         queue()
-        checked(hip.hipEventRecord(end, self.stream))
+        check_hip_status(hip.hipEventRecord(end, self.stream))
 
         def seconds() -> float:
-            checked(hip.hipEventSynchronize(end))
-            elapsed = float(checked(hip.hipEventElapsedTime(begin, end)))
+            check_hip_status(hip.hipEventSynchronize(end))
+            elapsed = float(check_hip_status(hip.hipEventElapsedTime(begin, end)))
             self._events.append((begin, end))
             return elapsed * 1e-3
 
         return seconds
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
-        hip = runtime()
+        hip = load_runtime()
         symbols, data = unpack(binary)
         code = CodeObject(data)
-        module = checked(hip.hipModuleLoadData(data))
-        functions = {e: checked(hip.hipModuleGetFunction(module, symbols[e].encode())) for e in unit.entries}
+        module = check_hip_status(hip.hipModuleLoadData(data))
+        functions = {
+            e: check_hip_status(hip.hipModuleGetFunction(module, symbols[e].encode())) for e in unit.entries
+        }
         return HipExecutable(
             module, functions, {e: code.kernels[symbols[e]].parameters for e in unit.entries}
         )
@@ -138,13 +142,13 @@ class HipSession:
         limit = self._device.limits.memory
         if self._allocated + nbytes + SPARE > limit:
             raise port.OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
-        handle = checked(runtime().hipMalloc(max(nbytes, 1)))
+        handle = check_hip_status(load_runtime().hipMalloc(max(nbytes, 1)))
         self._allocated += nbytes
         return HipMemory(handle, int(handle), nbytes)
 
     def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, HipMemory)
-        checked(runtime().hipFree(memory.handle))
+        check_hip_status(load_runtime().hipFree(memory.handle))
         self._allocated -= memory.nbytes
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
@@ -152,7 +156,9 @@ class HipSession:
         if len(data):
             source = np.frombuffer(data, dtype=np.uint8)
             to = memory.address + offset
-            checked(runtime().hipMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
+            check_hip_status(
+                load_runtime().hipMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream)
+            )
             self._finish()
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
@@ -160,14 +166,16 @@ class HipSession:
         target = np.empty(nbytes, dtype=np.uint8)
         if nbytes:
             source = memory.address + offset
-            checked(runtime().hipMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
+            check_hip_status(
+                load_runtime().hipMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream)
+            )
             self._finish()
         return target.tobytes()
 
     def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         if to.nbytes:
-            pair = (_address(to), _address(source))
-            checked(runtime().hipMemcpyDtoDAsync(*pair, to.nbytes, self.stream))
+            pair = (_hip_address(to), _hip_address(source))
+            check_hip_status(load_runtime().hipMemcpyDtoDAsync(*pair, to.nbytes, self.stream))
 
     def run(self, calls: Sequence[port.LaunchCall]) -> None:
         kept = self.launch_all(calls)
@@ -207,23 +215,27 @@ class HipSession:
         shape = (*call.grid, *call.block, call.shared)
         function = call.executable.functions[call.entry]
         if call.cooperative:
-            checked(runtime().hipModuleLaunchCooperativeKernel(function, *shape, self.stream, pointer))
+            check_hip_status(
+                load_runtime().hipModuleLaunchCooperativeKernel(function, *shape, self.stream, pointer)
+            )
         else:
-            checked(runtime().hipModuleLaunchKernel(function, *shape, self.stream, pointer, None))
+            check_hip_status(
+                load_runtime().hipModuleLaunchKernel(function, *shape, self.stream, pointer, None)
+            )
 
     def _fill(self, to: port.Pointer, element: bytes) -> None:
-        hip, width = runtime(), 1 if element == element[:1] * len(element) else len(element)
+        hip, width = load_runtime(), 1 if element == element[:1] * len(element) else len(element)
         memsets = {1: hip.hipMemsetD8Async, 2: hip.hipMemsetD16Async, 4: hip.hipMemsetD32Async}
         if width not in memsets:
             raise port.Unsupported("AMD's runtime fills no array with a number of 8 bytes but 0")
         word = int.from_bytes(element[:width], "little")
-        checked(memsets[width](_address(to), word, to.nbytes // width, self.stream))
+        check_hip_status(memsets[width](_hip_address(to), word, to.nbytes // width, self.stream))
 
     def _finish(self) -> None:
-        checked(runtime().hipStreamSynchronize(self.stream))
+        check_hip_status(load_runtime().hipStreamSynchronize(self.stream))
 
 
-def _address(pointer: port.Pointer) -> int:
+def _hip_address(pointer: port.Pointer) -> int:
     assert isinstance(pointer.memory, HipMemory)
     return pointer.memory.address + pointer.offset
 

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 
 from tunesmith.backends import port
-from tunesmith.backends.host_pages import HostPages, shielded
+from tunesmith.backends.host_pages import HostPages, shield_spans
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import SanitizerKind, system_package
 from tunesmith.backends.tool_process import answer_of
 from tunesmith.base.errors import TunesmithError
-from tunesmith.base.text import cut, digest_of, plain
+from tunesmith.base.text import digest_of, strip_controls, truncate_text
 from tunesmith.problem.device import OPENCL, Clock, Device, Limits, Resources
 from tunesmith.problem.problem import Kernel, element_type
-from tunesmith.run.events import SanitizerFinding, distinct, kind_of
+from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 from tunesmith.source.lex import without_comments
 from tunesmith.source.preprocess import Predefined, opencl_of
 
@@ -42,7 +42,7 @@ from tunesmith.source.preprocess import Predefined, opencl_of
 _OF_DEVICE = re.compile(r"cl_\w+|__IMAGE_SUPPORT__|__opencl_c_\w+")
 
 
-def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
+def opencl_predefined_macros(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
     plain = opencl_of(device.driver, " ".join(kernel.flags), device.extensions)
     extensions = [name for name in names if _OF_DEVICE.fullmatch(name)]
     if not extensions or device.extensions:
@@ -70,7 +70,7 @@ _OPTIONAL = (
 )
 
 
-def lacking(source: str, log: str, extensions: str, device: str) -> str:
+def missing_extensions(source: str, log: str, extensions: str, device: str) -> str:
     """A sentence for each thing that the source uses, the log complains of, and the device has not."""
     text, here = without_comments(source), set(extensions.split())
     missing = [
@@ -122,20 +122,20 @@ _LONGEST = 1 << 22  # characters of a file: thousands of processors
 def processor_clocks(system: Path = SYSTEM) -> tuple[Clock, ...]:
     """Of the fastest core right now, and what cores are allowed; empty where the system does not say."""
     cores = sorted((system / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq"))
-    now = [mhz for core in cores if (mhz := _mhz(core / "scaling_cur_freq"))]
-    most = [mhz for core in cores if (mhz := _mhz(core / "scaling_max_freq"))]
+    now = [mhz for core in cores if (mhz := _read_megahertz(core / "scaling_cur_freq"))]
+    most = [mhz for core in cores if (mhz := _read_megahertz(core / "scaling_max_freq"))]
     if not now:
-        now = [int(mhz) for mhz in _CPUINFO.findall(_text(system / "proc/cpuinfo"))]
+        now = [int(mhz) for mhz in _CPUINFO.findall(_read_system_file(system / "proc/cpuinfo"))]
     return (Clock("processor", max(now), max(most) if most else None),) if now else ()
 
 
-def _mhz(file: Path) -> int | None:
+def _read_megahertz(file: Path) -> int | None:
     """Of a file that counts kHz."""
-    text = _text(file).strip()
+    text = _read_system_file(file).strip()
     return int(text) // 1000 if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
-def _text(file: Path) -> str:
+def _read_system_file(file: Path) -> str:
     try:
         with open(file, encoding="ascii", errors="replace") as opened:
             return opened.read(_LONGEST)
@@ -158,9 +158,9 @@ _UNABLE = re.compile(r"^(?:Unsupported|Unimplemented|Unhandled|Undefined externa
 _ENTITY = re.compile(r"^(?:(?:First|Second) entity|Entity|Work-group):\s*(.*)$")
 
 
-def version(program: str) -> str:
+def oclgrind_version(program: str) -> str:
     found = re.search(r"Oclgrind (\S+)", answer_of(program, "--version"))
-    return plain(found[1]) if found else ""
+    return strip_controls(found[1]) if found else ""
 
 
 def command_line(program: str, tool: str, log: Path) -> list[str]:
@@ -180,38 +180,38 @@ def command_line(program: str, tool: str, log: Path) -> list[str]:
     ]
 
 
-def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
+def read_oclgrind_findings(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
     """A finding begins at the margin; all that belongs to it is indented."""
     findings: list[SanitizerFinding] = []
     head, body = "", list[str]()
-    for line in (*plain(text).splitlines(), "end"):
+    for line in (*strip_controls(text).splitlines(), "end"):
         if line.startswith(("\t", " ")) or not line.strip():
             body.append(line.strip())
             continue
         if any(_KERNEL.match(one) for one in body) and not _UNABLE.match(head):
-            findings.append(_finding(tool, head, body))
+            findings.append(_parse_oclgrind_finding(tool, head, body))
         head, body = line.strip(), []
-    return distinct(findings)
+    return distinct_findings(findings)
 
 
-def unable(text: str) -> str:
+def unsupported_feature(text: str) -> str:
     """What it met that it cannot interpret; empty where there is nothing."""
-    found = next((line for line in plain(text).splitlines() if _UNABLE.match(line)), "")
-    return cut(found.strip(), WORDS)
+    found = next((line for line in strip_controls(text).splitlines() if _UNABLE.match(line)), "")
+    return truncate_text(found.strip(), WORDS)
 
 
-def confirm(finding: SanitizerFinding) -> str:
+def tool_to_confirm(finding: SanitizerFinding) -> str:
     """It loses track of what was written where a value is handed to a function in memory; an optimiser leaves
     few such calls."""
     return OPTIMISED if "uninitialized" in finding.kind else ""
 
 
-def imagines(finding: SanitizerFinding, source: str) -> bool:
+def may_be_imagined(finding: SanitizerFinding, source: str) -> bool:
     """Vectors of 64 bytes are handed over so, and to the library's functions in optimised code too."""
     return "uninitialized" in finding.kind and _WIDE.search(source) is not None
 
 
-def _finding(tool: str, head: str, body: list[str]) -> SanitizerFinding:
+def _parse_oclgrind_finding(tool: str, head: str, body: list[str]) -> SanitizerFinding:
     kernel = next((found[1] for one in body if (found := _KERNEL.match(one))), "")
     places = [(number, found[1]) for number, one in enumerate(body) if (found := _AT_LINE.match(one))]
     at = [f"line {line}" for _, line in places]
@@ -219,7 +219,7 @@ def _finding(tool: str, head: str, body: list[str]) -> SanitizerFinding:
     who = [found[1] for one in body if (found := _ENTITY.match(one))]
     words = "; ".join(dict.fromkeys((head, *who[:2], *code)))
     where = " and ".join(dict.fromkeys(at))
-    return SanitizerFinding(tool, kind_of(head), kernel, where, cut(words, WORDS))
+    return SanitizerFinding(tool, kind_of(head), kernel, where, truncate_text(words, WORDS))
 
 
 SANITIZER = SanitizerKind(
@@ -229,12 +229,12 @@ SANITIZER = SanitizerKind(
     find=lambda: shutil.which(PROGRAM),
     missing=f"{PROGRAM} is not on the PATH",
     fix=system_package(PROGRAM),
-    version=version,
+    version=oclgrind_version,
     command=command_line,
-    read=read,
-    unable=unable,
-    confirm=confirm,
-    imagines=imagines,
+    read=read_oclgrind_findings,
+    unable=unsupported_feature,
+    confirm=tool_to_confirm,
+    imagines=may_be_imagined,
     nbytes=CASE_BYTES,
     own_device=True,
 )
@@ -252,7 +252,7 @@ _TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl|<(?:kernel|program source)>")
 
 
 @cache
-def _cl() -> Any:
+def _load_pyopencl() -> Any:
     try:
         import pyopencl
     except ImportError as error:
@@ -265,27 +265,27 @@ class OpenCLBackend:
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(
-            _describe(cl_platform, device, f"{i}:{j}")
-            for i, cl_platform in enumerate(_listed(_cl().get_platforms))
-            for j, device in enumerate(_listed(cl_platform.get_devices))
+            _describe_opencl_device(cl_platform, device, f"{i}:{j}")
+            for i, cl_platform in enumerate(_list_or_empty(_load_pyopencl().get_platforms))
+            for j, device in enumerate(_list_or_empty(cl_platform.get_devices))
         )
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        cl, which = _cl(), _cl().program_build_info.LOG
-        context, handle = _context(device.id)
+        cl, which = _load_pyopencl(), _load_pyopencl().program_build_info.LOG
+        context, handle = _make_context(device.id)
         # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
         program = cl._cl._Program(context, unit.source)
         try:
             program._build(" ".join(unit.flags).encode(), [handle])
         except cl.Error as error:
             log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
-            needs = lacking(unit.source, log, str(handle.extensions), device.name)
+            needs = missing_extensions(unit.source, log, str(handle.extensions), device.name)
             raise port.BuildFailed("\n".join(filter(None, (needs, log or str(error))))) from error
         log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
-        kernels = _kernels(program, unit)
+        kernels = _make_kernels(program, unit)
         data = bytes(program.get_info(cl.program_info.BINARIES)[0])
         digest = _code_digest(data, device, unit, kernels, handle)
-        return port.KernelBinary(data, digest, _resources(kernels, handle), log)
+        return port.KernelBinary(data, digest, _opencl_resources(kernels, handle), log)
 
     def open(self, device: Device) -> port.Session:
         return OpenCLSession(device)
@@ -325,8 +325,8 @@ class OpenCLSession(port.PlainSession):
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._context, self._handle = _context(device.id)
-        self._queue = _cl().CommandQueue(self._context)
+        self._context, self._handle = _make_context(device.id)
+        self._queue = _load_pyopencl().CommandQueue(self._context)
         self._allocated = 0
         self._scrambled = 0
 
@@ -334,7 +334,7 @@ class OpenCLSession(port.PlainSession):
         return processor_clocks() if self._device.is_host else ()
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
-        cl = _cl()
+        cl = _load_pyopencl()
         try:
             program = cl._cl._Program(self._context, [self._handle], [binary])
             program._build(b"", [self._handle])
@@ -343,7 +343,7 @@ class OpenCLSession(port.PlainSession):
             raise port.LaunchFailed(f"the driver refuses the binary: {error}") from error
 
     def allocate(self, nbytes: int) -> port.Memory:
-        cl = _cl()
+        cl = _load_pyopencl()
         limits = self._device.limits
         # Checked here because a CPU driver promises memory it may not have.
         if nbytes > limits.max_allocation or self._allocated + nbytes > limits.memory:
@@ -365,7 +365,7 @@ class OpenCLSession(port.PlainSession):
 
     def shielded(self, spans: Sequence[port.Pointer]) -> AbstractContextManager[None]:
         memories = [(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, OpenCLMemory)]
-        return shielded([(m.pages, start, size) for m, start, size in memories if m.pages is not None])
+        return shield_spans([(m.pages, start, size) for m, start, size in memories if m.pages is not None])
 
     def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, OpenCLMemory)
@@ -379,7 +379,9 @@ class OpenCLSession(port.PlainSession):
             memory.pages.pages[offset : offset + memoryview(data).nbytes] = memoryview(data).cast("B")
         elif len(data):
             with_offset = {"dst_offset": offset, "is_blocking": True}
-            self._guarded(lambda: _cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
+            self._guarded(
+                lambda: _load_pyopencl().enqueue_copy(self._queue, memory.buffer, data, **with_offset)
+            )
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, OpenCLMemory)
@@ -389,7 +391,9 @@ class OpenCLSession(port.PlainSession):
         target = bytearray(nbytes)
         if nbytes:
             with_offset = {"src_offset": offset, "is_blocking": True}
-            self._guarded(lambda: _cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
+            self._guarded(
+                lambda: _load_pyopencl().enqueue_copy(self._queue, target, memory.buffer, **with_offset)
+            )
         return bytes(target)
 
     @cached_property
@@ -398,9 +402,9 @@ class OpenCLSession(port.PlainSession):
         takes longer than to put them there."""
         probe = HostPages(len(PROBE))
         own = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
-        flags = _cl().mem_flags.READ_WRITE | _cl().mem_flags.USE_HOST_PTR
-        buffer = _cl().Buffer(self._context, flags, len(PROBE), hostbuf=own)
-        self._guarded(lambda: _cl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
+        flags = _load_pyopencl().mem_flags.READ_WRITE | _load_pyopencl().mem_flags.USE_HOST_PTR
+        buffer = _load_pyopencl().Buffer(self._context, flags, len(PROBE), hostbuf=own)
+        self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
         is_direct = probe.pages[:] == PROBE
         buffer.release()
         probe.close()
@@ -416,10 +420,10 @@ class OpenCLSession(port.PlainSession):
         if to.nbytes:
             buffers = (to.memory.buffer, source.memory.buffer)
             places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
-            self._guarded(lambda: _cl().enqueue_copy(self._queue, *buffers, **places))
+            self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, *buffers, **places))
 
     def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
-        cl = _cl()
+        cl = _load_pyopencl()
         # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
         gate = cl.UserEvent(self._context)
         try:
@@ -436,15 +440,15 @@ class OpenCLSession(port.PlainSession):
         kernel, memories, words = self._scrambler
         self._scrambled += 1
         numbers = map(np.uint32, (words, self._scrambled, is_local, PATIENT if is_patient else HASTY))
-        kernel.set_args(*memories, *numbers, _cl().LocalMemory(4 * words))
+        kernel.set_args(*memories, *numbers, _load_pyopencl().LocalMemory(4 * words))
         size = (self._device.limits.sms,)
-        self._guarded(lambda: _cl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
+        self._guarded(lambda: _load_pyopencl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
         self._guarded(self._queue.finish)
 
     @cached_property
     def _scrambler(self) -> tuple[Any, tuple[Any, Any], int]:
         """The kernel, memory of its own, and how many words each group fills."""
-        cl, limits = _cl(), self._device.limits
+        cl, limits = _load_pyopencl(), self._device.limits
         source = resources.files("tunesmith.backends.opencl").joinpath("scramble.cl").read_text()
         program = cl._cl._Program(self._context, source)
         program._build(b"", [self._handle])
@@ -463,17 +467,19 @@ class OpenCLSession(port.PlainSession):
             takes = f"{call.entry} takes {kernel.num_args} arguments"
             raise port.LaunchFailed(f"{takes}, {len(call.args)} are given")
         for index, arg in enumerate(call.args):
-            kernel.set_arg(index, _argument(arg))
+            kernel.set_arg(index, _kernel_argument(arg))
         for place, element in call.fills:
             assert isinstance(place.memory, OpenCLMemory)
             what = (place.memory.buffer, np.frombuffer(element, np.uint8), place.offset, place.nbytes)
-            _cl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
+            _load_pyopencl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
         total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
-        _cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)
+        _load_pyopencl().enqueue_nd_range_kernel(
+            self._queue, kernel, total, call.block[:dims], wait_for=wait_for
+        )
 
     def _guarded(self, action: Any) -> None:
-        cl = _cl()
+        cl = _load_pyopencl()
         try:
             action()
         except cl.MemoryError as error:
@@ -484,31 +490,33 @@ class OpenCLSession(port.PlainSession):
             raise port.LaunchFailed(str(error)) from error
 
 
-def _argument(arg: object) -> Any:
+def _kernel_argument(arg: object) -> Any:
     if isinstance(arg, port.Pointer):
         assert isinstance(arg.memory, OpenCLMemory)
         return arg.memory.region(arg.offset, arg.nbytes)
     if isinstance(arg, port.Scalar):
         return element_type(arg.type).numpy.type(arg.value)
-    return _cl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
+    return _load_pyopencl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
 
 
-def _listed(query: Callable[[], Iterable[Any]]) -> list[Any]:
+def _list_or_empty(query: Callable[[], Iterable[Any]]) -> list[Any]:
     try:
         return list(query())
-    except _cl().Error:  # how the loader says that there is none
+    except _load_pyopencl().Error:  # how the loader says that there is none
         return []
 
 
 @cache
-def _context(device_id: str) -> tuple[Any, Any]:
+def _make_context(device_id: str) -> tuple[Any, Any]:
     place, _, number = device_id.partition(":")
-    handle = _listed(_listed(_cl().get_platforms)[int(place)].get_devices)[int(number)]
-    return _cl().Context([handle]), handle
+    handle = _list_or_empty(_list_or_empty(_load_pyopencl().get_platforms)[int(place)].get_devices)[
+        int(number)
+    ]
+    return _load_pyopencl().Context([handle]), handle
 
 
-def _describe(cl_platform: Any, device: Any, id: str) -> Device:
-    cl = _cl()
+def _describe_opencl_device(cl_platform: Any, device: Any, id: str) -> Device:
+    cl = _load_pyopencl()
     is_cpu = bool(device.type & cl.device_type.CPU)
     is_pocl = "portable computing language" in cl_platform.name.lower()
     sizes = [*device.max_work_item_sizes, 1, 1][:3]
@@ -538,8 +546,8 @@ def _describe(cl_platform: Any, device: Any, id: str) -> Device:
     )
 
 
-def _kernels(program: Any, unit: Unit) -> list[Any]:
-    cl = _cl()
+def _make_kernels(program: Any, unit: Unit) -> list[Any]:
+    cl = _load_pyopencl()
     try:
         return [cl.Kernel(program, entry) for entry in unit.entries]
     except cl.Error as error:
@@ -550,8 +558,8 @@ def _kernels(program: Any, unit: Unit) -> list[Any]:
         ) from error
 
 
-def _resources(kernels: list[Any], handle: Any) -> Resources:
-    info = _cl().kernel_work_group_info
+def _opencl_resources(kernels: list[Any], handle: Any) -> Resources:
+    info = _load_pyopencl().kernel_work_group_info
     return Resources(
         shared=max(k.get_work_group_info(info.LOCAL_MEM_SIZE, handle) for k in kernels),
         private=max(k.get_work_group_info(info.PRIVATE_MEM_SIZE, handle) for k in kernels),
@@ -561,7 +569,7 @@ def _resources(kernels: list[Any], handle: Any) -> Resources:
 
 def _code_digest(data: bytes, device: Device, unit: Unit, kernels: list[Any], handle: Any) -> str:
     """Equal for equal code. PoCL puts a required work-group size into none of it."""
-    which = _cl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+    which = _load_pyopencl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
     required = [list(k.get_work_group_info(which, handle)) for k in kernels]
     parts = pocl_objects(data) if device.finishes_compiling_at_launch else []
     return digest_of(*(parts or [data]), repr((unit.entries, required)))
@@ -578,7 +586,7 @@ def pocl_environment(prefix: Path, inherited: Mapping[str, str]) -> dict[str, st
     return {"OCL_ICD_VENDORS": str(folder / "vendors"), "LD_LIBRARY_PATH": os.pathsep.join(libraries)}
 
 
-def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+def _opencl_worker_environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """PoCL links kernels with libraries that only a compiler's installation has, and uses none of them: empty
     archives of these names do, found last, so that real ones win where there are any. It looks for processors
     and memory from the root of the machine, which nobody in a sandbox may list: another one does as well."""
@@ -604,7 +612,7 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _check(devices: port.ListDevices) -> list[port.DoctorFinding]:
+def _check_opencl(devices: port.ListDevices) -> list[port.DoctorFinding]:
     has_pyopencl = port.module_finding("pyopencl", "the OpenCL backend", KIND.install)
     linker = shutil.which("ld")
     missing = linker is None and sys.platform == "linux"
@@ -639,11 +647,11 @@ KIND = port.BackendKind(
     make=lambda _argument: OpenCLBackend(),
     extra="opencl",
     packages=("pyopencl", "pocl-binary-distribution"),
-    check=_check,
-    environment=_environment,
+    check=_check_opencl,
+    environment=_opencl_worker_environment,
     inherits=("OCL_*", "OPENCL_*", "POCL_*", "PYOPENCL_*", "CUDA_*", "NVIDIA_*"),
     devices=("/dev/dri", "/dev/kfd", "/dev/nvidia*"),
-    macros=predefined,
+    macros=opencl_predefined_macros,
     no_counters="OpenCL has no counters that are the same on every device",
     sanitizer=SANITIZER,
     ceilings=port.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),

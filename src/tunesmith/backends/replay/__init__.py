@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tunesmith.backends import fake
-from tunesmith.backends.fake import FakeBackend, FakeKernel, FakeSession, scalars
+from tunesmith.backends.fake import FakeBackend, FakeKernel, FakeSession, scalar_values
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, LaunchCall, Session
 from tunesmith.base.errors import BadInput
@@ -48,14 +48,14 @@ class RecordedTimes:
                 for key in table
             )
             times = {tuple(c): tuple(r) for c, r in zip(file.configs, rows, strict=True)}
-            _check(times)
+            _check_times(times)
         except (msgspec.MsgspecError, OSError, EOFError, ValueError) as error:
             hint = "a recording is JSON, gzipped or not, with params, configs and time_ms"
             raise BadInput(f"not a recording: {error}", where=path, hint=hint) from error
         return RecordedTimes(tuple(file.params), times, () if set(table) == {""} else workloads)
 
 
-def _check(times: dict[tuple[int, ...], tuple[float | None, ...]]) -> None:
+def _check_times(times: dict[tuple[int, ...], tuple[float | None, ...]]) -> None:
     for config, row in times.items():
         for time_ms in row:
             if time_ms is not None and not 0 < time_ms <= LONGEST:
@@ -96,11 +96,11 @@ class ReplayBackend:
     def seconds(self, call: LaunchCall, kernel: FakeKernel) -> float:
         row = self._row(kernel)
         if row is None:
-            return kernel.seconds(scalars(call))  # the original: no configuration, its own stated time
+            return kernel.seconds(scalar_values(call))  # the original: no configuration, its own stated time
         if not self._recording.workloads:
             time_ms = row[0]
         else:
-            sizes = set(scalars(call).items())
+            sizes = set(scalar_values(call).items())
             matches = [t for w, t in zip(self._recording.workloads, row, strict=True) if w <= sizes]
             time_ms = matches[0] if matches else None
         return (time_ms if time_ms is not None else 1e6) * 1e-3

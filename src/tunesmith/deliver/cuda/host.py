@@ -17,13 +17,13 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from tunesmith.deliver.artefact import Artefact, DeviceResult, about, bytes_of, is_written
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_text, comment, identifier
+from tunesmith.deliver.artefact import Artefact, DeviceResult, bytes_of, describe_argument, is_written
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
 from tunesmith.deliver.runtime.operator import untuned_note
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse, real_code
+from tunesmith.space.expr import LIMIT, ExprError, Num, RealExpr, Undefined, parse_expr, real_code
 
 # -- A result's names and values in C++: parameters, literals, comments, machine code as words.
 
@@ -38,11 +38,11 @@ class HostParameter:
     about: str
 
 
-def unfit(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
+def why_not_cpp(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
     """Why an entry cannot be written in C++ at all."""
     names = set(dispatch_sizes)
     try:
-        parse(entry.when)
+        parse_expr(entry.when)
     except ExprError as error:  # it may be joined from parts that were each short enough
         return str(error)
     for launch in entry.launches:
@@ -55,7 +55,7 @@ def unfit(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
             launch.shared or "0",
             launch.when or "1",
         )
-        if unknown := sorted({n for text in exprs for n in parse(text).names} - names):
+        if unknown := sorted({n for text in exprs for n in parse_expr(text).names} - names):
             return f"its launch depends on {unknown[0]}, which the caller does not say"
     return None
 
@@ -70,7 +70,7 @@ def image_text(name: str, data: bytes) -> str:
 
 def c_name(name: str, prefix: str = "arg") -> str:
     """Every name of the user's has a prefix: it can be neither a word of C++ nor a name of ours."""
-    return f"{prefix}_{identifier(name)}"
+    return f"{prefix}_{c_identifier(name)}"
 
 
 def is_as_tuned(argument: DispatchArgument) -> str:
@@ -78,7 +78,9 @@ def is_as_tuned(argument: DispatchArgument) -> str:
     kind, passed, given = C_TYPES[argument.type][0], passed_as(argument), c_name(argument.name)
     value = argument.value
     try:
-        literal = c_code(parse(parse(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
+        literal = (
+            c_code(parse_expr(parse_expr(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
+        )
     except Undefined:
         return "false"  # nothing equals it
     literal = f"static_cast<{passed}>({literal})"
@@ -90,7 +92,7 @@ def is_as_tuned(argument: DispatchArgument) -> str:
 
 def within_text(text: str, low: int, high: int, sizes: Mapping[str, str]) -> str:
     """The expression's value in C++, which is undefined outside these bounds too."""
-    expr = parse(text)
+    expr = parse_expr(text)
     value = c_code(expr, sizes)
     if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
         return value
@@ -125,7 +127,7 @@ def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) ->
     made = f"    Shape shape_{number} = {{}};\n"
     if launch.when is None:
         return f"{made}{lines}"
-    condition = f"    const bool launched_{number} = ({c_code(parse(launch.when), sizes)}) != 0;\n"
+    condition = f"    const bool launched_{number} = ({c_code(parse_expr(launch.when), sizes)}) != 0;\n"
     return f"{made}{condition}    if (launched_{number}) {{\n{lines}    }}\n"
 
 
@@ -142,19 +144,21 @@ def passed_as(argument: DispatchArgument) -> str:
 
 
 def host_parameter(argument: DispatchArgument) -> HostParameter:
-    kind = _pointer(argument) if argument.is_array else passed_as(argument)
-    return HostParameter(kind, c_name(argument.name), about(argument, caller_fills=True))
+    kind = _cpp_pointer_type(argument) if argument.is_array else passed_as(argument)
+    return HostParameter(kind, c_name(argument.name), describe_argument(argument, caller_fills=True))
 
 
 def workspace_parameter(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
     found: Mapping[str, DispatchArgument] = {
         ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
     }
-    words = "; ".join(f"{about(a, caller_fills=True)} for {config}" for config, a in found.items())
-    return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), words)
+    words = "; ".join(
+        f"{describe_argument(a, caller_fills=True)} for {config}" for config, a in found.items()
+    )
+    return HostParameter(_cpp_pointer_type(uses[0][1]), c_name(name, "work"), words)
 
 
-def _pointer(argument: DispatchArgument) -> str:
+def _cpp_pointer_type(argument: DispatchArgument) -> str:
     kind = C_TYPES.get(argument.type, ("void", None))[0]
     return f"const {kind}*" if argument.role == "input" else f"{kind}*"
 
@@ -162,7 +166,7 @@ def _pointer(argument: DispatchArgument) -> str:
 # -- The two interfaces to a CUDA device that delivered C++ is written for, and the code that each needs.
 
 
-def resource(name: str) -> str:
+def read_cuda_resource(name: str) -> str:
     return resources.files("tunesmith.deliver.cuda").joinpath(name).read_text("utf-8")
 
 
@@ -181,7 +185,7 @@ class CudaApi:
     @property
     def fixed(self) -> str:
         """What every program needs that launches through it."""
-        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", *self.files)))
+        return "\n".join(map(read_cuda_resource, ("arithmetic.cuh", "launch_checks.h", *self.files)))
 
 
 _STANDARD = ("atomic", "cstdint", "cstdio", "mutex")
@@ -272,14 +276,14 @@ class _HostPlan:
 
 
 @cache
-def _template() -> Any:
+def _load_host_template() -> Any:
     """The macros of `cuda_host.j2`, C++ with holes."""
     environment = Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
     )
-    environment.globals |= {"comment": comment, "image_text": image_text, "unused_text": unused_text}
+    environment.globals |= {"comment": format_comment, "image_text": image_text, "unused_text": unused_text}
     environment.globals["PREPARES"] = PREPARES
-    return environment.from_string(resource("cuda_host.j2")).module
+    return environment.from_string(read_cuda_resource("cuda_host.j2")).module
 
 
 @dataclass
@@ -356,7 +360,7 @@ class HostProgram:
 
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        return str(_template().program(self, self._plan()))
+        return str(_load_host_template().program(self, self._plan()))
 
     def _plan(self) -> _HostPlan:
         plan = _HostPlan([line for line in self.lines if not line.address])
@@ -396,11 +400,11 @@ class HostProgram:
             plan.functions.append(text.replace("{name}", plan.runs[text]))
         function = plan.runs[text]
         needed = [line.where] if line.where and block is None else []
-        when = parse(line.entry.when)
+        when = parse_expr(line.entry.when)
         if when.names or not when.holds({}):
             name = f"serves_{'original' if block is None else block}_{number}"
             holds = c_code(when, self.sizes)
-            plan.functions.append(str(_template().condition(self, name, line.entry.when, holds)))
+            plan.functions.append(str(_load_host_template().condition(self, name, line.entry.when, holds)))
             needed.append(f"{name}({', '.join(self.sizes.values())})")
         needed += self._scratch_as_tuned(line.entry, indent) if line.is_tuned else []
         if line.may_fail:
@@ -418,7 +422,7 @@ class HostProgram:
         note = untuned_note(self.artefact.problem.replace("\0", ""), known, "\0", words)
         before, _, after = note.partition("\0")
         numbers = (0, *(dispatch.capability for dispatch in results))
-        return str(_template().note(numbers, c_text(before), c_text(after)))
+        return str(_load_host_template().note(numbers, c_text(before), c_text(after)))
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
@@ -480,7 +484,9 @@ class HostProgram:
             }
             for number, launch in enumerate(entry.launches)
         ]
-        return str(_template().run(self, name, line, list(map(address, kernels)), scalars, launches))
+        return str(
+            _load_host_template().run(self, name, line, list(map(address, kernels)), scalars, launches)
+        )
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
@@ -498,7 +504,7 @@ class HostProgram:
         """Lines for all that the runs delivered, each as it is completed."""
         for result in self.artefact.results:
             for entry in result.dispatch.entries:
-                why = unfit((size.name for size in result.dispatch.sizes), entry)
+                why = why_not_cpp((size.name for size in result.dispatch.sizes), entry)
                 line = DispatchLine(result, entry, why=why or "")
                 self.lines.append(line if why else complete(line))
 
@@ -530,7 +536,7 @@ class HostProgram:
         workspace = "A workspace that the serving line does not need may be null." if self.workspaces else ""
         no_device = self.api.no_device
         context = [f"A CUDA context must be current, else it returns {no_device}."] if no_device else []
-        return comment([
+        return format_comment([
             *about,
             "",
             *call,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.deliver.artefact import Artefact, DeviceResult
 from tunesmith.deliver.cuda.host import RULE, RUNTIME, Address, DispatchLine, HostProgram
-from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, pop, push, section
-from tunesmith.deliver.expr_text import comment
+from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, namespace_source, pop_macro, push_macro
+from tunesmith.deliver.expr_text import format_comment
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, headers_of
 
 NAME = "launch.cu"
@@ -35,14 +35,14 @@ class SourceUnit:
 
     def written(self, before: str, outer: str, file: str, entry: str) -> str:
         """What is in the file before it, and the source; `entry` says how an address is given a name."""
-        text = before + "".join(f"{push(name)}\n" for name in self.section.macros)
+        text = before + "".join(f"{push_macro(name)}\n" for name in self.section.macros)
         # Two line ends: the source may close with a backslash.
         text += f"namespace {outer} {{ namespace {self.namespace} {{\n{self.section.text}\n\n"
         text += f'#line {text.count(chr(10)) + 2} "{file}"\n'
         for own, name in self.entries.items():
             # Inside, because an entry may name the source's own types and macros.
             text += entry.format(name=name, address=f"(const void*)&{bare_name(own)}")
-        return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(self.section.macros))
+        return text + "}}\n" + "".join(f"{pop_macro(name)}\n" for name in reversed(self.section.macros))
 
 
 @dataclass
@@ -63,7 +63,7 @@ class SourceUnits:
             others = len(self.units) - tuned
             namespace = f"v{tuned}" if entry.config is not None else f"original{others or ''}"
             names = tuple(bare_name(launch.entry) for launch in entry.launches)
-            made = section(result.source(entry), headers, entry.file, names)
+            made = namespace_source(result.source(entry), headers, entry.file, names)
             self.units[key] = SourceUnit(namespace, entry.file, made)
         unit = self.units[key]
         return unit.address, unit.namespace
@@ -92,9 +92,9 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
     for unit in units.units.values():
         if (includes := unit.section.includes) not in written:
             written.add(includes)
-            text += "\n" + comment([f"The headers of {unit.namespace}, under its macros."]) + includes
+            text += "\n" + format_comment([f"The headers of {unit.namespace}, under its macros."]) + includes
     for unit in units.units.values():
-        text += f"\n{RULE}" + comment([f"{unit.namespace}: {unit.file}"])
+        text += f"\n{RULE}" + format_comment([f"{unit.namespace}: {unit.file}"])
         text = unit.written(text, outer, NAME, "static const void* const {name} = {address};\n")
     text += f"\n{RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{dispatching}\n"
     text += f"}}  // namespace {outer}\n\n"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tunesmith.backends.cuda.compile import COMPILERS, compilers
+from tunesmith.backends.cuda.compile import COMPILERS, cuda_compilers
 from tunesmith.backends.cuda.cubin import Refused, check_entries
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.toolkit import pre_included, standard_headers
@@ -53,7 +53,7 @@ def original_ptx(
     why = ""
     try:
         check_entries(unit)
-        flags, version = read_flags(unit.flags, own), dict(compilers()).get(compiler, "")
+        flags, version = read_flags(unit.flags, own), dict(cuda_compilers()).get(compiler, "")
         caps = (_REGISTERS.fullmatch(option) for option in (*flags.common, *flags.ptxas))
         most = max((int(cap[1]) for cap in caps if cap), default=0)
         for capability in (*(c for c in _CAPABILITIES if c < own), own):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.problem.template import plain_name
-from tunesmith.source.lex import Directive, blank, first_word
-from tunesmith.source.lex import directives as directives_in
+from tunesmith.source.lex import Directive, blank_elements, first_word
+from tunesmith.source.lex import find_directives as directives_in
 
 _SPELLED = re.compile(r"(?:\"([^\"\n]+)\"|<([^>\n]+)>)")
 _LINE = re.compile(r"(\d+)(?:\s+\"([^\"\n]*)\")?")
@@ -58,7 +58,7 @@ class Unfit(Exception):
     """Why a source cannot stand in a namespace beside others."""
 
 
-def section(
+def namespace_source(
     source: str, headers: tuple[tuple[str, str], ...], file: str, entries: Sequence[str] = ()
 ) -> NamespacedSource:
     """`headers` are the user's own, as included -> text; `file` is what compilers shall call the source;
@@ -67,7 +67,7 @@ def section(
     Raises Unfit.
     """
     text = _Headers(dict(headers)).write(source, file)
-    plain = blank(text, _HIDDEN)
+    plain = blank_elements(text, _HIDDEN)
     if foreign := _FOREIGN.search(plain):
         raise Unfit(f"it adds to namespace {foreign[1]}, which it could not from within another")
     directives = tuple(directives_in(text))
@@ -75,23 +75,23 @@ def section(
         own = asked & _global_names(plain, directives)
         if own:
             raise Unfit(f"it names its own ::{min(own)} as global, which within a namespace it is not")
-    changed = (_named(d) for d in directives if d.word in ("define", "undef"))
+    changed = (_macro_name(d) for d in directives if d.word in ("define", "undef"))
     return NamespacedSource(
-        includes=_includes(directives),
+        includes=_include_directives(directives),
         text=f'#line 1 "{plain_name(file)}"\n{_own_linkage(text)}',
         macros=tuple(dict.fromkeys(name for name in changed if name)),
     )
 
 
-def push(name: str) -> str:
+def push_macro(name: str) -> str:
     return f'#pragma push_macro("{name}")'
 
 
-def pop(name: str) -> str:
+def pop_macro(name: str) -> str:
     return f'#pragma pop_macro("{name}")'
 
 
-def _named(directive: Directive) -> str:
+def _macro_name(directive: Directive) -> str:
     """The macro that a define, an undef or an ifndef is about."""
     return first_word(directive.rest)[0]
 
@@ -100,7 +100,7 @@ def _is_once(directive: Directive) -> bool:
     return directive.word == "pragma" and directive.rest.split() == ["once"]
 
 
-def _spelled(directive: Directive) -> str | None:
+def _include_name(directive: Directive) -> str | None:
     """What an include names."""
     found = _SPELLED.match(directive.rest) if directive.word == "include" else None
     return (found[1] or found[2]) if found else None
@@ -123,7 +123,7 @@ class _Headers:
             raise Unfit("its headers include each other too often")
         directives = self.directives(text)
         # An include guard is no condition.
-        guards = (directives[0], directives[-1]) if _guarded(directives) else ()
+        guards = (directives[0], directives[-1]) if _has_include_guard(directives) else ()
         pieces: list[str] = []
         done = 0
         line, since = 1, 0  # the number of the line that starts at `since`
@@ -135,7 +135,7 @@ class _Headers:
             elif _is_once(directive):
                 pieces.append(text[done : directive.start])
                 done = directive.end
-            elif (name := _spelled(directive)) is not None and name in self.headers:
+            elif (name := _include_name(directive)) is not None and name in self.headers:
                 after = line + text.count("\n", since, directive.end) + 1
                 marker = f'#line {after} "{plain_name(file)}"'
                 pieces.append(f"{text[done : directive.start]}{self.header(name)}{marker}")
@@ -159,7 +159,7 @@ class _Headers:
         self.open.append(name)
         written = f'#line 1 "{plain_name(name)}"\n{self.write(text, name)}\n\n'
         self.open.pop()
-        if once or _guarded(directives):
+        if once or _has_include_guard(directives):
             self.settled[-1].add(name)
         if once:  # the pragma means files, and this is no file any more
             guard = f"TUNESMITH_ONCE_{list(self.headers).index(name)}"
@@ -167,12 +167,12 @@ class _Headers:
         return written
 
 
-def _guarded(directives: Sequence[Directive]) -> bool:
+def _has_include_guard(directives: Sequence[Directive]) -> bool:
     """Whether `#ifndef X`, `#define X` and `#endif` go around everything."""
     if len(directives) < 3 or directives[-1].word != "endif":
         return False
     first, second = directives[:2]
-    if (first.word, second.word) != ("ifndef", "define") or _named(first) != _named(second):
+    if (first.word, second.word) != ("ifndef", "define") or _macro_name(first) != _macro_name(second):
         return False
     depth = 0
     for directive in directives[:-1]:
@@ -182,7 +182,7 @@ def _guarded(directives: Sequence[Directive]) -> bool:
     return True
 
 
-def _includes(directives: Sequence[Directive]) -> str:
+def _include_directives(directives: Sequence[Directive]) -> str:
     """The directives up to the last include, with whatever decides on it and nothing left behind."""
     last = max((n for n, d in enumerate(directives) if d.word in _INCLUDES), default=-1)
     lines: list[str] = []
@@ -191,30 +191,40 @@ def _includes(directives: Sequence[Directive]) -> str:
     for directive in directives[: last + 1]:
         if directive.word not in _CARRIED:
             continue
-        name = _named(directive)
+        name = _macro_name(directive)
         if directive.word in ("define", "undef") and name:
             if name not in always:
                 always[name] = depth == 0
-                lines += [push(name)] if always[name] else []
+                lines += [push_macro(name)] if always[name] else []
             if not always[name]:
                 # Kept from here on and not from the start: until here a system header may have defined it.
-                lines += [f"#ifndef {_mark(name)}", f"#define {_mark(name)}", push(name), "#endif"]
+                lines += [
+                    f"#ifndef {_changed_marker(name)}",
+                    f"#define {_changed_marker(name)}",
+                    push_macro(name),
+                    "#endif",
+                ]
         depth += (directive.word in _OPENS) - (directive.word == "endif")
         lines.append(f"#{directive.word} {directive.rest}".rstrip())
     lines += ["#endif"] * depth
     for name, sure in always.items():
-        marked = (f"#ifdef {_mark(name)}", f"#undef {_mark(name)}", pop(name), "#endif")
-        lines += [pop(name)] if sure else marked
+        marked = (
+            f"#ifdef {_changed_marker(name)}",
+            f"#undef {_changed_marker(name)}",
+            pop_macro(name),
+            "#endif",
+        )
+        lines += [pop_macro(name)] if sure else marked
     return "".join(f"{line}\n" for line in lines)
 
 
-def _mark(name: str) -> str:
+def _changed_marker(name: str) -> str:
     return f"TUNESMITH_CHANGED_{name}"
 
 
 def _own_linkage(text: str) -> str:
     """What is defined here as `extern "C"` gets its namespace's linkage; the rest is defined elsewhere."""
-    plain = blank(text, _HIDDEN)
+    plain = blank_elements(text, _HIDDEN)
     pieces: list[str] = []
     done = 0
     for found in _EXTERN_C.finditer(plain):
@@ -228,15 +238,15 @@ def _is_defined(plain: str, start: int) -> bool:
     """Whether what follows `extern "C"` has a body: a function, here or further down, or a block with one."""
     brace = _BRACE.match(plain, start)
     if brace:
-        return "{" in plain[brace.end() : _closing(plain, brace.end() - 1)]
+        return "{" in plain[brace.end() : _closing_position(plain, brace.end() - 1)]
     end = start
     while end < len(plain) and plain[end] not in ";{=":
-        end = _closing(plain, end) if plain[end] == "(" else end + 1
+        end = _closing_position(plain, end) if plain[end] == "(" else end + 1
     if plain[end : end + 1] != ";":
         return True
     names = set(_CALLED.findall(plain[start:end]))
     return any(
-        _BRACE.match(plain, _closing(plain, found.end() - 1))
+        _BRACE.match(plain, _closing_position(plain, found.end() - 1))
         for found in _CALLED.finditer(plain, end)
         if found[1] in names
     )
@@ -272,7 +282,7 @@ def _global_names(plain: str, directives: Sequence[Directive]) -> set[str]:
     return names.union(*(_WORD.findall(found) for found in _TYPE.findall(outside)))
 
 
-def _closing(plain: str, opening: int) -> int:
+def _closing_position(plain: str, opening: int) -> int:
     """The position after the bracket that closes the one at `opening`; the end where none does."""
     depth = 0
     for found in _BRACKET.finditer(plain, opening):

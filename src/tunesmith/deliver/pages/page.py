@@ -16,19 +16,19 @@ from importlib import resources
 from itertools import zip_longest
 from typing import Literal
 
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.text import (
     Inside,
     Markup,
-    counted,
-    cut,
-    element,
-    joined,
-    markdown,
-    plain,
-    redacted,
-    shown,
-    table,
+    escape_html,
+    escape_markdown,
+    format_count,
+    html_element,
+    join_markup,
+    markdown_table,
+    redact_secrets,
+    strip_controls,
+    truncate_text,
 )
 from tunesmith.deliver.pages.parts import (
     BEST,
@@ -41,10 +41,10 @@ from tunesmith.deliver.pages.parts import (
     config_text,
     effect_text,
     effects_file,
-    facts,
     general_text,
-    sections,
-    title,
+    report_facts,
+    report_sections,
+    report_title,
     verified_grid,
 )
 from tunesmith.deliver.pages.plots import best_so_far_svg, effects_svg, speedups_svg
@@ -138,13 +138,13 @@ def page_texts(
     for entry in dispatch.entries if dispatch is not None else ():
         if entry.config is not None and entry.file in tuned and entry.file not in found:
             text = tuned[entry.file].decode("utf-8", "replace")
-            about, steps = config_text(entry.config), _steps(templates, state, entry.config)
+            about, steps = config_text(entry.config), _writing_steps(templates, state, entry.config)
             found[entry.file] = PageKernel(f"tuned/{entry.file}", about, text, entry.config, steps)
     original = PageKernel(problem.kernel.path, "the original", problem.kernel.text)
     return PageTexts(original, tuple(found.values()), state.dialogue)
 
 
-def _steps(templates: Templates, state: State, config: dict[str, int]) -> tuple[WritingStep, ...]:
+def _writing_steps(templates: Templates, state: State, config: dict[str, int]) -> tuple[WritingStep, ...]:
     """The rounds that the template of a configuration goes back to."""
     known = {c.id: c for c in state.candidates}
     won = (v.outcome.trial.config for v in state.verified)
@@ -167,11 +167,11 @@ def kernels_markup(texts: PageTexts, reasons: Callable[[PageKernel], KernelReaso
         return
     room = KERNEL_ROOM
     for place, own in enumerate(texts.tuned[:MOST_KERNELS], 1):
-        made = _beside(texts.original, own, _Reasons(own, reasons(own), place), room)
+        made = _kernels_side_by_side(texts.original, own, _Reasons(own, reasons(own), place), room)
         room -= len(made.text)
         yield made
     if left := [own.name for own in texts.tuned[MOST_KERNELS:]]:
-        yield element("p", f"Not shown here: {cut(', '.join(left), 600)}.")
+        yield html_element("p", f"Not shown here: {truncate_text(', '.join(left), 600)}.")
 
 
 class _Reasons:
@@ -180,27 +180,30 @@ class _Reasons:
 
     def __init__(self, kernel: PageKernel, known: KernelReasons, place: int) -> None:
         self._known, self.place = known, place
-        self._steps = [(s.round, frozenset(map(_bare, plain(s.text).split("\n")))) for s in kernel.steps]
+        self._steps = [
+            (s.round, frozenset(map(_without_spaces, strip_controls(s.text).split("\n"))))
+            for s in kernel.steps
+        ]
         own = (*known.rounds.values(), *known.params.values())
         self._ids = {reason.called: f"why{place}_{number}" for number, reason in enumerate(own, 1)}
         self.used: dict[str, LineReason] = {}
 
     def link(self, before: str | None, after: str | None) -> Markup:
         """For a row that changed."""
-        reason = self._of_new(after) if after is not None and _bare(after) else None
-        if reason is None and (gone := _bare(before or "")):
+        reason = self._of_new(after) if after is not None and _without_spaces(after) else None
+        if reason is None and (gone := _without_spaces(before or "")):
             reason = self._of_round(lambda lines: gone not in lines)
         if reason is None:
-            return element("td", class_="why")
+            return html_element("td", class_="why")
         self.used[reason.called] = reason
-        link = element("a", cut(reason.called, 24), href=f"#{self._ids[reason.called]}")
-        return element("td", link, class_="why")
+        link = html_element("a", truncate_text(reason.called, 24), href=f"#{self._ids[reason.called]}")
+        return html_element("td", link, class_="why")
 
     def _of_new(self, line: str) -> LineReason | None:
         code = line.partition("//")[0]
         named = (self._known.params.get(name) for name in _NAMES.findall(code))
         own = next((reason for reason in named if reason is not None), None)
-        return own or self._of_round(lambda lines: _bare(line) in lines)
+        return own or self._of_round(lambda lines: _without_spaces(line) in lines)
 
     def _of_round(self, is_it: Callable[[frozenset[str]], bool]) -> LineReason | None:
         last = self._steps[-1][0] if self._steps else 0
@@ -213,42 +216,51 @@ class _Reasons:
         for called, own in self._ids.items():
             if (reason := self.used.get(called)) is None:
                 continue
-            words = f": {cut(reason.words, LONGEST_REASON)} "
+            words = f": {truncate_text(reason.words, LONGEST_REASON)} "
             more: list[Inside] = []
             if reason.section:
-                more = [element("a", f"More of {cut(called, 24)}", href=f"#{reason.section}"), "."]
-            found.append(element("li", element("strong", cut(called, 120)), words, *more, id=own))
-        return [element("h4", "Why lines were changed"), element("ul", *found)] if found else []
+                more = [
+                    html_element("a", f"More of {truncate_text(called, 24)}", href=f"#{reason.section}"),
+                    ".",
+                ]
+            found.append(
+                html_element("li", html_element("strong", truncate_text(called, 120)), words, *more, id=own)
+            )
+        return [html_element("h4", "Why lines were changed"), html_element("ul", *found)] if found else []
 
 
-def _bare(line: str) -> str:
+def _without_spaces(line: str) -> str:
     return "".join(line.split())
 
 
-def _beside(before: PageKernel, after: PageKernel, reasons: _Reasons, room: int) -> Markup:
-    head = element("h3", f"{cut(after.name, 200)}: {cut(after.about, 300)}")
+def _kernels_side_by_side(before: PageKernel, after: PageKernel, reasons: _Reasons, room: int) -> Markup:
+    head = html_element("h3", f"{truncate_text(after.name, 200)}: {truncate_text(after.about, 300)}")
     longest = max((before.text, after.text), key=len)
     if len(longest) > MOST_TEXT or longest.count("\n") > MOST_LINES or room <= 0:
-        return joined([head, element("p", "It is too long to be compared here; read the file.")])
-    rows, changed = _rows(_lines(before.text), _lines(after.text), reasons, room)
+        return join_markup([head, html_element("p", "It is too long to be compared here; read the file.")])
+    rows, changed = _comparison_rows(
+        _coloured_source_lines(before.text), _coloured_source_lines(after.text), reasons, room
+    )
     names = (("before: ", before.name), ("after: ", after.name))
     columns = [
-        element("th", text, scope="col", class_=own)
+        html_element("th", text, scope="col", class_=own)
         for word, name in names
-        for text, own in (("line", "no"), (f"{word}{cut(name, 200)}", ""))
+        for text, own in (("line", "no"), (f"{word}{truncate_text(name, 200)}", ""))
     ]
-    columns.append(element("th", "why", scope="col", class_="why"))
-    caption = element("caption", f"Side by side: {counted(changed, 'line')} changed (− and +)")
-    table = element("table", caption, element("thead", element("tr", *columns)), rows, class_="code")
+    columns.append(html_element("th", "why", scope="col", class_="why"))
+    caption = html_element("caption", f"Side by side: {format_count(changed, 'line')} changed (− and +)")
+    table = html_element(
+        "table", caption, html_element("thead", html_element("tr", *columns)), rows, class_="code"
+    )
     own = {"role": "region", "aria_label": f"Kernel {reasons.place}, before and after", "tabindex": "0"}
-    return joined([head, *reasons.listed(), element("div", table, class_="scroll", **own)])
+    return join_markup([head, *reasons.listed(), html_element("div", table, class_="scroll", **own)])
 
 
-def _lines(text: str) -> list[list[Piece]]:
-    return coloured_lines(plain(text))
+def _coloured_source_lines(text: str) -> list[list[Piece]]:
+    return coloured_lines(strip_controls(text))
 
 
-def _rows(
+def _comparison_rows(
     left: Sequence[Sequence[Piece]], right: Sequence[Sequence[Piece]], reasons: _Reasons, room: int
 ) -> tuple[Markup, int]:
     before, after = (["".join(piece for _, piece in line) for line in side] for side in (left, right))
@@ -258,10 +270,10 @@ def _rows(
     for row in _all_rows(left, right, found, reasons):
         room -= len(row.text)
         if room < 0:
-            shown.append(_gap("there is no room for more: read the files"))
+            shown.append(_gap_row("there is no room for more: read the files"))
             break
         shown.append(row)
-    return element("tbody", *shown), changed
+    return html_element("tbody", *shown), changed
 
 
 def _all_rows(
@@ -274,34 +286,36 @@ def _all_rows(
         if kind != "equal":
             for old, new in zip_longest(range(a, b), range(c, d)):
                 why = reasons.link(_text_at(left, old), _text_at(right, new))
-                yield element("tr", _cell(left, old, "del"), _cell(right, new, "add"), why)
+                yield html_element("tr", _source_cell(left, old, "del"), _source_cell(right, new, "add"), why)
             continue
         hidden = b - a - 2 * CONTEXT if b - a > LONGEST_RUN else 0
         for place, (old, new) in enumerate(zip(range(a, b), range(c, d), strict=True)):
             if hidden and place == CONTEXT:
-                yield _gap(f"{counted(hidden, 'line')} alike")
+                yield _gap_row(f"{format_count(hidden, 'line')} alike")
             if not hidden or not CONTEXT <= place < CONTEXT + hidden:
-                yield element("tr", _cell(left, old), _cell(right, new), element("td"))
+                yield html_element(
+                    "tr", _source_cell(left, old), _source_cell(right, new), html_element("td")
+                )
 
 
 def _text_at(lines: Sequence[Sequence[Piece]], place: int | None) -> str | None:
     return None if place is None else "".join(text for _, text in lines[place])
 
 
-def _gap(text: str) -> Markup:
-    return element("tr", element("td", f"… {text} …", colspan="5", class_="gap"))
+def _gap_row(text: str) -> Markup:
+    return html_element("tr", html_element("td", f"… {text} …", colspan="5", class_="gap"))
 
 
-def _cell(lines: Sequence[Sequence[Piece]], place: int | None, mark: str = "") -> Markup:
+def _source_cell(lines: Sequence[Sequence[Piece]], place: int | None, mark: str = "") -> Markup:
     """Of one side: the line's number, and its text behind a sign, so that no colour is needed to see it."""
     if place is None:
-        return joined([element("td", class_="no"), element("td")])
+        return join_markup([html_element("td", class_="no"), html_element("td")])
     sign = {"add": "+ ", "del": "− "}.get(mark, "  ")
-    code = element("td", sign, *_coloured(lines[place]), class_=mark)
-    return joined([element("td", str(place + 1), class_="no"), code])
+    code = html_element("td", sign, *_coloured_spans(lines[place]), class_=mark)
+    return join_markup([html_element("td", str(place + 1), class_="no"), code])
 
 
-def _coloured(line: Sequence[Piece]) -> list[Inside]:
+def _coloured_spans(line: Sequence[Piece]) -> list[Inside]:
     found: list[Inside] = []
     left = LONGEST_LINE
     for colour, text in line:
@@ -309,7 +323,7 @@ def _coloured(line: Sequence[Piece]) -> list[Inside]:
             return [*found, "…"]
         piece = text[:left]
         left -= len(text)
-        found.append(element("span", piece, class_=_CLASSES[colour]) if colour else piece)
+        found.append(html_element("span", piece, class_=_CLASSES[colour]) if colour else piece)
     return [*found, "…"] if left < 0 else found
 
 
@@ -318,25 +332,27 @@ def _coloured(line: Sequence[Piece]) -> list[Inside]:
 
 def talk_markup(dialogue: Sequence[Exchange]) -> Iterator[Markup]:
     """Each question folded over its reply; what is long is cut, and whole in the journal."""
-    return map(_exchange, dialogue)
+    return map(_exchange_markup, dialogue)
 
 
-def _exchange(one: Exchange) -> Markup:
+def _exchange_markup(one: Exchange) -> Markup:
     request, reply = one.request, one.reply
     asked = next((m.text for m in reversed(request.messages) if m.speaker == "user"), "")
-    inside = [element("h3", "Asked"), _said(asked, LONGEST_QUESTION)]
+    inside = [html_element("h3", "Asked"), _redacted_block(asked, LONGEST_QUESTION)]
     if reply is not None:
-        inside += [element("h3", "Replied"), _said(reply.text, LONGEST_REPLY)]
+        inside += [html_element("h3", "Replied"), _redacted_block(reply.text, LONGEST_REPLY)]
     if one.failed:
-        inside += [element("h3", "No reply"), _said(one.failed, LONGEST_QUESTION)]
+        inside += [html_element("h3", "No reply"), _redacted_block(one.failed, LONGEST_QUESTION)]
     came = "replied" if reply is not None else "no reply"
-    name = element("summary", f"Request {request.number}, the {request.role}: {came}", class_="small")
-    return element("details", name, *inside)
+    name = html_element("summary", f"Request {request.number}, the {request.role}: {came}", class_="small")
+    return html_element("details", name, *inside)
 
 
-def _said(text: str, most: int) -> Markup:
+def _redacted_block(text: str, most: int) -> Markup:
     # No secret is cut in two: what is looked at goes on behind what is shown.
-    return element("pre", cut(redacted(text[: most + LONGEST_SECRET]), most) or "(nothing)")
+    return html_element(
+        "pre", truncate_text(redact_secrets(text[: most + LONGEST_SECRET]), most) or "(nothing)"
+    )
 
 
 # -- C text in colours --------------------------------------------------------------------------------------
@@ -345,18 +361,18 @@ def _said(text: str, most: int) -> Markup:
 def coloured_lines(text: str) -> list[list[Piece]]:
     """What stands next to each other in the same colour is one piece."""
     lines: list[list[Piece]] = [[]]
-    for colour, piece in _pieces(text):
+    for colour, piece in _tokenize_source(text):
         first, *others = piece.split("\n")
-        _add(lines[-1], colour, first)
+        _append_piece(lines[-1], colour, first)
         for other in others:
             lines.append([])
-            _add(lines[-1], colour, other)
+            _append_piece(lines[-1], colour, other)
     if not lines[-1]:
         lines.pop()  # behind the last newline
     return lines
 
 
-def _add(line: list[Piece], colour: Colour, text: str) -> None:
+def _append_piece(line: list[Piece], colour: Colour, text: str) -> None:
     if not text:
         return
     if line and line[-1][0] == colour:
@@ -365,7 +381,7 @@ def _add(line: list[Piece], colour: Colour, text: str) -> None:
         line.append((colour, text))
 
 
-def _pieces(text: str) -> Iterator[Piece]:
+def _tokenize_source(text: str) -> Iterator[Piece]:
     fresh, directive = True, False  # whether only blanks stand on this line so far; whether a # began it
     for match in CPP.finditer(text):
         kind, own = match.lastgroup, match.group()
@@ -384,10 +400,10 @@ def _pieces(text: str) -> Iterator[Piece]:
             yield "string", own
         else:
             fresh = False
-            yield from _code(own)
+            yield from _tokenize_code(own)
 
 
-def _code(text: str) -> Iterator[Piece]:
+def _tokenize_code(text: str) -> Iterator[Piece]:
     for match in _WORDS.finditer(text):
         own = match.group()
         if match.lastgroup == "number":
@@ -403,7 +419,7 @@ PLOTS = "plots"  # the folder beside the report
 
 
 def report_json(report: Report) -> bytes:
-    return encode(report) + b"\n"
+    return encode_json(report) + b"\n"
 
 
 def plot_files(report: Report) -> dict[str, bytes]:
@@ -428,13 +444,13 @@ def report_markdown(report: Report) -> str:
     """What was verified, and the rest folded away behind it."""
     grid = verified_grid(report)
     lines = [
-        f"# {markdown(report.problem)}",
-        *_markdown_part(f"{title(report)}."),
+        f"# {escape_markdown(report.problem)}",
+        *_markdown_part(f"{report_title(report)}."),
         *(_markdown_part(grid) if grid else []),
     ]
-    lines += _markdown_part(Items([f"{name}: {text}" for name, text in facts(report, "", "")]))
-    for section in sections(report):
-        lines += ["", f"<details><summary>{shown(section.title)}</summary>"]
+    lines += _markdown_part(Items([f"{name}: {text}" for name, text in report_facts(report, "", "")]))
+    for section in report_sections(report):
+        lines += ["", f"<details><summary>{escape_html(section.title)}</summary>"]
         lines += [line for part in section.parts for line in _markdown_part(part)]
         lines += ["", "</details>"]
     return "\n".join(lines) + "\n"
@@ -443,17 +459,20 @@ def report_markdown(report: Report) -> str:
 def _markdown_part(part: Part) -> list[str]:
     match part:
         case Grid(head, rows):
-            return ["", *table(head, ([markdown(str(value)) for value in row] for row in rows))]
+            return [
+                "",
+                *markdown_table(head, ([escape_markdown(str(value)) for value in row] for row in rows)),
+            ]
         case Items(items):
-            return ["", *(f"- {markdown(line)}" for line in items)]
+            return ["", *(f"- {escape_markdown(line)}" for line in items)]
         case Diff(changes):
             longest = max((len(run) for line in changes for run in re.findall("`+", line)), default=0)
             fence = "`" * max(3, longest + 1)
-            summary = f"<details><summary>What changed, {counted(len(changes), 'line')}</summary>"
-            return ["", summary, "", f"{fence}diff", *map(plain, changes), fence, "", "</details>"]
+            summary = f"<details><summary>What changed, {format_count(len(changes), 'line')}</summary>"
+            return ["", summary, "", f"{fence}diff", *map(strip_controls, changes), fence, "", "</details>"]
         case Picture(alt, file):
             return ["", f"![{alt}]({PLOTS}/{file})"]
-    return ["", markdown(part)]
+    return ["", escape_markdown(part)]
 
 
 # -- HTML ---------------------------------------------------------------------------------------------------
@@ -462,17 +481,17 @@ def _markdown_part(part: Part) -> list[str]:
 def report_html(report: Report, folder: str, go_on: str) -> str:
     """For a notebook. Names and texts are not ours, so all are escaped. Plots are images: whatever a text in
     one says, no script and no style of it acts on the page."""
-    parts = [f"<p><b>{shown(title(report))}</b></p>"]
+    parts = [f"<p><b>{escape_html(report_title(report))}</b></p>"]
     if report.survey is None and (grid := verified_grid(report)):
         head = [*(name.rstrip(":") for name in grid.head.split(" | ")), "configuration"]
         configs = [config_text(w.config, w.template) for w in report.workloads]
         rows = [[*map(str, row), config] for row, config in zip(grid.rows, configs, strict=True)]
         parts.append(f"<table><thead>{_html_row(head, 'th')}</thead>")
         parts.append(f"<tbody>{''.join(_html_row(row, 'td') for row in rows)}</tbody></table>")
-        parts.append(f"<p>{shown(f'General configuration: {general_text(report)}.')}</p>")
-    told = facts(report, folder, go_on, note=4000)
-    parts += [f"<p>{shown(f'{name[:1].upper()}{name[1:]}: {text}')}</p>" for name, text in told]
-    parts.append(f"<p>Plots: {shown(BY_SEARCH)}.</p>")
+        parts.append(f"<p>{escape_html(f'General configuration: {general_text(report)}.')}</p>")
+    told = report_facts(report, folder, go_on, note=4000)
+    parts += [f"<p>{escape_html(f'{name[:1].upper()}{name[1:]}: {text}')}</p>" for name, text in told]
+    parts.append(f"<p>Plots: {escape_html(BY_SEARCH)}.</p>")
     for name, data in plot_files(report).items():
         parts.append(image_html(data, name))
     return f"<div>{''.join(parts)}</div>"
@@ -480,11 +499,11 @@ def report_html(report: Report, folder: str, go_on: str) -> str:
 
 def image_html(data: bytes, alt: str) -> str:
     source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
-    return f'<p><img src="{source}" alt="{shown(alt)}" style="max-width: 100%"></p>'
+    return f'<p><img src="{source}" alt="{escape_html(alt)}" style="max-width: 100%"></p>'
 
 
 def _html_row(cells: Iterable[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{shown(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}>{escape_html(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
 MOST = 980_000  # bytes of a page, whatever a run has to tell
@@ -542,17 +561,17 @@ class LivePart:
 
 def report_page(report: Report, texts: PageTexts = NO_TEXTS, live: LivePart | None = None) -> str:
     """What was verified, and the rest folded away below it."""
-    folded = _folded(report, texts)
-    name = cut(report.problem, LONGEST_NAME)
+    folded = _folded_sections(report, texts)
+    name = truncate_text(report.problem, LONGEST_NAME)
     first = [*([live.section] if live is not None else []), *_first_screen(report)]
-    links = [element("li", element("a", _SECTIONS[key][0], href=f"#{key}")) for key in folded]
+    links = [html_element("li", html_element("a", _SECTIONS[key][0], href=f"#{key}")) for key in folded]
     style = page_style() if live is None else f"{live.style}{live.script}"
     main = [
         *first,
-        element("nav", element("ul", *links), aria_label="Sections"),
-        *_fitted(folded, MOST - len(style.encode()) - len(joined(first).text.encode())),
+        html_element("nav", html_element("ul", *links), aria_label="Sections"),
+        *_fit_sections(folded, MOST - len(style.encode()) - len(join_markup(first).text.encode())),
     ]
-    return whole_page(name, f"{_where(report)}.", main, _written(report), live)
+    return whole_page(name, f"{_run_subtitle(report)}.", main, _footer_text(report), live)
 
 
 def whole_page(
@@ -562,43 +581,45 @@ def whole_page(
     style, script = (live.style, live.script) if live is not None else (page_style(), "")
     head = page_head(f"{name}: Tunesmith's report", style, script)
     above = [live.above] if live is not None else []
-    body = element(
+    body = html_element(
         "body",
-        element("a", "To what was verified", href="#verified", class_="skip"),
-        element("header", *above, element("h1", name), element("p", about, class_="about")),
-        element("main", *main),
-        element("footer", element("p", written)),
-        *([element("script", Markup(script))] if script else []),
+        html_element("a", "To what was verified", href="#verified", class_="skip"),
+        html_element("header", *above, html_element("h1", name), html_element("p", about, class_="about")),
+        html_element("main", *main),
+        html_element("footer", html_element("p", written)),
+        *([html_element("script", Markup(script))] if script else []),
     )
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').text}\n"
+    return f"<!DOCTYPE html>\n{html_element('html', head, body, lang='en').text}\n"
 
 
 def page_head(title: str, style: str, script: str = "") -> Markup:
     """Of a page that has this style and, where it is served, this script, and nothing else."""
-    return element(
+    return html_element(
         "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy(style, script)),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
+        html_element("meta", charset="utf-8"),
+        html_element(
+            "meta", http_equiv="Content-Security-Policy", content=content_security_policy(style, script)
+        ),
+        html_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        html_element("meta", name="color-scheme", content="light dark"),
         # Where there are forms, it is told that they come from here.
-        element("meta", name="referrer", content="same-origin" if script else "no-referrer"),
-        *([element("link", rel="icon", href="data:,")] if script else []),  # a server is asked for none
-        element("title", title),
-        element("style", Markup(style)),
+        html_element("meta", name="referrer", content="same-origin" if script else "no-referrer"),
+        *([html_element("link", rel="icon", href="data:,")] if script else []),  # a server is asked for none
+        html_element("title", title),
+        html_element("style", Markup(style)),
     )
 
 
-def policy(style: str, script: str = "") -> str:
+def content_security_policy(style: str, script: str = "") -> str:
     """Nothing is loaded and nothing runs; of styles this one alone is taken. Where there is a script it alone
     runs, and may ask the server that the page comes from."""
-    own = f"default-src 'none'; style-src {_digest(style)}; img-src data:; base-uri 'none'"
+    own = f"default-src 'none'; style-src {_csp_digest(style)}; img-src data:; base-uri 'none'"
     if not script:
         return f"{own}; form-action 'none'"
-    return f"{own}; script-src {_digest(script)}; connect-src 'self'; form-action 'self'"
+    return f"{own}; script-src {_csp_digest(script)}; connect-src 'self'; form-action 'self'"
 
 
-def _digest(text: str) -> str:
+def _csp_digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -607,14 +628,14 @@ def page_style() -> str:
     return resources.files("tunesmith.deliver.pages").joinpath("page.css").read_text("utf-8")
 
 
-def _where(report: Report) -> str:
-    words = cut(title(report).removeprefix(report.problem).strip(), 400)
+def _run_subtitle(report: Report) -> str:
+    words = truncate_text(report_title(report).removeprefix(report.problem).strip(), 400)
     return f"{words[:1].upper()}{words[1:]}"
 
 
-def _written(report: Report) -> str:
+def _footer_text(report: Report) -> str:
     version = report.versions.get("tunesmith", "")
-    written = f"Written by Tunesmith{f' {cut(version, 40)}' if version else ''}."
+    written = f"Written by Tunesmith{f' {truncate_text(version, 40)}' if version else ''}."
     return f"{written} Speed-ups in the sections that are folded are {BY_SEARCH}."
 
 
@@ -623,25 +644,31 @@ def _written(report: Report) -> str:
 
 def _first_screen(report: Report) -> list[Markup]:
     proven = bool(report.workloads) and not report.unproven
-    inside: list[Markup] = [element("h2", "What was verified" if proven else "What is known, not verified")]
+    inside: list[Markup] = [
+        html_element("h2", "What was verified" if proven else "What is known, not verified")
+    ]
     if report.figure is not None:
-        inside.append(figures_markup(_figures(report, report.figure)))
+        inside.append(figures_markup(_key_figures(report, report.figure)))
     grid = verified_grid(report)
     if grid is not None and report.survey is None:
         grid = _with_floors(report, grid)
     if grid is not None:
         words = "What compilers say" if report.survey is not None else "Each workload, timed in alternation"
         inside.append(table_markup(grid, words, MOST_WORKLOADS, LONGEST_FIRST))
-    told = facts(report, "", "", note=600)[:MOST_FACTS]
-    rows = [part for name, text in told for part in (element("dt", name), element("dd", cut(text, 1200)))]
-    inside.append(element("dl", *rows))
+    told = report_facts(report, "", "", note=600)[:MOST_FACTS]
+    rows = [
+        part
+        for name, text in told
+        for part in (html_element("dt", name), html_element("dd", truncate_text(text, 1200)))
+    ]
+    inside.append(html_element("dl", *rows))
     if proven and report.survey is None and any(w.config is not None for w in report.workloads):
-        inside.append(picture_markup(_spoken(report.workloads), speedups_svg(report.workloads)))
-    return [element("section", *inside, id="verified")]
+        inside.append(picture_markup(_plot_alt_text(report.workloads), speedups_svg(report.workloads)))
+    return [html_element("section", *inside, id="verified")]
 
 
-def _figures(report: Report, mean: Figure) -> list[tuple[str, str, bool]]:
-    cases = counted(report.verified_cases, "fresh case")
+def _key_figures(report: Report, mean: Figure) -> list[tuple[str, str, bool]]:
+    cases = format_count(report.verified_cases, "fresh case")
     proven = (
         f", verified on {cases}" if report.verified_cases else ", not verified" if report.unproven else ""
     )
@@ -662,14 +689,14 @@ def _with_floors(report: Report, grid: Grid) -> Grid:
     known = any(b.distance is not None for b in report.bounds)
     rows = []
     for row, w in zip(grid.rows, report.workloads, strict=True):
-        floors = _floor(w, bounds.get(w.name)) if known else ()
+        floors = _floor_cells(w, bounds.get(w.name)) if known else ()
         rows.append((*row, *floors, config_text(w.config, w.template)))
     what = "winner" if report.left_out else "delivered"  # not every winner could be
     head = f"{grid.head}{' | floor: | × floor:' if known else ''} | {what}"
     return Grid(head, rows)
 
 
-def _floor(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str]:
+def _floor_cells(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str]:
     """The floor, and how many times that it takes, before and after."""
     if bound is None or not bound.distance:
         return "not known", ""
@@ -679,7 +706,7 @@ def _floor(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str]:
     return floor, f"{bound.distance:.2f} → {bound.tuned_distance:.2f}"
 
 
-def _spoken(workloads: Sequence[WorkloadReport]) -> str:
+def _plot_alt_text(workloads: Sequence[WorkloadReport]) -> str:
     won = [w.figure.shown for w in workloads if w.config is not None]
     return f"Speed-ups with their intervals: {min(won):.2f}× to {max(won):.2f}×; figures in the table"
 
@@ -687,27 +714,27 @@ def _spoken(workloads: Sequence[WorkloadReport]) -> str:
 # -- what is folded -----------------------------------------------------------------------------------------
 
 
-def _folded(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
+def _folded_sections(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
     """By key, in the order of the page."""
     plots = plot_files(report)
     found: dict[str, FoldedSection] = {}
-    for section in sections(report):
-        found[section.key] = _ASIDE.get(section.key, ""), _inside(section, plots)
+    for section in report_sections(report):
+        found[section.key] = _ASIDE.get(section.key, ""), _section_markup(section, plots)
     if any(b.distance for b in report.bounds):
-        found["bounds"] = "", [_roofline(report), *found["bounds"][1]]
+        found["bounds"] = "", [_roofline_picture(report), *found["bounds"][1]]
     if report.history.speedups:
-        count = counted(len(report.history.speedups), "evaluation")
+        count = format_count(len(report.history.speedups), "evaluation")
         words = f"Best speed-up so far over {count}, {BY_SEARCH}"
         found["best"] = f"{count}, {BY_SEARCH}", [picture_markup(words, plots[BEST])]
     if texts.original is not None and texts.tuned:
-        made = kernels_markup(texts, lambda kernel: _reasons(report, kernel))
-        found["kernels"] = counted(len(texts.tuned), "kernel"), made
+        made = kernels_markup(texts, lambda kernel: _kernel_reasons(report, kernel))
+        found["kernels"] = format_count(len(texts.tuned), "kernel"), made
     if texts.dialogue:
-        found["talk"] = counted(len(texts.dialogue), "request"), talk_markup(texts.dialogue)
+        found["talk"] = format_count(len(texts.dialogue), "request"), talk_markup(texts.dialogue)
     return {key: found[key] for key in _SECTIONS if key in found}
 
 
-def _roofline(report: Report) -> Markup:
+def _roofline_picture(report: Report) -> Markup:
     from tunesmith.deliver.pages.plots import floors_svg, run_roofline_svg  # a run without profiles has none
 
     drawn = run_roofline_svg(report.bounds, report.problem)
@@ -717,7 +744,7 @@ def _roofline(report: Report) -> Markup:
     return picture_markup(words, floors_svg(report.bounds))
 
 
-def _reasons(report: Report, kernel: PageKernel) -> KernelReasons:
+def _kernel_reasons(report: Report, kernel: PageKernel) -> KernelReasons:
     """Of the rounds that a kernel goes back to, and of its parameters."""
     rounds = {0: LineReason("template", "it was given, and says itself why.")} if not kernel.steps else {}
     for number in (step.round for step in kernel.steps):
@@ -732,7 +759,7 @@ def _reasons(report: Report, kernel: PageKernel) -> KernelReasons:
     return KernelReasons(rounds, known | given)
 
 
-def _fitted(folded: dict[str, FoldedSection], left: int) -> list[Markup]:
+def _fit_sections(folded: dict[str, FoldedSection], left: int) -> list[Markup]:
     """Every section with as much of it as there is room for: so many bytes for all."""
     room, found = 0, []
     for key, (aside, parts) in folded.items():
@@ -741,17 +768,17 @@ def _fitted(folded: dict[str, FoldedSection], left: int) -> list[Markup]:
         for part in parts:
             size = len(part.text.encode())
             if size > room:
-                kept.append(element("p", ELSEWHERE))
+                kept.append(html_element("p", ELSEWHERE))
                 break
             room, left = room - size, left - size
             kept.append(part)
-        beside = [element("span", aside, class_="aside")] if aside else []
-        summary = element("summary", element("h2", name), *beside)
-        found.append(element("details", summary, element("div", *kept, id=key, class_="inside")))
+        beside = [html_element("span", aside, class_="aside")] if aside else []
+        summary = html_element("summary", html_element("h2", name), *beside)
+        found.append(html_element("details", summary, html_element("div", *kept, id=key, class_="inside")))
     return found
 
 
-def _inside(section: ReportSection, plots: dict[str, bytes]) -> Iterator[Markup]:
+def _section_markup(section: ReportSection, plots: dict[str, bytes]) -> Iterator[Markup]:
     """One by one: what finds no room is not made."""
     return (made for part in section.parts for made in _html_part(part, plots, section.title))
 
@@ -761,69 +788,83 @@ def _html_part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
         case Grid():
             return [table_markup(part, name)]
         case Items(lines):
-            shown = [element("li", cut(line, 4000)) for line in lines[:MOST_ROWS]]
-            return [element("ul", *shown), *_more(len(lines) - len(shown))]
+            shown = [html_element("li", truncate_text(line, 4000)) for line in lines[:MOST_ROWS]]
+            return [html_element("ul", *shown), *_more_rows_note(len(lines) - len(shown))]
         case Diff(lines):
-            inside = element("pre", *_marked(lines))
-            summary = element("summary", f"What changed, {counted(len(lines), 'line')}", class_="small")
-            return [element("details", summary, inside)]
+            inside = html_element("pre", *_mark_diff_lines(lines))
+            summary = html_element(
+                "summary", f"What changed, {format_count(len(lines), 'line')}", class_="small"
+            )
+            return [html_element("details", summary, inside)]
         case Picture(_, file) if file == BEST:
             return []  # it has a section of its own
         case Picture(alt, file):
             return [picture_markup(f"{alt}, as in the table above", plots[file])]
-    return [element("p", part)]
+    return [html_element("p", part)]
 
 
-def _marked(lines: Iterable[str]) -> Iterable[Inside]:
+def _mark_diff_lines(lines: Iterable[str]) -> Iterable[Inside]:
     for line in lines:
         own = {"+": "add", "-": "del"}.get(line[:1])
-        yield element("span", cut(line, LONGEST_CELL), class_=own) if own else cut(line, LONGEST_CELL)
+        yield (
+            html_element("span", truncate_text(line, LONGEST_CELL), class_=own)
+            if own
+            else truncate_text(line, LONGEST_CELL)
+        )
         yield "\n"
 
 
 def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LONGEST_CELL) -> Markup:
     heads = [head.strip() for head in grid.head.split("|")]
     key = next((head for head in _KEYS if head in heads), None)
-    classes = [_class(head, key) for head in heads]
+    classes = [_column_class(head, key) for head in heads]
     top = [
-        element("th", head.rstrip(":"), scope="col", class_="n" if head.endswith(":") else "")
+        html_element("th", head.rstrip(":"), scope="col", class_="n" if head.endswith(":") else "")
         for head, own in zip(heads, classes, strict=True)
     ]
-    rows = [element("tr", *_cells(row, classes, longest)) for row in grid.rows[:most]]
+    rows = [html_element("tr", *_row_cells(row, classes, longest)) for row in grid.rows[:most]]
     left = len(grid.rows) - len(rows)
-    caption = element("caption", f"{name}{f'; the first {len(rows)} of {len(grid.rows):,}' if left else ''}")
-    table = element("table", caption, element("thead", element("tr", *top)), element("tbody", *rows))
+    caption = html_element(
+        "caption", f"{name}{f'; the first {len(rows)} of {len(grid.rows):,}' if left else ''}"
+    )
+    table = html_element(
+        "table", caption, html_element("thead", html_element("tr", *top)), html_element("tbody", *rows)
+    )
     own = {"role": "region", "aria_label": name, "tabindex": "0"}
-    return joined([element("div", table, class_="scroll", **own), *_more(left)])
+    return join_markup([html_element("div", table, class_="scroll", **own), *_more_rows_note(left)])
 
 
-def _class(head: str, key: str | None) -> str:
+def _column_class(head: str, key: str | None) -> str:
     if head.endswith(":"):
         return "n key" if head == key else "n"
     return "" if head in _SHORT else "wide"
 
 
-def _cells(row: Sequence[object], classes: Sequence[str], longest: int) -> Iterable[Markup]:
+def _row_cells(row: Sequence[object], classes: Sequence[str], longest: int) -> Iterable[Markup]:
     for place, (value, own) in enumerate(zip(row, classes, strict=True)):
-        text = value if isinstance(value, Markup) else cut(str(value), longest)
+        text = value if isinstance(value, Markup) else truncate_text(str(value), longest)
         named = {"class_": own}
-        yield element("td", text, **named) if place else element("th", text, scope="row", **named)
+        yield html_element("td", text, **named) if place else html_element("th", text, scope="row", **named)
 
 
-def _more(count: int) -> list[Markup]:
-    return [element("p", f"{count:,} more in report.json.")] if count > 0 else []
+def _more_rows_note(count: int) -> list[Markup]:
+    return [html_element("p", f"{count:,} more in report.json.")] if count > 0 else []
 
 
 def figures_markup(figures: Iterable[tuple[str, str, bool]]) -> Markup:
     """Large ones, each with words below it and whether it is good news."""
     shown = [
-        element("li", element("strong", figure, class_="good" if is_good else ""), element("span", words))
+        html_element(
+            "li",
+            html_element("strong", figure, class_="good" if is_good else ""),
+            html_element("span", words),
+        )
         for figure, words, is_good in figures
     ]
-    return element("ul", *shown, class_="figures")
+    return html_element("ul", *shown, class_="figures")
 
 
 def picture_markup(alt: str, data: bytes) -> Markup:
     """As an image: whatever a text in it says, nothing of it acts on the page."""
     source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
-    return element("figure", element("img", src=source, alt=alt), class_="plot")
+    return html_element("figure", html_element("img", src=source, alt=alt), class_="plot")

@@ -10,9 +10,18 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.base.text import counted, cut, first_line, flat, named_values, one_line, ratio_text, sentence
+from tunesmith.base.text import (
+    as_sentence,
+    first_line,
+    flatten_text,
+    format_count,
+    named_values,
+    one_line,
+    ratio_text,
+    truncate_text,
+)
 from tunesmith.deliver import names_for
-from tunesmith.deliver.pages.plots import times
+from tunesmith.deliver.pages.plots import format_ratio
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.plan import show_sizes
 from tunesmith.run.budget import BudgetUse, strategy_words
@@ -101,12 +110,14 @@ def serves_text(report: Report, most: int) -> str:
     if report.serves is None:
         others = " and others with the same builds" if report.beyond else ""
         return f"the workloads' sizes{others}; elsewhere the original"
-    timed = f"timed at {counted(report.timed, 'size')}, least {report.least:.2f}×" if report.least else ""
+    timed = (
+        f"timed at {format_count(report.timed, 'size')}, least {report.least:.2f}×" if report.least else ""
+    )
     tail = f", {timed or 'timed at the workloads alone'}"
     if not report.serves:
         return f"every size of the contract{tail}"
     tail += "; elsewhere the original"
-    return f"{_first_terms(flat(report.serves), max(most - len(tail), 20))}{tail}"
+    return f"{_first_terms(flatten_text(report.serves), max(most - len(tail), 20))}{tail}"
 
 
 def _first_terms(condition: str, most: int) -> str:
@@ -114,7 +125,7 @@ def _first_terms(condition: str, most: int) -> str:
     if len(condition) <= most:
         return condition
     whole = condition[: most - len(" …")].rpartition(" and ")[0]
-    return f"{whole} and …" if whole else cut(condition, most)
+    return f"{whole} and …" if whole else truncate_text(condition, most)
 
 
 def unfinished_text(found: UnfinishedBest) -> str:
@@ -141,7 +152,7 @@ def status_text(report: Report) -> tuple[str, str]:
 # -- the first screen ---------------------------------------------------------------------------------------
 
 
-def title(report: Report) -> str:
+def report_title(report: Report) -> str:
     where = f"on {report.device}" if report.survey is None else f"for {report.device}, which is not here"
     return f"{report.problem} {where}{f', built with {report.compiler}' if report.compiler else ''}"
 
@@ -150,15 +161,17 @@ def verified_grid(report: Report) -> Grid | None:
     """What was verified; where the device is absent what compilers say."""
     if report.survey is not None:
         return Grid("by the compiler | original: | least: | median: | most:", _survey_rows(report.survey))
-    rows = [(w.name, named_values(w.sizes), *_figures(w), interval_text(w)) for w in report.workloads]
+    rows = [
+        (w.name, named_values(w.sizes), *_workload_figures(w), interval_text(w)) for w in report.workloads
+    ]
     return Grid("workload | sizes | before: | after: | speed-up: | 95 % interval", rows) if rows else None
 
 
-def _figures(w: WorkloadReport) -> tuple[str, ...]:
+def _workload_figures(w: WorkloadReport) -> tuple[str, ...]:
     return f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", w.figure.words
 
 
-def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tuple[str, str]]:
+def report_facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tuple[str, str]]:
     """What stands below the table, each with its name; paths and commands can be copied into a shell. An
     empty `folder`: seen from inside it. `go_on`: the command for a run that is not finished."""
 
@@ -168,7 +181,7 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
     own, aside = (shlex.quote(folder), "") if folder else (".", " (in this folder)")
     found: list[tuple[str, str]] = []
     if report.figure is not None:
-        cases = counted(report.verified_cases, "fresh case")
+        cases = format_count(report.verified_cases, "fresh case")
         proven = f"verified on {cases}; " if report.verified_cases else ""
         found.append(("geometric mean", f"{mean_text(report.figure)}, {proven}{report.judged_by}"))
     elif report.unproven:
@@ -180,10 +193,13 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
     if report.survey is not None:
         found += _survey_facts(report, report.survey)
     elif report.failures and not report.evaluations.get("ok"):
-        found.append(("nothing worked", _failure(report.failures[0])))
+        found.append(("nothing worked", _failure_text(report.failures[0])))
     if report.finished and report.workloads:
         there = f" in {path('tuned/dispatch.json')}" if report.tuned else ""
-        won = f"{report.winners - len(report.left_out)} of {counted(report.winners, 'tuned kernel')}{there}"
+        won = (
+            f"{report.winners - len(report.left_out)} of "
+            f"{format_count(report.winners, 'tuned kernel')}{there}"
+        )
         found.append(("delivered", won if report.winners else "nothing, the original stays"))
         if report.winners > len(report.left_out):
             found.append(("serves", serves_text(report, note)))
@@ -210,7 +226,7 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
     return found
 
 
-def _failure(f: Failure) -> str:
+def _failure_text(f: Failure) -> str:
     return f"{config_text(f.config, f.template)}: {f.status}, {first_line(f.detail)}"
 
 
@@ -253,18 +269,20 @@ RULES = {
 }  # fmt: skip
 
 
-def sections(report: Report) -> list[ReportSection]:
+def report_sections(report: Report) -> list[ReportSection]:
     """All that a report has behind its first screen; the empty ones are left out."""
-    found = [ReportSection("The run: configurations, evaluations, notes", _run(report), "run")]
-    rounds = _rounds(report) if report.rounds else []
+    found = [ReportSection("The run: configurations, evaluations, notes", _run_parts(report), "run")]
+    rounds = _round_parts(report) if report.rounds else []
     found.append(ReportSection(f"How it came about: rounds, {BY_SEARCH}", rounds, "rounds"))
-    found.append(ReportSection("What bounds it", _bounds(report), "bounds"))
+    found.append(ReportSection("What bounds it", _bound_parts(report), "bounds"))
     if report.survey is not None:
         spilling = [(config_text(s.config), s.spills) for s in report.survey.spilling]
         grids = [Grid("configuration | bytes:", spilling)] if spilling else []
         found.append(ReportSection("What spills registers", grids, "spills"))
     elif report.finished and report.workloads:
-        found.append(ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effects(report), "effects"))
+        found.append(
+            ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effect_parts(report), "effects")
+        )
     failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
     failed = [Grid("configuration | status | why", failures)] if failures else []
     found.append(ReportSection(f"What did not work: {len(failures)}", failed, "failures"))
@@ -274,7 +292,7 @@ def sections(report: Report) -> list[ReportSection]:
     return [section for section in found if section.parts]
 
 
-def _run(report: Report) -> list[Part]:
+def _run_parts(report: Report) -> list[Part]:
     parts: list[Part] = []
     if report.workloads and report.kernel and not report.unproven:
         parts.append(
@@ -282,7 +300,7 @@ def _run(report: Report) -> list[Part]:
             "what is delivered. Speed-ups and intervals are those of the verification: rebuilt in a fresh "
             "process, checked on fresh cases, timed in alternation with the original."
         )
-    parts += [f"Note: {sentence(note)}" for note in report.notes]
+    parts += [f"Note: {as_sentence(note)}" for note in report.notes]
     if report.origin:
         origin = f"Retuned from {one_line(report.origin)} in {report.seconds:.1f} s"
         parts.append(f"{origin}: nothing was written, what it has was searched again.")
@@ -290,31 +308,37 @@ def _run(report: Report) -> list[Part]:
         rows = [(w.name, config_text(w.config, w.template)) for w in report.workloads]
         parts += [Grid("workload | configuration", rows), f"General configuration: {general_text(report)}."]
     if report.survey is None:
-        parts.append(f"{_evaluations(report)}; {sentence(_end(report))} {report.seconds:.1f} s.")
-        parts += [f"Used of the budgets: {'; '.join(map(_used, report.budgets))}."] if report.budgets else []
+        parts.append(
+            f"{_evaluations_text(report)}; {as_sentence(_end_reason(report))} {report.seconds:.1f} s."
+        )
+        parts += (
+            [f"Used of the budgets: {'; '.join(map(_budget_text, report.budgets))}."]
+            if report.budgets
+            else []
+        )
     if report.where:
         why = f" ({report.shown})" if report.shown else ""
         where = " and ".join(report.where)
         parts.append(f"The general configuration serves where {where}{why}; elsewhere the original does.")
     if report.beyond:
         parts.append(f"Builds with sizes in them serve other sizes too: {report.beyond}.")
-    parts += [sentence(one_line(line, 600)) for line in report.sanitizers]
+    parts += [as_sentence(one_line(line, 600)) for line in report.sanitizers]
     if report.replaced:
-        replaced = [f"{_case(case)}, {one_line(case.reason)}" for case in report.replaced]
+        replaced = [f"{_extra_case_text(case)}, {one_line(case.reason)}" for case in report.replaced]
         parts += ["Cases that the original itself fails, replaced:", Items(replaced)]
     if report.devices:
         parts.append("Scores are by the original's time on the same device; finalists ran on one alone.")
-        used = [(d.name, d.measured, _apart(d), d.left_out) for d in report.devices]
+        used = [(d.name, d.measured, _device_slowdown(d), d.left_out) for d in report.devices]
         parts.append(Grid("device | trials: | original's time: | left out", used))
     if report.busy is not None:
         parts.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
     if report.priors:
         parts.append(f"The search began from what earlier runs found: {one_line(', '.join(report.priors))}.")
     if report.known_first:
-        known = counted(report.known_first, "configuration")
+        known = format_count(report.known_first, "configuration")
         parts.append(f"Up to {known} that did well there came first.")
     if report.pruned:
-        built = counted(report.built, "configuration")
+        built = format_count(report.built, "configuration")
         parts.append(f"Built: {built}. By builds alone these were not measured:")
         rules = ((RULES.get(p.rule, p.rule), p) for p in report.pruned)
         pruned = [(name, p.count, config_text(p.config), one_line(p.reason)) for name, p in rules]
@@ -322,7 +346,7 @@ def _run(report: Report) -> list[Part]:
     return parts
 
 
-def _apart(device: DeviceUse) -> str:
+def _device_slowdown(device: DeviceUse) -> str:
     return f"{device.slower:.3f}×" if device.slower is not None else "not known"
 
 
@@ -336,7 +360,7 @@ _BUDGETS = {
 }
 
 
-def _used(one: BudgetUse) -> str:
+def _budget_text(one: BudgetUse) -> str:
     of = "" if one.limit is None else f" of {'$' if one.what == 'dollars' else ''}{one.limit:g}"
     if one.used is None:
         return f"unknown{of} of money" if one.what == "dollars" else f"unknown{of} {one.what}"
@@ -345,22 +369,22 @@ def _used(one: BudgetUse) -> str:
     return about + _BUDGETS[one.what].format(used=one.used, of=of) + free
 
 
-def _evaluations(report: Report) -> str:
+def _evaluations_text(report: Report) -> str:
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     whose = f"; {report.tried_by}, which is beside the budget" if report.tried_by else ""
-    feasible = counted(report.space.get("feasible", 0), "feasible configuration")
-    of = f"{feasible}, {counted(report.space.get('combinations', 0), 'combination')}"
+    feasible = format_count(report.space.get("feasible", 0), "feasible configuration")
+    of = f"{feasible}, {format_count(report.space.get('combinations', 0), 'combination')}"
     of = "kernels that were written" if report.noun == "kernel" else of
-    return f"{counted(sum(report.evaluations.values()), 'evaluation')} ({counts}{whose}) of {of}"
+    return f"{format_count(sum(report.evaluations.values()), 'evaluation')} ({counts}{whose}) of {of}"
 
 
-def _end(report: Report) -> str:
+def _end_reason(report: Report) -> str:
     """Why it ended, for the summary: what is said at length stands at the end of the story."""
     long = report.rounds and len(report.reason) > LONGEST_END
     return "why it ended is at the end of the story" if long else report.reason
 
 
-def _rounds(report: Report) -> list[Part]:
+def _round_parts(report: Report) -> list[Part]:
     """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
     parts: list[Part] = [strategy_words(report.strategy)] if report.noun == "kernel" else []
     rows = []
@@ -377,22 +401,22 @@ def _rounds(report: Report) -> list[Part]:
     if report.chain is not None:
         parts.append(f"{one_line(report.chain.words)}. Delivered is what is best.")
     for r in report.rounds:
-        parts += [f"Round {r.number}. {sentence(r.reason)}", *_plan(r, report.noun)]
+        parts += [f"Round {r.number}. {as_sentence(r.reason)}", *_plan_parts(r, report.noun)]
         if r.analysis:  # a model's words, which no measurement stands behind
             parts.append("The analyst, a model, before this round, in its own words, not measured:")
-            parts.append(Items([sentence(line.removeprefix("- ")) for line in r.analysis.splitlines()]))
-        parts += [Items(lines)] if (lines := _drafts(r, report.noun)) else []
+            parts.append(Items([as_sentence(line.removeprefix("- ")) for line in r.analysis.splitlines()]))
+        parts += [Items(lines)] if (lines := _draft_lines(r, report.noun)) else []
         parts += [Diff(r.changes)] if r.changes else []
-    if _end(report) != report.reason:
-        parts.append(f"The end. {sentence(report.reason)}")
-    parts += _talk(report)
+    if _end_reason(report) != report.reason:
+        parts.append(f"The end. {as_sentence(report.reason)}")
+    parts += _dialogue_parts(report)
     files = [name + (f" ({report.noun} {own})" if own else "") for name, own in report.templates.items()]
     return [*parts, f"Delivered: {', '.join(files)}."] if files else parts
 
 
-def _plan(r: RoundReport, noun: str) -> list[Part]:
+def _plan_parts(r: RoundReport, noun: str) -> list[Part]:
     """What was asked for and hoped for, and which part of the gain each stage has."""
-    said = [f"What to change: {sentence(r.what)}"] if r.what else []
+    said = [f"What to change: {as_sentence(r.what)}"] if r.what else []
     if r.expected is not None:
         said.append(f"Hoped for: {r.expected:.2f}×.")
     if r.plain:
@@ -407,10 +431,12 @@ def _plan(r: RoundReport, noun: str) -> list[Part]:
     return [" ".join(said)] if said else []
 
 
-def _drafts(r: RoundReport, noun: str) -> list[str]:
+def _draft_lines(r: RoundReport, noun: str) -> list[str]:
     lines: list[str] = []
     for draft in r.drafts:
-        count = "" if draft.feasible is None else f", {counted(draft.feasible, 'feasible configuration')}"
+        count = (
+            "" if draft.feasible is None else f", {format_count(draft.feasible, 'feasible configuration')}"
+        )
         status = f"{draft.status}{count}{f': {one_line(draft.why)}' if draft.why else ''}"
         own = f"{noun} {draft.template}"
         lines.append(f"{own} {'is right' if noun == 'kernel' and draft.status == 'searched' else status}")
@@ -419,50 +445,50 @@ def _drafts(r: RoundReport, noun: str) -> list[str]:
     return lines + [f"{one_line(move)} does not apply: {one_line(why)}" for move, why in r.refused.items()]
 
 
-def _talk(report: Report) -> list[Part]:
+def _dialogue_parts(report: Report) -> list[Part]:
     if (cost := report.talk) is None:
         return []
     parts: list[Part] = []
     if report.added is not None:
         cases, refused = report.added.cases, report.added.aside
-        parts.append(sentence(report.added.note or f"The tester added {counted(len(cases), 'case')}"))
-        lines = [f"{_case(c)}{f': {one_line(c.why)}' if c.why else ''}" for c in cases]
-        lines += [f"set aside: {_case(c)}, {one_line(why)}" for c, why in refused]
+        parts.append(as_sentence(report.added.note or f"The tester added {format_count(len(cases), 'case')}"))
+        lines = [f"{_extra_case_text(c)}{f': {one_line(c.why)}' if c.why else ''}" for c in cases]
+        lines += [f"set aside: {_extra_case_text(c)}, {one_line(why)}" for c, why in refused]
         parts += [Items(lines)] if lines else []
     known = (("sent", cost.sent), ("received", cost.received))
     tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known)
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
-    asked = f"{counted(cost.requests, 'request')}, {counted(cost.replies, 'reply', 'replies')}"
+    asked = f"{format_count(cost.requests, 'request')}, {format_count(cost.replies, 'reply', 'replies')}"
     failed = f" {cost.lost} of these tokens went to attempts that failed." if cost.lost else ""
     if cost.uncounted:
-        failed += f" {counted(cost.uncounted, 'attempt')} broke off, and nobody said what that took."
+        failed += f" {format_count(cost.uncounted, 'attempt')} broke off, and nobody said what that took."
     return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}.{failed}"]
 
 
-def _case(case: ExtraCase | ReplacedCase) -> str:
+def _extra_case_text(case: ExtraCase | ReplacedCase) -> str:
     return one_line(f"{show_sizes(dict(case.sizes))} ({case.distribution})")
 
 
-def _bounds(report: Report) -> list[Part]:
+def _bound_parts(report: Report) -> list[Part]:
     """What was profiled, and where that led the search."""
     parts: list[Part] = []
     if report.bounds:
         rows = []
         for b in report.bounds:
-            before = b.workload, b.bound or "not known", _distance(b.distance)
-            after = b.tuned_bound or "the original stays", _distance(b.tuned_distance)
+            before = b.workload, b.bound or "not known", _distance_text(b.distance)
+            after = b.tuned_bound or "the original stays", _distance_text(b.tuned_distance)
             rows.append((*before, *after, one_line(b.summary or b.note)))
         parts.append(Grid("workload | before | × its floor: | after | × its floor: | in words", rows))
         parts += [Items([one_line(n) for n in report.profile_notes])] if report.profile_notes else []
     lines: list[str] = []
     for step in report.steering:
-        focus = f"at {one_line(step.focus)} ({counted(step.inside, 'configuration')})"
+        focus = f"at {one_line(step.focus)} ({format_count(step.inside, 'configuration')})"
         where = "everywhere alike" if not step.focus else focus if step.moved else "as before"
-        lines.append(f"after {counted(step.after, 'evaluation')} {where}: {one_line(step.reason)}")
+        lines.append(f"after {format_count(step.after, 'evaluation')} {where}: {one_line(step.reason)}")
     return [*parts, "Where the search looked first, by these diagnoses:", Items(lines)] if lines else parts
 
 
-def _distance(distance: float | None) -> str:
+def _distance_text(distance: float | None) -> str:
     return "" if distance is None else f"{distance:.2f}"
 
 
@@ -473,14 +499,14 @@ def effects_file(explanation: Explanation) -> str:
     return f"effects-{explanation.workload}.svg" if explanation.workload else "effects.svg"
 
 
-def _effects(report: Report) -> list[Part]:
+def _effect_parts(report: Report) -> list[Part]:
     parts: list[Part] = []
     if report.noun == "kernel":
         parts.append("The kernels have no parameters, so there is nothing to compare.")
     elif not report.explanations:
         parts.append("The original stays, so there is no winner to explain.")
     for explanation in report.explanations:
-        parts += _explained(explanation)
+        parts += _explanation_parts(explanation)
         parts.append(Picture("What other values would cost", effects_file(explanation)))
     if report.explanations:
         parts.append(
@@ -491,52 +517,57 @@ def _effects(report: Report) -> list[Part]:
     return [*parts, Picture(f"Best speed-up so far, {BY_SEARCH}", BEST)]
 
 
-def _explained(explanation: Explanation) -> list[Part]:
+def _explanation_parts(explanation: Explanation) -> list[Part]:
     whose = f"the winner at {explanation.workload}" if explanation.workload else "the general configuration"
     parts: list[Part] = [f"For {whose}, {config_text(explanation.config)}:"]
     if not explanation.params:
         return [*parts, "no parameter has a second value."]
     rows = [
-        (p.name, p.value, *_effect(p, explanation.is_clear(p)), ", ".join(map(_other, p.others)))
+        (
+            p.name,
+            p.value,
+            *_effect_cells(p, explanation.is_clear(p)),
+            ", ".join(map(_other_value_text, p.others)),
+        )
         for p in explanation.params
     ]
     parts.append(Grid("parameter | winner: | effect | from | other values", rows))
-    parts.append(f"Differences below {times(explanation.noticed)} may be chance.")
+    parts.append(f"Differences below {format_ratio(explanation.noticed)} may be chance.")
     if explanation.explained is not None and any(p.source == "model" for p in explanation.params):
         share = f"{explanation.explained:.0%}"
-        fitted = f"The model is fitted to {counted(explanation.modelled, 'configuration')}"
+        fitted = f"The model is fitted to {format_count(explanation.modelled, 'configuration')}"
         parts.append(f"{fitted}; of each left out in turn it foretells {share} of the variance.")
     return parts
 
 
 def effect_text(explanation: Explanation, param: ParamEffect) -> str:
     """What a parameter's value is worth, in a sentence."""
-    effect, source = _effect(param, explanation.is_clear(param))
+    effect, source = _effect_cells(param, explanation.is_clear(param))
     return f"{param.value} won; {effect}{f' ({source})' if source else ''}, {BY_SEARCH}."
 
 
-def _effect(param: ParamEffect, is_clear: bool) -> tuple[str, str]:
+def _effect_cells(param: ParamEffect, is_clear: bool) -> tuple[str, str]:
     """What a reader takes away, and how it is known."""
     if param.effect is None:
         best = [(v.best, v.value) for v in param.others if v.best is not None]
         if best:
             time, value = min(best)
-            return f"{times(time)} at best with {value}", "others changed too"
+            return f"{format_ratio(time)} at best with {value}", "others changed too"
         return "not known", ""
     if not is_clear:
         return ("none noticed" if param.source == "measured" else "not clear"), param.source
     if param.effect < 1:
-        return f"{times(1 / param.effect)} faster with {param.with_value}", param.source
-    return f"{times(param.effect)} slower with {param.with_value}", param.source
+        return f"{format_ratio(1 / param.effect)} faster with {param.with_value}", param.source
+    return f"{format_ratio(param.effect)} slower with {param.with_value}", param.source
 
 
-def _other(value: ValueEffect) -> str:
-    best = f", at best {times(value.best)}" if value.best is not None else ""
+def _other_value_text(value: ValueEffect) -> str:
+    best = f", at best {format_ratio(value.best)}" if value.best is not None else ""
     if value.interval is not None and value.slower is not None:
         low, high = value.interval
-        return f"{value.value}: {times(value.slower)} (model, {low:.2f} to {high:.2f})"
+        return f"{value.value}: {format_ratio(value.slower)} (model, {low:.2f} to {high:.2f})"
     if value.slower is not None:
-        return f"{value.value}: {times(value.slower)}"
+        return f"{value.value}: {format_ratio(value.slower)}"
     if value.source == "failed":
         return f"{value.value}: {one_line(value.why) or 'failed'}"
     if value.source == "excluded":

@@ -10,9 +10,9 @@ from html import escape
 from itertools import pairwise
 from unicodedata import east_asian_width
 
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.profiles.facts import Point, ProfilePage
-from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, roofline
+from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, compute_roofline
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import BoundReport, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH, Best, History
@@ -32,25 +32,25 @@ _NOT_XML = re.compile("[\ufffe\uffff]")
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def safe(text: str) -> str:
+def escape_svg(text: str) -> str:
     """Names are not ours: one line, and nothing that XML acts upon or forbids."""
-    return escape(_line(text), quote=False).replace('"', "&quot;")
+    return escape(_single_svg_line(text), quote=False).replace('"', "&quot;")
 
 
 def width_of(text: str, size: float) -> float:
     """About how wide it is; fonts differ, so it is on the large side."""
-    return sum(_share(letter) for letter in text) * size
+    return sum(_letter_width(letter) for letter in text) * size
 
 
-def _share(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     if east_asian_width(letter) in "WF":
         return 1.0
     return 0.78 if letter.isupper() or letter in "mw_…" else 0.6
 
 
-def cut(text: str, width: float, size: float) -> str:
+def fit_label(text: str, width: float, size: float) -> str:
     """As much of it as fits, with an ellipsis where something is missing."""
-    text = _line(text)
+    text = _single_svg_line(text)
     if width_of(text, size) <= width:
         return text
     kept = text[: max(1, int(width / (0.5 * size)))]
@@ -59,11 +59,11 @@ def cut(text: str, width: float, size: float) -> str:
     return kept.rstrip() + "…"
 
 
-def _line(text: str) -> str:
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", " ".join(plain(text).split()))
+def _single_svg_line(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", " ".join(strip_controls(text).split()))
 
 
-def times(value: float) -> str:
+def format_ratio(value: float) -> str:
     """A ratio: three digits, and no exponent where people do not use one."""
     if value >= 9.995e5 or 0 < value < 0.001:
         return f"{value:.1e}×"
@@ -71,7 +71,7 @@ def times(value: float) -> str:
     return f"{value:.{max(digits, 3 if value < 0.0995 else 0)}f}×"
 
 
-def number(value: float) -> str:
+def format_coordinate(value: float) -> str:
     """A coordinate or a tick: short, and never in exponents."""
     text = f"{value:.6f}".rstrip("0").rstrip(".")
     return "0" if text in ("", "-0") else text
@@ -134,17 +134,18 @@ class Drawing:
 
     def __init__(self, width: float, height: float, title: str, description: str = "") -> None:
         self.width, self.height = width, height
-        size = f"{number(width)} {number(height)}"
+        size = f"{format_coordinate(width)} {format_coordinate(height)}"
         self._parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{number(width)}" '
-            f'height="{number(height)}" role="img" font-family="{FONT}">',
-            f"<title>{safe(title)}</title>",
-            *([f"<desc>{safe(description)}</desc>"] if description else []),
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" '
+            f'width="{format_coordinate(width)}" '
+            f'height="{format_coordinate(height)}" role="img" font-family="{FONT}">',
+            f"<title>{escape_svg(title)}</title>",
+            *([f"<desc>{escape_svg(description)}</desc>"] if description else []),
         ]
         self.rect(0, 0, width, height, PAPER)
-        self.text(HEADING_LEFT, 28, cut(title, width - 2 * HEADING_LEFT, 16), 16, bold=True)
+        self.text(HEADING_LEFT, 28, fit_label(title, width - 2 * HEADING_LEFT, 16), 16, bold=True)
         if description:
-            self.text(HEADING_LEFT, 47, cut(description, width - 2 * HEADING_LEFT, 12), 12, MUTED)
+            self.text(HEADING_LEFT, 47, fit_label(description, width - 2 * HEADING_LEFT, 12), 12, MUTED)
 
     def rect(self, x: float, y: float, width: float, height: float, fill: str) -> None:
         self._add("rect", {"x": x, "y": y, "width": width, "height": height, "fill": fill})
@@ -174,11 +175,16 @@ class Drawing:
 
     def path(self, points: Sequence[tuple[float, float]], stroke: str, width: float = 1) -> None:
         """Straight from point to point."""
-        own: Attributes = {"points": _points(points), "fill": "none", "stroke": stroke, "stroke-width": width}
+        own: Attributes = {
+            "points": _points_attribute(points),
+            "fill": "none",
+            "stroke": stroke,
+            "stroke-width": width,
+        }
         self._add("polyline", own | {"stroke-linejoin": "round"})
 
     def area(self, points: Sequence[tuple[float, float]], fill: str, tip: str = "") -> None:
-        self._add("polygon", {"points": _points(points), "fill": fill}, tip)
+        self._add("polygon", {"points": _points_attribute(points), "fill": fill}, tip)
 
     def text(
         self,
@@ -197,15 +203,15 @@ class Drawing:
         if bold:
             own["font-weight"] = 600
         if turned:
-            own["transform"] = f"rotate(-90 {_place(x)} {_place(y)})"
-        self._parts.append(f"<text{_written(own)}>{safe(text)}</text>")
+            own["transform"] = f"rotate(-90 {_place_text(x)} {_place_text(y)})"
+        self._parts.append(f"<text{_svg_attributes(own)}>{escape_svg(text)}</text>")
 
     def render(self) -> bytes:
         return "\n".join([*self._parts, "</svg>", ""]).encode()
 
     def _add(self, tag: str, attributes: Attributes, tip: str = "") -> None:
-        start = f"<{tag}{_written(attributes)}"
-        self._parts.append(f"{start}><title>{safe(tip)}</title></{tag}>" if tip else f"{start}/>")
+        start = f"<{tag}{_svg_attributes(attributes)}"
+        self._parts.append(f"{start}><title>{escape_svg(tip)}</title></{tag}>" if tip else f"{start}/>")
 
 
 def x_axis(drawing: Drawing, x: Scale, y: Scale, label: str, unit: str = "", count: int = 8) -> None:
@@ -213,7 +219,7 @@ def x_axis(drawing: Drawing, x: Scale, y: Scale, label: str, unit: str = "", cou
     for tick in x.ticks(count):
         place = x.at(tick)
         drawing.line(place, y.start, place, y.end, GRID)
-        drawing.text(place, y.start + 18, _tick(tick) + unit, 11, MUTED, "middle")
+        drawing.text(place, y.start + 18, _tick_label(tick) + unit, 11, MUTED, "middle")
     drawing.line(x.start, y.start, x.end, y.start, RULE)
     drawing.text((x.start + x.end) / 2, y.start + 38, label, 12, MUTED, "middle")
 
@@ -222,7 +228,7 @@ def y_axis(drawing: Drawing, x: Scale, y: Scale, label: str, unit: str = "", cou
     for tick in y.ticks(count):
         place = y.at(tick)
         drawing.line(x.start, place, x.end, place, GRID)
-        drawing.text(x.start - 8, place + 4, _tick(tick) + unit, 11, MUTED, "end")
+        drawing.text(x.start - 8, place + 4, _tick_label(tick) + unit, 11, MUTED, "end")
     middle = (y.start + y.end) / 2
     drawing.text(x.start - 52, middle, label, 12, MUTED, "middle", turned=True)
 
@@ -233,7 +239,7 @@ def end_labels(
     """Beside the ends of lines, none upon another: where each is, its text and its colour. Which colours are
     bold: `bold`; "all" for every one."""
     for (_, text, colour), at in zip(ends, spread_out([e[0] for e in ends], 15, y.end, y.start), strict=True):
-        drawing.text(x, at + 4, cut(text, 164, size), size, colour, bold=bold in ("all", colour))
+        drawing.text(x, at + 4, fit_label(text, 164, size), size, colour, bold=bold in ("all", colour))
 
 
 def in_the_middle(drawing: Drawing, x: Scale, y: Scale, text: str) -> None:
@@ -256,23 +262,23 @@ def spread_out(wanted: Sequence[float], apart: float, low: float, high: float) -
     return found
 
 
-def _tick(value: float) -> str:
+def _tick_label(value: float) -> str:
     if value and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.0e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else number(float(f"{value:.6g}"))
+    return f"{value:,.0f}" if abs(value) >= 1000 else format_coordinate(float(f"{value:.6g}"))
 
 
-def _place(value: float) -> str:
-    return number(round(value, 2))
+def _place_text(value: float) -> str:
+    return format_coordinate(round(value, 2))
 
 
-def _points(points: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{_place(x)},{_place(y)}" for x, y in points)
+def _points_attribute(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{_place_text(x)},{_place_text(y)}" for x, y in points)
 
 
-def _written(attributes: Attributes) -> str:
+def _svg_attributes(attributes: Attributes) -> str:
     items = attributes.items()
-    return "".join(f' {name}="{v if isinstance(v, str) else _place(v)}"' for name, v in items)
+    return "".join(f' {name}="{v if isinstance(v, str) else _place_text(v)}"' for name, v in items)
 
 
 MOST_DOTS = 1500
@@ -294,7 +300,7 @@ def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int
     """Every evaluation as a dot, the best so far as a line, over all and at each workload. `rounds`: the
     evaluation that each begins with, and its number."""
     count = len(history.speedups)
-    drawing = Drawing(840, 440, f"Best speed-up so far: {name}", _words(history))
+    drawing = Drawing(840, 440, f"Best speed-up so far: {name}", _history_caption(history))
     drawn, left_out = history.best[: MOST_LINES + 1], history.best[MOST_LINES + 1 :]
     x = Linear(0, max(count, 2), 76, 660)
     y = _speedup_scale([s for s in history.speedups if s is not None], drawn)
@@ -304,13 +310,13 @@ def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int
         drawing.line(x.start, y.at(1), x.end, y.at(1), MUTED, 1, "5 4")
         drawing.text(x.end - 4, y.at(1) - 5, "original", 11, MUTED, "end")
     _round_marks(drawing, rounds, x, y)
-    _dots(drawing, history, x, y)
+    _draw_evaluations(drawing, history, x, y)
     ends: list[tuple[float, str, str]] = []
     for place, best in reversed(list(enumerate(drawn))):
         colour, width = PALETTE[place % len(PALETTE)], 1.5 if place else 2.8
         if best.steps:
-            _staircase(drawing, best, count, x, y, colour, width)
-            label = f"{times(best.steps[-1][1])} {best.workload or 'geometric mean'}"
+            _draw_staircase(drawing, best, count, x, y, colour, width)
+            label = f"{format_ratio(best.steps[-1][1])} {best.workload or 'geometric mean'}"
             ends.append((y.at(best.steps[-1][1]), label if len(drawn) > 1 else label.split(" ")[0], colour))
     end_labels(drawing, ends, x.end + 8, y, 12, BLUE)
     if left_out:
@@ -320,7 +326,7 @@ def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int
     return drawing.render()
 
 
-def _words(history: History) -> str:
+def _history_caption(history: History) -> str:
     count = len(history.speedups)
     failed = f", {history.failed:,} failed (marks below)" if history.failed else ""
     gated = f", {len(history.gated):,} of the gate (rings)" if history.gated else ""
@@ -349,32 +355,34 @@ def _round_marks(drawing: Drawing, rounds: Sequence[tuple[int, int]], x: Linear,
             free = place + width_of(text, 10) + 6
 
 
-def _dots(drawing: Drawing, history: History, x: Linear, y: Scale) -> None:
+def _draw_evaluations(drawing: Drawing, history: History, x: Linear, y: Scale) -> None:
     speedups, gated = history.speedups, frozenset(history.gated)
     good = [(n, s) for n, s in enumerate(speedups, 1) if s is not None and y.low <= s <= y.high]
-    for n, speedup in _thinned(good, MOST_DOTS):
+    for n, speedup in _thin_points(good, MOST_DOTS):
         if n in gated:
             drawing.circle(x.at(n), y.at(speedup), 3, PAPER, MUTED)
         else:
             drawing.circle(x.at(n), y.at(speedup), 2.2, RULE, opacity=0.55)
     bad = [(n, 0.0) for n, s in enumerate(speedups, 1) if s is None]
-    for n, _ in _thinned(bad, MOST_FAILURES):
+    for n, _ in _thin_points(bad, MOST_FAILURES):
         drawing.line(x.at(n), y.start - 7, x.at(n), y.start, ORANGE, 1.2)
 
 
-def _staircase(
+def _draw_staircase(
     drawing: Drawing, best: Best, count: int, x: Linear, y: Scale, colour: str, width: float
 ) -> None:
-    steps = [(n, max(value, y.low)) for n, value in _thinned(best.steps, MOST_STEPS)]
+    steps = [(n, max(value, y.low)) for n, value in _thin_points(best.steps, MOST_STEPS)]
     points = [(x.at(steps[0][0]), y.at(steps[0][1]))]
     for (_, before), (n, after) in pairwise(steps):
         points += [(x.at(n), y.at(before)), (x.at(n), y.at(after))]
     drawing.path([*points, (x.at(max(count, steps[-1][0])), y.at(steps[-1][1]))], colour, width)
     for n, value in steps if len(steps) <= 60 and width > 2 else steps[:1]:
-        drawing.circle(x.at(n), y.at(value), 1.2 * width, colour, tip=f"evaluation {n}: {times(value)}")
+        drawing.circle(
+            x.at(n), y.at(value), 1.2 * width, colour, tip=f"evaluation {n}: {format_ratio(value)}"
+        )
 
 
-def _thinned(points: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
+def _thin_points(points: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
     """Every so many, and the last one."""
     step = math.ceil(len(points) / most)
     return [*points[:-1:step], points[-1]] if len(points) > most else list(points)
@@ -394,7 +402,7 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
     below = "time of the winner with one value changed; 1× is the winner, right of it is slower"
     bottom = TOP + ROW * max(len(rows), 1)
     drawing = Drawing(880, bottom + (76 if left_out else 56), title, below)
-    _legend(drawing, LABELS, 70)
+    _draw_legend(drawing, LABELS, 70)
     x, y = _time_scale(rows), Linear(0, 1, bottom, TOP)
     x_axis(drawing, x, y, "time, in units of the winner's (log scale)", "×", 7)
     drawing.line(x.at(1), TOP, x.at(1), bottom, INK, 1.2)
@@ -402,7 +410,7 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
         middle = TOP + ROW * (place + 0.5)
         if place:
             drawing.line(LABELS, middle - ROW / 2, RIGHT, middle - ROW / 2, GRID)
-        _row(drawing, param, x, middle)
+        _draw_effect_row(drawing, param, x, middle)
     if not rows:
         drawing.text((LEFT + RIGHT) / 2, TOP + ROW / 2, "there are no parameters", 14, MUTED, "middle")
     if left_out:
@@ -412,56 +420,56 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
 
 def _time_scale(rows: Sequence[ParamEffect]) -> Log:
     values = [v for param in rows for v in param.values]
-    ends = [end for v in values for end in (_time(v), *(v.interval or ())) if end is not None]
+    ends = [end for v in values for end in (_plotted_time(v), *(v.interval or ())) if end is not None]
     low, high = min([1.0, *ends]), max([1.0, *ends])
     high = max(high, low * 1.1)
     edge = (high / low) ** 0.06
     return Log(low / edge, high * edge, LEFT, RIGHT)
 
 
-def _legend(drawing: Drawing, x: float, y: float) -> None:
-    _diamond(drawing, x + 5, y - 4)
+def _draw_legend(drawing: Drawing, x: float, y: float) -> None:
+    _draw_diamond(drawing, x + 5, y - 4)
     drawing.text(x + 16, y, "winner's value", 11, MUTED)
     drawing.circle(x + 118, y - 4, 4.5, BLUE)
     drawing.text(x + 128, y, "measured", 11, MUTED)
     drawing.line(x + 196, y - 4, x + 220, y - 4, ORANGE, 1.4)
     drawing.circle(x + 208, y - 4, 4.5, PAPER, ORANGE)
     drawing.text(x + 226, y, "by a model of all measured, ± 2 deviations", 11, MUTED)
-    _square(drawing, x + 482, y - 4)
+    _draw_square(drawing, x + 482, y - 4)
     drawing.text(x + 492, y, "best tried with it, other values changed too", 11, MUTED)
 
 
-def _row(drawing: Drawing, param: ParamEffect, x: Log, y: float) -> None:
+def _draw_effect_row(drawing: Drawing, param: ParamEffect, x: Log, y: float) -> None:
     own = f" = {param.value}"
     size = 13
-    shown = cut(param.name, LEFT - LABELS - 16 - width_of(own, size), size)
+    shown = fit_label(param.name, LEFT - LABELS - 16 - width_of(own, size), size)
     drawing.text(LEFT - 14, y + 4, shown + own, size, anchor="end", bold=True)
-    others = [v for v in param.others if _time(v) is not None]
+    others = [v for v in param.others if _plotted_time(v) is not None]
     reach = [x.at(v.slower) for v in others if v.slower is not None]
     if reach:
         drawing.line(min([*reach, x.at(1)]), y, max([*reach, x.at(1)]), y, RULE, 1.5)
     estimates = [v for v in others if v.source == "model"]
     for place, value in enumerate(estimates):
-        _estimate(drawing, param.name, value, x, y + (place % 3 - 1) * 5 * (len(estimates) > 1))
+        _draw_estimate(drawing, param.name, value, x, y + (place % 3 - 1) * 5 * (len(estimates) > 1))
     for value in others:
         if value.source == "measured" and value.slower is not None:
-            tip = f"{param.name}={value.value}: {times(value.slower)}, measured"
+            tip = f"{param.name}={value.value}: {format_ratio(value.slower)}, measured"
             drawing.circle(x.at(value.slower), y, 4.5, BLUE, tip=tip)
         elif value.slower is None and value.best is not None:
-            tip = f"{param.name}={value.value}: {times(value.best)}, other values changed too"
-            _square(drawing, x.at(value.best), y, tip)
-    _diamond(drawing, x.at(1), y, f"{param.name}={param.value}: the winner's")
+            tip = f"{param.name}={value.value}: {format_ratio(value.best)}, other values changed too"
+            _draw_square(drawing, x.at(value.best), y, tip)
+    _draw_diamond(drawing, x.at(1), y, f"{param.name}={param.value}: the winner's")
     _value_labels(drawing, param, others, x, y)
-    notes = "; ".join(f"{why}: {', '.join(values)}" for why, values in _unknown(param).items())
-    drawing.text(NOTES, y + 4, cut(notes, drawing.width - NOTES - 12, 11), 11, MUTED)
+    notes = "; ".join(f"{why}: {', '.join(values)}" for why, values in _values_without_time(param).items())
+    drawing.text(NOTES, y + 4, fit_label(notes, drawing.width - NOTES - 12, 11), 11, MUTED)
 
 
-def _time(value: ValueEffect) -> float | None:
+def _plotted_time(value: ValueEffect) -> float | None:
     """Where it is drawn: with this value alone changed, else the best that anyone found with it."""
     return value.slower if value.slower is not None else value.best
 
 
-def _unknown(param: ParamEffect) -> dict[str, list[str]]:
+def _values_without_time(param: ParamEffect) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for value in param.others:
         if value.slower is None:
@@ -471,23 +479,23 @@ def _unknown(param: ParamEffect) -> dict[str, list[str]]:
     return found
 
 
-def _estimate(drawing: Drawing, name: str, value: ValueEffect, x: Log, y: float) -> None:
+def _draw_estimate(drawing: Drawing, name: str, value: ValueEffect, x: Log, y: float) -> None:
     assert value.slower is not None
     assert value.interval is not None
     low, high = (x.at(end) for end in value.interval)
     drawing.line(low, y, high, y, ORANGE, 1.4)
     for end in (low, high):
         drawing.line(end, y - 3, end, y + 3, ORANGE, 1.4)
-    reach = " to ".join(map(times, value.interval))
-    tip = f"{name}={value.value}: {times(value.slower)} by a model, {reach}"
+    reach = " to ".join(map(format_ratio, value.interval))
+    tip = f"{name}={value.value}: {format_ratio(value.slower)} by a model, {reach}"
     drawing.circle(x.at(value.slower), y, 4.5, PAPER, ORANGE, tip)
 
 
-def _square(drawing: Drawing, x: float, y: float, tip: str = "") -> None:
+def _draw_square(drawing: Drawing, x: float, y: float, tip: str = "") -> None:
     drawing.area([(x - 4, y - 4), (x + 4, y - 4), (x + 4, y + 4), (x - 4, y + 4)], RULE, tip)
 
 
-def _diamond(drawing: Drawing, x: float, y: float, tip: str = "") -> None:
+def _draw_diamond(drawing: Drawing, x: float, y: float, tip: str = "") -> None:
     drawing.area([(x - 6, y), (x, y - 6), (x + 6, y), (x, y + 6)], INK, tip)
 
 
@@ -496,10 +504,12 @@ def _value_labels(
 ) -> None:
     """Above the row, else below it, else not at all: what matters most is labelled first."""
     lanes: dict[float, list[tuple[float, float]]] = {y - 12: [], y + 20: []}
-    ranked = sorted(others, key=lambda v: (v.value != param.with_value, -abs(math.log(_time(v) or 1))))
+    ranked = sorted(
+        others, key=lambda v: (v.value != param.with_value, -abs(math.log(_plotted_time(v) or 1)))
+    )
     for value in ranked:
-        time, most = _time(value) or 1.0, value.value == param.with_value
-        text = f"{value.value}: {times(time)}" if most else f"{value.value}"
+        time, most = _plotted_time(value) or 1.0, value.value == param.with_value
+        text = f"{value.value}: {format_ratio(time)}" if most else f"{value.value}"
         half = width_of(text, 11) / 2
         beside = x.at(1) + half + 3 if time >= 1 else x.at(1) - half - 3  # clear of the winner's line
         at = max(x.at(time), beside) if time >= 1 else min(x.at(time), beside)
@@ -535,13 +545,13 @@ def speedups_svg(workloads: Sequence[WorkloadReport]) -> bytes:
         for end in (low, high):
             drawing.line(end, y - 4, end, y + 4, TUNED, 2)
         drawing.circle(x.at(w.speedup), y, 4.5, TUNED)
-        drawing.text(ROWS_RIGHT + 14, y + 4, times(w.speedup), 12, INK, bold=True)
+        drawing.text(ROWS_RIGHT + 14, y + 4, format_ratio(w.speedup), 12, INK, bold=True)
     return drawing.render()
 
 
 def row_name(drawing: Drawing, name: str, place: int) -> float:
     y = ROWS_TOP + ROWS_HIGH * (place + 0.5)
-    drawing.text(ROWS_LEFT - 14, y + 4, cut(name, ROWS_LEFT - 38, 12), 12, anchor="end")
+    drawing.text(ROWS_LEFT - 14, y + 4, fit_label(name, ROWS_LEFT - 38, 12), 12, anchor="end")
     return y
 
 
@@ -572,10 +582,10 @@ def roofline_svg(page: ProfilePage) -> bytes:
     dots, roofs = _kernel_dots(page), roofs_of(page)
     about = f"{page.device}; bytes that must move over the time taken"
     drawing = Drawing(900, 480, f"Roofline: {page.problem}", about)
-    curves = [("copy", _curve(page.ceilings.copy)), ("read", _curve(page.ceilings.read))]
+    curves = [("copy", _bandwidth_curve(page.ceilings.copy)), ("read", _bandwidth_curve(page.ceilings.read))]
     launch = page.ceilings.graph_launch or page.ceilings.launch
     points = [point for _, curve in curves for point in curve] + [(roof[2], roof[3]) for roof in roofs]
-    x, y = _scales(dots, points)
+    x, y = _roofline_scales(dots, points)
     x_axis(drawing, x, y, "MiB that must move")
     y_axis(drawing, x, y, "GB/s")
     if launch:
@@ -583,20 +593,22 @@ def roofline_svg(page: ProfilePage) -> bytes:
     labels: list[tuple[float, str, str]] = []
     for (name, curve), colour in zip(curves, (INK, MUTED), strict=True):
         if curve:
-            drawing.path([(x.at(a), _within(y, b)) for a, b in curve], colour, 1.8 if name == "copy" else 1)
-            labels.append((_within(y, curve[-1][1]), f"{name}, measured", colour))
+            drawing.path(
+                [(x.at(a), _clamp_to_axis(y, b)) for a, b in curve], colour, 1.8 if name == "copy" else 1
+            )
+            labels.append((_clamp_to_axis(y, curve[-1][1]), f"{name}, measured", colour))
     for workload, ceiling, moved, rate in roofs:
-        left, at = x.at(moved), _within(y, rate)
+        left, at = x.at(moved), _clamp_to_axis(y, rate)
         drawing.line(left - TICK, at, left + TICK, at, COMPUTE, 2)
-        drawing.text(left - TICK, at - 4, cut(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
+        drawing.text(left - TICK, at - 4, fit_label(f"{ceiling}, {workload}", 120, 10), 10, COMPUTE)
     if page.ceilings.copy:
-        _moves(drawing, page, dots, x, y)
+        _draw_improvements(drawing, page, dots, x, y)
     for workload, kernel, moved, rate, is_original in dots:
         colour = ORIGINAL if is_original else TUNED
         tip = f"{workload}, {kernel}: {rate:.4g} GB/s"
-        place = x.at(moved), _within(y, rate)
+        place = x.at(moved), _clamp_to_axis(y, rate)
         drawing.circle(*place, 5, PAPER if is_original else colour, colour, tip=tip)
-    _names(drawing, dots, x, y)
+    _draw_dot_labels(drawing, dots, x, y)
     _kernel_legend(drawing, dots, x.end + 16)
     end_labels(drawing, labels, x.end + 10, y, 11)
     return drawing.render()
@@ -623,25 +635,25 @@ def roofs_of(page: ProfilePage) -> list[Roof]:
         moved = profile.work.bytes
         found += [
             (workload.name, floor.ceiling, moved / MIB, moved / floor.seconds / GB)
-            for floor in roofline(profile).floors
+            for floor in compute_roofline(profile).floors
             if floor.ceiling in OF_OPERATIONS.values() and floor.seconds > 0
         ]
     return found
 
 
-def _curve(points: Sequence[Point]) -> list[tuple[float, float]]:
+def _bandwidth_curve(points: Sequence[Point]) -> list[tuple[float, float]]:
     known = sorted((p for p in points if p.bytes > 0 and p.seconds > 0), key=lambda p: p.bytes)
     return [(p.bytes / MIB, p.bytes / p.seconds / GB) for p in known]
 
 
-def _scales(dots: Sequence[Dot], curve: Sequence[tuple[float, float]]) -> tuple[Log, Log]:
+def _roofline_scales(dots: Sequence[Dot], curve: Sequence[tuple[float, float]]) -> tuple[Log, Log]:
     across = [d[2] for d in dots] + [a for a, _ in curve] or [1.0]
     up = [d[3] for d in dots] + [b for _, b in curve] or [1.0]
     low, high = min(across) / 1.6, max(across) * 1.6
     return Log(low, high, 76, 750), Log(min(up) / 1.6, max(up) * 1.6, 410, 72)
 
 
-def _within(y: Log, rate: float) -> float:
+def _clamp_to_axis(y: Log, rate: float) -> float:
     return y.at(min(max(rate, y.low), y.high))
 
 
@@ -659,25 +671,25 @@ def _launch_line(drawing: Drawing, launch: float, x: Log, y: Log) -> None:
     drawing.text(x.at(right) + 4, y.at(rate(right)) + 12, "launch floor", 11, MUTED)
 
 
-def _moves(drawing: Drawing, page: ProfilePage, dots: Sequence[Dot], x: Log, y: Log) -> None:
+def _draw_improvements(drawing: Drawing, page: ProfilePage, dots: Sequence[Dot], x: Log, y: Log) -> None:
     """From each original up to what became of it; a third kernel is none of that."""
     for workload in page.workloads:
         own = [d for d in dots if d[0] == workload.name]
         if len(own) >= 2 and own[0][4]:
             place = x.at(own[0][2])
-            drawing.line(place, _within(y, own[0][3]), place, _within(y, own[1][3]), TUNED, 1)
+            drawing.line(place, _clamp_to_axis(y, own[0][3]), place, _clamp_to_axis(y, own[1][3]), TUNED, 1)
 
 
-def _names(drawing: Drawing, dots: Sequence[Dot], x: Log, y: Log) -> None:
+def _draw_dot_labels(drawing: Drawing, dots: Sequence[Dot], x: Log, y: Log) -> None:
     """Beside the higher of a workload's dots."""
     best: dict[str, Dot] = {}
     for dot in dots:
         if dot[0] not in best or best[dot[0]][3] < dot[3]:
             best[dot[0]] = dot
     shown = list(best.values())[:MOST_LABELS]
-    places = spread_out([_within(y, dot[3]) for dot in shown], 13, y.end, y.start)
+    places = spread_out([_clamp_to_axis(y, dot[3]) for dot in shown], 13, y.end, y.start)
     for dot, at in zip(shown, places, strict=True):
-        drawing.text(x.at(dot[2]) + 9, at + 4, cut(dot[0], 120, 11), 11, ORIGINAL if dot[4] else TUNED)
+        drawing.text(x.at(dot[2]) + 9, at + 4, fit_label(dot[0], 120, 11), 11, ORIGINAL if dot[4] else TUNED)
 
 
 def _kernel_legend(drawing: Drawing, dots: Sequence[Dot], left: float) -> None:
@@ -711,35 +723,35 @@ def run_roofline_svg(bounds: Sequence[BoundReport], name: str) -> bytes | None:
     ceiling."""
     known = [b for b in bounds if b.roof is not None and b.roof.moved > 0 and b.roof.floors and b.distance]
     stated = [b for b in known if b.roof is not None and b.roof.operations > 0]
-    rows = [_below(b, bool(stated)) for b in (stated or known)[:MOST_ROWS]]
+    rows = [_roof_position(b, bool(stated)) for b in (stated or known)[:MOST_ROWS]]
     if not rows:
         return None
     about = "ring: the original; dot: what is delivered; bar: the least time the device needs for it"
     drawing = Drawing(900, 480, f"Roofline before and after: {name}", about)
     dots = _run_dots(rows)
-    slope = _slope(rows, bool(stated))
-    x, y = _scales(dots, [*slope, *((r.across, r.roof) for r in rows)])
+    slope = _memory_roof(rows, bool(stated))
+    x, y = _roofline_scales(dots, [*slope, *((r.across, r.roof) for r in rows)])
     x_axis(drawing, x, y, "operations for each byte that must move" if stated else "MiB that must move")
     y_axis(drawing, x, y, "10⁹ operations/s" if stated else "GB/s")
-    drawing.path([(x.at(a), _within(y, b)) for a, b in slope], INK, 1.4)
+    drawing.path([(x.at(a), _clamp_to_axis(y, b)) for a, b in slope], INK, 1.4)
     for row in rows:
-        left, at = x.at(row.across), _within(y, row.roof)
+        left, at = x.at(row.across), _clamp_to_axis(y, row.roof)
         drawing.line(left - TICK, at, left + TICK, at, INK, 2.4)
         if row.after is not None:
-            drawing.line(left, _within(y, row.before), left, _within(y, row.after), TUNED, 1)
+            drawing.line(left, _clamp_to_axis(y, row.before), left, _clamp_to_axis(y, row.after), TUNED, 1)
     for workload, kernel, across, rate, is_original in dots:
         colour = ORIGINAL if is_original else TUNED
         drawing.circle(
-            x.at(across), _within(y, rate), 5, PAPER if is_original else colour, colour,
+            x.at(across), _clamp_to_axis(y, rate), 5, PAPER if is_original else colour, colour,
             tip=f"{workload}, {kernel}: {rate:.4g}",
         )  # fmt: skip
-    _names(drawing, dots, x, y)
+    _draw_dot_labels(drawing, dots, x, y)
     _kernel_legend(drawing, dots, x.end + 16)
     _ceilings_named(drawing, rows, x.end + 10, y)
     return drawing.render()
 
 
-def _below(bound: BoundReport, by_operations: bool) -> _Below:
+def _roof_position(bound: BoundReport, by_operations: bool) -> _Below:
     roof, distance = bound.roof, bound.distance
     assert roof is not None and distance
     work = roof.operations if by_operations else float(roof.moved)
@@ -766,7 +778,7 @@ def _run_dots(rows: Sequence[_Below]) -> list[Dot]:
     return found
 
 
-def _slope(rows: Sequence[_Below], by_operations: bool) -> list[tuple[float, float]]:
+def _memory_roof(rows: Sequence[_Below], by_operations: bool) -> list[tuple[float, float]]:
     """What memory allows: at every size that was looked at, or by the best of them for every intensity as far
     as operations allow."""
     known = sorted((row.across, row.memory) for row in rows if row.memory is not None)
@@ -786,7 +798,7 @@ def _ceilings_named(drawing: Drawing, rows: Sequence[_Below], left: float, y: Lo
     ends: dict[str, float] = {}
     for row in rows:
         ends[row.ceiling] = max(ends.get(row.ceiling, 0.0), row.roof)
-    end_labels(drawing, [(_within(y, rate), own, INK) for own, rate in ends.items()], left, y, 11)
+    end_labels(drawing, [(_clamp_to_axis(y, rate), own, INK) for own, rate in ends.items()], left, y, 11)
 
 
 # -- distances ----------------------------------------------------------------------------------------------
@@ -810,6 +822,6 @@ def floors_svg(bounds: Sequence[BoundReport]) -> bytes:
             drawing.line(x.at(before), y, x.at(after), y, RULE, 2)
             drawing.circle(x.at(after), y, 4.5, TUNED)
         drawing.circle(x.at(before), y, 4.5, PAPER, ORIGINAL)
-        words = times(before) if after is None else f"{times(before)} → {times(after)}"
+        words = format_ratio(before) if after is None else f"{format_ratio(before)} → {format_ratio(after)}"
         drawing.text(ROWS_RIGHT + 14, y + 4, words, 12, INK)
     return drawing.render()

@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tunesmith.base.text import counted, named_values, plain, seconds_text
-from tunesmith.deliver.pages.plots import times
-from tunesmith.profiles.costs import percent
+from tunesmith.base.text import format_count, named_values, seconds_text, strip_controls
+from tunesmith.deliver.pages.plots import format_ratio
+from tunesmith.profiles.costs import format_percent
 from tunesmith.profiles.facts import (
     Ceilings,
     Counters,
@@ -23,7 +23,7 @@ from tunesmith.profiles.facts import (
     WorkloadPage,
     WorkNeeded,
 )
-from tunesmith.profiles.roofline import OF_OPERATIONS, roofline
+from tunesmith.profiles.roofline import OF_OPERATIONS, compute_roofline
 
 WIDTH = 110
 LABEL = 18  # columns of what stands at the left
@@ -44,29 +44,29 @@ def page_lines(page: ProfilePage) -> list[str]:
     lines = [f"{page.problem} on {page.device}{f' ({driver})' if driver else ''}{built}"]
     everywhere = _told_everywhere(page)
     if page.missing:
-        lines += _entry("not measured", f"{page.missing}. What follows is what builds alone tell")
+        lines += _labelled_lines("not measured", f"{page.missing}. What follows is what builds alone tell")
     else:
-        lines += _entry("ceilings", ceilings_text(page.ceilings))
+        lines += _labelled_lines("ceilings", ceilings_text(page.ceilings))
     for workload in page.workloads:
-        lines += ["", *_workload(workload, everywhere)]
+        lines += ["", *_workload_page_lines(workload, everywhere)]
     lines.append("")
     seen = "" if page.missing else " and experiments"
     for reason in page.no_counters:
-        lines += _entry("no counters", f"{reason}; the code{seen} told what there is")
+        lines += _labelled_lines("no counters", f"{reason}; the code{seen} told what there is")
     for note in (*everywhere, *page.notes):
-        lines += _entry("note", note)
+        lines += _labelled_lines("note", note)
     if page.plot:
-        lines += _entry("plot", page.plot)
-    return [plain(line).rstrip() for line in lines]
+        lines += _labelled_lines("plot", page.plot)
+    return [strip_controls(line).rstrip() for line in lines]
 
 
 def _told_everywhere(page: ProfilePage) -> tuple[str, ...]:
     """Notes that every kernel has at every workload: once is enough."""
-    every = [_notes(view) for workload in page.workloads for view in workload.views]
+    every = [_view_notes(view) for workload in page.workloads for view in workload.views]
     return tuple(note for note in every[0] if all(note in notes for notes in every)) if every else ()
 
 
-def _notes(view: View) -> tuple[str, ...]:
+def _view_notes(view: View) -> tuple[str, ...]:
     own = (*view.notes, *view.diagnosis.notes)
     return tuple(note for note in own if not note.startswith("no hardware counters"))  # told at the end
 
@@ -84,7 +84,7 @@ def ceilings_text(ceilings: Ceilings) -> str:
     for kind in OF_OPERATIONS:
         rate = getattr(ceilings, kind)
         if rate:
-            parts.append(f"{kind} {scaled(rate)}flop/s")
+            parts.append(f"{kind} {format_scaled(rate)}flop/s")
     if ceilings.cache_bytes:
         fast = f" at {rate_text(ceilings.cache_bandwidth)}" if ceilings.cache_bandwidth else ""
         parts.append(f"last-level cache {bytes_text(ceilings.cache_bytes)}{fast}")
@@ -97,14 +97,14 @@ def ceilings_text(ceilings: Ceilings) -> str:
 # -- one workload -----------------------------------------------------------------------------------------
 
 
-def _workload(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
+def _workload_page_lines(page: WorkloadPage, everywhere: Sequence[str]) -> list[str]:
     sizes = named_values(page.sizes)
     work = page.views[0].profile.work
     moved = f": {work_text(work)}" if work else ""
     head = f"{page.name}, {sizes}{', warm' if page.warm else ''}{moved}"
-    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="  "), *_columns(rows_of(page.views))]
+    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="  "), *_column_lines(rows_of(page.views))]
     for view in page.views:
-        lines += _findings(view, everywhere)
+        lines += _view_finding_lines(view, everywhere)
     return lines
 
 
@@ -112,11 +112,11 @@ def work_text(work: WorkNeeded) -> str:
     ways = f"{bytes_text(work.read)} read, {bytes_text(work.written)} written"
     text = f"{bytes_text(work.bytes)} must move ({ways})"
     kinds = [(kind, getattr(work.operations, kind)) for kind in OF_OPERATIONS]
-    operations = ", ".join(f"{scaled(count)}flop in {kind}" for kind, count in kinds if count)
+    operations = ", ".join(f"{format_scaled(count)}flop in {kind}" for kind, count in kinds if count)
     return f"{text}, {operations}" if operations else text
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def _column_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """Side by side, each wrapped within its share of the width."""
     if not rows:
         return []
@@ -124,7 +124,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
     width = (WIDTH - 2 - LABEL - 2 * (count - 1)) // count
     lines = []
     for label, *cells in rows:
-        wrapped = [textwrap.wrap(plain(cell), width) or [""] for cell in cells]
+        wrapped = [textwrap.wrap(strip_controls(cell), width) or [""] for cell in cells]
         for number in range(max(map(len, wrapped))):
             parts = [(cell[number] if number < len(cell) else "").ljust(width) for cell in wrapped]
             lines.append(f"  {label if number == 0 else '':<{LABEL}}{'  '.join(parts)}".rstrip())
@@ -134,39 +134,39 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 # -- findings ---------------------------------------------------------------------------------------------
 
 
-def _findings(view: View, everywhere: Sequence[str]) -> list[str]:
+def _view_finding_lines(view: View, everywhere: Sequence[str]) -> list[str]:
     diagnosis = view.diagnosis
     lines = [f"  {view.profile.kernel}:"]
     if not diagnosis.findings:  # else the first of them says the same
-        lines += _wrapped(diagnosis.summary, "    ")
+        lines += _wrap_text(diagnosis.summary, "    ")
     for number, finding in enumerate(diagnosis.findings[:MOST_FINDINGS], start=1):
-        lines += _finding(number, finding)
+        lines += _format_finding(number, finding)
     if len(diagnosis.findings) > MOST_FINDINGS:
         lines.append(f"    and {len(diagnosis.findings) - MOST_FINDINGS} more; all are in --json")
-    for note in _notes(view):
+    for note in _view_notes(view):
         if note not in everywhere:
-            lines += _wrapped(f"note: {note}", "    ")
+            lines += _wrap_text(f"note: {note}", "    ")
     return lines
 
 
-def _finding(number: int, finding: Finding) -> list[str]:
+def _format_finding(number: int, finding: Finding) -> list[str]:
     kind = finding.kind.replace("_", " ")
     sure = next(word for least, word in SURE if finding.confidence >= least)
     stake = f"{sure}, about {100 * finding.gain:.0f} % of the time, by {SOURCES[finding.source]}"
-    lines = _wrapped(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
+    lines = _wrap_text(f"{number}. {kind} ({stake}): {'; '.join(finding.evidence)}", "    ")
     for remedy in finding.remedies[:MOST_REMEDIES]:
-        lines += _wrapped(f"→ {remedy}: {remedy.meaning}", "       ")
+        lines += _wrap_text(f"→ {remedy}: {remedy.meaning}", "       ")
     return lines
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(plain(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "   ")
+def _wrap_text(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(strip_controls(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "   ")
 
 
-def _entry(label: str, text: str) -> list[str]:
+def _labelled_lines(label: str, text: str) -> list[str]:
     first, others = f"{label:<14}", " " * 14
     whole = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)
-    return whole.wrap(plain(text))
+    return whole.wrap(strip_controls(text))
 
 
 # -- rows -------------------------------------------------------------------------------------------------
@@ -178,64 +178,64 @@ def rows_of(views: Sequence[View]) -> list[list[str]]:
     rows = [
         ["", *(p.kernel for p in profiles)],
         ["time", *(seconds_text(p.seconds) if p.seconds else "" for p in profiles)],
-        ["floor", *map(_floor, profiles)],
-        ["distance", *(f"{times(d.distance)} its floor" if d.distance else "" for d in found)],
-        ["bandwidth", *(_bandwidth(p) for p in profiles)],
+        ["floor", *map(_floor_text, profiles)],
+        ["distance", *(f"{format_ratio(d.distance)} its floor" if d.distance else "" for d in found)],
+        ["bandwidth", *(_bandwidth_text(p) for p in profiles)],
         ["bound by", *(d.bound for d in found)],
-        ["launch", *(_launch(p) for p in profiles)],
-        ["occupancy", *(_occupancy(p) for p in profiles)],
-        ["build", *(_build(p) for p in profiles)],
-        ["code", *(_code(p.static.instructions) for p in profiles)],
-        ["other launches", *(_others(p) for p in profiles)],
-        ["experiments", *(_experiments(p) for p in profiles)],
-        ["counters", *(_counters(p.counters) for p in profiles)],
+        ["launch", *(_launch_text(p) for p in profiles)],
+        ["occupancy", *(_occupancy_text(p) for p in profiles)],
+        ["build", *(_resource_text(p) for p in profiles)],
+        ["code", *(_code_text(p.static.instructions) for p in profiles)],
+        ["other launches", *(_other_launches(p) for p in profiles)],
+        ["experiments", *(_experiment_text(p) for p in profiles)],
+        ["counters", *(_counter_text(p.counters) for p in profiles)],
     ]
     return [row for row in rows if any(row[1:])]
 
 
-def _others(profile: Profile) -> str:
+def _other_launches(profile: Profile) -> str:
     """Of several launches those that the rows above do not tell of."""
     shown = []
     for part in profile.parts:
         if part is not profile.main:
             own = replace(profile, static=part.static, launch=part.launch)
-            taken = f" ({percent(part.share)} of the time)" if part.share is not None else ""
-            facts = (_launch(own), _occupancy(own), _build(own))
+            taken = f" ({format_percent(part.share)} of the time)" if part.share is not None else ""
+            facts = (_launch_text(own), _occupancy_text(own), _resource_text(own))
             shown.append(f"{part.entry}{taken}: {'; '.join(fact for fact in facts if fact)}")
     return " | ".join(shown)
 
 
-def _floor(profile: Profile) -> str:
-    floor = roofline(profile).floor
+def _floor_text(profile: Profile) -> str:
+    floor = compute_roofline(profile).floor
     if floor is None:
         return ""
     return f"{seconds_text(floor.seconds)} by {floor.ceiling}{'' if floor.measured else ' (data sheet)'}"
 
 
-def _bandwidth(profile: Profile) -> str:
+def _bandwidth_text(profile: Profile) -> str:
     if not profile.seconds or profile.work is None or not profile.work.bytes:
         return ""
     return f"{rate_text(profile.work.bytes / profile.seconds)} of what must move"
 
 
-def _launch(profile: Profile) -> str:
+def _launch_text(profile: Profile) -> str:
     launch = profile.launch
     if launch is None:
         return ""
-    blocks, threads = counted(launch.blocks, "block"), counted(launch.threads, "thread")
-    parts = [f"{blocks} of {threads} on {counted(launch.sms, 'unit')}"]
+    blocks, threads = format_count(launch.blocks, "block"), format_count(launch.threads, "thread")
+    parts = [f"{blocks} of {threads} on {format_count(launch.sms, 'unit')}"]
     if launch.waves is not None:
         parts.append(f"{launch.waves:.2f} waves")
     if launch.last_wave is not None and launch.waves is not None and launch.waves > 1:
-        parts.append(f"the last {percent(launch.last_wave)} full")
+        parts.append(f"the last {format_percent(launch.last_wave)} full")
     if launch.idle_lanes > 0:
-        parts.append(f"{percent(launch.idle_lanes)} of the lanes without a thread")
+        parts.append(f"{format_percent(launch.idle_lanes)} of the lanes without a thread")
     if launch.idle_threads:
-        parts.append(f"{percent(launch.idle_threads)} of the threads without an element")
+        parts.append(f"{format_percent(launch.idle_threads)} of the threads without an element")
     return ", ".join(parts)
 
 
-def _occupancy(profile: Profile) -> str:
+def _occupancy_text(profile: Profile) -> str:
     launch = profile.launch
     if launch is None or launch.occupancy is None:
         return ""
@@ -243,19 +243,19 @@ def _occupancy(profile: Profile) -> str:
     return f"{launch.occupancy} %{by}"
 
 
-def _build(profile: Profile) -> str:
+def _resource_text(profile: Profile) -> str:
     own = profile.static.resources
     values = own.registers, own.shared, own.spills, own.private
     named = zip(values, ("registers", "bytes shared", "bytes spilled", "bytes of stack"), strict=True)
     return ", ".join(f"{value} {what}" for value, what in named if value is not None)
 
 
-def _code(code: Instructions | None) -> str:
+def _code_text(code: Instructions | None) -> str:
     """What the machine code has, as often as it stands there."""
     if code is None:
         return ""
     mix = code.all
-    parts = [text for text in (_widths(code, "load"), _widths(code, "store")) if text]
+    parts = [text for text in (_access_widths(code, "load"), _access_widths(code, "store")) if text]
     named = (
         (mix.local_load + mix.local_store, "local access", "local accesses"),
         (mix.fp64, "in fp64", "in fp64"),
@@ -264,10 +264,10 @@ def _code(code: Instructions | None) -> str:
         (mix.tensor, "tensor instruction", "tensor instructions"),
     )
     parts += [f"{count} {one if count == 1 else many}" for count, one, many in named if count]
-    return ", ".join([counted(mix.total, "instruction"), *parts])
+    return ", ".join([format_count(mix.total, "instruction"), *parts])
 
 
-def _widths(code: Instructions, direction: Direction) -> str:
+def _access_widths(code: Instructions, direction: Direction) -> str:
     """`global loads 16 B ×4, 2 B ×1`, the widest first."""
     widths: dict[int, int] = {}
     for access in code.accesses:
@@ -277,36 +277,40 @@ def _widths(code: Instructions, direction: Direction) -> str:
     return f"global {direction}s {', '.join(each)}" if each else ""
 
 
-def _experiments(profile: Profile) -> str:
+def _experiment_text(profile: Profile) -> str:
     """The same code under other conditions; it is not edited, and its results are thrown away."""
     tried, parts = profile.experiments, []
     if tried.warm and tried.cold:
         parts.append(f"warm {seconds_text(tried.warm)}, cold {seconds_text(tried.cold)}")
     if tried.half_grid and tried.whole_grid:
         half, whole = seconds_text(tried.half_grid), seconds_text(tried.whole_grid)
-        parts.append(f"half the grid {half} of {whole} ({percent(tried.half_grid / tried.whole_grid)})")
+        parts.append(
+            f"half the grid {half} of {whole} ({format_percent(tried.half_grid / tried.whole_grid)})"
+        )
     if tried.blocks:
         blocks = ", ".join(f"{b.threads}: {seconds_text(b.seconds)}" for b in tried.blocks)
         parts.append(f"threads in a block {blocks}")
     return "; ".join(parts)
 
 
-def _counters(own: Counters | None) -> str:
+def _counter_text(own: Counters | None) -> str:
     if own is None:
         return ""
     shares = {"DRAM": own.dram, "L2": own.l2, "L1": own.l1, "issue": own.issue, "occupancy": own.occupancy}
-    parts = [f"{name} {percent(value)}" for name, value in shares.items() if value is not None]
+    parts = [f"{name} {format_percent(value)}" for name, value in shares.items() if value is not None]
     if own.eligible_warps is not None:
         parts.append(f"{own.eligible_warps:.2f} warps ready a cycle")
     for asked, what in ((own.load_sectors, "load"), (own.store_sectors, "store")):
         if asked is not None:
             parts.append(f"{asked:.1f} sectors a {what}")
     if own.shared_wavefronts and own.shared_conflicts is not None:
-        lost = percent(own.shared_conflicts / own.shared_wavefronts)
+        lost = format_percent(own.shared_conflicts / own.shared_wavefronts)
         parts.append(f"bank conflicts {lost} of shared memory's cycles")
     waits = [(reason, share) for reason, share in own.stalls[:MOST_STALLS] if share >= LEAST_STALL]
     if waits:
-        parts.append(f"waiting for {', '.join(f'{reason} {percent(share)}' for reason, share in waits)}")
+        parts.append(
+            f"waiting for {', '.join(f'{reason} {format_percent(share)}' for reason, share in waits)}"
+        )
     return ", ".join(parts)
 
 
@@ -321,10 +325,10 @@ def bytes_text(count: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    return f"{scaled(rate)}B/s"
+    return f"{format_scaled(rate)}B/s"
 
 
-def scaled(value: float) -> str:
+def format_scaled(value: float) -> str:
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:.3g} {prefix}"

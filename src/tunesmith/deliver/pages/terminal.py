@@ -17,18 +17,18 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.base.text import counted, first_line, flat, one_line, plain
+from tunesmith.base.text import first_line, flatten_text, format_count, one_line, strip_controls
 from tunesmith.deliver.pages import parts
-from tunesmith.deliver.pages.parts import RULES, sections
+from tunesmith.deliver.pages.parts import RULES, report_sections
 from tunesmith.run import events as ev
-from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
+from tunesmith.run.budget import beside_budget, candidate_noun, is_concrete, spent_text
 from tunesmith.run.candidates import rule_text
 from tunesmith.run.figures import best_so_far
 from tunesmith.run.outcome import Outcome, Trial, median
 from tunesmith.run.prior import change_text
 from tunesmith.run.progress import Standing, budget_text, clock_text, done_text, left_text
 from tunesmith.run.race import CLAIM, SLOWER
-from tunesmith.run.report import Report, planned
+from tunesmith.run.report import Report, survey_size
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.state import State
 
@@ -49,14 +49,18 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
     """None: nothing that is worth a line."""
     match event:
         case ev.Surveyed() if state.device.absent:
-            return EventLine(_surveying(state), passing=True)
+            return EventLine(_survey_progress(state), passing=True)
         case ev.Rehearsed(config, left=left) if config is not None and config.candidate:
             done = [r for r in state.rehearsed if r.config and r.config.candidate == config.candidate]
             if len(done) > 1 and not event.convicts:
-                said = f"at the gate: {counted(len(done), 'configuration')} tried, {left} to go; not timed"
+                said = (
+                    f"at the gate: {format_count(len(done), 'configuration')} tried, {left} to go; not timed"
+                )
                 return EventLine(said, passing=True)
         case ev.Measured(outcome):
-            return EventLine(_searching(state), passing=True, always=outcome.trial.purpose == "finalist")
+            return EventLine(
+                _search_progress(state), passing=True, always=outcome.trial.purpose == "finalist"
+            )
         case ev.Asked(trials) if gated := [t for t in trials if t.purpose == "gate"]:
             return _before_gate(gated, state)
     text = _worth_keeping(event, state)
@@ -64,22 +68,22 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
 
 
 def _worth_keeping(event: ev.Event, state: State) -> str:
-    word = noun(state.settings) if state.started else "template"
+    word = candidate_noun(state.settings) if state.started else "template"
     match event:
         case ev.Attached(device, compiler):
             again = "; what was checked without it is checked again" if state.rehearsed else ""
             return f"going on with {device.name}" + (f" and {compiler}" if compiler else "") + again
         case ev.Enlisted(devices):
-            return f"measuring on {counted(len(devices), 'device')}: {', '.join(devices)}"
+            return f"measuring on {format_count(len(devices), 'device')}: {', '.join(devices)}"
         case ev.LeftOut(device, reason):
-            left = counted(len(state.devices), "device")
+            left = format_count(len(state.devices), "device")
             return f"{device} is left out: {first_line(reason)}; going on with {left}"
         case ev.Primed(name, rows):
-            return f"begins from {name}: {counted(len(rows), 'configuration')}"
+            return f"begins from {name}: {format_count(len(rows), 'configuration')}"
         case ev.Rehearsed():
             return event.sentence
         case ev.Baseline(outcome):
-            return f"the original is right; it takes {_times(outcome)}"
+            return f"the original is right; it takes {_workload_times(outcome)}"
         case ev.Decided("refactor", reason):
             number = sum(d.decision == "refactor" for d in state.decided)
             return f"round {number}: {first_line(reason)}"
@@ -111,7 +115,7 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             return f"template {own} is right, and the expert reads it: its moves are made on that from now on"
         case ev.Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
             without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
-            return f"template {candidate} is right, {counted(feasible, 'configuration')}{without}"
+            return f"template {candidate} is right, {format_count(feasible, 'configuration')}{without}"
         case ev.Searched(candidate, reason) if candidate:
             return f"search of template {candidate} ended: {reason}"
         case ev.Extended(cases, aside, note):
@@ -123,11 +127,11 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             then = "given up" if final else "asking again"
             return f"request {number} is not answered, {then}: {first_line(reason)}"
         case ev.Instructed():
-            return _instruction(event)
+            return _instruction_text(event)
         case ev.Served(calls=calls):
             timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
             slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
-            where = counted(len({sizes for sizes, _ in timed}), "size")
+            where = format_count(len({sizes for sizes, _ in timed}), "size")
             return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
         case ev.Verified(outcome):
             bad = [r for r in outcome.results if not r.ok]
@@ -141,16 +145,19 @@ def _before_gate(trials: Sequence[Trial], state: State) -> EventLine:
     """Of a template, before the first of it is tried."""
     config = trials[0].config
     own = config.candidate if config is not None else ""
-    asked, word = state.asked.count(("gate", own)), noun(state.settings) if state.started else "template"
+    asked, word = (
+        state.asked.count(("gate", own)),
+        candidate_noun(state.settings) if state.started else "template",
+    )
     beside = "" if state.started and is_concrete(state) else ", beside the budget"
-    what = counted(len(trials), "evaluation")
+    what = format_count(len(trials), "evaluation")
     if asked == len(trials):
         first = f"{what} first, more as they show nothing wrong"
         return EventLine(f"gate: {word} {own} is checked before it may be searched: {first}{beside}")
     return EventLine(f"gate: {what} more of {word} {own}{beside}", passing=True)
 
 
-def _instruction(event: ev.Instructed) -> str:
+def _instruction_text(event: ev.Instructed) -> str:
     asked = {"stop": "to stop after this batch", "finish": "to finish now", "hint": "to try a configuration"}
     if event.what == "resume":
         return ""
@@ -169,7 +176,7 @@ def detail_line(event: ev.Event) -> str:
             return f"{problem} on {device.name} ({device.driver}){built}; {how}"
         case ev.Measured(outcome):
             bad = next((r for r in outcome.results if not r.ok), None)
-            verdict = f"{bad.status} {first_line(bad.detail)}" if bad else _times(outcome)
+            verdict = f"{bad.status} {first_line(bad.detail)}" if bad else _workload_times(outcome)
             config, where = outcome.trial.config, f" on {outcome.device}" if outcome.device else ""
             return f"{outcome.trial.purpose} {config.label if config else 'original'}{where}: {verdict}"
         case ev.Pruned(config, rule, reason):
@@ -183,27 +190,27 @@ def detail_line(event: ev.Event) -> str:
     return ""
 
 
-def _times(outcome: Outcome) -> str:
+def _workload_times(outcome: Outcome) -> str:
     return ", ".join(f"{r.workload} {r.timing.seconds * 1e6:.0f} µs" for r in outcome.results if r.timing)
 
 
-def _surveying(state: State) -> str:
+def _survey_progress(state: State) -> str:
     found = len(state.surveyed) - state.surveyed.count("original")
     unable = state.surveyed.count("unable")
-    if not planned(state):
+    if not survey_size(state):
         return "built the original"
-    return f"built {found} of {planned(state)}" + (f", {unable} cannot run" if unable else "")
+    return f"built {found} of {survey_size(state)}" + (f", {unable} cannot run" if unable else "")
 
 
-def _searching(state: State) -> str:
+def _search_progress(state: State) -> str:
     statuses = state.statuses()
     done, failed = statuses.total(), statuses.total() - statuses["ok"]
     limit = state.started.settings.evals if state.started else None
     feasible = state.admitted.feasible if state.admitted else 0
     total = feasible if limit is None else min(limit, feasible)
     if state.draft is not None:
-        tried = counted(len(state.gated(state.draft.id)), "configuration")
-        return f"checking {noun(state.settings)} {state.draft.id}, {tried}"
+        tried = format_count(len(state.gated(state.draft.id)), "configuration")
+        return f"checking {candidate_noun(state.settings)} {state.draft.id}, {tried}"
     leader = best_so_far(state)
     best = f", best so far {leader.speedup:.2f}× {BY_SEARCH}" if leader is not None else ""
     trouble = f", {failed} failed" if failed else ""
@@ -252,9 +259,9 @@ class Progress:
             self.say(detail)
         line = event_line(record.event, state)
         if self._block is not None:
-            from tunesmith.run.progress import standing
+            from tunesmith.run.progress import current_standing
 
-            self._block.show(standing(state))
+            self._block.show(current_standing(state))
         self._tell_first_gain(record.event, state)
         if line is not None and not line.passing:
             self.say(line.text)
@@ -277,9 +284,9 @@ class Progress:
         """Something worth keeping on the screen."""
         try:
             if self._block is not None:
-                self._block.print(Text.assemble((self._clock(), "dim"), " ", plain(text)))
+                self._block.print(Text.assemble((self._clock(), "dim"), " ", strip_controls(text)))
             elif self._stream is not None:
-                self._stream.write(f"{self._clock()} {plain(text)}\n")
+                self._stream.write(f"{self._clock()} {strip_controls(text)}\n")
                 self._stream.flush()
         except OSError:
             self._stream = None
@@ -287,7 +294,7 @@ class Progress:
     def note(self, text: str, always: bool = False) -> None:
         """Something true only for now."""
         if self._block is not None:
-            self._block.note(plain(text))
+            self._block.note(strip_controls(text))
             return
         now = time.monotonic()
         if always or self._verbose or now - self._last >= PLAIN_EVERY:
@@ -327,7 +334,7 @@ def table_text(stream: TextIO | None, head: str, rows: Iterable[Sequence[str]]) 
         justify: Literal["left", "right"] = "right" if is_figure else "left"
         table.add_column(name.removesuffix(":"), justify=justify, no_wrap=is_figure or not place)
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*(Text(strip_controls(cell)) for cell in row))
     stand_in = _StandIn(stream)
     width = None if stand_in.isatty() else PLAIN_WIDTH
     Console(file=stand_in, highlight=False, width=width).print(table)
@@ -344,27 +351,30 @@ def report_text(
 ) -> str:
     """What was verified, on one screen, its table as wide as suits the stream; with `full` the rest too."""
     grid = parts.verified_grid(report)
-    shown = [flat(parts.title(report)), *([_part(grid, folder, stream)] if grid else [])]
-    below = [*parts.facts(report, folder, go_on), *(("library", line) for line in library)]
+    shown = [
+        flatten_text(parts.report_title(report)),
+        *([_render_part(grid, folder, stream)] if grid else []),
+    ]
+    below = [*parts.report_facts(report, folder, go_on), *(("library", line) for line in library)]
     if full:
         below = [(name, text) for name, text in below if name != parts.MORE]
-    shown += [plain(f"{name:<16} {text}") for name, text in below]
-    for section in sections(report) if full else ():
-        shown += ["", f"== {section.title}", *(_part(part, folder, stream) for part in section.parts)]
+    shown += [strip_controls(f"{name:<16} {text}") for name, text in below]
+    for section in report_sections(report) if full else ():
+        shown += ["", f"== {section.title}", *(_render_part(part, folder, stream) for part in section.parts)]
     return "\n".join(shown)
 
 
-def _part(part: parts.Part, folder: str, stream: TextIO | None) -> str:
+def _render_part(part: parts.Part, folder: str, stream: TextIO | None) -> str:
     match part:
         case parts.Grid(head, rows):
             return table_text(stream, head, [[str(value) for value in row] for row in rows])
         case parts.Items(lines):
-            return "\n".join(f"- {flat(line)}" for line in lines)
+            return "\n".join(f"- {flatten_text(line)}" for line in lines)
         case parts.Diff(lines):
-            return "\n".join(f"    {plain(line)}" for line in lines)
+            return "\n".join(f"    {strip_controls(line)}" for line in lines)
         case parts.Picture(alt, file):
-            return plain(f"{alt}: {shlex.quote(f'{folder}/plots/{file}')}")
-    return flat(part)
+            return strip_controls(f"{alt}: {shlex.quote(f'{folder}/plots/{file}')}")
+    return flatten_text(part)
 
 
 # -- The block that a terminal shows while a run is at work: phase, done of how many, best so far, time
@@ -375,11 +385,11 @@ BAR = 24  # columns
 REFRESHES = 8  # a second
 
 
-def block(now: Standing | None, note: str, clock: str, since: float = 0.0) -> list[RenderableType]:
+def render_standing(now: Standing | None, note: str, clock: str, since: float = 0.0) -> list[RenderableType]:
     """Lines, the first without the sign that something moves. `since`: seconds since the standing was so."""
     if now is None:
-        return [Text.assemble(flat(note), " ", (clock, "dim"))]
-    lines: list[RenderableType] = [Text.assemble((flat(now.phase), "bold"), " ", (clock, "dim"))]
+        return [Text.assemble(flatten_text(note), " ", (clock, "dim"))]
+    lines: list[RenderableType] = [Text.assemble((flatten_text(now.phase), "bold"), " ", (clock, "dim"))]
     if now.done or now.of:
         lines.append(_with_bar(now))
     if now.best is not None:
@@ -388,7 +398,7 @@ def block(now: Standing | None, note: str, clock: str, since: float = 0.0) -> li
     left = [f"{left_text(max(0.0, now.left - since))} of searching left"] if now.left is not None else []
     limited = [budget_text(use) for use in now.budgets if use.limit is not None]
     gone = f", {now.left_out} left out" if now.left_out else ""
-    several = [f"{counted(now.devices, 'device')}{gone}"] if now.devices else []
+    several = [f"{format_count(now.devices, 'device')}{gone}"] if now.devices else []
     if several or left or limited:
         lines.append(Text("; ".join([*several, *left, *limited])))
     doing = note or now.doing
@@ -435,7 +445,7 @@ class LiveBlock:
     def _drawn(self) -> RenderableType:
         now, note, at = self._shown
         moment = time.monotonic()
-        first, *others = block(now, note, clock_text(moment - self._start), moment - at)
+        first, *others = render_standing(now, note, clock_text(moment - self._start), moment - at)
         head = Table.grid(padding=(0, 1))
         head.add_row(self._spinner, first)
         return Group(head, *others)

@@ -19,12 +19,12 @@ from tunesmith.expert.drafts.launches import (
     DraftLaunch,
     launches_of,
     looks_like_a_size,
-    translate,
+    translate_expr,
 )
 from tunesmith.expert.drafts.shapes import ArrayShape, ShapeReader
 from tunesmith.expert.read.contract import with_entry_sizes
-from tunesmith.expert.read.integers import launch_terms, number, to_sizes
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.integers import launch_terms, number_node, to_sizes
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, NotReadable
 from tunesmith.problem.problem import (
     Accuracy,
@@ -39,13 +39,13 @@ from tunesmith.problem.problem import (
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.fold import int_value
-from tunesmith.source.inline import inline
+from tunesmith.source.inline import inline_calls
 from tunesmith.source.reader.parse import read_source_tree
-from tunesmith.source.reader.templates import bind, sizes_of_entry
+from tunesmith.source.reader.templates import bind_kernel, sizes_of_entry
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Expr, Language, Name, Parameter, Unreadable
 from tunesmith.source.walk import names_in
-from tunesmith.space.expr import Variable, is_name, parse
+from tunesmith.space.expr import Variable, is_name, parse_expr
 
 # -- A kernel as far as its text alone goes, and what that leaves open.
 
@@ -96,7 +96,7 @@ def not_said(bare: BareKernel) -> list[str]:
         own = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
         sites += [(one.template_args, one.line, "instantiates") for one in own]
         arguments, line, how = next((site for site in sites if site[0]), ("", 0, ""))
-        said = f"{bare.kernel.qualified_name}<{arguments or _examples(bare)}>"
+        said = f"{bare.kernel.qualified_name}<{arguments or _example_arguments(bare)}>"
         told = f"; line {line} {how} it so" if how else ""
         found.append(f"its template arguments are not known: say them, as in --entry '{said}'{told}")
     for argument in bare.arguments:
@@ -109,7 +109,7 @@ def not_said(bare: BareKernel) -> list[str]:
     return found + [f"'{name}' cannot be the name of a size" for name in wrong]
 
 
-def _examples(bare: BareKernel) -> str:
+def _example_arguments(bare: BareKernel) -> str:
     """Template arguments of the right kind: numbers where the text declares integers."""
 
     def example(name: str) -> str:
@@ -144,7 +144,7 @@ def likely_blocks(bare: BareKernel) -> Iterator[tuple[tuple[str, ...], bool]]:
     for candidate in _own_blocks(bare, axes):
         found.setdefault(candidate, True)
     for usual in _USUAL[len(axes)]:
-        found.setdefault(_along(axes, usual), False)
+        found.setdefault(_pad_axes(axes, usual), False)
     yield from found.items()
 
 
@@ -153,7 +153,7 @@ def _own_blocks(bare: BareKernel, axes: str) -> Iterator[tuple[str, ...]]:
     constants = {**dict(bare.source.constants), **dict(bare.bound)}
 
     def value(text: str) -> int:
-        said = translate(text, {}, constants)
+        said = translate_expr(text, {}, constants)
         return int(said) if said is not None and said.isdecimal() else 0
 
     times = {axis: n for axis, text in _TIMES.findall(bare.text) if (n := value(text)) > 1}
@@ -167,15 +167,15 @@ def _own_blocks(bare: BareKernel, axes: str) -> Iterator[tuple[str, ...]]:
         first = times.get(axes[-1], 0)
         numbers = [first * 32 if 0 < first < 32 else first, first, *bounds, *named]
         numbers += [n for row in rows if len(row) == 1 for n in row if n > 32]
-        yield from (_along(axes, (n,)) for n in numbers if 1 < n <= 1024)
+        yield from (_pad_axes(axes, (n,)) for n in numbers if 1 < n <= 1024)
         return
     for usual in _USUAL[len(axes)] if times else ():
-        yield _along(axes, tuple(times.get(axis, n) for axis, n in zip(axes, usual, strict=True)))
+        yield _pad_axes(axes, tuple(times.get(axis, n) for axis, n in zip(axes, usual, strict=True)))
     for n in [n for n in named if 1 < n <= 32]:
-        yield _along(axes, (n, *(n if n * n <= 1024 else 1 for _ in axes[1:2]), *(1 for _ in axes[2:])))
+        yield _pad_axes(axes, (n, *(n if n * n <= 1024 else 1 for _ in axes[1:2]), *(1 for _ in axes[2:])))
 
 
-def _along(axes: str, numbers: Sequence[int]) -> tuple[str, ...]:
+def _pad_axes(axes: str, numbers: Sequence[int]) -> tuple[str, ...]:
     """Numbers along some axes, 1 along those before them."""
     along = dict(zip(axes, numbers, strict=True))
     last = AXES.index(axes[-1])
@@ -196,10 +196,10 @@ def _inlined_text(bare: BareKernel) -> str:
     """The names that the kernel and its helpers use, or the whole file where they are not found."""
     try:
         source = read_source_tree(bare.text, bare.language, bare.defines, bare.headers)
-        bound = bind(source, bare.entry)
+        bound = bind_kernel(source, bare.entry)
         if isinstance(bound, str) or len(bare.source.kernels) == 1:
             return bare.text
-        found = names_in(inline(bound.function, source).function.body)
+        found = names_in(inline_calls(bound.function, source).function.body)
         return " ".join(found) if any("Idx" in name for name in found) else bare.text
     except (Unreadable, RecursionError):
         return bare.text
@@ -232,17 +232,17 @@ def local_extent(kernel: KernelModel, array: str, block: Sequence[str]) -> str |
     stored = [n.target for n in nodes if isinstance(n, c.Assign) and n.target in places]
     for place in stored:
         assert isinstance(place, c.Index)
-        if not _within(substitute(place.index, known), block[0]):
+        if not _is_within_block(substitute(place.index, known), block[0]):
             return None
     return block[0] if stored else None
 
 
-def _within(index: c.Expr, threads: str) -> bool:
+def _is_within_block(index: c.Expr, threads: str) -> bool:
     match index:
         case c.Cast(value=value):
-            return _within(value, threads)
+            return _is_within_block(value, threads)
         case c.Binary(op="/" | "%" | ">>" | "&", left=left):
-            return _within(left, threads)
+            return _is_within_block(left, threads)
     at = int_value(index)
     return index == _THREAD or (at is not None and threads.isdecimal() and 0 <= at < int(threads))
 
@@ -273,7 +273,7 @@ class BareReading:
     def used(self) -> frozenset[str]:
         """Sizes that shapes and the launch are made of."""
         texts = [*self.grid, *(extent for shape in self.shapes.values() for extent in shape.extents)]
-        return frozenset(name for text in texts if text != FILL for name in parse(text).names)
+        return frozenset(name for text in texts if text != FILL for name in parse_expr(text).names)
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
     failure: BareFailure | None = None
     for block, own in islice(likely_blocks(bare), _MOST_TRIED):
         problem = _made_up(bare, block, integers)
-        kernel = _lifted(problem)
+        kernel = _try_lift(problem)
         if bare.entry_sizes and _by_a_number(kernel):
             sizes = " and ".join(f"{{{name}}}" for name in bare.entry_sizes)
             said = re.sub(r"\{\w+\}", "128", bare.entry)
@@ -301,7 +301,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
             )
             return BareFailure(problem, NotReadable(kernel.source, kernel.function, why))
         if isinstance(kernel, KernelModel):
-            found = _reading(bare, problem, kernel, own_block=own)
+            found = _read_bare(bare, problem, kernel, own_block=own)
             if found is not None:
                 return found
             why = "blocks would do the same work as others"
@@ -319,9 +319,9 @@ def _by_a_number(kernel: KernelModel | NotReadable) -> bool:
     return "is no integer that is known here" in kernel.reason
 
 
-def _lifted(problem: Problem) -> KernelModel | NotReadable:
+def _try_lift(problem: Problem) -> KernelModel | NotReadable:
     try:
-        return lift(problem)
+        return lift_kernel(problem)
     except Unreadable as error:
         source = read_source_tree("", "cuda", ())
         return NotReadable(source, None, error.reason, error.line)
@@ -331,22 +331,22 @@ def _made_up(bare: BareKernel, block: tuple[str, ...], integers: Sequence[str]) 
     axes = used_axes(bare, "block")
     taken = set(integers)
     blocks = [
-        _fresh(f"blocks_{axis}", taken) if axis in axes else "1"
+        _fresh_size_name(f"blocks_{axis}", taken) if axis in axes else "1"
         for axis in AXES[: AXES.index(axes[-1]) + 1 if axes else 1]
     ]
     rules = [SizeRule(name, 1, LARGEST) for name in integers]
     rules += [SizeRule(name, _BLOCKS, _BLOCKS) for name in blocks if name != "1"]
     launch = Launch(
         bare.entry,
-        tuple(map(parse, blocks)),
-        tuple(map(parse, block)),
+        tuple(map(parse_expr, blocks)),
+        tuple(map(parse_expr, block)),
         tuple(a.name for a in bare.arguments),
-        parse("16384") if bare.launch.shared is not None else None,
+        parse_expr("16384") if bare.launch.shared is not None else None,
     )
-    return _problem(bare, launch, rules, {}, None)
+    return _make_problem(bare, launch, rules, {}, None)
 
 
-def _problem(
+def _make_problem(
     bare: BareKernel,
     launch: Launch,
     rules: Sequence[SizeRule],
@@ -357,7 +357,7 @@ def _problem(
     return Problem(
         bare.entry.split("<")[0].split("::")[-1],
         Kernel(bare.file, bare.text, bare.entry, bare.language, defines=bare.defines, headers=bare.headers),
-        tuple(_argument(argument, shapes.get(argument.name)) for argument in bare.arguments),
+        tuple(_make_argument(argument, shapes.get(argument.name)) for argument in bare.arguments),
         (launch,),
         Contract(tuple(rules)),
         (Workload("made_up", sizes),),
@@ -365,19 +365,19 @@ def _problem(
     )
 
 
-def _argument(argument: DraftArgument, shape: ArrayShape | None) -> Argument:
+def _make_argument(argument: DraftArgument, shape: ArrayShape | None) -> Argument:
     assert argument.element is not None
     if not argument.parameter.pointer:
-        value = parse(argument.name) if argument.is_integer else 1.0
+        value = parse_expr(argument.name) if argument.is_integer else 1.0
         return Argument(argument.name, argument.element, "scalar", value=value)
     extents = ("1",) if shape is None else tuple(str(LARGEST) if e == FILL else e for e in shape.extents)
     role = "inout" if argument.role in (FILL, "inout") else argument.role
     assert role in ("input", "output", "inout", "local")
     align = shape.align if shape is not None and role != "local" else None
-    return Argument(argument.name, argument.element, role, tuple(map(parse, extents)), align=align)
+    return Argument(argument.name, argument.element, role, tuple(map(parse_expr, extents)), align=align)
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def _fresh_size_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     taken.add(name)
@@ -387,7 +387,7 @@ def _fresh(name: str, taken: set[str]) -> str:
 # -- what the reading says ------------------------------------------------------------------------------
 
 
-def _reading(
+def _read_bare(
     bare: BareKernel, problem: Problem, kernel: KernelModel, *, own_block: bool
 ) -> BareReading | None:
     terms = launch_terms(with_entry_sizes(problem), tuple(p.name for p in kernel.function.parameters))
@@ -402,51 +402,53 @@ def _reading(
         if not isinstance(expr.tree, Variable):
             grid.append("1")
             continue
-        count, bound = _counted(kernel, word, terms.values)
+        count, bound = _block_coverage(kernel, word, terms.values)
         if bound is not None and (said := to_sizes(bound, terms.parameters)) is not None:
             grid.append(f"ceildiv({said}, {count})" if count > 1 else said)
             continue
         name = _size_name(kernel, word, bare.host_grid[at : at + 1])
         if name not in integers:  # else as many as that parameter says: what is called row is below rows
-            name = _fresh(name, taken)
+            name = _fresh_size_name(name, taken)
             added.append(name)
         grid.append(name if count == 1 else f"{name} // {count}")
         counted = Name(_ADDED + name)  # no index of the kernel is called so
-        launched[word] = counted if count == 1 else Binary("/", counted, number(count))
+        launched[word] = counted if count == 1 else Binary("/", counted, number_node(count))
         if count > 1:
             multiples[counted.name] = count
     values = {**terms.parameters, **{_ADDED + name: Variable(name) for name in (*added, *integers)}}
     reader = ShapeReader(kernel, launched, values, multiples)
     if reader.overlaps:
         return None
-    names = {p.name: a.name for p, a in _pairs(bare, kernel)}
+    names = {p.name: a.name for p, a in _pair_parameters(bare, kernel)}
     names |= zip((p.name for p in kernel.function.parameters[len(names) :]), bare.entry_sizes, strict=False)
     whole = {names.get(name, name.removeprefix(_ADDED)): n for name, n in reader.multiples.items()}
     shapes = _by_argument(bare, kernel, reader.shapes())
-    return _checked(bare, problem, kernel, shapes, tuple(grid), tuple(added), whole, own_block)
+    return _check_reading(bare, problem, kernel, shapes, tuple(grid), tuple(added), whole, own_block)
 
 
 def _by_argument(
     bare: BareKernel, kernel: KernelModel, shapes: Mapping[str, ArrayShape]
 ) -> dict[str, ArrayShape]:
-    return {argument.name: shapes[p.name] for p, argument in _pairs(bare, kernel) if p.name in shapes}
+    return {
+        argument.name: shapes[p.name] for p, argument in _pair_parameters(bare, kernel) if p.name in shapes
+    }
 
 
 def _local_shapes(
     bare: BareKernel, kernel: KernelModel, block: tuple[str, ...]
 ) -> Iterator[tuple[str, ArrayShape]]:
-    for parameter, argument in _pairs(bare, kernel):
+    for parameter, argument in _pair_parameters(bare, kernel):
         extent = local_extent(kernel, parameter.name, block) if argument.role == "local" else None
         if extent is not None:
             yield argument.name, ArrayShape((extent,))
 
 
-def _pairs(bare: BareKernel, kernel: KernelModel) -> Iterator[tuple[Parameter, DraftArgument]]:
+def _pair_parameters(bare: BareKernel, kernel: KernelModel) -> Iterator[tuple[Parameter, DraftArgument]]:
     """Parameters with their arguments; behind them are those that follow a size of the entry."""
     return zip(kernel.function.parameters, bare.arguments, strict=False)
 
 
-def _checked(
+def _check_reading(
     bare: BareKernel,
     problem: Problem,
     kernel: KernelModel,
@@ -465,17 +467,17 @@ def _checked(
     if FILL not in (*bare.launch.grid, *bare.launch.block):
         grid = bare.launch.grid
     block = tuple(str(expr) for expr in problem.launches[0].block)
-    launch = replace(problem.launches[0], grid=tuple(map(parse, grid)))
+    launch = replace(problem.launches[0], grid=tuple(map(parse_expr, grid)))
     shapes = {**shapes, **dict(_local_shapes(bare, kernel, block))}
-    independent = _independent(kernel, shapes)
-    drafted = _problem(bare, launch, rules, shapes, independent)
-    again = _lifted(drafted)
+    independent = _independent_size(kernel, shapes)
+    drafted = _make_problem(bare, launch, rules, shapes, independent)
+    again = _try_lift(drafted)
     if isinstance(again, NotReadable):
         return BareReading(problem, kernel, shapes, (), (), own_block, added, multiples, independent)
     return BareReading(drafted, again, shapes, grid, block, own_block, added, multiples, independent)
 
 
-def _independent(kernel: KernelModel, shapes: Mapping[str, ArrayShape]) -> str | None:
+def _independent_size(kernel: KernelModel, shapes: Mapping[str, ArrayShape]) -> str | None:
     """A size that is the first axis of every output, of which no item needs another's inputs."""
     name = next((shape.extents[0] for shape in shapes.values() if shape.written), FILL)
     if (
@@ -490,21 +492,21 @@ def _independent(kernel: KernelModel, shapes: Mapping[str, ArrayShape]) -> str |
         other_axes = shape.extents[1:] if mine else shape.extents
         if "" in items or (shape.written and not mine) or shape.others & items:
             return None
-        if any(extent != FILL and name in parse(extent).names for extent in other_axes):
+        if any(extent != FILL and name in parse_expr(extent).names for extent in other_axes):
             return None
     return None if any(access.kind == "atomic" for access in kernel.accesses) else name
 
 
-def _counted(kernel: KernelModel, word: str, values: Mapping[str, Expr]) -> tuple[int, Expr | None]:
+def _block_coverage(kernel: KernelModel, word: str, values: Mapping[str, Expr]) -> tuple[int, Expr | None]:
     """How many values of an index a block along this axis comes to, and where they end."""
     for reach in (one for group in kernel.reach for one in group):
         if word in names_in(reach.count):
-            block = int_value(substitute(substitute(reach.count, {word: number(1)}), values))
+            block = int_value(substitute(substitute(reach.count, {word: number_node(1)}), values))
             if block is not None and not names_in(reach.bound) & {word}:
                 return block, reach.bound
     for task in kernel.tasks:
         if word in names_in(task.extent):
-            block = int_value(substitute(substitute(task.extent, {word: number(1)}), values))
+            block = int_value(substitute(substitute(task.extent, {word: number_node(1)}), values))
             if block is not None:
                 return block, None
     return 1, None

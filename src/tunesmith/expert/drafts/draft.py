@@ -37,12 +37,12 @@ from tunesmith.expert.read.words import explain_lines, fact_lines
 from tunesmith.problem.problem import TYPES, Problem
 from tunesmith.problem.problem_file import TOLERANCES
 from tunesmith.problem.problem_text import toml_string
-from tunesmith.problem.toml_table import texts
-from tunesmith.source.preprocess import asked_names, assumed
+from tunesmith.problem.toml_table import walk_texts
+from tunesmith.source.preprocess import asked_names, assume_predefined
 from tunesmith.source.reader.parse import read_source_tree
-from tunesmith.source.reader.templates import bind
+from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.tree import Language, Unreadable
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 # -- The part of a drafted problem that says what is right: tolerances, and a reference to be filled in.
 
@@ -55,28 +55,36 @@ def accuracy_table(
 ) -> Iterator[str]:
     yield "[accuracy]"
     if known.reference is None:
-        yield '# reference = "reference.py:function"' + comment(
+        yield '# reference = "reference.py:function"' + format_toml_comment(
             "without one, results are compared with the original's"
         )
     elif known.reference:
         yield f"reference = {toml_string(known.reference)}"
     else:
-        yield f"reference = {toml_string(f'reference.py:{possible_name(kernel.name)}')}" + comment(
-            "fill it in, or remove this line and reference.py: results are then compared with the original's"
+        yield (
+            f"reference = {toml_string(f'reference.py:{possible_name(kernel.name)}')}"
+            + format_toml_comment(
+                "fill it in, or remove this line and reference.py: results are then compared "
+                "with the original's"
+            )
         )
     if not known.deterministic:
         yield "deterministic = false"
     main = main_output(arguments)
     if main is None:
         for key, place in (("rtol", 0), ("atol", 1)):
-            usual = ", ".join(f"{_decimal(TOLERANCES[t][place])} for {t}" for t in ("float32", "float16"))
-            yield f'{key} = "{FILL}"' + comment(f"without quotes, e.g. {usual}")
+            usual = ", ".join(
+                f"{_format_decimal(TOLERANCES[t][place])} for {t}" for t in ("float32", "float16")
+            )
+            yield f'{key} = "{FILL}"' + format_toml_comment(f"without quotes, e.g. {usual}")
     elif main in TOLERANCES:
-        yield from tolerances(main)
+        yield from tolerance_lines(main)
     else:
         yield "# Integers are compared exactly: no tolerance."
     if reading is not None and reading.independent is not None:
-        yield f"independent = {toml_string(reading.independent)}" + comment("none needs another's inputs")
+        yield f"independent = {toml_string(reading.independent)}" + format_toml_comment(
+            "none needs another's inputs"
+        )
 
 
 def main_output(arguments: Sequence[DraftArgument]) -> str | None:
@@ -87,12 +95,12 @@ def main_output(arguments: Sequence[DraftArgument]) -> str | None:
     return next((name for name in types if name in TOLERANCES), types[0])
 
 
-def tolerances(element: str | None) -> Iterator[str]:
+def tolerance_lines(element: str | None) -> Iterator[str]:
     for key, value in zip(("rtol", "atol"), TOLERANCES.get(element or "", ()), strict=False):
-        yield f"{key} = {_decimal(value)}"
+        yield f"{key} = {_format_decimal(value)}"
 
 
-def _decimal(value: float) -> str:
+def _format_decimal(value: float) -> str:
     return f"{value:g}".replace("e-0", "e-")
 
 
@@ -100,7 +108,7 @@ def quoted_list(texts: Iterable[str]) -> str:
     return f"[{', '.join(toml_string(text) for text in texts)}]"
 
 
-def comment(text: str) -> str:
+def format_toml_comment(text: str) -> str:
     """A comment is one line, and TOML allows no control characters in it."""
     clean = "".join(c if c.isprintable() else " " for c in text)
     clean = " ".join(clean.encode("utf-8", "replace").decode("utf-8").split())
@@ -175,11 +183,11 @@ def draft_of(
     """`known`: what somebody says besides, which goes before what follows from the text."""
     reading = found if isinstance(found, BareReading) else None
     arguments = with_reading(bare.arguments, reading)
-    shapes = dict(_shapes(arguments, reading, known))
-    geometry = _geometry(bare, reading, known)
-    sizes = _sizes(arguments, reading, known, shapes, geometry)
+    shapes = dict(_merge_shapes(arguments, reading, known))
+    geometry = _draft_geometry(bare, reading, known)
+    sizes = _used_sizes(arguments, reading, known, shapes, geometry)
     blocks = (
-        (*_head(bare.kernel, known), *_unread(found)),
+        (*_header_lines(bare.kernel, known), *_unread_comment(found)),
         _kernel_table(bare, include, known),
         *(
             _argument_table(argument, arguments, bare.language, shapes.get(argument.name), known)
@@ -195,11 +203,11 @@ def draft_of(
         added = () if reading is None else reading.added
         files["reference.py"] = draft_reference(bare.kernel.name, arguments, added)
     # Comments speak of FILL too: of the problem file only its values count, as when it is read.
-    fills = sum(FILL in text for _, text in texts(tomllib.loads(problem)))
+    fills = sum(FILL in text for _, text in walk_texts(tomllib.loads(problem)))
     return Draft(files, fills + files.get("reference.py", "").count(f'"{FILL}:'))
 
 
-def _shapes(
+def _merge_shapes(
     arguments: Sequence[DraftArgument], reading: BareReading | None, known: KnownFacts
 ) -> Iterator[tuple[str, ArrayShape]]:
     read = {} if reading is None else reading.shapes
@@ -213,7 +221,7 @@ def _shapes(
             yield argument.name, shape
 
 
-def _sizes(
+def _used_sizes(
     arguments: Sequence[DraftArgument],
     reading: BareReading | None,
     known: KnownFacts,
@@ -228,7 +236,7 @@ def _sizes(
     said = [text for name in shapes for text in shapes[name].extents]
     said += [*launch.grid, *launch.block, launch.shared or "1", *known.requires]
     said += [known.values[a.name] for a in arguments if a.is_integer and a.name in known.values]
-    used = [name for text in said if FILL not in text for name in sorted(parse(text).names)]
+    used = [name for text in said if FILL not in text for name in sorted(parse_expr(text).names)]
     used = [name for name in used if not name.startswith("device.")]
     kept = [name for name in own if name in used or name not in known.values]
     return list(dict.fromkeys([*(name for name in added if name in used), *kept, *used]))
@@ -266,7 +274,7 @@ def bare_kernels(
     """All kernels of a file, or the one that `entry` names."""
     model = read_with_headers(text, language, file_name, defines, headers)
     found = []
-    for kernel in model.kernels if entry is None else (_named(model.kernels, entry, file_name),):
+    for kernel in model.kernels if entry is None else (_find_kernel(model.kernels, entry, file_name),):
         chosen = template_arguments(entry) or _launched_arguments(kernel, model)
         bound = tuple(zip(kernel.template_params, chosen, strict=False))
         arguments = draft_arguments(kernel, language, dict(bound))
@@ -311,7 +319,7 @@ def with_reading(
     return tuple(found)
 
 
-def _named(kernels: Sequence[KernelSignature], entry: str, file_name: str) -> KernelSignature:
+def _find_kernel(kernels: Sequence[KernelSignature], entry: str, file_name: str) -> KernelSignature:
     wanted = entry.split("<")[0].strip().removeprefix("::")
     found = [kernel for kernel in kernels if kernel.qualified_name == wanted]
     found += [kernel for kernel in kernels if kernel.name == wanted and kernel not in found]
@@ -326,18 +334,18 @@ def _named(kernels: Sequence[KernelSignature], entry: str, file_name: str) -> Ke
     return found[0]
 
 
-def _head(kernel: KernelSignature, known: KnownFacts) -> Iterator[str]:
+def _header_lines(kernel: KernelSignature, known: KnownFacts) -> Iterator[str]:
     by = known.head or "Drafted by `tunesmith init`."
     yield f'# {by} Replace every "FILL"; the comment beside it says what is wanted.'
-    yield from (comment(note).strip() for note in known.notes)
+    yield from (format_toml_comment(note).strip() for note in known.notes)
     yield f"name = {toml_string(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
 
 
-def _unread(found: BareReading | BareFailure | str) -> Iterator[str]:
+def _unread_comment(found: BareReading | BareFailure | str) -> Iterator[str]:
     """Why less is filled in than there could be."""
     if not isinstance(found, BareReading):
         reason = found if isinstance(found, str) else found.reason.reason
-        yield comment(f"The expert could not read the kernel: {reason}").strip()
+        yield format_toml_comment(f"The expert could not read the kernel: {reason}").strip()
 
 
 def _kernel_table(bare: BareKernel, include: Sequence[str], known: KnownFacts) -> Iterator[str]:
@@ -350,24 +358,28 @@ def _kernel_table(bare: BareKernel, include: Sequence[str], known: KnownFacts) -
         )
     if kernel.conditional:
         doubts.append("its header has #if: these are the arguments of the first branch")
-    yield f"source = {toml_string(bare.file)}" + comment("; ".join(doubts))
+    yield f"source = {toml_string(bare.file)}" + format_toml_comment("; ".join(doubts))
     wanted = ""
     if FILL in bare.entry:
         wanted = f"template arguments for {', '.join(kernel.template_params)}"
         launched = [site for site in launches_of(kernel, bare.source) if site.template_args]
         if launched:
             wanted += f"; line {launched[0].line} launches {kernel.name}<{launched[0].template_args}>"
-    yield f"entry = {toml_string(bare.entry)}" + comment(wanted)
+    yield f"entry = {toml_string(bare.entry)}" + format_toml_comment(wanted)
     yield f"language = {toml_string(language)}"
     example = "-cl-fast-relaxed-math" if language == "opencl" else "-use_fast_math"
-    yield f"flags = {quoted_list(known.flags)}" + comment(f'how production builds it, e.g. ["{example}"]')
+    yield f"flags = {quoted_list(known.flags)}" + format_toml_comment(
+        f'how production builds it, e.g. ["{example}"]'
+    )
     if known.compiler:
         yield f"compiler = {toml_string(known.compiler)}"
     if bare.defines:
         pairs = ", ".join(f"{name} = {toml_string(value)}" for name, value in bare.defines)
         yield f"defines = {{ {pairs} }}"
     if include:
-        yield f"include = [{', '.join(map(toml_string, include))}]" + comment("where its own headers lie")
+        yield f"include = [{', '.join(map(toml_string, include))}]" + format_toml_comment(
+            "where its own headers lie"
+        )
 
 
 def _argument_table(
@@ -381,9 +393,13 @@ def _argument_table(
     is_float = argument.element is not None and TYPES[argument.element].kind == "float"
     yield "[[argument]]"
     renamed = f"{parameter.name} in the kernel, which cannot be a name in reference.py"
-    yield f"name = {toml_string(argument.name)}" + comment("" if argument.name == parameter.name else renamed)
+    yield f"name = {toml_string(argument.name)}" + format_toml_comment(
+        "" if argument.name == parameter.name else renamed
+    )
     if argument.name in known.nulls:
-        yield 'type = "uint64"' + comment(f"{parameter.type} in the kernel, which callers pass as null")
+        yield 'type = "uint64"' + format_toml_comment(
+            f"{parameter.type} in the kernel, which callers pass as null"
+        )
         yield "value = 0"
         return
     yield _type_line(argument)
@@ -398,7 +414,7 @@ def _argument_table(
         of_float = "the number callers pass, without quotes"
         wanted = of_float if is_float else "an integer, or an expression over the sizes"
         beside = known.beside(argument.name)
-        yield f'value = "{FILL}"' + comment(f"{wanted}; {beside}" if beside else wanted)
+        yield f'value = "{FILL}"' + format_toml_comment(f"{wanted}; {beside}" if beside else wanted)
         return
     axes = (FILL,) if shape is None else shape.extents
     extents = "one entry per axis, over the sizes, outermost first"
@@ -410,25 +426,29 @@ def _argument_table(
     if FILL in axes and (beside := known.beside(argument.name)):
         extents += f"; {beside}"
     about = known.shapes_from.get(argument.name, "")
-    yield f"shape = {quoted_list(axes)}" + comment(extents if FILL in axes else about)
+    yield f"shape = {quoted_list(axes)}" + format_toml_comment(extents if FILL in axes else about)
     if argument.name in known.strides:
         yield f"strides = {quoted_list(known.strides[argument.name])}"
     role = known.roles.get(argument.name, argument.role)
-    yield f"role = {toml_string(role)}" + comment(_about_role(argument) if role == argument.role else "")
+    yield f"role = {toml_string(role)}" + format_toml_comment(
+        _about_role(argument) if role == argument.role else ""
+    )
     if is_float and argument.role in ("input", "inout"):
-        yield '# values = "normal"' + comment("if like this; else 1e-3 to 1e3 is tested too")
-    align = known.aligned.get(argument.name) or _alignment(argument, language)
+        yield '# values = "normal"' + format_toml_comment("if like this; else 1e-3 to 1e3 is tested too")
+    align = known.aligned.get(argument.name) or _vector_alignment(argument, language)
     if argument.name in known.aligned and argument.role != "local":
-        yield f"align = {align}" + comment("as it was seen")
+        yield f"align = {align}" + format_toml_comment("as it was seen")
     elif align is not None and argument.role != "local":
-        yield f"align = {align}" + comment(f"a {parameter.base} must lie on a multiple of its size")
+        yield f"align = {align}" + format_toml_comment(
+            f"a {parameter.base} must lie on a multiple of its size"
+        )
     elif shape is not None and shape.align is not None and argument.role != "local":
-        yield f"align = {shape.align}" + comment("bytes of its widest access")
+        yield f"align = {shape.align}" + format_toml_comment("bytes of its widest access")
     elif argument.role != "local" and language != "opencl":
-        yield "# align = 16" + comment("if so: what is not promised is not loaded in vectors")
+        yield "# align = 16" + format_toml_comment("if so: what is not promised is not loaded in vectors")
     main = main_output(arguments)
     if argument.may_be_output and main in TOLERANCES and argument.element != main:
-        yield from tolerances(argument.element)
+        yield from tolerance_lines(argument.element)
 
 
 def _type_line(argument: DraftArgument) -> str:
@@ -436,12 +456,12 @@ def _type_line(argument: DraftArgument) -> str:
     star = "*" if parameter.pointer else ""
     if argument.element is None:
         wanted = f'{parameter.type} in the kernel; an element type such as "float32{star}"'
-        return f'type = "{FILL}{star}"' + comment(wanted)
+        return f'type = "{FILL}{star}"' + format_toml_comment(wanted)
     if argument.vector > 1 and not parameter.pointer:
         wanted = f"{parameter.type} in the kernel; a vector passed by value is not supported"
-        return f'type = "{FILL}"' + comment(wanted)
+        return f'type = "{FILL}"' + format_toml_comment(wanted)
     vector = f"{parameter.base} in the kernel" if argument.vector > 1 else ""
-    return f"type = {toml_string(argument.element + star)}" + comment(vector)
+    return f"type = {toml_string(argument.element + star)}" + format_toml_comment(vector)
 
 
 def _about_role(argument: DraftArgument) -> str:
@@ -461,14 +481,14 @@ def _about_role(argument: DraftArgument) -> str:
     return ""
 
 
-def _alignment(argument: DraftArgument, language: Language) -> int | None:
+def _vector_alignment(argument: DraftArgument, language: Language) -> int | None:
     if argument.vector == 1 or argument.element is None or (argument.vector == 3 and language != "opencl"):
         return None
     size = TYPES[argument.element].bytes * (4 if argument.vector == 3 else argument.vector)
     return size if language == "opencl" else min(size, 16)
 
 
-def _geometry(bare: BareKernel, reading: BareReading | None, known: KnownFacts) -> DraftLaunch:
+def _draft_geometry(bare: BareKernel, reading: BareReading | None, known: KnownFacts) -> DraftLaunch:
     """The launch, with what follows from the reading where nobody says it."""
     launch = bare.launch
     grid, block, about = launch.grid, launch.block, launch.about
@@ -495,11 +515,15 @@ def _launch_table(bare: BareKernel, launch: DraftLaunch) -> Iterator[str]:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         yield f"# Does a call launch other kernels of the file too ({named})? Then write [[launch]] for each,"
         yield "# in their order, with entry and args: all are tuned together."
-    yield "[launch]" + comment(launch.about)
-    yield f"grid = {quoted_list(launch.grid)}" + comment(launch.about_grid if FILL in launch.grid else "")
-    yield f"block = {quoted_list(launch.block)}" + comment(launch.about_block if FILL in launch.block else "")
+    yield "[launch]" + format_toml_comment(launch.about)
+    yield f"grid = {quoted_list(launch.grid)}" + format_toml_comment(
+        launch.about_grid if FILL in launch.grid else ""
+    )
+    yield f"block = {quoted_list(launch.block)}" + format_toml_comment(
+        launch.about_block if FILL in launch.block else ""
+    )
     if launch.shared is not None:
-        yield f"shared = {toml_string(launch.shared)}" + comment(
+        yield f"shared = {toml_string(launch.shared)}" + format_toml_comment(
             launch.about_shared if FILL in launch.shared else ""
         )
 
@@ -510,7 +534,7 @@ def _size_tables(
     sizes = list(dict.fromkeys((*sizes, *of_entry)))
     added = () if reading is None else reading.added
     multiples = {**({} if reading is None else reading.multiples), **known.multiples}
-    yield "[contract]" + comment(
+    yield "[contract]" + format_toml_comment(
         "what callers promise: the smallest and the largest, and multiple_of where true; "
         "add sizes that only shapes or the launch have"
     )
@@ -525,21 +549,21 @@ def _size_tables(
             about += "; where they are few, one_of = [64, 128] in place of min and max: each is a build"
         if most is not None:
             who = known.limits_from.get(name, "")
-            yield f"{name} = {{ min = {least}, max = {most}{whole} }}" + comment(who)
+            yield f"{name} = {{ min = {least}, max = {most}{whole} }}" + format_toml_comment(who)
         else:
-            yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + comment(about)
+            yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + format_toml_comment(about)
     if known.requires:
         yield f"require = {quoted_list(known.requires)}"
     yield ""
-    yield "[workloads]" + comment("where it must be fast: one line each, with real sizes")
+    yield "[workloads]" + format_toml_comment("where it must be fast: one line each, with real sizes")
     for workload in known.workloads:
         given = dict(workload.sizes)
         said = [f"{name} = {given[name]}" if name in given else f'{name} = "{FILL}"' for name in sizes]
         said += [f"weight = {workload.weight:.4g}"] if workload.weight != 1.0 else []
-        yield f"{workload.name} = {{ {', '.join(said)} }}" + comment(workload.about)
+        yield f"{workload.name} = {{ {', '.join(said)} }}" + format_toml_comment(workload.about)
     if not known.workloads:
         values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [toml_string(FILL)])
-        yield f"example = {{ {values} }}" + comment("integers, without quotes; rename it")
+        yield f"example = {{ {values} }}" + format_toml_comment("integers, without quotes; rename it")
 
 
 # -- A kernel without a problem, in words: whether it is read, what stands in the way, what `init` would
@@ -568,13 +592,21 @@ class ExplainedText:
 def explain_text(bare: BareKernel) -> ExplainedText:
     found = read_safely(bare)
     drafted = draft_of(bare, found).files["problem.toml"]
-    left = (*_left(drafted), "reference: the expected result in NumPy, or none, to compare with the original")
+    left = (
+        *_open_fields(drafted),
+        "reference: the expected result in NumPy, or none, to compare with the original",
+    )
     known = (bare.entry, bare.kernel.line)
-    said = (tuple(_filled(tomllib.loads(drafted))), left)
+    said = (tuple(_filled_lines(tomllib.loads(drafted))), left)
     if not isinstance(found, BareReading):
         problem = None if isinstance(found, str) else found.problem
-        return ExplainedText(*known, False, (), tuple(_obstacles(bare, found)), *said, problem)
-    lines = (*explain_lines(found.kernel), *fact_lines(found.kernel), _about_block(found), *_compiler(bare))
+        return ExplainedText(*known, False, (), tuple(_reading_obstacles(bare, found)), *said, problem)
+    lines = (
+        *explain_lines(found.kernel),
+        *fact_lines(found.kernel),
+        _about_block(found),
+        *_compiler_note(bare),
+    )
     return ExplainedText(*known, True, lines, (), *said, found.problem)
 
 
@@ -584,11 +616,11 @@ def _about_block(reading: BareReading) -> str:
     return f"Read with blocks of {block} threads, {whose}; every integer argument is taken for a size."
 
 
-def _compiler(bare: BareKernel) -> tuple[str, ...]:
+def _compiler_note(bare: BareKernel) -> tuple[str, ...]:
     """What is assumed of the compiler where the text asks for it."""
     if not asked_names((bare.text, *(text for _, text in bare.headers))):
         return ()
-    which = assumed(bare.language).said_by.rpartition(": ")[2]
+    which = assume_predefined(bare.language).said_by.rpartition(": ")[2]
     said = "a run asks the one that builds it, which `compiler` in [kernel] may name"
     return (f"What compilers define is assumed to be that of {which}: no compiler was asked; {said}.",)
 
@@ -596,7 +628,7 @@ def _compiler(bare: BareKernel) -> tuple[str, ...]:
 # -- what stands in the way ---------------------------------------------------------------------------------
 
 
-def _obstacles(bare: BareKernel, found: BareFailure | str) -> Iterator[str]:
+def _reading_obstacles(bare: BareKernel, found: BareFailure | str) -> Iterator[str]:
     if isinstance(found, BareFailure):
         reason, line = found.reason.reason, found.reason.line
         yield with_change(reason if not line or f"line {line}" in reason else f"line {line}: {reason}")
@@ -624,7 +656,7 @@ def _with_word(reason: str, bare: BareKernel) -> str:
 def _of_the_text(bare: BareKernel) -> tuple[str, ...]:
     try:
         source = read_source_tree(bare.text, bare.language, bare.defines, bare.headers)
-        bound = bind(source, bare.entry)
+        bound = bind_kernel(source, bare.entry)
         if isinstance(bound, str):
             return ()
         return other_obstacles(bound.function, bound.source, bound.function.name)
@@ -635,7 +667,7 @@ def _of_the_text(bare: BareKernel) -> tuple[str, ...]:
 # -- what a draft says --------------------------------------------------------------------------------------
 
 
-def _filled(problem: Mapping[str, Any]) -> Iterator[str]:
+def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:
     for argument in problem["argument"]:
         words = [argument["type"]] if FILL not in argument["type"] else []
         words += [argument["role"]] if argument.get("role", FILL) != FILL else []
@@ -646,7 +678,7 @@ def _filled(problem: Mapping[str, Any]) -> Iterator[str]:
         if words:
             yield f"{argument['name']}: {', '.join(words)}"
     launch = problem["launch"]
-    said = [f"{key} {_list(value)}" for key, value in launch.items() if FILL not in value]
+    said = [f"{key} {_format_list(value)}" for key, value in launch.items() if FILL not in value]
     if said:
         yield f"launch: {', '.join(said)}"
     sizes = problem["contract"]
@@ -658,11 +690,11 @@ def _filled(problem: Mapping[str, Any]) -> Iterator[str]:
         yield f"independent: {problem['accuracy']['independent']}"
 
 
-def _list(value: list[str] | str) -> str:
+def _format_list(value: list[str] | str) -> str:
     return value if isinstance(value, str) else f"[{', '.join(value)}]"
 
 
-def _left(drafted: str) -> Iterator[str]:
+def _open_fields(drafted: str) -> Iterator[str]:
     """Every place that says FILL, with the comment beside it."""
     table, name, sizes = "", "", False
     for line in drafted.splitlines():

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from tunesmith.source.lex import Token, blank, blanks, directives, lex, split_at
+from tunesmith.source.lex import Token, blank_elements, blank_text, find_directives, lex, split_at
 from tunesmith.source.reader.grammar import DROPPED, DROPPED_GROUPS, OPENCL_WORDS
 from tunesmith.source.tree import Language
-from tunesmith.source.types import INTEGERS, PAIRS, canonical, vector_parts
+from tunesmith.source.types import INTEGERS, PAIRS, canonical_type_name, vector_parts
 
 _DEFINE = re.compile(r"([^\W\d]\w*)(?:\(([^)]*)\))?\s*(.*)", re.DOTALL)
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -120,13 +120,13 @@ class Blanked:
 
 def blank_source(text: str, language: Language, defines: Iterable[tuple[str, str]] = ()) -> Blanked:
     """`defines`: macros given to the compiler, instead of which the text's own are not meant."""
-    plain = blank(text, ("comment", "string", "directive"))
+    plain = blank_elements(text, ("comment", "string", "directive"))
     conditions = _Conditions()
     macros = [MacroText(name, None, value) for name, value in defines]
     given = {macro.name for macro in macros}
     pieces: list[str] = []
     done = 0
-    for directive in directives(text):
+    for directive in find_directives(text):
         was_off = conditions.off
         if directive.word != "define":
             conditions.read(directive.word, directive.rest, directive.start)
@@ -136,16 +136,16 @@ def blank_source(text: str, language: Language, defines: Iterable[tuple[str, str
             macros.append(MacroText(define[1], parameters, define[3].strip()))
         if was_off != conditions.off:
             part = plain[done : directive.start]
-            pieces.append(blanks(part) if was_off else part)
+            pieces.append(blank_text(part) if was_off else part)
             done = directive.start
-    pieces.append(blanks(plain[done:]) if conditions.off else plain[done:])
+    pieces.append(blank_text(plain[done:]) if conditions.off else plain[done:])
     plain = "".join(pieces)
     code = _without_qualifiers(plain, _single_meanings(macros), language)
     return Blanked(plain, code, tuple(macros), tuple(conditions.marks))
 
 
 def _single_meanings(macros: Iterable[MacroText]) -> dict[str, str]:
-    found = unambiguous(
+    found = unambiguous_names(
         (macro.name, None if macro.parameters is not None else macro.body) for macro in macros
     )
     return {name: body for name, body in found.items() if body is not None}
@@ -154,7 +154,7 @@ def _single_meanings(macros: Iterable[MacroText]) -> dict[str, str]:
 M = TypeVar("M")
 
 
-def unambiguous(pairs: Iterable[tuple[str, M]]) -> dict[str, M]:
+def unambiguous_names(pairs: Iterable[tuple[str, M]]) -> dict[str, M]:
     """Names with one meaning: which of several holds depends on flags that are not known here."""
     meanings: dict[str, set[M]] = {}
     for name, meaning in pairs:
@@ -218,7 +218,7 @@ def _without_qualifiers(plain: str, macros: dict[str, str], language: Language) 
             end = _group_end(plain, match.end())
         else:
             continue
-        pieces += (plain[done : match.start()], blanks(plain[match.start() : end]))
+        pieces += (plain[done : match.start()], blank_text(plain[match.start() : end]))
         done = end
     pieces.append(plain[done:])
     return "".join(pieces)
@@ -264,23 +264,23 @@ class Header:
 
 
 def read_headers(source: Blanked, language: Language) -> list[Header]:
-    tokens = sorted([*_tokens(source.plain), *source.marks], key=lambda token: token.offset)
-    macros = {name: words(body) for name, body in source.plain_macros().items()}
+    tokens = sorted([*_split_shift_tokens(source.plain), *source.marks], key=lambda token: token.offset)
+    macros = {name: split_words(body) for name, body in source.plain_macros().items()}
     markers = _MARKERS[language]
-    markers |= {name for name in macros if markers & set(expand((name,), macros))}
+    markers |= {name for name in macros if markers & set(expand_object_macros((name,), macros))}
     headers = []
-    for index, namespace in _marked(tokens, markers):
+    for index, namespace in _find_markers(tokens, markers):
         header = _read_header(source, tokens, index, namespace, macros)
         if header is not None:
             headers.append(header)
     return headers
 
 
-def words(text: str) -> tuple[str, ...]:
-    return tuple(token.text for token in _tokens(text))
+def split_words(text: str) -> tuple[str, ...]:
+    return tuple(token.text for token in _split_shift_tokens(text))
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _split_shift_tokens(text: str) -> Iterator[Token]:
     """`>>` as two: it closes two lists of template arguments more often than it shifts."""
     for token in lex(text):
         if token.text == ">>":
@@ -290,15 +290,17 @@ def _tokens(text: str) -> Iterator[Token]:
             yield token
 
 
-def expand(tokens: Sequence[str], macros: Mapping[str, Sequence[str]], depth: int = 8) -> tuple[str, ...]:
+def expand_object_macros(
+    tokens: Sequence[str], macros: Mapping[str, Sequence[str]], depth: int = 8
+) -> tuple[str, ...]:
     """Replace object-like macros, to a limited depth: a macro may name itself."""
     if depth == 0 or not any(token in macros for token in tokens):
         return tuple(tokens)
     replaced = [word for token in tokens for word in macros.get(token, (token,))]
-    return expand(replaced[:10_000], macros, depth - 1)
+    return expand_object_macros(replaced[:10_000], macros, depth - 1)
 
 
-def _marked(tokens: Sequence[Token], markers: frozenset[str]) -> Iterator[tuple[int, str]]:
+def _find_markers(tokens: Sequence[Token], markers: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Every kernel marker and the namespace it stands in."""
     scopes: list[str] = []
     saved: list[list[str]] = []
@@ -326,7 +328,7 @@ def _namespace_before(tokens: Sequence[Token], brace: int) -> str:
     return ""
 
 
-def _onwards(tokens: Sequence[Token], start: int) -> Iterator[Token]:
+def _first_branch_tokens(tokens: Sequence[Token], start: int) -> Iterator[Token]:
     """The tokens from `start` on, as one choice of conditional branches: always the first of each."""
     depth, skipping = 0, 0
     for token in tokens[start:]:
@@ -356,14 +358,14 @@ def _read_header(
     header: list[str] = []
     end: Token | None = None
     depth = 0
-    onwards = _onwards(tokens, marker + 1)
+    onwards = _first_branch_tokens(tokens, marker + 1)
     for token in onwards:
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and token.text in ("{", ";"):
             end = token
             break
         header.append(token.text)
-    groups = list(_groups(header))
+    groups = list(_call_groups(header))
     named = [(name, at, group) for name, at, group in groups if name and name not in _NOT_A_NAME]
     if end is None or not named:
         return None
@@ -378,7 +380,9 @@ def _read_header(
         specialised=header[at - 1] == ">" or _is_special([token.text for token in tokens[first:marker]]),
         template_params=template_params,
         parameters=tuple(
-            tuple(part) for part in split_at(",", expand(group, known)) if part and part != ["void"]
+            tuple(part)
+            for part in split_at(",", expand_object_macros(group, known))
+            if part and part != ["void"]
         ),
         launch_bounds=tuple(" ".join(part) for part in split_at(",", bounds[0])) if bounds else None,
         reqd_work_group_size=_work_group_size(header + [t.text for t in tokens[first:marker]]),
@@ -392,7 +396,7 @@ def _read_header(
 def template_arguments(entry: str | None) -> tuple[str, ...]:
     if entry is None or "<" not in entry:
         return ()
-    inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
+    inside = split_words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
     parts = (" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
     return tuple(part.replace("{ ", "{").replace(" }", "}") for part in parts)
 
@@ -421,7 +425,7 @@ def _template_params(prefix: Sequence[str]) -> tuple[str, ...]:
     return tuple(found[-1] for found in names if found)
 
 
-def _groups(header: Sequence[str]) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+def _call_groups(header: Sequence[str]) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     """Each outer `name(...)`: the name, where its parenthesis opens, what stands inside."""
     depth, start = 0, 0
     for index, token in enumerate(header):
@@ -450,7 +454,7 @@ def _name_before(header: Sequence[str], parenthesis: int) -> str:
 def _work_group_size(header: Sequence[str]) -> tuple[str, ...] | None:
     for word in ("reqd_work_group_size", "__reqd_work_group_size__"):
         if word in header:
-            for name, _, inside in _groups(header[header.index(word) :]):
+            for name, _, inside in _call_groups(header[header.index(word) :]):
                 if name == word:
                     return tuple(" ".join(part) for part in split_at(",", inside))
     return None
@@ -482,18 +486,18 @@ _CUDA_FLOATS = {
 def elements_of(base: str, language: Language) -> tuple[str | None, int]:
     """The element type of `base`, or None when it has none of ours, and how many elements `base` holds."""
     name = base.split("::")[-1].strip()  # a namespace in front says nothing of ours
-    plain = _plain(name, language)
+    plain = _plain_type(name, language)
     if plain is not None:
         return plain, 1
-    if language != "opencl" and canonical(name, language) in PAIRS:
-        return _plain(PAIRS[canonical(name, language)], language), 2
+    if language != "opencl" and canonical_type_name(name, language) in PAIRS:
+        return _plain_type(PAIRS[canonical_type_name(name, language)], language), 2
     parts = vector_parts(name, "opencl")  # CUDA has fewer of the same names
-    element = None if parts is None else _plain(parts[0].replace("longlong", "long"), language)
+    element = None if parts is None else _plain_type(parts[0].replace("longlong", "long"), language)
     return (None, 1) if parts is None or element is None else (element, parts[1])
 
 
-def _plain(name: str, language: Language) -> str | None:
-    name = canonical(name, "opencl")
+def _plain_type(name: str, language: Language) -> str | None:
+    name = canonical_type_name(name, "opencl")
     if name in INTEGERS:
         size, signed = INTEGERS[name]
         return f"{'' if signed else 'u'}int{8 * size}"

@@ -15,11 +15,11 @@ from tunesmith.expert.drafts.headers import (
     KernelSignature,
     LaunchSite,
     elements_of,
-    unambiguous,
+    unambiguous_names,
 )
 from tunesmith.expert.read.integers import NoTranslation, size_node
 from tunesmith.problem.problem import TYPES
-from tunesmith.source.reader.grammar import callee, declared_name, encoded, syntax_nodes, text_of
+from tunesmith.source.reader.grammar import callee_name, declared_name, encode_source, syntax_nodes, text_of
 from tunesmith.source.reader.parse import read_expression
 from tunesmith.source.tree import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
 from tunesmith.space import expr as size
@@ -61,32 +61,38 @@ def launch_parts(call: Node, function: Node) -> LaunchParts | None:
     given = arguments.named_children
     geometry = next((child for child in call.children if child.type == "kernel_call_syntax"), None)
     if geometry is not None:
-        return _parts(named, geometry.named_children, given)
-    name = (callee(call) or "").split("<")[0].split("::")[-1]
+        return _launch_parts(named, geometry.named_children, given)
+    name = (callee_name(call) or "").split("<")[0].split("::")[-1]
     if name in _HIP and len(given) >= 5:
-        return _parts(given[0], given[1:5], given[5:])
+        return _launch_parts(given[0], given[1:5], given[5:])
     if name in _BY_CONFIG and len(given) >= 2:
-        shape = _configured(text_of(given[0]).lstrip("&* "), call, function)
-        passed = given[2:] if name == "cudaLaunchKernelEx" else _addressed(given[2:], call, function)
-        return None if passed is None else _parts(_bared(given[1]), shape, passed)
+        shape = _config_shape(text_of(given[0]).lstrip("&* "), call, function)
+        passed = (
+            given[2:] if name == "cudaLaunchKernelEx" else _addressed_arguments(given[2:], call, function)
+        )
+        return None if passed is None else _launch_parts(_strip_wrappers(given[1]), shape, passed)
     if name in _BY_ADDRESSES and len(given) >= 4:
-        passed = _addressed(given[3:4], call, function)
-        return None if passed is None else _parts(_bared(given[0]), [*given[1:3], *given[4:5]], passed)
+        passed = _addressed_arguments(given[3:4], call, function)
+        return (
+            None
+            if passed is None
+            else _launch_parts(_strip_wrappers(given[0]), [*given[1:3], *given[4:5]], passed)
+        )
     return None
 
 
-def _parts(kernel: Node, shape: list[Node], passed: list[Node]) -> LaunchParts | None:
+def _launch_parts(kernel: Node, shape: list[Node], passed: list[Node]) -> LaunchParts | None:
     return LaunchParts(kernel, tuple(shape), tuple(passed)) if len(shape) >= 2 else None
 
 
-def _configured(name: str, call: Node, function: Node) -> list[Node]:
+def _config_shape(name: str, call: Node, function: Node) -> list[Node]:
     """Grid, block and shared memory of a `cudaLaunchConfig_t`, by what was assigned last before the call."""
     found: dict[str, Node] = {}
     for node in syntax_nodes(function):
         if node.start_byte >= call.start_byte:
             continue
         if node.type == "init_declarator" and text_of(declared_name(node)) == name:
-            found.update(_initial(node.child_by_field_name("value")))
+            found.update(_initializer_fields(node.child_by_field_name("value")))
         elif node.type == "assignment_expression":
             left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
             holder, _, field = text_of(left).replace("->", ".").partition(".")
@@ -96,7 +102,7 @@ def _configured(name: str, call: Node, function: Node) -> list[Node]:
     return shape if {"gridDim", "blockDim"} <= found.keys() else []
 
 
-def _initial(value: Node | None) -> Iterator[tuple[str, Node]]:
+def _initializer_fields(value: Node | None) -> Iterator[tuple[str, Node]]:
     """`{grid, block, shared}`, or with the fields' names."""
     if value is None or value.type != "initializer_list":
         return
@@ -110,7 +116,7 @@ def _initial(value: Node | None) -> Iterator[tuple[str, Node]]:
             yield _FIELDS[place], child
 
 
-def _addressed(given: list[Node], call: Node, function: Node) -> list[Node] | None:
+def _addressed_arguments(given: list[Node], call: Node, function: Node) -> list[Node] | None:
     """What an array of addresses leads to: `void* args[] = {&out, (void*)&n};`."""
     name = text_of(given[0]) if given else ""
     listed: Node | None = None
@@ -125,10 +131,10 @@ def _addressed(given: list[Node], call: Node, function: Node) -> list[Node] | No
                 listed = value
     if listed is None:
         return None
-    return [_bared(child) for child in listed.named_children]
+    return [_strip_wrappers(child) for child in listed.named_children]
 
 
-def _bared(node: Node) -> Node:
+def _strip_wrappers(node: Node) -> Node:
     """Without casts, parentheses and `&` around it."""
     while node.type in ("cast_expression", "pointer_expression", "parenthesized_expression"):
         inner = node.child_by_field_name("value") or node.child_by_field_name("argument")
@@ -136,14 +142,14 @@ def _bared(node: Node) -> Node:
         if inner is None:
             break
         node = inner
-    if node.type == "call_expression" and (callee(node) or "").split("<")[0] in (
+    if node.type == "call_expression" and (callee_name(node) or "").split("<")[0] in (
         "reinterpret_cast",
         "const_cast",
         "static_cast",
     ):
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and len(arguments.named_children) == 1:
-            return _bared(arguments.named_children[0])
+            return _strip_wrappers(arguments.named_children[0])
     return node
 
 
@@ -193,12 +199,12 @@ class _HostFunction:
 
 def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
     """`code` is the text that `root` was parsed from."""
-    text = encoded(code)
+    text = encode_source(code)
     known: dict[int, _HostFunction] = {}
     for node in syntax_nodes(root):
         if node.type != "call_expression":
             continue
-        function_around = _enclosing(node)
+        function_around = _outermost_function(node)
         parts = launch_parts(node, function_around)
         if parts is None:
             continue
@@ -212,8 +218,8 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
         yield LaunchSite(
             kernel=name,
             template_args=template_args,
-            grid=_dimensions(shape[0], settled),
-            block=_dimensions(shape[1], settled),
+            grid=_dimension_texts(shape[0], settled),
+            block=_dimension_texts(shape[1], settled),
             shared=text_of(shape[2]) if len(shape) > 2 else None,
             arguments=tuple(text_of(argument) for argument in passed),
             # Not start_point: reading its row corrupts memory in tree-sitter 0.26.0 (py-tree-sitter #466).
@@ -221,16 +227,16 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
             settled=tuple((local, text_of(value)) for local, value in settled.items()),
             local=frozenset(visible),
             changed=host.changed,
-            conditions=tuple(_conditions(node)),
-            checks=tuple(_checks(function_around, node)),
+            conditions=tuple(_enclosing_conditions(node)),
+            checks=tuple(_preceding_checks(function_around, node)),
             around=tuple(_handed_to(node)),
-            aliases=tuple(_aliases(function_around, node.start_byte)),
+            aliases=tuple(_type_aliases(function_around, node.start_byte)),
             function=text_of(declared_name(function_around.child_by_field_name("declarator"))),
             fields=tuple(assigned_fields(function_around, node)),
         )
 
 
-def _conditions(node: Node) -> Iterator[str]:
+def _enclosing_conditions(node: Node) -> Iterator[str]:
     """Of `if` statements around a node, outermost first."""
     found: list[str] = []
     while (parent := node.parent) is not None and parent.type != "function_definition":
@@ -244,17 +250,17 @@ def _conditions(node: Node) -> Iterator[str]:
     yield from reversed(found)
 
 
-def _checks(function: Node, launch: Node) -> Iterator[str]:
+def _preceding_checks(function: Node, launch: Node) -> Iterator[str]:
     """Those that come before a launch wherever it is made."""
-    above = [*_conditions(launch)]
+    above = [*_enclosing_conditions(launch)]
     for node in syntax_nodes(function):
         if (
             node.type == "call_expression"
             and node.start_byte < launch.start_byte
-            and _CHECK.fullmatch(callee(node) or "")
+            and _CHECK.fullmatch(callee_name(node) or "")
         ):
             arguments = node.child_by_field_name("arguments")
-            around = [*_conditions(node)]
+            around = [*_enclosing_conditions(node)]
             if arguments is not None and arguments.named_children and above[: len(around)] == around:
                 yield text_of(arguments.named_children[0])
 
@@ -264,11 +270,11 @@ def _handed_to(node: Node) -> Iterator[tuple[str, ...]]:
     while (parent := node.parent) is not None and parent.type != "function_definition":
         if parent.type == "call_expression" and node.type == "argument_list":
             others = (child for child in node.named_children if child.type != "lambda_expression")
-            yield (callee(parent) or "", *(text_of(child) for child in others))
+            yield (callee_name(parent) or "", *(text_of(child) for child in others))
         node = parent
 
 
-def _aliases(function: Node, end: int) -> Iterator[tuple[str, str]]:
+def _type_aliases(function: Node, end: int) -> Iterator[tuple[str, str]]:
     for node in syntax_nodes(function):
         if node.type == "alias_declaration" and node.start_byte < end:
             yield text_of(node.child_by_field_name("name")), text_of(node.child_by_field_name("type"))
@@ -280,7 +286,7 @@ def read_constants(root: Node) -> Iterator[tuple[str, str]]:
         if node.type != "init_declarator" or node.parent is None or node.parent.type != "declaration":
             continue
         words = [text_of(child) for child in node.parent.children]
-        inside = _enclosing(node).type == "function_definition"
+        inside = _outermost_function(node).type == "function_definition"
         if not inside and ("const" in words or "constexpr" in words):
             name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
             if name is not None and name.type == "identifier" and value is not None:
@@ -297,21 +303,21 @@ def _kernel_name(node: Node) -> tuple[str, str | None]:
     return (names[-1] if names else text_of(node)), None
 
 
-def _dimensions(node: Node, settled: Mapping[str, Node], depth: int = 8) -> tuple[str, ...]:
+def _dimension_texts(node: Node, settled: Mapping[str, Node], depth: int = 8) -> tuple[str, ...]:
     value = settled.get(text_of(node))
     if value is not None and depth > 0:
-        return _dimensions(value, settled, depth - 1)
-    if node.type == "call_expression" and callee(node) == "dim3":
+        return _dimension_texts(value, settled, depth - 1)
+    if node.type == "call_expression" and callee_name(node) == "dim3":
         node = node.child_by_field_name("arguments") or node
     if node.type in ("argument_list", "initializer_list", "parameter_list"):
         found = node.named_children
         if len(found) == 1 and depth > 0:  # `dim3(grid)`: perhaps itself the name of a dim3
-            return _dimensions(found[0], settled, depth - 1)
+            return _dimension_texts(found[0], settled, depth - 1)
         return tuple(text_of(child) for child in found)
     return (text_of(node),)
 
 
-def _enclosing(node: Node) -> Node:
+def _outermost_function(node: Node) -> Node:
     """The outermost function around a node, so that a lambda shares the variables it captures."""
     found = None
     while (parent := node.parent) is not None:
@@ -332,20 +338,20 @@ def _read_function(function: Node) -> _HostFunction:
                 declarations.append(_Declaration(name, None, node.start_byte, function.end_byte))
             case "declaration":
                 for declarator in node.children_by_field_name("declarator"):
-                    declarations.append(_declaration(declarator))
+                    declarations.append(_host_declaration(declarator))
                     named = declarator.child_by_field_name("declarator")
                     if (
                         declarator.type == "init_declarator"
                         and named
                         and named.type == "reference_declarator"
                     ):
-                        changed.add(_leftmost(declarator.child_by_field_name("value")))
+                        changed.add(_assigned_variable(declarator.child_by_field_name("value")))
             case "assignment_expression":
-                changed.add(_leftmost(node.child_by_field_name("left")))
+                changed.add(_assigned_variable(node.child_by_field_name("left")))
             case "update_expression":
-                changed.add(_leftmost(node.child_by_field_name("argument")))
+                changed.add(_assigned_variable(node.child_by_field_name("argument")))
             case "pointer_expression" if _may_change(node):
-                changed.add(_leftmost(node.child_by_field_name("argument")))
+                changed.add(_assigned_variable(node.child_by_field_name("argument")))
     return _HostFunction(tuple(declarations), frozenset(changed - {""}))
 
 
@@ -354,7 +360,7 @@ def _may_change(node: Node) -> bool:
     return text_of(node.child_by_field_name("operator")) == "&" and not is_listed_address(node)
 
 
-def _declaration(declarator: Node) -> _Declaration:
+def _host_declaration(declarator: Node) -> _Declaration:
     block = declarator
     while block.parent is not None and block.type not in ("compound_statement", "for_statement"):
         block = block.parent
@@ -379,7 +385,7 @@ def _is_dim3(listed: Node | None) -> bool:
     return text_of(declaration.child_by_field_name("type")) == "dim3"
 
 
-def _leftmost(node: Node | None) -> str:
+def _assigned_variable(node: Node | None) -> str:
     """The variable that an assignment changes: `grid` in `grid.x = 3`."""
     while node is not None and node.type in (
         "field_expression",
@@ -426,7 +432,7 @@ def draft_launch(
     example = next((argument.name for argument in arguments if argument.role == "size"), "n")
     grid_unit = "work-groups, not work-items" if language == "opencl" else "blocks"
     constants = dict(model.constants)
-    block = [translate(text, {}, constants) or FILL for text in kernel.reqd_work_group_size or (FILL,)]
+    block = [translate_expr(text, {}, constants) or FILL for text in kernel.reqd_work_group_size or (FILL,)]
     return DraftLaunch(
         grid=(FILL,),
         block=_without_ones(block),
@@ -435,7 +441,7 @@ def draft_launch(
         about_grid=f'{grid_unit}, up to three expressions, e.g. ["ceildiv({example}, 256)"]',
         about_block=("work-items in a group" if language == "opencl" else "threads in a block")
         + ', e.g. ["256"]'
-        + _bounds(kernel, constants),
+        + _launch_bounds_note(kernel, constants),
         about_shared="bytes of dynamic shared memory",
     )
 
@@ -452,7 +458,7 @@ def _from_site(
     constants.update(site.settled)
 
     def ours(text: str) -> str:
-        return translate(text, sizes, constants) or FILL
+        return translate_expr(text, sizes, constants) or FILL
 
     shared = ours(site.shared) if site.shared is not None else "0"
     others = ", ".join(str(other.line) for other in sites[1:])
@@ -463,7 +469,8 @@ def _from_site(
         shared=shared if shared != "0" else None,
         about=f"as launched in line {site.line}" + (f"; also launched in line {others}" if others else ""),
         about_grid=f"blocks, over the sizes; {said} {', '.join(site.grid)}",
-        about_block=f"threads in a block; {said} {', '.join(site.block)}" + _bounds(kernel, constants),
+        about_block=f"threads in a block; {said} {', '.join(site.block)}"
+        + _launch_bounds_note(kernel, constants),
         about_shared=f"bytes of dynamic shared memory; {said} {site.shared}",
     )
 
@@ -473,16 +480,16 @@ def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping
     if len(site.arguments) != len(arguments):
         return {}
     own = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
-    said = unambiguous(
+    said = unambiguous_names(
         (host, argument.name)
         for text, argument in zip(site.arguments, arguments, strict=True)
-        for host in (_uncast(text) if argument.role == "size" else ())
+        for host in (_uncast_forms(text) if argument.role == "size" else ())
         if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
     )
     return {**own, **said}
 
 
-def _uncast(text: str) -> Iterator[str]:
+def _uncast_forms(text: str) -> Iterator[str]:
     yield text
     match = _CAST.fullmatch(text)
     if match is not None:
@@ -496,17 +503,17 @@ def _without_ones(dimensions: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _bounds(kernel: KernelSignature, constants: Mapping[str, str]) -> str:
+def _launch_bounds_note(kernel: KernelSignature, constants: Mapping[str, str]) -> str:
     if not kernel.launch_bounds:
         return ""
     most = kernel.launch_bounds[0]
-    return f"; __launch_bounds__ allows {translate(most, {}, constants) or most}"
+    return f"; __launch_bounds__ allows {translate_expr(most, {}, constants) or most}"
 
 
 # -- the host's expressions over sizes -----------------------------------------------------------------
 
 
-def translate(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
+def translate_expr(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
     """The C expression in the language of problem files, or None where it has no counterpart there.
 
     `sizes` maps host expressions to size names, `constants` host names to the C expressions they stand for.
@@ -519,11 +526,13 @@ def translate(text: str, sizes: Mapping[str, str], constants: Mapping[str, str])
 
 class _HostExpressions:
     def __init__(self, sizes: Mapping[str, str], constants: Mapping[str, str]) -> None:
-        self._sizes = {host: name for text, name in sizes.items() if (host := _expression(text)) is not None}
+        self._sizes = {
+            host: name for text, name in sizes.items() if (host := _try_read_expression(text)) is not None
+        }
         self._constants = constants
 
     def node(self, text: str, depth: int) -> size.Node:
-        expr = _expression(text)
+        expr = _try_read_expression(text)
         if expr is None:
             raise NoTranslation
         return size_node(expr, self._meaning, depth)
@@ -537,9 +546,9 @@ class _HostExpressions:
             case Member(field="multiProcessorCount"):
                 return size.Variable("device.sms")
             case SizeOf(type=type_) if not type_.is_pointer:
-                return _bytes(type_.base)
+                return _element_bytes(type_.base)
             case Opaque(text=text) if text.startswith("sizeof"):
-                return _bytes(text.removeprefix("sizeof").strip(" ()"))
+                return _element_bytes(text.removeprefix("sizeof").strip(" ()"))
             case Call(function=function, args=(left, right)):
                 return self._call(function.split("::")[-1].lower(), left, right, depth + 1)
             case Binary(op="&"):
@@ -555,14 +564,14 @@ class _HostExpressions:
         raise NoTranslation
 
 
-def _expression(text: str) -> Expr | None:
+def _try_read_expression(text: str) -> Expr | None:
     try:
         return read_expression(text)
     except Unreadable:
         return None
 
 
-def _bytes(base: str) -> size.Num:
+def _element_bytes(base: str) -> size.Num:
     element, vector = elements_of(base, "cuda")
     if element is None:
         raise NoTranslation
@@ -622,7 +631,7 @@ def draft_arguments(
         name = possible_name(parameter.name, taken)
         taken.add(name)
         arguments.append(
-            DraftArgument(parameter, name, element, vector, _role(parameter, name, element, vector))
+            DraftArgument(parameter, name, element, vector, _parameter_role(parameter, name, element, vector))
         )
     return tuple(arguments)
 
@@ -637,7 +646,7 @@ def looks_like_a_size(name: str) -> bool:
     return counted or any(part in _SIZE_WORDS for part in parts)
 
 
-def _role(parameter: KernelParameter, name: str, element: str | None, vector: int) -> DraftRole:
+def _parameter_role(parameter: KernelParameter, name: str, element: str | None, vector: int) -> DraftRole:
     if not parameter.pointer:
         integer = element is not None and vector == 1 and TYPES[element].kind != "float"
         usable = is_name(name) and name not in _RESERVED_SIZES

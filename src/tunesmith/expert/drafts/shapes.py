@@ -12,7 +12,14 @@ from itertools import count as counting
 from math import isqrt, lcm
 
 from tunesmith.expert.drafts.launches import looks_like_a_size
-from tunesmith.expert.read.integers import exact, from_terms, head_of, number, terms, to_sizes
+from tunesmith.expert.read.integers import (
+    expand_terms,
+    from_terms,
+    head_of,
+    number_node,
+    simplify_exact,
+    to_sizes,
+)
 from tunesmith.expert.read.model import (
     ArrayAccess,
     Each,
@@ -40,10 +47,10 @@ Terms = dict[tuple[c.Expr, ...], int]
 
 def in_whole_sizes(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
     """Simplified, with sizes divided by what divides them: `8 * (d / 8)` is d."""
-    shares = {f"{name} / {by}": (name, by) for name, most in multiples.items() for by in _divisors(most)}
-    whole = {share: c.Binary("/", c.Name(name), number(by)) for share, (name, by) in shares.items()}
+    shares = {f"{name} / {by}": (name, by) for name, most in multiples.items() for by in _iter_divisors(most)}
+    whole = {share: c.Binary("/", c.Name(name), number_node(by)) for share, (name, by) in shares.items()}
     found: Terms = {}
-    for key, count in terms(exact(expr, multiples)).items():
+    for key, count in expand_terms(simplify_exact(expr, multiples)).items():
         factors: list[c.Expr] = []
         for factor in key:
             name, by = shares.get(factor.name, ("", 1)) if isinstance(factor, c.Name) else ("", 1)
@@ -53,14 +60,14 @@ def in_whole_sizes(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
                 factors.append(c.Name(name))
                 count //= by
             else:
-                factors.append(c.Binary("/", c.Name(name), number(by)))
+                factors.append(c.Binary("/", c.Name(name), number_node(by)))
         factors = [substitute(factor, whole) for factor in factors]
         product = tuple(sorted(factors, key=print_expr))
         found[product] = found.get(product, 0) + count
     return from_terms(found)
 
 
-def _divisors(most: int) -> Iterator[int]:
+def _iter_divisors(most: int) -> Iterator[int]:
     return (by for by in range(1, most + 1) if most % by == 0)
 
 
@@ -68,13 +75,13 @@ def rounded_up(expr: c.Expr | None, by: int | None) -> c.Expr | None:
     """x of `(x + 15) / 16`, where it is rounded up by that number."""
     match expr:
         case c.Binary(op="/", left=left, right=c.Number(value=int(divisor))) if divisor == by:
-            rest = dict(terms(left))
+            rest = dict(expand_terms(left))
             if rest.pop((), 0) == divisor - 1:
                 return from_terms(rest)
     return None
 
 
-def primes() -> Iterator[int]:
+def large_primes() -> Iterator[int]:
     """Sizes to compare strides by: large, and none the multiple of others."""
     return (at for at in counting(1009, 2) if all(at % n for n in range(3, isqrt(at) + 1, 2)))
 
@@ -160,14 +167,14 @@ class ShapeReader:
         ) or any(isinstance(step, When) for step in all_steps(kernel.steps))
         self._aligned = any(record.align is not None for record in kernel.source.records)
         self.multiples = {**multiples, **self._whole()}
-        self._samples = dict(zip(sorted(values), primes(), strict=False))
+        self._samples = dict(zip(sorted(values), large_primes(), strict=False))
 
     def shapes(self) -> dict[str, ArrayShape]:
         found: dict[str, ArrayShape] = {}
         for parameter in self._kernel.function.parameters:
             accesses = [a for a in self._kernel.accesses if a.array == parameter.name]
             if accesses:
-                found[parameter.name] = self._shape(accesses, parameter.type.base)
+                found[parameter.name] = self._array_shape(accesses, parameter.type.base)
         return found
 
     def text(self, expr: c.Expr) -> str | None:
@@ -227,7 +234,7 @@ class ShapeReader:
         width = self._width(access)
         if width > 1 or access.stride is None or access.stride <= 1:
             return width if access.stride == 1 else 1
-        for key, count in terms(self._plain(access.index)).items():
+        for key, count in expand_terms(self._plain(access.index)).items():
             inner = key[0] if len(key) == 1 and count == 1 else None
             if isinstance(inner, c.Name) and int_value(self._extents.get(inner.name, inner)) == access.stride:
                 return access.stride
@@ -245,30 +252,32 @@ class ShapeReader:
             return None
         match factor:
             case c.Number():
-                return c.Binary("+", factor, number(1))
+                return c.Binary("+", factor, number_node(1))
             case c.Name(name=name) if name in self._extents:
                 stop = in_whole_sizes(self._plain(self._extents[name]), self.multiples)
                 return stop if walk.names_in(stop) <= self._values.keys() else None
             case c.Binary(op="%", right=right) if walk.names_in(right) <= self._values.keys():
                 return in_whole_sizes(right, self.multiples)
             case c.Call(function="min" | "clamp", args=args):  # a place that is kept inside
-                last = [one for one in args if walk.names_in(one) <= self._values.keys() and one != number(0)]
+                last = [
+                    one for one in args if walk.names_in(one) <= self._values.keys() and one != number_node(0)
+                ]
                 if len(last) == 1:
-                    return in_whole_sizes(c.Binary("+", last[0], number(1)), self.multiples)
+                    return in_whole_sizes(c.Binary("+", last[0], number_node(1)), self.multiples)
             case c.Binary(op="/", left=left, right=right) if walk.names_in(right) <= self._values.keys():
                 whole = self._reached(left, depth + 1)
                 if whole is None:
                     return None
-                up = c.Binary("-", c.Binary("+", whole, right), number(1))
+                up = c.Binary("-", c.Binary("+", whole, right), number_node(1))
                 return self._quotient(whole, right) or (
-                    c.Binary("/", up, right) if len(terms(whole)) == 1 else None
+                    c.Binary("/", up, right) if len(expand_terms(whole)) == 1 else None
                 )
         return None
 
     def _reached(self, expr: c.Expr, depth: int) -> c.Expr | None:
         """One more than the largest value of a sum of indices; None where it cannot be told."""
-        total: c.Expr = number(1)
-        for key, count in terms(expr).items():
+        total: c.Expr = number_node(1)
+        for key, count in expand_terms(expr).items():
             inside = [f for f in key if not walk.names_in(f) <= self._values.keys()]
             stride = from_terms({tuple(f for f in key if f not in inside): count})
             if not inside:
@@ -277,17 +286,17 @@ class ShapeReader:
             extent = self._extent(inside[0], depth) if len(inside) == 1 and count > 0 else None
             if extent is None:
                 return None
-            total = c.Binary("+", total, c.Binary("*", stride, c.Binary("-", extent, number(1))))
+            total = c.Binary("+", total, c.Binary("*", stride, c.Binary("-", extent, number_node(1))))
         return in_whole_sizes(total, self.multiples)
 
     def _quotient(self, whole: c.Expr, by: c.Expr) -> c.Expr | None:
         """Where one divides the other term by term."""
-        divisor = terms(in_whole_sizes(by, self.multiples))
+        divisor = expand_terms(in_whole_sizes(by, self.multiples))
         if len(divisor) != 1:
-            return number(1) if terms(whole) == divisor else None
+            return number_node(1) if expand_terms(whole) == divisor else None
         (factors, times) = next(iter(divisor.items()))
         found: Terms = {}
-        for key, share in terms(in_whole_sizes(whole, self.multiples)).items():
+        for key, share in expand_terms(in_whole_sizes(whole, self.multiples)).items():
             rest = list(key)
             for factor in factors:
                 if factor not in rest:
@@ -300,7 +309,7 @@ class ShapeReader:
 
     # -- shapes -------------------------------------------------------------------------------------
 
-    def _shape(self, accesses: list[ArrayAccess], base: str) -> ArrayShape:
+    def _array_shape(self, accesses: list[ArrayAccess], base: str) -> ArrayShape:
         places = [self._place(access) for access in accesses]
         widest = max(byte_size(access.type.base) or 0 for access in accesses)
         known = [place for place in places if place is not None]
@@ -331,11 +340,11 @@ class ShapeReader:
             if not isinstance(step, Each) or not isinstance(now, Each):
                 continue
             ends = [(self._plain(each.start), self._plain(each.stop)) for each in (step, now)]
-            place = terms(substitute(self._plain(access.index), {now.index: c.Name(step.index)}))
+            place = expand_terms(substitute(self._plain(access.index), {now.index: c.Name(step.index)}))
             sets = (s.expr for s in step.body if isinstance(s, c.Evaluate) and isinstance(s.expr, c.Assign))
             stores = (one.target for one in sets if one.op == "=")
             if ends[0] == ends[1] and any(
-                target.base == c.Name(access.array) and terms(self._plain(target.index)) == place
+                target.base == c.Name(access.array) and expand_terms(self._plain(target.index)) == place
                 for target in stores
                 if isinstance(target, c.Index)
             ):
@@ -347,10 +356,12 @@ class ShapeReader:
 
     def _item(self, places: list[_IndexPlace]) -> c.Expr | None:
         """What the first axis is indexed by, where that is one thing alone."""
-        outer = max((self._rank(span.stride) for place in places for span in place.spans), default=(False, 0))
+        outer = max(
+            (self._stride_rank(span.stride) for place in places for span in place.spans), default=(False, 0)
+        )
         found: set[c.Expr] = set()
         for place in places:
-            mine = [span.factor for span in place.spans if self._rank(span.stride) == outer]
+            mine = [span.factor for span in place.spans if self._stride_rank(span.stride) == outer]
             beyond = [
                 key for key, n in place.offset.items() if abs(self._size(from_terms({key: n}))) >= outer[1]
             ]
@@ -368,7 +379,7 @@ class ShapeReader:
             for span in filter(self._counts_blocks, () if place is None else place.spans):
                 assert place is not None
                 for other in place.spans:
-                    turns = int_value(self._quotient(span.stride, other.stride) or number(0))
+                    turns = int_value(self._quotient(span.stride, other.stride) or number_node(0))
                     extent = None if other.extent is None else int_value(other.extent)
                     if turns is not None and turns > 1 and extent is not None and extent != turns:
                         start = place.offset.get((), 0) // (int_value(other.stride) or 1)
@@ -382,14 +393,14 @@ class ShapeReader:
 
     def _place(self, access: ArrayAccess) -> _IndexPlace | None:
         width = self._width(access)
-        index: c.Expr = access.index if width == 1 else c.Binary("*", number(width), access.index)
+        index: c.Expr = access.index if width == 1 else c.Binary("*", number_node(width), access.index)
         if access.offset is not None:
             index = c.Binary("+", access.offset, index)
         for _ in self._starts:
-            index = self._shifted(index)
+            index = self._shift_to_zero(index)
         strides: dict[c.Expr, Terms] = {}
         offset: Terms = {}
-        for key, count in terms(in_whole_sizes(self._plain(index), self.multiples)).items():
+        for key, count in expand_terms(in_whole_sizes(self._plain(index), self.multiples)).items():
             inside = [factor for factor in key if not walk.names_in(factor) <= self._values.keys()]
             if not inside:
                 offset[key] = count
@@ -402,7 +413,7 @@ class ShapeReader:
         ]
         return _IndexPlace(tuple(spans), offset, width)
 
-    def _shifted(self, index: c.Expr) -> c.Expr:
+    def _shift_to_zero(self, index: c.Expr) -> c.Expr:
         """With loops counted from 0, each once."""
         plain = self._plain(index)
         todo = {name: start for name, start in self._starts.items() if name in walk.names_in(plain)}
@@ -414,34 +425,35 @@ class ShapeReader:
     def _size(self, stride: c.Expr) -> int:
         return int_value(stride, self._samples) or 0
 
-    def _rank(self, stride: c.Expr) -> tuple[bool, int]:
+    def _stride_rank(self, stride: c.Expr) -> tuple[bool, int]:
         """Strides that are called so are longer than products of sizes."""
         return not all(looks_like_a_size(name) for name in walk.names_in(stride)), self._size(stride)
 
     def _joined(self, places: list[_IndexPlace]) -> tuple[str, ...]:
         """One shape for all places of an array."""
-        strides = {self._rank(span.stride): span.stride for place in places for span in place.spans}
+        strides = {self._stride_rank(span.stride): span.stride for place in places for span in place.spans}
         if not strides:
-            return self._few(places)
+            return self._fixed_extents(places)
         apart = [strides[at] for at in sorted(strides, reverse=True)]
         chain = [apart[0]]
         for stride in apart[1:]:
             comparable = walk.names_in(stride) <= walk.names_in(chain[-1])
-            if not comparable and self._rank(stride)[0] == self._rank(chain[-1])[0]:
+            if not comparable and self._stride_rank(stride)[0] == self._stride_rank(chain[-1])[0]:
                 return (FILL,)  # which of them is the longer one, only callers know
             if self._quotient(chain[-1], stride) is not None and self._is_axis(stride, places):
                 chain.append(stride)
         inner = [
-            self._quotient(left, right) for left, right in zip(chain, [*chain[1:], number(1)], strict=True)
+            self._quotient(left, right)
+            for left, right in zip(chain, [*chain[1:], number_node(1)], strict=True)
         ]
-        outer = self._outermost(chain[0], places)
+        outer = self._outermost_extent(chain[0], places)
         if len(chain) > 1 and inner[0] is not None and (whole := rounded_up(outer, int_value(inner[0]))):
             outer = whole  # tiles of a row whose last one need not be whole
             del inner[0], chain[0]
-        last = inner.pop() if chain[-1] != number(1) else None
-        if chain[-1] == number(1):
+        last = inner.pop() if chain[-1] != number_node(1) else None
+        if chain[-1] == number_node(1):
             inner.pop()
-        elif int_value(last or number(0)) is not None and not self._is_axis(chain[-1], places):
+        elif int_value(last or number_node(0)) is not None and not self._is_axis(chain[-1], places):
             outer, last = (None if outer is None else c.Binary("*", outer, chain[-1])), None
         listed = [outer, *inner, *([last] if last is not None else [])]
         if len(listed) == 1 and outer is not None and (factors := self._factors(outer)):
@@ -450,7 +462,7 @@ class ShapeReader:
 
     def _factors(self, extent: c.Expr) -> tuple[str, ...]:
         """`rows * d` elements are rows of d: in the order in which the kernel says so."""
-        found = terms(in_whole_sizes(extent, self.multiples))
+        found = expand_terms(in_whole_sizes(extent, self.multiples))
         key, count = next(iter(found.items()))
         if len(found) != 1 or count != 1 or len(set(key)) < 2 or not all(isinstance(f, c.Name) for f in key):
             return ()
@@ -465,7 +477,7 @@ class ShapeReader:
         ordered = sorted(key, key=lambda f: (print_expr(f) in within, said.find(print_expr(f))))
         return tuple(self.text(factor) or FILL for factor in ordered)
 
-    def _few(self, places: list[_IndexPlace]) -> tuple[str, ...]:
+    def _fixed_extents(self, places: list[_IndexPlace]) -> tuple[str, ...]:
         """An array that is only touched at fixed places."""
         ends = [int_value(from_terms(place.offset)) for place in places]
         if any(end is None for end in ends):
@@ -487,11 +499,11 @@ class ShapeReader:
             for span in place.spans
         )
 
-    def _outermost(self, stride: c.Expr, places: list[_IndexPlace]) -> c.Expr | None:
+    def _outermost_extent(self, stride: c.Expr, places: list[_IndexPlace]) -> c.Expr | None:
         """The largest number of steps that any place makes along the axis of this stride."""
         best: c.Expr | None = None
         for place in places:
-            mine = [span for span in place.spans if terms(span.stride) == terms(stride)]
+            mine = [span for span in place.spans if expand_terms(span.stride) == expand_terms(stride)]
             if not mine:
                 continue
             if any(span.extent is None for span in mine):
@@ -501,7 +513,7 @@ class ShapeReader:
             if not self._guarded:  # else tests keep neighbours within
                 for other in extents:
                     if other is not extent:
-                        extent = c.Binary("-", c.Binary("+", extent, other), number(1))
+                        extent = c.Binary("-", c.Binary("+", extent, other), number_node(1))
             for key, count in place.offset.items():
                 more = self._quotient(from_terms({key: count}), stride)
                 if more is None or count < 0 or (self._guarded and int_value(more) is not None):
@@ -514,5 +526,5 @@ class ShapeReader:
 
 def _index_names(factors: list[c.Expr]) -> frozenset[str]:
     """Names by which an index depends on tasks and elements; what a load depends on is data."""
-    unloaded = (walk.map_expr(f, lambda n: number(0) if isinstance(n, c.Index) else n) for f in factors)
+    unloaded = (walk.map_expr(f, lambda n: number_node(0) if isinstance(n, c.Index) else n) for f in factors)
     return frozenset(name for factor in unloaded for name in walk.names_in(factor))

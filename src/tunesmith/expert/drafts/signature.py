@@ -21,14 +21,14 @@ from tunesmith.expert.drafts.headers import (
     elements_of,
     read_headers,
     template_arguments,
-    unambiguous,
+    unambiguous_names,
 )
 from tunesmith.expert.drafts.launches import read_constants, read_launches
 from tunesmith.problem.problem import Argument, Launch, Problem, element_type
-from tunesmith.source.lex import MAX_TEXT, lex, obstacle, split_at
+from tunesmith.source.lex import MAX_TEXT, find_parse_obstacle, lex, split_at
 from tunesmith.source.macros import MOST_NESTING
 from tunesmith.source.reader.grammar import (
-    callee,
+    callee_name,
     declared_name,
     is_field,
     syntax_nodes,
@@ -106,7 +106,7 @@ class PointerUse:
             if current.name in hidden:
                 access |= HIDDEN
             for node in body.get(current.name, ()):
-                use = self._classify(node, current.reference)
+                use = self._classify_use(node, current.reference)
                 if isinstance(use, _PointerName):
                     pending.append(use)
                 else:
@@ -123,7 +123,7 @@ class PointerUse:
             pending += [name for name in fresh if name in self._macro_words]
         return reached
 
-    def _classify(self, node: Node, memory: bool) -> PointerAccess | _PointerName:
+    def _classify_use(self, node: Node, memory: bool) -> PointerAccess | _PointerName:
         """Climb from an occurrence; `memory` says whether `node` is the memory or a pointer to it."""
         if node.type == "type_identifier":  # `Tensor t(out, n);` reads as a function declaration
             return HIDDEN
@@ -156,9 +156,9 @@ class PointerUse:
                 if memory:
                     return BOTH
             elif kind == "assignment_expression":
-                return _assigned(parent, node, memory)
+                return _assignment_access(parent, node, memory)
             elif kind in ("init_declarator", "declaration"):
-                return _declared(parent, node, memory)
+                return _declaration_access(parent, node, memory)
             elif kind == "argument_list":
                 use = self._passed(parent, node, memory)
                 if use is not None:
@@ -182,7 +182,7 @@ class PointerUse:
         call = arguments.parent
         if call is None or call.type != "call_expression":
             return READ | HIDDEN if memory else HIDDEN  # a constructor
-        name = callee(call)
+        name = callee_name(call)
         if name is None:  # a method, or `(float4)(x, y)` in OpenCL
             if memory:
                 return READ | HIDDEN if self._references else READ
@@ -246,7 +246,7 @@ def places_in(body: Node) -> Places:
     return places
 
 
-def _assigned(assignment: Node, node: Node, memory: bool) -> PointerAccess | _PointerName:
+def _assignment_access(assignment: Node, node: Node, memory: bool) -> PointerAccess | _PointerName:
     left = assignment.child_by_field_name("left")
     plain = text_of(assignment.child_by_field_name("operator")) == "="
     if left == node:
@@ -260,7 +260,7 @@ def _assigned(assignment: Node, node: Node, memory: bool) -> PointerAccess | _Po
     return HIDDEN
 
 
-def _declared(declaration: Node, node: Node, memory: bool) -> PointerAccess | _PointerName:
+def _declaration_access(declaration: Node, node: Node, memory: bool) -> PointerAccess | _PointerName:
     if not is_field(declaration, "value", node):
         return NONE
     declarator = declaration.child_by_field_name("declarator")
@@ -360,7 +360,7 @@ def read_source(
     if len(text) > MAX_TEXT:
         raise BadInput(f"the file is longer than {MAX_TEXT:,} characters", where=where, hint="split it up")
     source = blank_source(text, language, defines)
-    if (trouble := obstacle(lex(source.code))) is not None:
+    if (trouble := find_parse_obstacle(lex(source.code))) is not None:
         fault, _, advice = trouble.rpartition("; ")
         raise BadInput(fault, where=where, hint=advice)
     headers = read_headers(source, language)
@@ -373,27 +373,27 @@ def read_source(
         raise BadInput(fault, where=where, hint="split the expression or the block up")
     found = [(name, meaning) for meaning, name in _TYPEDEF.findall(source.plain)]
     found += _USING.findall(source.plain)
-    aliases = {name: " ".join(meaning.split()) for name, meaning in unambiguous(found).items()}
+    aliases = {name: " ".join(meaning.split()) for name, meaning in unambiguous_names(found).items()}
     types = {*aliases, *_TYPE_PARAMETER.findall(source.plain)}
     use = PointerUse(root, source.macros, types, references=language != "opencl")
     kernels = [
-        _signature(header, text, language, aliases, use, definitions)
+        _kernel_signature(header, text, language, aliases, use, definitions)
         for header, definitions in _one_per_name(defined)
     ]
-    constants = unambiguous([*read_constants(root), *source.plain_macros().items()])
+    constants = unambiguous_names([*read_constants(root), *source.plain_macros().items()])
     launches = () if language == "opencl" else tuple(read_launches(root, source.code))
     return SourceModel(
-        tuple(kernels), launches, tuple(constants.items()), tuple(_instantiations(source.plain))
+        tuple(kernels), launches, tuple(constants.items()), tuple(_find_instantiations(source.plain))
     )
 
 
-def _instantiations(plain: str) -> Iterator[Instantiation]:
+def _find_instantiations(plain: str) -> Iterator[Instantiation]:
     for found in _INSTANTIATED.finditer(plain):
         line = plain.count("\n", 0, found.start()) + 1
         yield Instantiation(found[1], " ".join(found[2].split()), line)
 
 
-def _signature(
+def _kernel_signature(
     header: Header,
     text: str,
     language: Language,
@@ -484,8 +484,8 @@ def read_parameter(
     type_end = stars[0] if stars else (len(declared) if name_at is None else name_at)
     base_words = [t for at, t in enumerate(declared[:type_end]) if t not in qualifiers and at != name_at]
     spaces = [_SPACES[token] for token in declared if token in _SPACES] if language == "opencl" else []
-    base = _join(base_words)
-    element, vector = elements_of(_resolve(base, aliases), language)
+    base = _join_words(base_words)
+    element, vector = elements_of(_resolve_alias(base, aliases), language)
     depth = len(stars)
     known = depth <= 1 and not {"&", "&&", "(", "..."}.intersection(declared)
     const = "const" in declared[:type_end] or spaces[:1] == ["constant"]
@@ -538,7 +538,7 @@ def _outside_brackets(tokens: Sequence[str]) -> Iterator[int]:
         depth += token in ("<", "(", "[")
 
 
-def _join(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     text = ""
     for word in words:
         apart = (text[-1:] + word[:1]).replace("_", "a").isalnum() and text
@@ -546,7 +546,7 @@ def _join(words: Sequence[str]) -> str:
     return text
 
 
-def _resolve(base: str, aliases: Mapping[str, str]) -> str:
+def _resolve_alias(base: str, aliases: Mapping[str, str]) -> str:
     for _ in range(8):
         if base not in aliases:
             break
@@ -570,7 +570,7 @@ def signature_faults(problem: Problem) -> list[str]:
         meant = meant or [k for k in model.kernels if k.name == entry.split("::")[-1]]
         # What the preprocessor decides is not known here.
         if len(meant) == 1 and meant[0].definitions == 1 and not meant[0].conditional:
-            faults += _compare(problem, launch, meant[0])
+            faults += _compare_arguments(problem, launch, meant[0])
     return faults
 
 
@@ -596,7 +596,7 @@ def missing_entry(problem: Problem) -> str | None:
     return None
 
 
-def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[str]:
+def _compare_arguments(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[str]:
     taken = [p.name for p in kernel.parameters]
     given = list(launch.args)
     where = f"{problem.kernel.path}:{kernel.line}"
@@ -608,16 +608,16 @@ def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[
     faults = []
     bound = dict(zip(kernel.template_params, template_arguments(launch.entry), strict=False))
     for number, (parameter, name) in enumerate(zip(kernel.parameters, given, strict=True), start=1):
-        fault = _mismatch(parameter, problem.argument(name), problem.kernel.language)
+        fault = _argument_mismatch(parameter, problem.argument(name), problem.kernel.language)
         fault = fault or _wrong_width(parameter, problem.argument(name), bound, launch.entry)
         if fault:
             faults.append(f"argument {number} of {kernel.name}: {fault} in problem.toml ({where})")
     return faults
 
 
-def _mismatch(parameter: KernelParameter, argument: Argument, language: str) -> str | None:
+def _argument_mismatch(parameter: KernelParameter, argument: Argument, language: str) -> str | None:
     is_pointer = argument.role != "scalar"
-    if language != "opencl" and _unknowable(parameter, argument):
+    if language != "opencl" and _is_unknowable(parameter, argument):
         return None
     if parameter.pointer != is_pointer:
         kinds = ("a scalar", "an array")
@@ -653,7 +653,7 @@ def _wrong_width(
     return f"{parameter.name} is {element} by the entry {launched}, {argument.name} is {argument.type}"
 
 
-def _unknowable(parameter: KernelParameter, argument: Argument) -> bool:
+def _is_unknowable(parameter: KernelParameter, argument: Argument) -> bool:
     """What C++ leaves open: a type may be a pointer, and a pointer may be null or carry anything."""
     if not parameter.pointer:
         return parameter.element is None

@@ -16,7 +16,7 @@ from tunesmith.expert.knobs.text import (
     KnobText,
     MacroLine,
     SourceItem,
-    spelled,
+    normalise_tokens,
     word_set,
 )
 from tunesmith.problem.problem import Problem
@@ -36,11 +36,11 @@ from tunesmith.space.expr import (
     Num,
     Undefined,
     Variable,
-    children,
-    names,
+    iterate_variable_names,
+    operands_of_node,
     unparse,
 )
-from tunesmith.space.space import substituted
+from tunesmith.space.space import substitute_trees
 
 # -- Constant expressions of C as trees of the expression language: what is a number once some names are.
 
@@ -63,26 +63,26 @@ def read_prefix(
 ) -> tuple[Node, int] | None:
     """The longest expression of at least this level that begins there, and where it ends."""
     end = min(at + _MOST_WORDS, len(tokens))
-    found = _primary(tokens, at, resolve, depth + 1)
+    found = _read_primary(tokens, at, resolve, depth + 1)
     while found is not None and found[1] < end:
         left, at = found
         op = tokens[at].text
         level = LEVELS.get(op, 0)
         if level == 0 or level < least:
             if op == "?" and least <= 0:
-                return _choice(tokens, found, resolve, depth)
+                return _read_conditional(tokens, found, resolve, depth)
             break
         right = read_prefix(tokens, at + 1, resolve, level + 1, depth + 1)
         if right is None:
             break
-        made = _binary(op, left, right[0])
+        made = _make_binary(op, left, right[0])
         if made is None:
             break
         found = made, right[1]
     return found
 
 
-def _choice(
+def _read_conditional(
     tokens: Sequence[Token], test: tuple[Node, int], resolve: Resolve, depth: int
 ) -> tuple[Node, int] | None:
     then = read_prefix(tokens, test[1] + 1, resolve, 0, depth + 1)
@@ -92,7 +92,7 @@ def _choice(
     return (Conditional(test[0], then[0], other[0]), other[1]) if other is not None else test
 
 
-def _primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> tuple[Node, int] | None:
+def _read_primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> tuple[Node, int] | None:
     if at >= len(tokens) or depth > _MOST_DEEP:
         return None
     token = tokens[at]
@@ -104,7 +104,7 @@ def _primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> 
         closes = inner is not None and inner[1] < len(tokens) and tokens[inner[1]].text == ")"
         return (inner[0], inner[1] + 1) if inner is not None and closes else None
     if token.text == "!":
-        found = _primary(tokens, at + 1, resolve, depth + 1)
+        found = _read_primary(tokens, at + 1, resolve, depth + 1)
         return (Not(found[0]), found[1]) if found is not None else None
     if token.text == "sizeof":
         end = next((p for p in range(at, min(at + 6, len(tokens))) if tokens[p].text == ")"), at)
@@ -114,14 +114,14 @@ def _primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> 
         return None
     after = tokens[at + 1].text if at + 1 < len(tokens) else ""
     if token.text in ("min", "max") and after == "(":
-        return _call(token.text, tokens, at + 2, resolve, depth)
+        return _read_function_call(token.text, tokens, at + 2, resolve, depth)
     if after == "::":  # Traits::BLOCK, where one of that name is all there is
-        return _primary(tokens, at + 2, resolve, depth + 1)
+        return _read_primary(tokens, at + 2, resolve, depth + 1)
     node = resolve(token.text)
     return (node, at + 1) if node is not None and after != "(" else None
 
 
-def _call(
+def _read_function_call(
     name: str, tokens: Sequence[Token], at: int, resolve: Resolve, depth: int
 ) -> tuple[Node, int] | None:
     args: list[Node] = []
@@ -138,7 +138,7 @@ def _call(
     return None
 
 
-def _binary(op: str, left: Node, right: Node) -> Node | None:
+def _make_binary(op: str, left: Node, right: Node) -> Node | None:
     match op:
         case "||" | "&&":
             return Logic("or" if op == "||" else "and", (left, right))
@@ -147,14 +147,14 @@ def _binary(op: str, left: Node, right: Node) -> Node | None:
         case "<<" | ">>":
             if isinstance(right, Num) and 0 <= right.value < 31:
                 power = Num(1 << right.value)
-                return folded(Arithmetic("*" if op == "<<" else "//", left, power))
+                return fold_constant(Arithmetic("*" if op == "<<" else "//", left, power))
             return None
         case "&":  # X & (X - 1): only held against 0 does it have a meaning here
             return Arithmetic("%", left, Num(0)) if right == Arithmetic("-", left, Num(1)) else None
         case "/":
-            return folded(Arithmetic("//", left, right))
+            return fold_constant(Arithmetic("//", left, right))
         case "+" | "-" | "*" | "%":
-            return folded(Arithmetic(op, left, right))
+            return fold_constant(Arithmetic(op, left, right))
     return None
 
 
@@ -166,15 +166,15 @@ def _power_of_two(op: str, left: Node, right: Node) -> Node | None:
     return None
 
 
-def folded(node: Node) -> Node:
+def fold_constant(node: Node) -> Node:
     """A number where it is one, so that `4 * 32` is `128`."""
-    if any(True for _ in names(node)):
+    if any(True for _ in iterate_variable_names(node)):
         return node
-    value = evaluated(node, {})
+    value = evaluate_node(node, {})
     return Num(value) if value is not None and value >= 0 else node
 
 
-def evaluated(node: Node, values: Mapping[str, int]) -> int | None:
+def evaluate_node(node: Node, values: Mapping[str, int]) -> int | None:
     try:
         return Expr("", node).evaluate(values)
     except Undefined:
@@ -183,15 +183,15 @@ def evaluated(node: Node, values: Mapping[str, int]) -> int | None:
 
 def with_names(node: Node, meanings: Mapping[str, Node]) -> Node:
     """The tree with other trees in place of some of its names."""
-    return substituted(node, {Variable(name): meaning for name, meaning in meanings.items()})
+    return substitute_trees(node, {Variable(name): meaning for name, meaning in meanings.items()})
 
 
 def size_of(node: Node) -> int:
-    return 1 + sum(map(size_of, children(node)))
+    return 1 + sum(map(size_of, operands_of_node(node)))
 
 
 def used_names(node: Node) -> frozenset[str]:
-    return frozenset(names(node))
+    return frozenset(iterate_variable_names(node))
 
 
 def product_of(nodes: Iterable[Node]) -> Node:
@@ -199,7 +199,7 @@ def product_of(nodes: Iterable[Node]) -> Node:
     for node in nodes:
         if node == Num(1):
             continue
-        found = node if found is None else folded(Arithmetic("*", found, node))
+        found = node if found is None else fold_constant(Arithmetic("*", found, node))
     return found or Num(1)
 
 
@@ -228,7 +228,7 @@ def name_numbers(
     """The text with names for the block's own numbers, these, and sentences on those that stay numbers."""
     found: list[WrittenNumber] = []
     left: list[str] = []
-    values = {value for block in blocks for node in block if (value := evaluated(node, {})) is not None}
+    values = {value for block in blocks for node in block if (value := evaluate_node(node, {})) is not None}
     every = {token.text for item in text.items for token in item.tokens}
     for value in sorted(value for value in values if value >= LEAST):
         name = f"NUMBER_{value}"
@@ -236,7 +236,7 @@ def name_numbers(
             place for place in reached if text.items[place].is_function and not text.items[place].header
         ]
         tokens = [token for place in places for token in text.items[place].tokens]
-        own = [at for at, token in enumerate(tokens) if _is(token, value)]
+        own = [at for at, token in enumerate(tokens) if _has_literal_value(token, value)]
         if name in every or not any(_is_the_blocks(tokens, at) for at in own):
             continue
         if asked := [axis for axis in AXES if {f"blockDim.{axis}", f"globalIdx.{axis}"} & every]:
@@ -248,16 +248,20 @@ def name_numbers(
         if value in (32, 64) and any(WARP_WORDS.fullmatch(word) for word in every):
             left.append(f"{value} in the text stays: it may be the width of a warp")
             continue
-        near = [n for n in (value - 1, value // 2, 2 * value) if any(_is(token, n) for token in tokens)]
+        near = [
+            n
+            for n in (value - 1, value // 2, 2 * value)
+            if any(_has_literal_value(token, n) for token in tokens)
+        ]
         if near:
             left.append(f"{value} in the text stays: {near[0]} is there as well, and may follow from it")
             continue
-        text = _named(text, places, value, name)
+        text = _name_literals(text, places, value, name)
         found.append(WrittenNumber(name, value, tuple(tokens[at] for at in own)))
     return text, tuple(found), tuple(left)
 
 
-def _is(token: Token, value: int) -> bool:
+def _has_literal_value(token: Token, value: int) -> bool:
     return token.kind == "number" and read_number(token.text) == value and "." not in token.text
 
 
@@ -276,10 +280,13 @@ def _is_the_blocks(tokens: Sequence[Token], at: int) -> bool:
     return False
 
 
-def _named(text: KnobText, places: Sequence[int], value: int, name: str) -> KnobText:
+def _name_literals(text: KnobText, places: Sequence[int], value: int, name: str) -> KnobText:
     items = list(text.items)
     for place in places:
-        words = (replace(t, kind="word", text=name) if _is(t, value) else t for t in items[place].tokens)
+        words = (
+            replace(t, kind="word", text=name) if _has_literal_value(t, value) else t
+            for t in items[place].tokens
+        )
         items[place] = replace(items[place], tokens=tuple(words))
     return replace(text, items=tuple(items))
 
@@ -291,18 +298,18 @@ def fixed_numbers(problem: Problem) -> dict[int, str]:
         if argument.role == "local":
             continue
         for extent in argument.shape:
-            found |= dict.fromkeys(_numbers(extent.tree), f"an extent of {argument.name}")
+            found |= dict.fromkeys(_node_numbers(extent.tree), f"an extent of {argument.name}")
     for rule in problem.contract.sizes:
         if len(rule.one_of) == 1 or rule.min == rule.max:
             found[rule.one_of[0] if rule.one_of else rule.min] = f"the size {rule.name}"
     return found
 
 
-def _numbers(node: Node) -> Iterator[int]:
+def _node_numbers(node: Node) -> Iterator[int]:
     if isinstance(node, Num):
         yield node.value
-    for child in children(node):
-        yield from _numbers(child)
+    for child in operands_of_node(node):
+        yield from _node_numbers(child)
 
 
 BLOCK_NAMES = tuple(f"blockDim.{axis}" for axis in AXES)
@@ -406,34 +413,34 @@ class _Raw:
 def find_constants(
     problem: Problem, text: KnobText, reached: Sequence[int], numbers: Sequence[WrittenNumber] = ()
 ) -> ConstantTable:
-    raws = [*_given(problem), *_macros(problem, text, reached), *map(_number, numbers)]
+    raws = [*_given_macros(problem), *_source_macros(problem, text, reached), *map(_raw_number, numbers)]
     for place in reached:
         item = text.items[place]
         if not item.macro:
-            raws += _declared(text, item, place)
+            raws += _declared_constants(text, item, place)
             raws += _template_parameters(problem, text, item, place)
-    return _resolved(_unshadowed(raws[:_MOST_CONSTANTS], text, reached))
+    return _resolve_constants(_mark_shadowed(raws[:_MOST_CONSTANTS], text, reached))
 
 
-def _number(one: WrittenNumber) -> _Raw:
+def _raw_number(one: WrittenNumber) -> _Raw:
     places = tuple(TextPlace(token.offset, token.offset + len(token.text)) for token in one.places)
     return _Raw(one.name, tuple(lex(str(one.value))), None, one.places[0].line, NumberPlace(places))
 
 
-def _given(problem: Problem) -> Iterator[_Raw]:
+def _given_macros(problem: Problem) -> Iterator[_Raw]:
     """Macros that the problem's defines or flags set."""
     flags = [m for flag in problem.kernel.flags if (m := _FLAG.fullmatch(flag))]
     for name, value in (*problem.kernel.defines, *((m[1], m[2] or "1") for m in flags)):
         yield _Raw(name, tuple(lex(value)), None, 0, MacroPlace(name, is_given=True))
 
 
-def _macros(problem: Problem, text: KnobText, reached: Sequence[int]) -> Iterator[_Raw]:
+def _source_macros(problem: Problem, text: KnobText, reached: Sequence[int]) -> Iterator[_Raw]:
     used = {text.items[place].macro for place in reached}
-    given = {raw.name for raw in _given(problem)}
+    given = {raw.name for raw in _given_macros(problem)}
     for macro in text.macros:
         if macro.name not in used or (macro.guarded and macro.name in given):
             continue
-        tokens = tuple(spelled(lex(macro.body)))
+        tokens = tuple(normalise_tokens(lex(macro.body)))
         switch = macro.body in ("0", "1") and macro.name in text.asked
         yield _Raw(macro.name, tokens, None, macro.directive.line, _macro_place(problem, macro), switch)
 
@@ -453,13 +460,13 @@ def _macro_place(problem: Problem, macro: MacroLine) -> Place | str:
     return TextPlace(start + found.start(1), start + found.end(1))
 
 
-def _declared(text: KnobText, item: SourceItem, place: int) -> Iterator[_Raw]:
+def _declared_constants(text: KnobText, item: SourceItem, place: int) -> Iterator[_Raw]:
     """`const` and `constexpr` integers, and what an enumeration without a name lists."""
     scope = place if item.is_function else None
     tokens, fresh, depth = item.tokens, True, 0
     for at, token in enumerate(tokens):
         if fresh and depth == 0:
-            found = _enumerated(tokens, at) if token.text == "enum" else _variables(tokens, at)
+            found = _enum_constants(tokens, at) if token.text == "enum" else _const_variables(tokens, at)
             for name, words, is_switch in found:
                 yield _Raw(name.text, words, scope, name.line, _text_place(text, item, words), is_switch)
         depth += (token.text == "(") - (token.text == ")")
@@ -474,7 +481,7 @@ def _text_place(text: KnobText, item: SourceItem, words: Sequence[Token]) -> Pla
     return TextPlace(words[0].offset, words[-1].offset + len(words[-1].text))
 
 
-def _variables(tokens: Sequence[Token], at: int) -> Iterator[tuple[Token, tuple[Token, ...], bool]]:
+def _const_variables(tokens: Sequence[Token], at: int) -> Iterator[tuple[Token, tuple[Token, ...], bool]]:
     leading: set[str] = set()
     while at < len(tokens) and tokens[at].text in QUALIFIERS | INTEGERS:
         leading.add(tokens[at].text)
@@ -504,7 +511,7 @@ def _end_of_value(tokens: Sequence[Token], at: int) -> int:
     return at
 
 
-def _enumerated(tokens: Sequence[Token], at: int) -> Iterator[tuple[Token, tuple[Token, ...], bool]]:
+def _enum_constants(tokens: Sequence[Token], at: int) -> Iterator[tuple[Token, tuple[Token, ...], bool]]:
     start = at + 1
     while start < len(tokens) and tokens[start].text in INTEGERS | {":"}:
         start += 1
@@ -565,7 +572,7 @@ def _template_parameters(problem: Problem, text: KnobText, item: SourceItem, pla
 # -- names that mean one thing -----------------------------------------------------------------------
 
 
-def _unshadowed(raws: Sequence[_Raw], text: KnobText, reached: Sequence[int]) -> list[_Raw]:
+def _mark_shadowed(raws: Sequence[_Raw], text: KnobText, reached: Sequence[int]) -> list[_Raw]:
     """What a name means must be one thing wherever it is seen; else its text stays as it is."""
     found: list[_Raw] = []
     for raw in raws:
@@ -592,7 +599,7 @@ def _declared_elsewhere(raw: _Raw, text: KnobText, reached: Sequence[int]) -> in
     return 0
 
 
-def _resolved(raws: Sequence[_Raw]) -> ConstantTable:
+def _resolve_constants(raws: Sequence[_Raw]) -> ConstantTable:
     keys: dict[int, str] = {}
     visible: dict[tuple[str, int | None], str] = {}
     for number, raw in enumerate(raws):
@@ -603,16 +610,16 @@ def _resolved(raws: Sequence[_Raw]) -> ConstantTable:
     nodes: dict[str, KnobConstant] = {}
     for number, raw in enumerate(raws):
         key = keys[number]
-        node = read_constant(raw.tokens, _outside(open_.resolve(raw.item), key))
+        node = read_constant(raw.tokens, _resolve_outside(open_.resolve(raw.item), key))
         if node is not None:
             nodes[key] = KnobConstant(key, raw.name, node, None, raw.item, raw.line, raw.place, raw.is_switch)
-    return ConstantTable(_evaluated(nodes), visible)
+    return ConstantTable(_evaluate_constants(nodes), visible)
 
 
 _PENDING = KnobConstant("", "", Num(0), None, None, 0, "")
 
 
-def _outside(resolve: Resolve, key: str) -> Resolve:
+def _resolve_outside(resolve: Resolve, key: str) -> Resolve:
     """In its own definition a name means something else, which is not known."""
 
     def found(word: str) -> Node | None:
@@ -622,7 +629,7 @@ def _outside(resolve: Resolve, key: str) -> Resolve:
     return found
 
 
-def _evaluated(nodes: Mapping[str, KnobConstant]) -> dict[str, KnobConstant]:
+def _evaluate_constants(nodes: Mapping[str, KnobConstant]) -> dict[str, KnobConstant]:
     """Those that come to a number, or to one once blocks are known."""
     found: dict[str, KnobConstant] = {}
     waiting = dict(nodes)
@@ -637,7 +644,7 @@ def _evaluated(nodes: Mapping[str, KnobConstant]) -> dict[str, KnobConstant]:
         for key in ready:
             one = waiting.pop(key)
             values = {name: value for name, c in found.items() if (value := c.value) is not None}
-            found[key] = replace(one, value=evaluated(one.node, values))
+            found[key] = replace(one, value=evaluate_node(one.node, values))
     return found
 
 
@@ -674,7 +681,7 @@ class KnobUses:
     against: str = ""  # a use that says it is part of what is computed, in words
 
 
-def words_of(name: str) -> frozenset[str]:
+def name_words(name: str) -> frozenset[str]:
     return frozenset(word.lower() for part in name.split("_") for word in _WORDS.findall(part))
 
 
@@ -686,7 +693,7 @@ def why_not(constant: KnobConstant, uses: KnobUses, problem: Problem) -> str:
     if constant.value > 1 << 20:
         return f"its value is {constant.value}"
     if constant.is_switch:
-        tuning = words_of(constant.name) & _TUNING
+        tuning = name_words(constant.name) & _TUNING
         return "" if tuning else "it switches something that may be part of what is computed"
     if uses.against:
         return uses.against
@@ -694,10 +701,10 @@ def why_not(constant: KnobConstant, uses: KnobUses, problem: Problem) -> str:
         return "it is 0, and what it would switch on is not known"
     if constant.value > 1 and constant.value % 2:
         return f"an odd number, {constant.value}, is seldom one that was chosen"
-    telling = words_of(constant.name) & _COMPUTED
+    telling = name_words(constant.name) & _COMPUTED
     if telling:
         return f"by its name ({min(telling)}) it is part of what is computed"
-    if constant.value in (32, 64) and words_of(constant.name) & _OF_A_WARP:
+    if constant.value in (32, 64) and name_words(constant.name) & _OF_A_WARP:
         return "it is the width of a warp"
     if not uses.kinds & {"array", "shared", "loop", "geometry", "template", "launch", "unroll"}:
         return "it is neither the extent of an array or a loop, nor in the launch or a thread's place"
@@ -723,7 +730,7 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
             node = resolve(token.text)
             if node is None or around.defines(at):
                 continue
-            (key,) = (name for name in _keys(node))
+            (key,) = (name for name in _node_names(node))
             kind, objection = around.use(at)
             kinds[key] |= kind
             if objection and key not in against:
@@ -734,21 +741,23 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
                 for key, one in constants.every.items():
                     if one.name == word:
                         kinds[key].add("unroll")
-    basis = _basis(constants)
-    return {key: _of(key, basis, kinds, against.get(key, "")) for key in constants.every}
+    basis = _constant_basis(constants)
+    return {key: _constant_uses(key, basis, kinds, against.get(key, "")) for key in constants.every}
 
 
-def _keys(node: Node) -> Iterable[str]:
+def _node_names(node: Node) -> Iterable[str]:
     return Expr("", node).names
 
 
-def _of(key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str) -> KnobUses:
+def _constant_uses(
+    key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str
+) -> KnobUses:
     # What is derived counts as a use; only the constant's own uses speak against it.
     every = [key, *(other for other, names in basis.items() if key in names)]
     return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against)
 
 
-def _basis(constants: ConstantTable) -> dict[str, set[str]]:
+def _constant_basis(constants: ConstantTable) -> dict[str, set[str]]:
     """What each constant is derived from; those that it names come before it."""
     found: dict[str, set[str]] = {}
     for key, one in constants.every.items():
@@ -789,7 +798,7 @@ class _Around:
         for opened in self._open[at]:
             mark, before = self._text(opened), self._text(opened - 1)
             if mark == "[":
-                kinds |= self._brackets(opened, statement, words)
+                kinds |= self._bracket_uses(opened, statement, words)
             elif mark == "(":
                 if before in ("for", "while"):
                     kinds.add("loop")
@@ -801,9 +810,9 @@ class _Around:
                     objection = f"it is an argument of {before}"
         if self._in_angles(at):
             kinds.add("template")
-        return kinds, objection or self._objection(at)
+        return kinds, objection or self._why_fixed(at)
 
-    def _brackets(self, opened: int, statement: Sequence[Token], words: set[str]) -> set[str]:
+    def _bracket_uses(self, opened: int, statement: Sequence[Token], words: set[str]) -> set[str]:
         """`float tile[TILE]` declares; `tile[TILE]` does not."""
         first = opened - 1
         while self._text(first) == "]":
@@ -835,7 +844,7 @@ class _Around:
     def _is_plain(self, at: int) -> bool:
         return 0 <= at < len(self._tokens) and self._tokens[at].kind in ("word", "number")
 
-    def _objection(self, at: int) -> str:
+    def _why_fixed(self, at: int) -> str:
         before, after = self._text(at - 1), self._text(at + 1)
         if before == "case":
             return "it is a case of a switch"

@@ -11,19 +11,19 @@ from math import prod
 from tunesmith.expert.knobs.find import (
     PLAIN,
     ConstantTable,
-    evaluated,
+    evaluate_node,
+    name_words,
     product_of,
     read_prefix,
     text_of,
     used_names,
     with_names,
-    words_of,
 )
 from tunesmith.expert.knobs.text import AXES, KnobText, word_set
 from tunesmith.expert.knobs.values import cap_of
 from tunesmith.source.lex import Token
-from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, children
-from tunesmith.space.space import substituted
+from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node
+from tunesmith.space.space import substitute_trees
 
 # -- What the text of a kernel says of its launch: which constant blocks are counted by, which threads.
 
@@ -69,7 +69,7 @@ class LaunchEvidence:
         return f"gridDim.{axis}" in self.words or f"globalDim.{axis}" in self.words
 
     def with_value(self, value: int, values: Mapping[str, int]) -> list[Node]:
-        return [node for node in self.seen if evaluated(node, values) == value]
+        return [node for node in self.seen if evaluate_node(node, values) == value]
 
 
 def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> LaunchEvidence:
@@ -83,16 +83,18 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
         tokens = text.items[place].tokens
         by_extent.update(axis for axis in AXES if _steps_by_extent(tokens, f"blockDim.{axis}"))
         words.update(token.text for token in tokens)
-        for start, end, node in _expressions(tokens, constants, place):
+        for start, end, node in _constant_expressions(tokens, constants, place):
             seen.setdefault(node)
             for axis in AXES:
-                if _multiplies(tokens, start, end, f"blockIdx.{axis}"):
+                if _is_multiplied_by(tokens, start, end, f"blockIdx.{axis}"):
                     by_block[axis].add(node)
-                if _multiplies(tokens, start, end, f"globalIdx.{axis}") or _scales(tokens, start, end, axis):
+                if _is_multiplied_by(tokens, start, end, f"globalIdx.{axis}") or _is_block_sum_factor(
+                    tokens, start, end, axis
+                ):
                     to_thread[axis, node] = None
-                if told := _told(tokens, start, end, axis):
+                if told := _block_extent_score(tokens, start, end, axis):
                     threads[axis, node] = threads.get((axis, node), 0) + told
-        for axis, node in _indexed(tokens, constants, place):
+        for axis, node in _thread_indexed_extents(tokens, constants, place):
             threads[axis, node] = threads.get((axis, node), 0) + 3
     for axis in AXES:
         if f"globalIdx.{axis}" in words:
@@ -110,7 +112,7 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
     )
 
 
-def _expressions(
+def _constant_expressions(
     tokens: Sequence[Token], constants: ConstantTable, place: int
 ) -> Iterator[tuple[int, int, Node]]:
     """Every constant expression that names something, with where it begins and ends."""
@@ -136,13 +138,15 @@ def _expressions(
                     yield start, found[1], node
 
 
-def _indexed(tokens: Sequence[Token], constants: ConstantTable, place: int) -> Iterator[tuple[str, Node]]:
+def _thread_indexed_extents(
+    tokens: Sequence[Token], constants: ConstantTable, place: int
+) -> Iterator[tuple[str, Node]]:
     """Extents of arrays along which a thread's number is the index: `tile[threadIdx.y]` of `tile[ROWS]`."""
     extents: dict[str, list[Node]] = {}
     for at in range(2, len(tokens)):
         if tokens[at].text != "[" or tokens[at - 1].kind != "word":
             continue
-        name, groups = tokens[at - 1].text, _bracketed(tokens, at)
+        name, groups = tokens[at - 1].text, _bracket_groups(tokens, at)
         if name not in extents:
             if tokens[at - 2].kind == "word" or tokens[at - 2].text == ">":
                 found = [read_prefix(group, 0, constants.resolve(place), PLAIN) for group in groups]
@@ -155,7 +159,7 @@ def _indexed(tokens: Sequence[Token], constants: ConstantTable, place: int) -> I
                 yield word[-1], node
 
 
-def _bracketed(tokens: Sequence[Token], at: int) -> list[list[Token]]:
+def _bracket_groups(tokens: Sequence[Token], at: int) -> list[list[Token]]:
     """What stands in each of the brackets that follow each other from there."""
     found: list[list[Token]] = []
     depth = 0
@@ -170,28 +174,28 @@ def _bracketed(tokens: Sequence[Token], at: int) -> list[list[Token]]:
     return found
 
 
-def _text(tokens: Sequence[Token], at: int) -> str:
+def _token_text(tokens: Sequence[Token], at: int) -> str:
     return tokens[at].text if 0 <= at < len(tokens) else ""
 
 
-def _multiplies(tokens: Sequence[Token], start: int, end: int, word: str) -> bool:
-    before = _text(tokens, start - 1) == "*" and word in (
-        _text(tokens, start - 2),
-        _text(tokens, start - 3) if _text(tokens, start - 2) == ")" else "",
+def _is_multiplied_by(tokens: Sequence[Token], start: int, end: int, word: str) -> bool:
+    before = _token_text(tokens, start - 1) == "*" and word in (
+        _token_text(tokens, start - 2),
+        _token_text(tokens, start - 3) if _token_text(tokens, start - 2) == ")" else "",
     )
-    after = _text(tokens, end) == "*" and word in (
-        _text(tokens, end + 1),
-        _text(tokens, end + 2) if _text(tokens, end + 1) == "(" else "",
+    after = _token_text(tokens, end) == "*" and word in (
+        _token_text(tokens, end + 1),
+        _token_text(tokens, end + 2) if _token_text(tokens, end + 1) == "(" else "",
     )
     return before or after
 
 
-def _scales(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
+def _is_block_sum_factor(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
     """Whether it multiplies a sum in parentheses that has the block's number in it."""
-    if _text(tokens, start - 1) == "*" and _text(tokens, start - 2) == ")":
-        opened, closed = _matching(tokens, start - 2, -1), start - 2
-    elif _text(tokens, end) == "*" and _text(tokens, end + 1) == "(":
-        opened, closed = end + 1, _matching(tokens, end + 1, 1)
+    if _token_text(tokens, start - 1) == "*" and _token_text(tokens, start - 2) == ")":
+        opened, closed = _matching_paren(tokens, start - 2, -1), start - 2
+    elif _token_text(tokens, end) == "*" and _token_text(tokens, end + 1) == "(":
+        opened, closed = end + 1, _matching_paren(tokens, end + 1, 1)
     else:
         return False
     if opened < 1 or closed < 0 or tokens[opened - 1].kind == "word":
@@ -199,7 +203,7 @@ def _scales(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
     return any(token.text == f"blockIdx.{axis}" for token in tokens[opened:closed])
 
 
-def _matching(tokens: Sequence[Token], at: int, step: int) -> int:
+def _matching_paren(tokens: Sequence[Token], at: int, step: int) -> int:
     """The other parenthesis of a pair, where it is near; else -1."""
     depth, first = 0, at
     while 0 <= at < len(tokens) and abs(at - first) < _FAR:
@@ -210,23 +214,23 @@ def _matching(tokens: Sequence[Token], at: int, step: int) -> int:
     return -1
 
 
-def _told(tokens: Sequence[Token], start: int, end: int, axis: str) -> int:
+def _block_extent_score(tokens: Sequence[Token], start: int, end: int, axis: str) -> int:
     """How much a place in the text says that the block has this extent along the axis."""
     thread, found = f"threadIdx.{axis}", 0
-    before, after = _text(tokens, start - 1), _text(tokens, end)
-    if before in _COMPARED and _text(tokens, start - 2) == thread:
+    before, after = _token_text(tokens, start - 1), _token_text(tokens, end)
+    if before in _COMPARED and _token_text(tokens, start - 2) == thread:
         found += 3
-    if after in _COMPARED and _text(tokens, end + 1) == thread:
+    if after in _COMPARED and _token_text(tokens, end + 1) == thread:
         found += 3
     if before == "+=" and _steps_from(tokens, start, thread):
         found += 3
     if (
         after == "+"
-        and _text(tokens, end + 1) == thread
-        and _multiplies(tokens, start, end, f"blockIdx.{axis}")
+        and _token_text(tokens, end + 1) == thread
+        and _is_multiplied_by(tokens, start, end, f"blockIdx.{axis}")
     ):
         found += 2
-    if before == "(" and _text(tokens, start - 2) == "__launch_bounds__" and axis == "x":
+    if before == "(" and _token_text(tokens, start - 2) == "__launch_bounds__" and axis == "x":
         found += 4
     return found
 
@@ -271,7 +275,7 @@ def _steps_by_extent(tokens: Sequence[Token], extent: str) -> bool:
 def fits_name(node: Node, axis: str, constants: ConstantTable) -> int:
     """How well the names in a tree go with threads along an axis."""
     names = [constants.every[key].name for key in used_names(node) if key in constants.every]
-    words = frozenset(word for name in names for word in words_of(name))
+    words = frozenset(word for name in names for word in name_words(name))
     found = int(bool(words & _THREADS)) + int(bool(words & _SIDES[axis]))
     found -= 2 * int(
         any(words & _SIDES[other] for other in AXES if other != axis) and not words & _SIDES[axis]
@@ -313,7 +317,7 @@ class _Work:
     dropped: dict[str, str] = field(default_factory=dict)
 
 
-def follow(
+def follow_launches(
     launches: Sequence[LaunchTrees],
     evidence: Sequence[LaunchEvidence],
     constants: ConstantTable,
@@ -341,11 +345,11 @@ class _OneLaunch:
 
     def followed(self) -> LaunchTrees:
         launch = self._launch
-        sides = [evaluated(node, {}) for node in launch.block]
+        sides = [evaluate_node(node, {}) for node in launch.block]
         for axis, value in zip(AXES, sides, strict=False):
             if value is not None:
                 self._values[f"blockDim.{axis}"] = value
-        block = tuple(self._side(*each) for each in zip(AXES, launch.block, sides, strict=False))
+        block = tuple(self._follow_block_side(*each) for each in zip(AXES, launch.block, sides, strict=False))
         missing: dict[str, Node] = {f"blockDim.{axis}": Num(1) for axis in AXES[len(block) :]}
         self._block = missing | {f"blockDim.{axis}": node for axis, node in zip(AXES, block, strict=False)}
         grid = tuple(self._grid(axis, node) for axis, node in zip(AXES, launch.grid, strict=False))
@@ -355,14 +359,14 @@ class _OneLaunch:
 
     # -- the block ------------------------------------------------------------------------------------
 
-    def _side(self, axis: str, node: Node, value: int | None) -> Node:
+    def _follow_block_side(self, axis: str, node: Node, value: int | None) -> Node:
         if value is None and (cap := cap_of(node)) and self._told.goes_on_by_block(axis):
             number: Node = Num(cap[1])
             meaning = self._stands_for(axis, number, cap[1])
             if meaning != number:
-                self._caps[cap[0]] = substituted(cap[0], {number: meaning})
+                self._caps[cap[0]] = substitute_trees(cap[0], {number: meaning})
                 self._numbers[f"blockDim.{axis}"] = {number: meaning}
-            return substituted(node, self._caps)
+            return substitute_trees(node, self._caps)
         return node if value is None or value < 2 else self._stands_for(axis, node, value)
 
     def _stands_for(self, axis: str, node: Node, value: int) -> Node:
@@ -375,12 +379,12 @@ class _OneLaunch:
         scored = [(told.get((axis, n), 0) + fits_name(n, axis, self._work.constants), n) for n in found]
         if asks:  # the text goes along with any block, unless it, or a name, says otherwise
             scored = [(score, n) for score, n in scored if score >= _SPEAKS]
-        chosen = self._best(scored) or (None if asks else self._product(value))
+        chosen = self._best(scored) or (None if asks else self._find_product(value))
         if chosen is not None:
             return self._opened(chosen)
         return self._own(f"BLOCK_{axis.upper()}", value, node) if asks else node
 
-    def _product(self, value: int) -> Node | None:
+    def _find_product(self, value: int) -> Node | None:
         """Threads that two or three constants make up together: warps times lanes, groups times threads."""
         known = self._work.constants.every
         pool = [key for key in self._work.shares if (known[key].value or 0) > 1]
@@ -438,19 +442,19 @@ class _OneLaunch:
             moving = {*self._work.open, *self._work.own} & used_names(node)
             if moving and any(isinstance(arg, Num) for arg in node.args):
                 return True
-        return any(self._is_cut(child) for child in children(node))
+        return any(self._is_cut(child) for child in operands_of_node(node))
 
     def _followed_grid(self, axis: str, node: Node) -> Node:
         counted = self._told.by_block[axis]
-        node = substituted(node, self._caps)
+        node = substitute_trees(node, self._caps)
         for name in self._numbers.keys() & {name for n in counted for name in used_names(n)}:
-            node = substituted(node, self._numbers[name])
-        value = evaluated(node, {})
+            node = substitute_trees(node, self._numbers[name])
+        value = evaluate_node(node, {})
         if value is not None and value > 1 and self._told.goes_on(axis):
             return self._own(f"GRID_{axis.upper()}", value, node)
-        changed = self._divisors(node, axis, {})
+        changed = self._replace_divisors(node, axis, {})
         changed = self._by_multiple(node, axis) if changed == node else changed
-        single = [n for n in counted if evaluated(n, self._values) == 1 and self._can_change(n)]
+        single = [n for n in counted if evaluate_node(n, self._values) == 1 and self._can_change(n)]
         if changed == node and value is not None and (quotient := self._quotient(value, axis)):
             return quotient
         if changed == node and len(single) == 1:  # one to a block today: nothing in the grid shows it
@@ -462,11 +466,11 @@ class _OneLaunch:
         known = self._work.constants.values()
         found: dict[Node, str] = {}
         for by in self._told.by_block[axis]:
-            each = evaluated(by, self._values) or 0
+            each = evaluate_node(by, self._values) or 0
             if each < 2 or value < 2 or not self._can_change(by):
                 continue
             for node in self._told.seen:
-                of = evaluated(node, known) or 0
+                of = evaluate_node(node, known) or 0
                 if (value - 1) * each < of <= value * each and isinstance(node, Variable) and node != by:
                     found[FunctionCall("ceildiv", (self._opened(node), self._opened(by)))] = node.id
         if len(found) != 1:
@@ -476,28 +480,35 @@ class _OneLaunch:
             self._work.dropped[size] = f"by the grid, {value} blocks along {axis}, it is a size"
         return quotient
 
-    def _divisors(self, node: Node, axis: str, inside: Mapping[int, Node]) -> Node:
+    def _replace_divisors(self, node: Node, axis: str, inside: Mapping[int, Node]) -> Node:
         """The tree with what it divides by replaced; `(n + 255) // 256` has the number twice."""
         match node:
             case Arithmetic("//" | "%", left, right):
-                divisor = self._divisor(right, axis)
-                value = evaluated(right, {})
+                divisor = self._match_divisor(right, axis)
+                value = evaluate_node(right, {})
                 known = {**inside, value - 1: divisor} if divisor != right and value else inside
-                return Arithmetic(node.op, self._divisors(left, axis, known), divisor)
+                return Arithmetic(node.op, self._replace_divisors(left, axis, known), divisor)
             case FunctionCall("ceildiv" | "round_up", (left, right)):
                 return FunctionCall(
-                    node.function, (self._divisors(left, axis, inside), self._divisor(right, axis))
+                    node.function,
+                    (self._replace_divisors(left, axis, inside), self._match_divisor(right, axis)),
                 )
             case Num(value) if value in inside and value > 0:
                 return Arithmetic("-", inside[value], Num(1))
             case Arithmetic(op, left, right):
-                return Arithmetic(op, self._divisors(left, axis, inside), self._divisors(right, axis, inside))
+                return Arithmetic(
+                    op,
+                    self._replace_divisors(left, axis, inside),
+                    self._replace_divisors(right, axis, inside),
+                )
             case FunctionCall(function, args):
-                return FunctionCall(function, tuple(self._divisors(arg, axis, inside) for arg in args))
+                return FunctionCall(
+                    function, tuple(self._replace_divisors(arg, axis, inside) for arg in args)
+                )
         return node
 
-    def _divisor(self, node: Node, axis: str) -> Node:
-        value = evaluated(node, {})
+    def _match_divisor(self, node: Node, axis: str) -> Node:
+        value = evaluate_node(node, {})
         if value is None or value < 2:
             return node
         found = self._candidates(value, lambda _: True)
@@ -510,7 +521,9 @@ class _OneLaunch:
         if chosen := self._best(scored):
             return self._opened(chosen)
         if isinstance(node, Arithmetic) and node.op == "*":
-            return Arithmetic("*", self._divisor(node.left, axis), self._divisor(node.right, axis))
+            return Arithmetic(
+                "*", self._match_divisor(node.left, axis), self._match_divisor(node.right, axis)
+            )
         return node
 
     def _by_multiple(self, node: Node, axis: str) -> Node:
@@ -521,16 +534,16 @@ class _OneLaunch:
             case Arithmetic("*", left, right):
                 return Arithmetic("*", self._by_multiple(left, axis), self._by_multiple(right, axis))
             case FunctionCall("ceildiv", (left, right)) | Arithmetic("//", left, right):
-                value = evaluated(right, {})
-                multiple = self._multiple(value, axis) if value is not None else None
+                value = evaluate_node(right, {})
+                multiple = self._find_multiple(value, axis) if value is not None else None
                 if value is not None and multiple is not None:
                     less: Node = Arithmetic("-", multiple, Num(1))
-                    return substituted(node, {Num(value): multiple, Num(value - 1): less})
+                    return substitute_trees(node, {Num(value): multiple, Num(value - 1): less})
         return node
 
-    def _multiple(self, value: int, axis: str) -> Node | None:
+    def _find_multiple(self, value: int, axis: str) -> Node | None:
         """What blocks are counted by, times what the text has no constant for: elements of a vector."""
-        known = {n: v for n in self._told.by_block[axis] if (v := evaluated(n, self._values))}
+        known = {n: v for n in self._told.by_block[axis] if (v := evaluate_node(n, self._values))}
         fits = [n for n, v in known.items() if 1 < v < value and value % v == 0 and self._can_change(n)]
         if not fits:
             return None
@@ -541,8 +554,8 @@ class _OneLaunch:
     # -- shared memory --------------------------------------------------------------------------------
 
     def _shared(self, node: Node) -> Node:
-        node = substituted(node, self._caps)
-        value = evaluated(node, {})
+        node = substitute_trees(node, self._caps)
+        value = evaluate_node(node, {})
         if value is not None and value > 1:
             for size in ELEMENTS[2:] + ELEMENTS[:2]:
                 if value % size == 0 and (chosen := self._extent(value // size)) is not None:
@@ -562,7 +575,7 @@ class _OneLaunch:
                 found = self._extent(value)
                 return node if found is None else found
             case Arithmetic("*", left, right):
-                sides = [evaluated(side, {}) for side in (left, right)]
+                sides = [evaluate_node(side, {}) for side in (left, right)]
                 return product_of(
                     side
                     if value in ELEMENTS and value != max(v or 17 for v in sides)
@@ -593,7 +606,7 @@ class _OneLaunch:
 
     def _steps_over(self, tree: Node, by: Node, key: str) -> bool:
         """Whether the text has all that the grid's blocks come to at once as a constant, made of the key."""
-        blocks, each = evaluated(tree, {}), evaluated(by, self._values)
+        blocks, each = evaluate_node(tree, {}), evaluate_node(by, self._values)
         if blocks is None or each is None or blocks < 2:
             return False
         found = self._told.with_value(blocks * each, self._values)

@@ -12,11 +12,12 @@ from tunesmith.expert.knobs.find import (
     KnobUses,
     Resolve,
     entry_parts,
-    evaluated,
+    evaluate_node,
     find_constants,
     find_uses,
     fixed_numbers,
     name_numbers,
+    name_words,
     product_of,
     read_constant,
     read_prefix,
@@ -24,16 +25,15 @@ from tunesmith.expert.knobs.find import (
     used_names,
     why_not,
     with_names,
-    words_of,
 )
-from tunesmith.expert.knobs.launch import Followed, LaunchEvidence, LaunchTrees, evidence_of, follow
+from tunesmith.expert.knobs.launch import Followed, LaunchEvidence, LaunchTrees, evidence_of, follow_launches
 from tunesmith.expert.knobs.text import AXES, SHARED, WARP_WORDS, KnobText, read_text
 from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, cap_values, is_cap, values_of, without_cap
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.source.lex import Token, closing_angle, split_at
 from tunesmith.source.types import byte_size
-from tunesmith.space.expr import Arithmetic, Compare, CompareOp, Node, Not, Num, Variable, children
+from tunesmith.space.expr import Arithmetic, Compare, CompareOp, Node, Not, Num, Variable, operands_of_node
 
 # -- What the code requires of its knobs: assertions, quotients without rest, whole warps, shared memory.
 
@@ -51,7 +51,9 @@ class Requirement:
     node: Node  # over literals and `blockDim.x`
 
 
-def asserted(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Iterator[Requirement]:
+def assertion_requirements(
+    constants: ConstantTable, text: KnobText, reached: Sequence[int]
+) -> Iterator[Requirement]:
     """`static_assert`, and what an #error stands under."""
     loose = [
         place for place, item in enumerate(text.items) if item.tokens and item.tokens[0].text in _ASSERTS
@@ -60,7 +62,7 @@ def asserted(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -
         tokens = text.items[place].tokens
         for at, token in enumerate(tokens):
             if token.text in _ASSERTS and at + 1 < len(tokens):
-                inside = _group(tokens, at + 1)
+                inside = _parenthesised_tokens(tokens, at + 1)
                 node = read_constant(_before_comma(inside), constants.resolve(place))
                 if node is not None:
                     yield Requirement("asserted", constants.meaning(node))
@@ -70,7 +72,7 @@ def asserted(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -
             yield Requirement("asserted", Not(constants.meaning(node)))
 
 
-def _group(tokens: Sequence[Token], at: int) -> list[Token]:
+def _parenthesised_tokens(tokens: Sequence[Token], at: int) -> list[Token]:
     """Inside the parentheses that open there."""
     depth = 0
     for end in range(at, min(at + _GROUP, len(tokens))):
@@ -89,31 +91,35 @@ def _before_comma(tokens: Sequence[Token]) -> list[Token]:
     return list(tokens)
 
 
-def divided(constants: ConstantTable, evidence: Sequence[LaunchEvidence]) -> Iterator[Requirement]:
+def division_requirements(
+    constants: ConstantTable, evidence: Sequence[LaunchEvidence]
+) -> Iterator[Requirement]:
     """Quotients of constants, which count wrongly where there is a rest."""
     nodes = [constants.meaning(one.node) for one in constants.every.values()]
     nodes += [node for told in evidence for node in told.seen]
     for node in nodes:
-        for quotient in _quotients(node):
+        for quotient in _find_quotients(node):
             rest = Arithmetic("%", quotient.left, quotient.right)
             yield Requirement("divides", Compare(rest, (("==", Num(0)),)))
 
 
-def _quotients(node: Node) -> Iterator[Arithmetic]:
+def _find_quotients(node: Node) -> Iterator[Arithmetic]:
     if isinstance(node, Arithmetic) and node.op == "//":
         yield node
-    for child in children(node):
-        yield from _quotients(child)
+    for child in operands_of_node(node):
+        yield from _find_quotients(child)
 
 
-def stepped(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Iterator[Requirement]:
+def step_requirements(
+    constants: ConstantTable, text: KnobText, reached: Sequence[int]
+) -> Iterator[Requirement]:
     """`for (j = 0; j < TILE; j += STEP)`: the last turn must be a whole one."""
     for place in reached:
         tokens, resolve = text.items[place].tokens, constants.resolve(place)
         for at, token in enumerate(tokens):
             if token.text != "for" or at + 1 >= len(tokens):
                 continue
-            parts = _semicolons(_group(tokens, at + 1))
+            parts = _split_semicolons(_parenthesised_tokens(tokens, at + 1))
             if len(parts) != 3 or [t.text for t in parts[0][-2:]] != ["=", "0"]:
                 continue
             bound = read_prefix(parts[1], 2, resolve, 9) if len(parts[1]) > 2 else None
@@ -129,7 +135,7 @@ def stepped(constants: ConstantTable, text: KnobText, reached: Sequence[int]) ->
                 yield Requirement("whole_steps", Compare(rest, (("==", Num(0)),)))
 
 
-def _semicolons(tokens: Sequence[Token]) -> list[list[Token]]:
+def _split_semicolons(tokens: Sequence[Token]) -> list[list[Token]]:
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token.text == ";":
@@ -151,7 +157,7 @@ def uses_warps(told: LaunchEvidence, text: KnobText, reached: Sequence[int]) -> 
     )
 
 
-def halves(text: KnobText, reached: Sequence[int]) -> bool:
+def has_halving(text: KnobText, reached: Sequence[int]) -> bool:
     """Whether something is halved or doubled in a loop, or masked: then it is a power of two."""
     for place in reached:
         tokens = text.items[place].tokens
@@ -159,7 +165,7 @@ def halves(text: KnobText, reached: Sequence[int]) -> bool:
             if tokens[at].text in _HALVING and tokens[at + 1].text in ("1", "2"):
                 return True
             if tokens[at].text in ("^", "&") and tokens[at + 1].text == "(" and tokens[at].kind == "mark":
-                inside = _group(tokens, at + 1)
+                inside = _parenthesised_tokens(tokens, at + 1)
                 if [t.text for t in inside[-2:]] == ["-", "1"]:
                     return True
             if tokens[at].text == "^" and tokens[at - 1].text.startswith("threadIdx."):
@@ -178,7 +184,7 @@ class ArrayExtents:
     shared: bool
 
 
-def arrays(
+def find_array_extents(
     constants: ConstantTable, text: KnobText, reached: Sequence[int], types: Mapping[str, int]
 ) -> Iterator[ArrayExtents]:
     """Declared with constant extents inside functions: `__shared__ float tile[TILE][TILE + 1];`"""
@@ -190,7 +196,7 @@ def arrays(
                 start = at + 1
             elif token.text == "[" and 2 <= at - start < _HEAD and tokens[at - 1].kind == "word":
                 head = [t.text for t in tokens[start : at - 1]]
-                dims = _extents(tokens, at, constants, resolve)
+                dims = _read_extents(tokens, at, constants, resolve)
                 if not dims or not all(word.isidentifier() or word in ("::", "<", ">", "*") for word in head):
                     continue
                 if "return" in head or not head:
@@ -204,7 +210,7 @@ def arrays(
                 yield ArrayExtents(tokens[at - 1].text, size, product_of(dims), bool(SHARED & set(head)))
 
 
-def _extents(tokens: Sequence[Token], at: int, constants: ConstantTable, resolve: Resolve) -> list[Node]:
+def _read_extents(tokens: Sequence[Token], at: int, constants: ConstantTable, resolve: Resolve) -> list[Node]:
     found: list[Node] = []
     while at < len(tokens) and tokens[at].text == "[":
         inside = read_prefix(tokens, at + 1, resolve, 9)
@@ -249,7 +255,7 @@ def private_elements(found: Sequence[ArrayExtents]) -> Node | None:
     return total
 
 
-def rest(node: Node, of: int) -> Node:
+def divisibility_test(node: Node, of: int) -> Node:
     """That nothing is left of a division."""
     return Compare(Arithmetic("%", node, Num(of)), (("==", Num(0)),))
 
@@ -334,21 +340,21 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
     shares = [key for key in literals if "geometry" in uses[key].kinds]
     while True:
         open_keys = [key for key in literals if key not in left]
-        followed = follow(launches, evidence, constants, open_keys, left, shares)
+        followed = follow_launches(launches, evidence, constants, open_keys, left, shares)
         dropped = {**followed.dropped, **_counted_elsewhere(followed, problem, text, every)}
         if dropped.keys() - left.keys():
             left |= dropped
             continue
-        room = _Room(problem, device, text, every, halves(text, every))
+        room = _Room(problem, device, text, every, has_halving(text, every))
         dials = sorted(
-            _dials(constants, uses, open_keys, followed, room), key=lambda dial: _ORDER.index(dial.role)
+            _make_dials(constants, uses, open_keys, followed, room), key=lambda dial: _ORDER.index(dial.role)
         )
         plan = KnobPlan(text, constants, evidence, reached, followed, tuple(dials), ())
-        plan, single = _narrowed(plan, requirements(plan, problem, device))
+        plan, single = _narrow_values(plan, knob_requirements(plan, problem, device))
         if single or len(dials) > MOST:
             left |= single or {key: f"{MOST} others come first" for dial in dials[MOST:] for key in dial.keys}
             continue
-        told = (_sentence(constants, key, reason) for key, reason in left.items())
+        told = (_unchanged_reason(constants, key, reason) for key, reason in left.items())
         return replace(plan, left=(*told, *unnamed))
 
 
@@ -365,7 +371,7 @@ def _counted_elsewhere(
     return found
 
 
-def _narrowed(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tuple[KnobPlan, dict[str, str]]:
+def _narrow_values(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tuple[KnobPlan, dict[str, str]]:
     """Values that a condition on one dial alone rules out are not among its own; and those with one value."""
     found, single = list[Dial](), dict[str, str]()
     for dial in plan.dials:
@@ -373,7 +379,7 @@ def _narrowed(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tuple[K
         values = tuple(
             value
             for value in dial.values
-            if all(evaluated(node, dict.fromkeys(dial.keys, value)) for node in own)
+            if all(evaluate_node(node, dict.fromkeys(dial.keys, value)) for node in own)
         )
         found.append(replace(dial, values=values))
         if len(values) < 2:
@@ -416,14 +422,14 @@ class _Room:
         return cap_values(own, today, nodes, workloads, bounds) if nodes else ()
 
 
-def _sentence(constants: ConstantTable, key: str, reason: str) -> str:
+def _unchanged_reason(constants: ConstantTable, key: str, reason: str) -> str:
     if key not in constants.every:
         return f"{key.lstrip('.')} of the launch stays as it is: {reason}"
     one = constants.every[key]
     return f"{one.name}{f' (line {one.line})' if one.line else ''} stays as it is: {reason}"
 
 
-def _dials(
+def _make_dials(
     constants: ConstantTable,
     uses: Mapping[str, KnobUses],
     open_keys: Iterable[str],
@@ -431,14 +437,14 @@ def _dials(
     room: _Room,
 ) -> Iterator[Dial]:
     wide = any(sum(node != Num(1) for node in launch.block) > 1 for launch in followed.launches)
-    for keys in _groups(list(open_keys), followed.tied):
+    for keys in _group_tied_keys(list(open_keys), followed.tied):
         ones = [constants.every[key] for key in keys]
         kinds = frozenset(kind for key in keys for kind in uses[key].kinds)
-        role = _role(keys, kinds, followed, any(one.is_switch for one in ones), ones[0].name)
+        role = _knob_role(keys, kinds, followed, any(one.is_switch for one in ones), ones[0].name)
         today = ones[0].value
         assert today is not None, "a literal has a value"
         bounds = Bounds(powers_only=room.halving)
-        if role == "threads" and any(Variable(key) in _sides(followed, key) for key in keys):
+        if role == "threads" and any(Variable(key) in _block_extents(followed, key) for key in keys):
             bounds = room.threads(today, wide=wide, is_launch=False)
         lines = tuple(one.line for one in ones if one.line)
         yield Dial(keys, ones[0].name, role, today, values_of(role, today, bounds), "shared" in kinds, lines)
@@ -450,7 +456,7 @@ def _dials(
         yield Dial((key,), key.lstrip("."), role, today, values, False, (), bool(capped))
 
 
-def _sides(followed: Followed, key: str) -> list[Node]:
+def _block_extents(followed: Followed, key: str) -> list[Node]:
     """Extents of blocks, at most."""
     return [without_cap(node, Variable(key)) for launch in followed.launches for node in launch.block]
 
@@ -463,29 +469,31 @@ def _written_out(text: KnobText, reached: Sequence[int], number: int) -> bool:
     )
 
 
-def _role(keys: Sequence[str], kinds: frozenset[str], followed: Followed, is_switch: bool, name: str) -> Role:
+def _knob_role(
+    keys: Sequence[str], kinds: frozenset[str], followed: Followed, is_switch: bool, name: str
+) -> Role:
     own = frozenset(keys)
     if is_switch:
         return "switch"
-    if any(Variable(key) in _sides(followed, key) for key in keys):
+    if any(Variable(key) in _block_extents(followed, key) for key in keys):
         return "threads"
-    if words_of(name) & {"pad", "padding"} and "shared" in kinds:
+    if name_words(name) & {"pad", "padding"} and "shared" in kinds:
         return "pad"
     if any(own & used_names(node) for launch in followed.launches for node in launch.grid):
         return "tile"
-    if any(_grows(node, own) for key in keys for node in _sides(followed, key)):
+    if any(_has_key_factor(node, own) for key in keys for node in _block_extents(followed, key)):
         return "threads"
     return "unroll" if kinds == {"unroll"} else "depth"
 
 
-def _grows(node: Node, keys: frozenset[str]) -> bool:
+def _has_key_factor(node: Node, keys: frozenset[str]) -> bool:
     """Whether it is a product with one of the keys in it."""
     if isinstance(node, Arithmetic) and node.op == "*":
-        return _grows(node.left, keys) or _grows(node.right, keys)
+        return _has_key_factor(node.left, keys) or _has_key_factor(node.right, keys)
     return isinstance(node, Variable) and node.id in keys
 
 
-def _groups(keys: Sequence[str], tied: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
+def _group_tied_keys(keys: Sequence[str], tied: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
     """Keys that move together, in the order of the text."""
     group = {key: {key} for key in keys}
     for a, b in tied:
@@ -500,52 +508,52 @@ def _groups(keys: Sequence[str], tied: Iterable[tuple[str, str]]) -> list[tuple[
 # -- conditions --------------------------------------------------------------------------------------
 
 
-def requirements(plan: KnobPlan, problem: Problem, device: Device) -> list[tuple[str, Node]]:
+def knob_requirements(plan: KnobPlan, problem: Problem, device: Device) -> list[tuple[str, Node]]:
     """Legality, over the keys of dials: what the code asks for today as well."""
     found: list[tuple[str, Node]] = []
     types = element_types(problem, plan.text)
     limit = min(STATIC.get(problem.kernel.language, device.limits.shared), device.limits.shared)
     for number, places in enumerate(plan.reached):
         every = [
-            *asserted(plan.constants, plan.text, places),
-            *divided(plan.constants, plan.evidence[number : number + 1]),
-            *stepped(plan.constants, plan.text, places),
+            *assertion_requirements(plan.constants, plan.text, places),
+            *division_requirements(plan.constants, plan.evidence[number : number + 1]),
+            *step_requirements(plan.constants, plan.text, places),
         ]
         found += [(one.name, plan.opened(number, one.node)) for one in every]
-        declared = list(arrays(plan.constants, plan.text, places, types))
+        declared = list(find_array_extents(plan.constants, plan.text, places, types))
         taken = shared_bytes(declared)
         if taken is not None:
-            found.append(("shared_fits", compared(plan.opened(number, taken), "<=", limit)))
+            found.append(("shared_fits", compare_node(plan.opened(number, taken), "<=", limit)))
         if uses_warps(plan.evidence[number], plan.text, places) and device.kind != "cpu":
-            whole = rest(plan.threads(number), device.limits.warp)
+            whole = divisibility_test(plan.threads(number), device.limits.warp)
             found.append(("whole_warps", whole))
-    return _telling(plan, found)
+    return _useful_conditions(plan, found)
 
 
-def preferences(plan: KnobPlan, problem: Problem, device: Device) -> list[tuple[str, Node]]:
+def knob_preferences(plan: KnobPlan, problem: Problem, device: Device) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
     types = element_types(problem, plan.text)
     for number, places in enumerate(plan.reached):
-        private = private_elements(list(arrays(plan.constants, plan.text, places, types)))
+        private = private_elements(list(find_array_extents(plan.constants, plan.text, places, types)))
         if private is not None:
-            found.append(("registers_fit", compared(plan.opened(number, private), "<=", PRIVATE)))
+            found.append(("registers_fit", compare_node(plan.opened(number, private), "<=", PRIVATE)))
         if device.kind != "cpu":
-            found.append(("a_warp_or_more", compared(plan.threads(number), ">=", device.limits.warp)))
-    return _telling(plan, found)
+            found.append(("a_warp_or_more", compare_node(plan.threads(number), ">=", device.limits.warp)))
+    return _useful_conditions(plan, found)
 
 
-def compared(node: Node, op: CompareOp, value: int) -> Node:
+def compare_node(node: Node, op: CompareOp, value: int) -> Node:
     return Compare(node, ((op, Num(value)),))
 
 
-def _telling(plan: KnobPlan, found: Iterable[tuple[str, Node]]) -> list[tuple[str, Node]]:
+def _useful_conditions(plan: KnobPlan, found: Iterable[tuple[str, Node]]) -> list[tuple[str, Node]]:
     """Those that name a dial, hold today, and do not hold everywhere."""
     today = plan.today()
     domains = {key: dial.values for dial in plan.dials for key in dial.keys}
     kept: dict[str, tuple[str, Node]] = {}
     for name, node in found:
         names = used_names(node)
-        if names and names <= domains.keys() and evaluated(node, today) and _can_fail(node, plan):
+        if names and names <= domains.keys() and evaluate_node(node, today) and _can_fail(node, plan):
             kept.setdefault(text_of(node), (name, node))
     return list(kept.values())
 
@@ -557,9 +565,9 @@ def _can_fail(node: Node, plan: KnobPlan) -> bool:
     rows: list[dict[str, int]] = [{}]
     for dial in dials:
         rows = [{**row, **dict.fromkeys(dial.keys, value)} for row in rows for value in dial.values]
-    return any(not evaluated(node, row) for row in rows)
+    return any(not evaluate_node(node, row) for row in rows)
 
 
-def named(node: Node, names: Mapping[str, str]) -> Node:
+def with_parameter_names(node: Node, names: Mapping[str, str]) -> Node:
     """Keys as the parameters that set them."""
     return with_names(node, {key: Variable(name) for key, name in names.items()})

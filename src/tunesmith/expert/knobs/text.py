@@ -9,7 +9,7 @@ from typing import cast
 
 from tunesmith.expert.drafts.headers import blank_source
 from tunesmith.problem.problem import Kernel
-from tunesmith.source.lex import Directive, Token, closing_angle, directives, lex
+from tunesmith.source.lex import Directive, Token, closing_angle, find_directives, lex
 from tunesmith.source.tree import Language
 
 AXES = ("x", "y", "z")
@@ -140,8 +140,13 @@ def read_text(kernel: Kernel) -> KnobText:
         items += found.items
         plain = blank_source(text, cast("Language", kernel.language)).plain
         items += [
-            SourceItem(tuple(spelled(tokens)), _introduced(tokens), header, parts=_put_together(tokens))
-            for tokens in _items(lex(plain))
+            SourceItem(
+                tuple(normalise_tokens(tokens)),
+                _introduced_names(tokens),
+                header,
+                parts=_put_together(tokens),
+            )
+            for tokens in _split_items(lex(plain))
         ]
     assert own is not None
     pragmas = tuple(d for d in own[0].pragmas)
@@ -182,11 +187,11 @@ class _Directives:
 
 def _read_directives(text: str, header: str) -> _Directives:
     found, frames = _Directives(), list[_OpenCondition]()
-    every = list(directives(text))
+    every = list(find_directives(text))
     for place, line in enumerate(every):
         after = every[place + 1] if place + 1 < len(every) else None
         if line.word in ("if", "ifdef", "ifndef"):
-            frames.append(_opened(line, after))
+            frames.append(_open_condition(line, after))
             found.ask(line.rest)
         elif line.word in ("else", "elif") and frames:
             frame = frames[-1]
@@ -201,7 +206,7 @@ def _read_directives(text: str, header: str) -> _Directives:
         elif any(frame.off for frame in frames):
             continue
         elif line.word == "define" and (define := _DEFINE.fullmatch(line.rest)):
-            words = tuple(spelled(lex(define[3], line.line)))
+            words = tuple(normalise_tokens(lex(define[3], line.line)))
             words = tuple(replace(word, offset=line.start) for word in words)
             found.items.append(SourceItem(words, frozenset({define[1]}), header, define[1]))
             if define[2] is None:
@@ -216,7 +221,7 @@ def _read_directives(text: str, header: str) -> _Directives:
     return found
 
 
-def _opened(line: Directive, after: Directive | None) -> _OpenCondition:
+def _open_condition(line: Directive, after: Directive | None) -> _OpenCondition:
     guards = line.rest if line.word == "ifndef" else ""
     missing = re.fullmatch(r"!\s*defined\s*\(?\s*(\w+)\s*\)?", line.rest) if line.word == "if" else None
     guards = missing[1] if missing else guards
@@ -226,7 +231,7 @@ def _opened(line: Directive, after: Directive | None) -> _OpenCondition:
     return _OpenCondition(line.start, guards, condition == "0", is_guard or literal, condition)
 
 
-def _items(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+def _split_items(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     """What stands at the top of the file; braces of namespaces and `extern "C"` are looked through."""
     item: list[Token] = []
     depth = 0
@@ -254,7 +259,7 @@ def _looks_through(item: Sequence[Token]) -> bool:
     return "namespace" in first or (first[0] == "extern" and item[-1].kind == "string")
 
 
-def _introduced(item: Sequence[Token]) -> frozenset[str]:
+def _introduced_names(item: Sequence[Token]) -> frozenset[str]:
     found: set[str] = set()
     start, depth = 0, 0
     if item and item[0].text == "template" and len(item) > 1:
@@ -328,7 +333,7 @@ _HIP = {
 }  # fmt: skip
 
 
-def spelled(tokens: Sequence[Token]) -> list[Token]:
+def normalise_tokens(tokens: Sequence[Token]) -> list[Token]:
     """`threadIdx.x` as one word in every language, and so what is nothing but a name for it; no casts."""
     done: list[Token] = []
     at = 0
@@ -346,7 +351,7 @@ def spelled(tokens: Sequence[Token]) -> list[Token]:
         elif token.text in _HIP:
             done.append(replace(token, text=_HIP[token.text]))
             at += 1
-        elif (length := _cast(tokens, at)) and done and done[-1].text not in ("sizeof", "if", "while"):
+        elif (length := _cast_length(tokens, at)) and done and done[-1].text not in ("sizeof", "if", "while"):
             at += length
         else:
             done.append(token)
@@ -361,7 +366,7 @@ def _of_group(tokens: Sequence[Token], at: int) -> str | None:
     return None
 
 
-def _cast(tokens: Sequence[Token], at: int) -> int:
+def _cast_length(tokens: Sequence[Token], at: int) -> int:
     """The length of a conversion to an integer, `(int)`, that begins there."""
     end = at + 1
     while end < len(tokens) and tokens[end].text in INTEGERS:

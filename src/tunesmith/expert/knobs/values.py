@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.expert.knobs.find import evaluated
+from tunesmith.expert.knobs.find import evaluate_node
 from tunesmith.problem.template import Remedy
-from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, children
-from tunesmith.space.space import substituted
+from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, operands_of_node
+from tunesmith.space.space import substitute_trees
 
 # -- The values that a knob is tried at: around today's, by its role.
 
@@ -46,13 +46,13 @@ class Bounds:
 
 def values_of(role: Role, today: int, bounds: Bounds) -> tuple[int, ...]:
     """In ascending order, today's among them."""
-    found = {value for value in _around(role, today, bounds) if bounds.least <= value <= bounds.most}
+    found = {value for value in _nearby_values(role, today, bounds) if bounds.least <= value <= bounds.most}
     if bounds.powers_only and _is_power(today):
         found = {value for value in found if _is_power(value)}
     return tuple(sorted({*found, today}))
 
 
-def _around(role: Role, today: int, bounds: Bounds) -> Iterable[int]:
+def _nearby_values(role: Role, today: int, bounds: Bounds) -> Iterable[int]:
     match role:
         case "unroll":
             return UNROLLED
@@ -75,7 +75,7 @@ def _is_power(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def remedies(role: Role, name: str, today: int, *, is_shared: bool) -> list[tuple[Remedy, str]]:
+def knob_remedies(role: Role, name: str, today: int, *, is_shared: bool) -> list[tuple[Remedy, str]]:
     """What values of a knob may answer."""
     found: list[tuple[Remedy, str]] = []
     match role:
@@ -114,14 +114,14 @@ def cap_of(node: Node) -> tuple[FunctionCall, int] | None:
 
 def without_cap(node: Node, key: Node) -> Node:
     """What an extent comes to at most: `min(d, KEY)` as KEY."""
-    return substituted(node, dict.fromkeys(_capped(node, key), key))
+    return substitute_trees(node, dict.fromkeys(_capping_calls(node, key), key))
 
 
-def _capped(node: Node, key: Node) -> Iterator[FunctionCall]:
+def _capping_calls(node: Node, key: Node) -> Iterator[FunctionCall]:
     if isinstance(node, FunctionCall) and node.function == "min" and key in node.args:
         yield node
-    for child in children(node):
-        yield from _capped(child, key)
+    for child in operands_of_node(node):
+        yield from _capping_calls(child, key)
 
 
 def cap_values(
@@ -131,25 +131,25 @@ def cap_values(
 
     Where rows are shorter than today's cap, it is the longest of them that values are found around.
     """
-    capped = [one for node in nodes for one in _capped(node, key)]
+    capped = [one for node in nodes for one in _capping_calls(node, key)]
     rests = [tuple(arg for arg in one.args if arg != key) for one in capped]
-    longest = max((_least(rest, sizes) for rest in rests for sizes in workloads), default=today)
+    longest = max((_minimum_at_sizes(rest, sizes) for rest in rests for sizes in workloads), default=today)
     top = min(today, longest)
     found = {value for value in values_of("threads", top, bounds) if value <= top or top == today}
     if bounds.warp and today % bounds.warp == 0:
         found = {value for value in found if value % bounds.warp == 0}
     seen: dict[tuple[int, ...], int] = {}
     for value in (today, *sorted(found)):
-        extents = tuple(min(value, _least(rest, sizes)) for rest in rests for sizes in workloads)
+        extents = tuple(min(value, _minimum_at_sizes(rest, sizes)) for rest in rests for sizes in workloads)
         seen.setdefault(extents, value)
     return tuple(sorted(seen.values()))
 
 
-def _least(nodes: Iterable[Node], sizes: Mapping[str, int]) -> int:
+def _minimum_at_sizes(nodes: Iterable[Node], sizes: Mapping[str, int]) -> int:
     """Of these at some sizes; what is not known there bounds nothing."""
-    known = [value for node in nodes if (value := evaluated(node, sizes)) is not None]
+    known = [value for node in nodes if (value := evaluate_node(node, sizes)) is not None]
     return min(known, default=1 << 30)
 
 
 def is_cap(key: Node, nodes: Iterable[Node]) -> bool:
-    return any(True for node in nodes for _ in _capped(node, key))
+    return any(True for node in nodes for _ in _capping_calls(node, key))

@@ -11,15 +11,15 @@ from tunesmith.expert.moves.move import (
     Context,
     Move,
     all_loops,
-    extend,
+    define_move,
+    extend_draft,
     fast_forms,
     index_divisions,
     inner_loops,
-    move,
     named_lines,
-    planned,
+    try_plan,
 )
-from tunesmith.expert.moves.text_edits import Edit, LocalDraft, add
+from tunesmith.expert.moves.text_edits import Edit, LocalDraft, add_choice
 from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
 from tunesmith.expert.write.loops import is_short
 from tunesmith.expert.write.rules import Baked
@@ -33,8 +33,8 @@ def with_flag(draft: EitherDraft, move: str, choice: ParameterChoice, flag: str)
     """A choice that a build flag inserts where it has braces."""
     inserting = flag.format(f"{{{choice.name}}}")
     if isinstance(draft, LocalDraft):
-        return add(draft, move, choice, flags=(inserting,))
-    return extend(replace(draft, build_flags=(*draft.build_flags, inserting)), move, choice)
+        return add_choice(draft, move, choice, flags=(inserting,))
+    return extend_draft(replace(draft, build_flags=(*draft.build_flags, inserting)), move, choice)
 
 
 def on_text(move: Move[Any], needs: str) -> Move[Any]:
@@ -42,7 +42,7 @@ def on_text(move: Move[Any], needs: str) -> Move[Any]:
     return replace(move, needs=needs)
 
 
-def switched(switch: str, word: str, meaning: str) -> tuple[str, ...]:
+def switchable_macro(switch: str, word: str, meaning: str) -> tuple[str, ...]:
     """A macro that is empty unless switched on."""
     return f"#if {switch}", f"#define {word} {meaning}", "#else", f"#define {word}", "#endif"
 
@@ -53,7 +53,7 @@ def switched(switch: str, word: str, meaning: str) -> tuple[str, ...]:
 AS_TODAY = 5  # ptxas's own default, of 0 to 10
 
 
-@move(
+@define_move(
     "flags",
     needs="CUDA",
     turn="compiler",
@@ -61,7 +61,9 @@ AS_TODAY = 5  # ptxas's own default, of 0 to 10
     remedies=(Remedy.COMPILER_FLAGS,),
     LEVEL="how hard ptxas saves registers",
 )
-def flags(draft: EitherDraft, context: Context, name: str) -> Any:  # a draft of the same kind, or why not
+def tune_build_flags(
+    draft: EitherDraft, context: Context, name: str
+) -> Any:  # a draft of the same kind, or why not
     """What the assembler may be asked: how hard it should try to save registers."""
     if not context.flags.register_level:
         return f"no build flag of {context.language} takes a number that tunes"
@@ -69,7 +71,7 @@ def flags(draft: EitherDraft, context: Context, name: str) -> Any:  # a draft of
     return with_flag(draft, "flags", choice, context.flags.register_level)
 
 
-flags_text = on_text(flags, "languages other than CUDA")
+flags_text = on_text(tune_build_flags, "languages other than CUDA")
 
 
 # -- The move `registers`, on the model and on the text.
@@ -78,7 +80,7 @@ flags_text = on_text(flags, "languages other than CUDA")
 NO_CAP = 255  # registers: all that a thread can have
 
 
-@move(
+@define_move(
     "registers",
     needs="CUDA; no cap in the problem's flags",
     turn="compiler",
@@ -86,7 +88,9 @@ NO_CAP = 255  # registers: all that a thread can have
     remedies=(Remedy.REGISTER_CAP,),
     REGS="registers of a thread, at most",
 )
-def registers(draft: EitherDraft, context: Context, name: str) -> Any:  # a draft of the same kind, or why not
+def cap_registers(
+    draft: EitherDraft, context: Context, name: str
+) -> Any:  # a draft of the same kind, or why not
     """A cap on registers: more threads on a multiprocessor, at the risk of spills."""
     if not context.flags.register_cap:
         return f"no flag caps registers in {context.language}"
@@ -96,29 +100,29 @@ def registers(draft: EitherDraft, context: Context, name: str) -> Any:  # a draf
     return with_flag(draft, "registers", choice, context.flags.register_cap)
 
 
-registers_text = on_text(registers, "languages other than CUDA; a cap in the problem's flags")
+registers_text = on_text(cap_registers, "languages other than CUDA; a cap in the problem's flags")
 
 
 # -- The move `bounds`, on the model and on the text.
 
 
-@move(
+@define_move(
     "bounds",
     needs="CUDA or HIP",
     turn="compiler",
     remedies=(Remedy.LAUNCH_BOUNDS,),
     BOUNDS="blocks that must fit on a multiprocessor at once; HIP: waves on a SIMD",
 )
-def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def set_launch_bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """`__launch_bounds__`: the compiler learns the block's size, and how many blocks must fit."""
     if context.language == "hip":  # amdgpu_waves_per_eu
-        return extend(draft, "bounds", ParameterChoice(name, (1, 2, 4, 8), 1))
+        return extend_draft(draft, "bounds", ParameterChoice(name, (1, 2, 4, 8), 1))
     if context.language != "cuda":
         return f"{context.language} has no bound on blocks to a compute unit"
-    return extend(draft, "bounds", ParameterChoice(name, (1, 2, 4), 1))
+    return extend_draft(draft, "bounds", ParameterChoice(name, (1, 2, 4), 1))
 
 
-@move(
+@define_move(
     "bounds",
     needs="kernels that have them; OpenCL",
     turn="compiler",
@@ -134,12 +138,12 @@ def bounds_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | 
     block = draft.choice(context.macro("BLOCK"))
     threads = block.name if block is not None else str(largest_block(draft, context))
     word = context.macro("LAUNCH_BOUNDS")
-    return add(
+    return add_choice(
         draft,
         "bounds",
         ParameterChoice(name, (0, 1, 2, 4), 0),
         edits=(Edit(draft.site.marker_end, f" {word}"),),
-        preamble=switched(name, word, f"__launch_bounds__({threads}, {name})"),
+        preamble=switchable_macro(name, word, f"__launch_bounds__({threads}, {name})"),
         blocks=((context.number, threads),),
     )
 
@@ -167,7 +171,7 @@ def _text_places(draft: LocalDraft, _context: Context) -> str:
     return f"inner loops, {named_lines(loop.line for loop in draft.site.inner_loops if not loop.marked)}"
 
 
-@move(
+@define_move(
     "unroll",
     needs="an inner loop of more than 16 turns, or of a number not known",
     turn="compiler",
@@ -175,7 +179,7 @@ def _text_places(draft: LocalDraft, _context: Context) -> str:
     places=_unroll_places,
     UNROLL="turns of an inner loop at once; 0: as the compiler likes",
 )
-def unroll(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def unroll_loops(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Unrolling of the loops inside a body, which every thread runs for itself."""
     found = inner_loops(draft.kernel)
     if not found:
@@ -184,10 +188,10 @@ def unroll(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return "every inner loop has a pragma of its own, or is short and unrolled whole anyway"
     # PoCL's compiler refuses 0, which CUDA's takes for "as you like".
     values = (1, 2, 4, 8) if context.language == "opencl" else (0, 1, 2, 4, 8)
-    return extend(draft, "unroll", ParameterChoice(name, values, values[0]))
+    return extend_draft(draft, "unroll", ParameterChoice(name, values, values[0]))
 
 
-@move(
+@define_move(
     "unroll",
     needs="loops with a pragma",
     turn="compiler",
@@ -201,15 +205,15 @@ def unroll_text(draft: LocalDraft, _context: Context, name: str) -> LocalDraft |
     if not loops:
         return f"{draft.site.name} has no inner loop without a pragma of its own"
     pragma = f"#if {name}\n#pragma unroll {name}\n#endif\n"
-    return add(
+    return add_choice(
         draft,
         "unroll",
         ParameterChoice(name, (0, 1, 2, 4, 8), 0),
-        edits=tuple(_above(draft.site.text, loop.at, pragma) for loop in loops),
+        edits=tuple(_insert_above(draft.site.text, loop.at, pragma) for loop in loops),
     )
 
 
-def _above(text: str, at: int, lines: str) -> Edit:
+def _insert_above(text: str, at: int, lines: str) -> Edit:
     """Lines above the one that begins at a place, or between it and what stands before it there."""
     start = text.rfind("\n", 0, at) + 1
     return Edit(at, f"\n{lines}") if text[start:at].strip() else Edit(start, lines)
@@ -218,7 +222,7 @@ def _above(text: str, at: int, lines: str) -> Edit:
 # -- The move `fast`, on the model and on the text.
 
 
-@move(
+@define_move(
     "fast",
     needs="a function or quotient of floats with a fast form; no `-use_fast_math` yet",
     turn="anywhere",
@@ -226,7 +230,7 @@ def _above(text: str, at: int, lines: str) -> Edit:
     places=lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),
     FAST="1: fast forms",
 )
-def fast(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def use_fast_forms(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Fast intrinsics in place of library functions and divisions: a parameter, judged by the oracle."""
     if "use_fast_math" in " ".join(context.problem.kernel.flags):
         return "-use_fast_math is among the problem's flags: the intrinsics are used already"
@@ -234,14 +238,14 @@ def fast(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if not found:
         return "no function or division of floats has a fast form here"
     choice = ParameterChoice(name, (0, 1), 0, f"1: fast forms of {', '.join(found)}")
-    return extend(draft, "fast", choice)
+    return extend_draft(draft, "fast", choice)
 
 
 CUDA = ("__", ("expf", "exp10f", "logf", "log2f", "log10f", "sinf", "cosf", "tanf", "powf"))
 OPENCL = ("native_", ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "powr"))
 
 
-@move(
+@define_move(
     "fast",
     needs="functions called with their namespace, or defined by the source; `-use_fast_math`",
     turn="anywhere",
@@ -263,7 +267,7 @@ def fast_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
     if own := [word for word in used if re.search(rf"\b(?:float|double)\s+{word}\s*\(", text)]:
         return f"the source has a function of its own called {own[0]}"
     macros = [f"#define {word} {prefix}{word}" for word in used]
-    return add(
+    return add_choice(
         draft,
         "fast",
         ParameterChoice(name, (0, 1), 0),
@@ -279,7 +283,7 @@ def _reciprocal_places(draft: TemplateDraft, context: Context) -> str:
     return f"{count} of the divisors in {all_loops(draft, context)}"
 
 
-@move(
+@define_move(
     "reciprocal",
     needs="a division by what is the same for a loop",
     turn="anywhere",
@@ -287,11 +291,11 @@ def _reciprocal_places(draft: TemplateDraft, context: Context) -> str:
     places=_reciprocal_places,
     RECIP="divisions by one number: 1: products; 2: products set right",
 )
-def reciprocal(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def use_reciprocals(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged as any."""
     if not fast_forms(draft.kernel, context.language).by_invariants:
         return "no float is divided by what is the same for a whole loop"
-    return extend(draft, "reciprocal", ParameterChoice(name, (0, 1, 2), 0, categorical=True))
+    return extend_draft(draft, "reciprocal", ParameterChoice(name, (0, 1, 2), 0, categorical=True))
 
 
 # -- The move `divide`.
@@ -301,7 +305,7 @@ def _divide_places(draft: TemplateDraft, context: Context) -> str:
     return f"{index_divisions(draft.kernel)} of the divisions in {all_loops(draft, context)}"
 
 
-@move(
+@define_move(
     "divide",
     needs="integer division of a loop's index by what only the call knows; for shifts a power of two, "
     "for products an index times divisor below 2^32 (both `require`); CUDA and HIP",
@@ -310,24 +314,24 @@ def _divide_places(draft: TemplateDraft, context: Context) -> str:
     places=_divide_places,
     DIVIDE="1: shifts, divisors are powers of two; 2: products with a reciprocal",
 )
-def divide(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def cheapen_divisions(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Cheaper index division: the integer divisions of a loop by what does not change in it."""
     if context.language == "opencl":
         return "cheaper divisions are known for cuda and hip alone"
     if not index_divisions(draft.kernel):
         return "no index is divided by a number that only the call knows"
-    return extend(draft, "divide", ParameterChoice(name, (0, 1, 2), 0))
+    return extend_draft(draft, "divide", ParameterChoice(name, (0, 1, 2), 0))
 
 
 # -- The move `bake`.
 
 
 def _bake_places(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
+    found = try_plan(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
     return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
 
 
-@move(
+@define_move(
     "bake",
     needs="a row's length or stride is an argument that follows from sizes",
     turn="compiler",
@@ -335,12 +339,12 @@ def _bake_places(draft: TemplateDraft, context: Context) -> str:
     places=_bake_places,
     BAKE="1: sizes are constants, with a build for each workload",
 )
-def bake(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def bake_sizes(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Sizes as constants of the build: one build for each workload's sizes, the original for all others."""
     choice = ParameterChoice(name, (0, 1), 0)
-    plan = planned(draft, context, bake=choice)
+    plan = try_plan(draft, context, bake=choice)
     if isinstance(plan, str):
         return plan
     if not Baked.of(plan).sizes:
         return "no length or stride of a row is an argument that follows from the problem's sizes"
-    return extend(draft, "bake", choice)
+    return extend_draft(draft, "bake", choice)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.moves.move import Context, extend, move
+from tunesmith.expert.moves.move import Context, define_move, extend_draft
 from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
 from tunesmith.expert.write.fast_math import used_functions
 from tunesmith.problem.template import Remedy
@@ -31,45 +31,45 @@ class _UnknownError(Exception):
     pass
 
 
-def run(function: c.Function, argument: float) -> int | None:
+def run_function(function: c.Function, argument: float) -> int | None:
     """What the function returns as an integer for one float; None where it cannot be run."""
-    names: dict[str, RunValue] = {function.parameters[0].name: RunValue("float", _single(argument))}
+    names: dict[str, RunValue] = {function.parameters[0].name: RunValue("float", _round_to_single(argument))}
     try:
-        result = _block(function.body, names, 0)
+        result = _run_block(function.body, names, 0)
         if result is None:
             return None
-        return int(_converted(result, function.result.base).number)
+        return int(_convert_value(result, function.result.base).number)
     except (_UnknownError, OverflowError, ValueError, ZeroDivisionError):
         return None
 
 
-def _block(stmts: Iterable[c.Stmt], names: dict[str, RunValue], depth: int) -> RunValue | None:
+def _run_block(stmts: Iterable[c.Stmt], names: dict[str, RunValue], depth: int) -> RunValue | None:
     if depth > _DEEPEST:
         raise _UnknownError
     for stmt in stmts:
         match stmt:
             case c.Declare(type=type_, name=name, init=init) if not stmt.is_array and not type_.is_pointer:
-                start = RunValue("int", 0) if init is None else _value(init, names, 0)
-                names[name] = _converted(start, type_.base)
+                start = RunValue("int", 0) if init is None else _eval_expr(init, names, 0)
+                names[name] = _convert_value(start, type_.base)
             case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if name in names:
-                given = _value(value, names, 0)
+                given = _eval_expr(value, names, 0)
                 if op != "=":
-                    given = _binary(op[:-1], names[name], given)
-                names[name] = _wrapped(names[name].kind, given.number)
+                    given = _eval_binary(op[:-1], names[name], given)
+                names[name] = _wrap_number(names[name].kind, given.number)
             case c.If() | c.Scope():
                 taken = stmt.body if isinstance(stmt, c.Scope) else stmt.then
-                if isinstance(stmt, c.If) and not _value(stmt.condition, names, 0).number:
+                if isinstance(stmt, c.If) and not _eval_expr(stmt.condition, names, 0).number:
                     taken = stmt.otherwise
-                if (result := _block(taken, names, depth + 1)) is not None:
+                if (result := _run_block(taken, names, depth + 1)) is not None:
                     return result
             case c.Return(value=value) if value is not None:
-                return _value(value, names, 0)
+                return _eval_expr(value, names, 0)
             case _:
                 raise _UnknownError
     return None
 
 
-def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
+def _eval_expr(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
     if depth > _DEEPEST:
         raise _UnknownError
     d = depth + 1
@@ -78,64 +78,64 @@ def _value(expr: c.Expr, names: dict[str, RunValue], depth: int) -> RunValue:
             unsigned = "u" in text.lower().removeprefix("0x") or value >= 2**31
             return RunValue("unsigned" if unsigned else "int", value)
         case c.Number(text=text, value=value) if text[-1:] in "fF":
-            return RunValue("float", _single(value))
+            return RunValue("float", _round_to_single(value))
         case c.Name(name=name) if name in names:
             return names[name]
         case c.Cast(type=type_, value=value) if not type_.is_pointer:
-            return _converted(_value(value, names, d), type_.base)
+            return _convert_value(_eval_expr(value, names, d), type_.base)
         case c.Ternary(condition=condition, yes=yes, no=no):
-            return _value(yes if _value(condition, names, d).number else no, names, d)
+            return _eval_expr(yes if _eval_expr(condition, names, d).number else no, names, d)
         case c.Unary(op="-" | "~" as op, operand=operand):
-            inner = _value(operand, names, d)
+            inner = _eval_expr(operand, names, d)
             if op == "-" or inner.kind != "float":
-                return _wrapped(inner.kind, -inner.number if op == "-" else ~int(inner.number))
+                return _wrap_number(inner.kind, -inner.number if op == "-" else ~int(inner.number))
         case c.Unary(op="!", operand=operand):
-            return RunValue("int", int(not _value(operand, names, d).number))
+            return RunValue("int", int(not _eval_expr(operand, names, d).number))
         case c.Binary(op="&&" | "||" as op, left=left, right=right):
-            first = bool(_value(left, names, d).number)
+            first = bool(_eval_expr(left, names, d).number)
             if first == (op == "||"):
                 return RunValue("int", int(first))
-            return RunValue("int", int(bool(_value(right, names, d).number)))
+            return RunValue("int", int(bool(_eval_expr(right, names, d).number)))
         case c.Binary(op=op, left=left, right=right):
-            return _binary(op, _value(left, names, d), _value(right, names, d))
+            return _eval_binary(op, _eval_expr(left, names, d), _eval_expr(right, names, d))
         case c.Call(function=function, args=args):
-            return _call(function, [_value(arg, names, d) for arg in args])
+            return _eval_call(function, [_eval_expr(arg, names, d) for arg in args])
     raise _UnknownError
 
 
-def _binary(op: str, left: RunValue, right: RunValue) -> RunValue:
+def _eval_binary(op: str, left: RunValue, right: RunValue) -> RunValue:
     a, b = left.number, right.number
     kinds = {left.kind, right.kind}
     kind = "float" if "float" in kinds else "unsigned" if "unsigned" in kinds else "int"
     if op in ("<<", ">>"):
         if "float" in kinds or not 0 <= b < 32:
             raise _UnknownError
-        return _wrapped(left.kind, int(a) << int(b) if op == "<<" else int(a) >> int(b))
+        return _wrap_number(left.kind, int(a) << int(b) if op == "<<" else int(a) >> int(b))
     if kind == "unsigned":
         a, b = int(a) % 2**32, int(b) % 2**32
     compared = {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b, "==": a == b, "!=": a != b}
     if op in compared:
         return RunValue("int", int(compared[op]))
     if op in ("+", "-", "*"):
-        return _wrapped(kind, a + b if op == "+" else a - b if op == "-" else a * b)
+        return _wrap_number(kind, a + b if op == "+" else a - b if op == "-" else a * b)
     if kind == "float":
         if op == "/":
-            return _wrapped(kind, a / b)
+            return _wrap_number(kind, a / b)
         raise _UnknownError
     x, y = int(a), int(b)
     if op in ("&", "|", "^"):
-        return _wrapped(kind, x & y if op == "&" else x | y if op == "|" else x ^ y)
+        return _wrap_number(kind, x & y if op == "&" else x | y if op == "|" else x ^ y)
     if op in ("/", "%") and x >= 0 and y > 0:
-        return _wrapped(kind, x // y if op == "/" else x % y)
+        return _wrap_number(kind, x // y if op == "/" else x % y)
     raise _UnknownError
 
 
-def _call(function: str, args: list[RunValue]) -> RunValue:
+def _eval_call(function: str, args: list[RunValue]) -> RunValue:
     numbers = [arg.number for arg in args]
     match function, args:
         case (("__float_as_uint" | "__float_as_int" | "as_uint" | "as_int"), [RunValue("float", number)]):
             kind = "unsigned" if function.endswith("uint") else "int"
-            return _wrapped(kind, struct.unpack("<I", struct.pack("<f", number))[0])
+            return _wrap_number(kind, struct.unpack("<I", struct.pack("<f", number))[0])
         case (("__uint_as_float" | "__int_as_float" | "as_float"), [RunValue("int" | "unsigned", number)]):
             return RunValue("float", struct.unpack("<f", struct.pack("<I", int(number) % 2**32))[0])
         case (("fabsf" | "fabs"), [RunValue("float", number)]):
@@ -147,11 +147,11 @@ def _call(function: str, args: list[RunValue]) -> RunValue:
     raise _UnknownError
 
 
-def _converted(value: RunValue, base: str) -> RunValue:
+def _convert_value(value: RunValue, base: str) -> RunValue:
     if base == "float":
-        return RunValue("float", _single(value.number))
+        return RunValue("float", _round_to_single(value.number))
     if base in _SIGNED:
-        return _wrapped("int", int(value.number))
+        return _wrap_number("int", int(value.number))
     if base in _BITS:
         return RunValue("unsigned" if _BITS[base] == 32 else "int", int(value.number) % 2 ** _BITS[base])
     if base == "bool":
@@ -159,14 +159,14 @@ def _converted(value: RunValue, base: str) -> RunValue:
     raise _UnknownError
 
 
-def _wrapped(kind: str, number: float) -> RunValue:
+def _wrap_number(kind: str, number: float) -> RunValue:
     if kind == "float":
-        return RunValue(kind, _single(number))
+        return RunValue(kind, _round_to_single(number))
     whole = int(number) % 2**32
     return RunValue(kind, whole - 2**32 if kind == "int" and whole >= 2**31 else whole)
 
 
-def _single(number: float) -> float:
+def _round_to_single(number: float) -> float:
     """Rounded to single precision, as every float operation is."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
@@ -215,7 +215,7 @@ FORMATS = (
 _CODES = 256  # that are looked at, spread over the format
 
 
-@move(
+@define_move(
     "convert",
     needs="a helper that is a conversion the hardware has; CUDA",
     turn="seldom",
@@ -223,7 +223,7 @@ _CODES = 256  # that are looked at, spread over the format
     places=lambda draft, _: ", ".join(name for name, _ in draft.hardware),
     CONVERT="1: the hardware's own conversion",
 )
-def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def use_conversions(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Hardware conversions in place of a source's own: a parameter, judged by the oracle.
 
     Helpers are recognised by what they compute: one from `float` to 8 or 16 bits is run on codes of e4m3,
@@ -233,7 +233,7 @@ def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft 
     """
     if context.language != "cuda":
         return f"hardware conversions are known for cuda alone, not for {context.language}"
-    helpers = [(f, form) for f in used_functions(draft.kernel) if (form := recognised(f)) is not None]
+    helpers = [(f, form) for f in used_functions(draft.kernel) if (form := recognise_format(f)) is not None]
     included = " ".join(draft.kernel.source.includes)
     helpers = [(helper, form) for helper, form in helpers if form.header in included]
     if not helpers:
@@ -243,10 +243,10 @@ def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft 
     names = ", ".join(f"{helper.name} to {form.name}" for helper, form in helpers)
     choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {names}")
     changed = replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs))
-    return extend(changed, "convert", choice)
+    return extend_draft(changed, "convert", choice)
 
 
-def recognised(function: c.Function) -> Format | None:
+def recognise_format(function: c.Function) -> Format | None:
     """The format that a helper rounds a float to, by what it gives."""
     if function.template or len(function.parameters) != 1:
         return None
@@ -254,10 +254,12 @@ def recognised(function: c.Function) -> Format | None:
     if only.base != "float" or only.is_pointer or only.reference or function.result.is_pointer:
         return None
     forms = (form for form in FORMATS if function.result.base in form.results)
-    return next((f for f in forms if all(run(function, v) == f.code(v) for v in _samples(f))), None)
+    return next(
+        (f for f in forms if all(run_function(function, v) == f.code(v) for v in _sample_floats(f))), None
+    )
 
 
-def _samples(form: Format) -> list[float]:
+def _sample_floats(form: Format) -> list[float]:
     """Codes, the ties between them and the numbers next to those, with either sign."""
     last = form.code(form.largest)
     codes = {min(last - 1, code * last // _CODES) for code in range(_CODES)} | {0, 1, 2, last - 1}

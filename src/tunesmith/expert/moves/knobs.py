@@ -12,21 +12,28 @@ from tunesmith.expert.knobs.find import (
     NumberPlace,
     TextPlace,
     entry_parts,
-    evaluated,
+    evaluate_node,
     read_constant,
     text_of,
     used_names,
 )
 from tunesmith.expert.knobs.launch import LaunchTrees
-from tunesmith.expert.knobs.plan import KnobPlan, compared, named, plan_knobs, preferences, requirements
-from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, remedies, values_of
-from tunesmith.expert.moves.move import Context, either, move
+from tunesmith.expert.knobs.plan import (
+    KnobPlan,
+    compare_node,
+    knob_preferences,
+    knob_requirements,
+    plan_knobs,
+    with_parameter_names,
+)
+from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, knob_remedies, values_of
+from tunesmith.expert.moves.move import Context, define_move, merge_answers
 from tunesmith.expert.moves.text_edits import Edit, LaunchText, LocalDraft
 from tunesmith.expert.read.model import ParameterChoice
-from tunesmith.expert.write.given import distinct
+from tunesmith.expert.write.given import add_distinct_conditions
 from tunesmith.problem.template import Remedy
 from tunesmith.source.lex import Directive, Token
-from tunesmith.space.expr import Expr, Node, parse
+from tunesmith.space.expr import Expr, Node, parse_expr
 
 _UNROLL = re.compile(r"unroll[ \t]*(\(?)[ \t]*(\d+)[uU]?\b")
 _SUFFIX = re.compile(r"\d([uUlL]+)\)?\Z")
@@ -36,7 +43,7 @@ _ANSWERS = (
 )
 
 
-@move(
+@define_move(
     "knobs",
     needs="numbers that are part of what is computed; definitions under an `#if`, made twice, or in a header",
     turn="sharing",
@@ -44,7 +51,7 @@ _ANSWERS = (
     remedies=_ANSWERS,
     KNOB="with a name of the text behind it: a value for each of its own numbers",
 )
-def knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
+def open_knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """The kernel's own numbers opened: constants, `#define`s, template arguments, unroll counts, launch
     bounds and the launch's block, or what it is cut short at; grid, block and shared memory follow them.
 
@@ -52,22 +59,25 @@ def knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     far as it can be read (assertions, quotients, whole warps, shared memory); the rest the gate decides.
     """
     problem = context.problem
-    trees = [_trees(one) for one in draft.launches]
+    trees = [_launch_trees(one) for one in draft.launches]
     plan = plan_knobs(problem, trees, context.device)
     taken: set[str] = set()
     names = {
-        key: _fresh(context, f"{name}_{dial.name}", taken) for dial in plan.dials for key in dial.keys[:1]
+        key: _fresh_parameter_name(context, f"{name}_{dial.name}", taken)
+        for dial in plan.dials
+        for key in dial.keys[:1]
     }
     names |= {key: names[dial.keys[0]] for dial in plan.dials for key in dial.keys}
     work = _Opened(draft, context, plan, names)
     work.definitions()
-    work.bounds(_fresh(context, f"{name}_MIN_BLOCKS", taken))
-    work.unrolled(lambda: _fresh(context, f"{name}_UNROLL", taken))
+    work.bounds(_fresh_parameter_name(context, f"{name}_MIN_BLOCKS", taken))
+    work.unrolled(lambda: _fresh_parameter_name(context, f"{name}_UNROLL", taken))
     if not work.choices:
         return "; ".join(plan.left) or "no number of the text or the launch is one that was chosen"
-    require = [(rule, text_of(named(node, names))) for rule, node in work.require()]
+    require = [(rule, text_of(with_parameter_names(node, names))) for rule, node in work.require()]
     prefer = [
-        (rule, text_of(named(node, names))) for rule, node in preferences(plan, problem, context.device)
+        (rule, text_of(with_parameter_names(node, names)))
+        for rule, node in knob_preferences(plan, problem, context.device)
     ]
     return replace(
         draft,
@@ -75,15 +85,15 @@ def knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
         edits=(*draft.edits, *work.edits),
         preamble=(*draft.preamble, *work.preamble),
         choices=(*draft.choices, *work.choices),
-        require=distinct(draft.require, require),
-        prefer=distinct(draft.prefer, prefer),
-        answers=either(draft.answers, work.answers),
+        require=add_distinct_conditions(draft.require, require),
+        prefer=add_distinct_conditions(draft.prefer, prefer),
+        answers=merge_answers(draft.answers, work.answers),
         moves=(*draft.moves, "knobs"),
         notes=(*draft.notes, *(f"knobs: {sentence}" for sentence in plan.left)),
     )
 
 
-def _fresh(context: Context, name: str, taken: set[str]) -> str:
+def _fresh_parameter_name(context: Context, name: str, taken: set[str]) -> str:
     wanted, number = name, 2
     while name in taken or name in context.taken:
         name, number = f"{wanted}_{number}", number + 1
@@ -91,8 +101,8 @@ def _fresh(context: Context, name: str, taken: set[str]) -> str:
     return name
 
 
-def _trees(one: LaunchText) -> LaunchTrees:
-    grid, block = (tuple(parse(text).tree for text in texts) for texts in (one.grid, one.block))
+def _launch_trees(one: LaunchText) -> LaunchTrees:
+    grid, block = (tuple(parse_expr(text).tree for text in texts) for texts in (one.grid, one.block))
     return LaunchTrees(grid, block, one.launch.shared.tree if one.launch.shared is not None else None)
 
 
@@ -148,8 +158,8 @@ class _Opened:
         is_shared: bool = False,
     ) -> None:
         self.choices.append(ParameterChoice(name, values, today, about, categorical=role == "switch"))
-        answered = remedies(role, name, today, is_shared=is_shared)
-        self.answers = list(either(self.answers, [(str(remedy), text) for remedy, text in answered]))
+        answered = knob_remedies(role, name, today, is_shared=is_shared)
+        self.answers = list(merge_answers(self.answers, [(str(remedy), text) for remedy, text in answered]))
 
     # -- what a kernel's header says of its block -----------------------------------------------------
 
@@ -160,38 +170,40 @@ class _Opened:
             for place in self.plan.text.entries(entry):
                 item = self.plan.text.items[place]
                 if not item.header and not item.macro:
-                    self._header(number, item.tokens, place, name)
+                    self._open_header(number, item.tokens, place, name)
 
-    def _header(self, number: int, tokens: Sequence[Token], place: int, name: str) -> None:
+    def _open_header(self, number: int, tokens: Sequence[Token], place: int, name: str) -> None:
         for at, token in enumerate(tokens):
             if token.text in ("{", ";"):
                 return
             if at + 1 >= len(tokens) or tokens[at + 1].text != "(":
                 continue
             if token.text == "__launch_bounds__":
-                self._launch_bounds(number, _arguments(tokens, at + 2), place, name)
+                self._launch_bounds(number, _read_call_arguments(tokens, at + 2), place, name)
             elif token.text in ("reqd_work_group_size", "work_group_size_hint"):
-                for axis, argument in enumerate(_arguments(tokens, at + 2)):
+                for axis, argument in enumerate(_read_call_arguments(tokens, at + 2)):
                     if axis < len(self.plan.followed.launches[number].block):
-                        self._is(argument, self.plan.followed.launches[number].block[axis])
+                        self._replace_constant(argument, self.plan.followed.launches[number].block[axis])
             elif token.text == "amdgpu_flat_work_group_size":
-                for argument in _arguments(tokens, at + 2):
-                    self._is(argument, self.plan.threads(number))
+                for argument in _read_call_arguments(tokens, at + 2):
+                    self._replace_constant(argument, self.plan.threads(number))
 
     def _launch_bounds(self, number: int, arguments: list[list[Token]], place: int, name: str) -> None:
         threads = self.plan.most_threads(number)
-        if not arguments or not self._is(arguments[0], threads):
+        if not arguments or not self._replace_constant(arguments[0], threads):
             most = read_constant(arguments[0], self.plan.constants.resolve(place)) if arguments else None
             value = (
-                evaluated(self.plan.constants.meaning(most), self.plan.today()) if most is not None else None
+                evaluate_node(self.plan.constants.meaning(most), self.plan.today())
+                if most is not None
+                else None
             )
             if value is not None and most is not None and not used_names(self._opened(number, most)):
-                self._more.append(("within_bounds", compared(threads, "<=", value)))
+                self._more.append(("within_bounds", compare_node(threads, "<=", value)))
         second = arguments[1] if len(arguments) > 1 else []
         if len(second) == 1 and second[0].kind == "number" and not any(c.name == name for c in self.choices):
             today = int(second[0].text.rstrip("uUlL"))
             limits = self.context.device.limits
-            block = evaluated(threads, self.plan.today()) or 1
+            block = evaluate_node(threads, self.plan.today()) or 1
             most_blocks = max(today, limits.threads_per_sm // block or 1)
             values = values_of("resident", today, Bounds(most_blocks))
             if len(values) > 1:
@@ -201,14 +213,16 @@ class _Opened:
     def _opened(self, number: int, node: Node) -> Node:
         return self.plan.opened(number, self.plan.constants.meaning(node))
 
-    def _is(self, argument: Sequence[Token], node: Node) -> bool:
+    def _replace_constant(self, argument: Sequence[Token], node: Node) -> bool:
         """A number that is today's value of the tree becomes that tree; whether it was one."""
         if len(argument) != 1 or argument[0].kind != "number" or not used_names(node):
             return False
-        if argument[0].text.rstrip("uUlL") != str(evaluated(node, self.plan.today())):
+        if argument[0].text.rstrip("uUlL") != str(evaluate_node(node, self.plan.today())):
             return False
         edit = Edit(
-            argument[0].offset, text_of(named(node, self.names)).replace("//", "/"), len(argument[0].text)
+            argument[0].offset,
+            text_of(with_parameter_names(node, self.names)).replace("//", "/"),
+            len(argument[0].text),
         )
         if edit not in self.edits:
             self.edits.append(edit)
@@ -241,23 +255,26 @@ class _Opened:
     # -- launches -------------------------------------------------------------------------------------
 
     def require(self) -> Iterator[tuple[str, Node]]:
-        yield from requirements(self.plan, self.context.problem, self.context.device)
+        yield from knob_requirements(self.plan, self.context.problem, self.context.device)
         for rule, node in self._more:
             if used_names(node):
                 yield rule, node
 
     def launch(self, number: int, one: LaunchText) -> LaunchText:
         """What did not change keeps its own text."""
-        before, after = _trees(one), self.plan.followed.launches[number]
+        before, after = _launch_trees(one), self.plan.followed.launches[number]
         grid, block = (
-            tuple(old if a == b else text_of(named(b, self.names)) for old, a, b in zip(*each, strict=True))
+            tuple(
+                old if a == b else text_of(with_parameter_names(b, self.names))
+                for old, a, b in zip(*each, strict=True)
+            )
             for each in ((one.grid, before.grid, after.grid), (one.block, before.block, after.block))
         )
         launch = replace(
-            one.launch, block=tuple(parse(text) for text in block), entry=self._entry(number, one)
+            one.launch, block=tuple(parse_expr(text) for text in block), entry=self._entry(number, one)
         )
         if after.shared is not None and after.shared != before.shared:
-            tree = named(after.shared, self.names)
+            tree = with_parameter_names(after.shared, self.names)
             launch = replace(launch, shared=Expr(text_of(tree), tree))
         return LaunchText(launch, grid, block)
 
@@ -270,7 +287,7 @@ class _Opened:
         return f"{entry.partition('<')[0]}<{', '.join(args)}>"
 
 
-def _arguments(tokens: Sequence[Token], at: int) -> list[list[Token]]:
+def _read_call_arguments(tokens: Sequence[Token], at: int) -> list[list[Token]]:
     """Of the call whose first argument begins there."""
     found: list[list[Token]] = [[]]
     depth = 0

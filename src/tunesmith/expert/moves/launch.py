@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tunesmith.expert.moves.move import Context, extend, loops, move, runs_of
-from tunesmith.expert.moves.text_edits import LaunchText, LocalDraft, add
+from tunesmith.expert.moves.move import Context, define_move, element_loops, extend_draft, runs_of
+from tunesmith.expert.moves.text_edits import LaunchText, LocalDraft, add_choice
 from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
-from tunesmith.expert.write.given import distinct
+from tunesmith.expert.write.given import add_distinct_conditions
 from tunesmith.problem.template import Remedy
 from tunesmith.source.effects import Effects, function_effects, is_function
 from tunesmith.source.lex import without_comments
-from tunesmith.space.expr import FunctionCall, Undefined, parse
+from tunesmith.space.expr import FunctionCall, Undefined, parse_expr
 
 
-@move(
+@define_move(
     "fills",
     needs="a launch that sets every element of an array to one value; a later kernel that is read, and "
     "stores all of these elements without reading them, or takes each up once",
@@ -23,7 +23,7 @@ from tunesmith.space.expr import FunctionCall, Undefined, parse
     remedies=(Remedy.FEWER_LAUNCHES,),
     of_file=True,
 )
-def fills(_draft: TemplateDraft, _context: Context) -> TemplateDraft | str:
+def drop_fills(_draft: TemplateDraft, _context: Context) -> TemplateDraft | str:
     """Launches left out that only fill an array which a later launch of the call stores anew or adds to.
 
     Proved on the models: the next launch that is given the array stores, in every turn, at places that count
@@ -41,7 +41,7 @@ LEAST_CAPABILITY = 90
 SWITCH = "PDL"
 
 
-@move(
+@define_move(
     "overlap",
     needs="a launch behind another one that is made at the same sizes; a kernel that is read; CUDA, sm_90",
     turn="anywhere",
@@ -49,7 +49,7 @@ SWITCH = "PDL"
     of_file=True,
     PDL="1: overlaps the launch ahead; 2: from its start on",
 )
-def overlap(_draft: TemplateDraft, _context: Context, _name: str) -> TemplateDraft | str:
+def overlap_launches(_draft: TemplateDraft, _context: Context, _name: str) -> TemplateDraft | str:
     """Launches that overlap (programmatic dependent launch): a kernel is there when the one ahead ends.
 
     Every thread waits, before all else, until the launch ahead has ended and its stores can be seen, so that
@@ -83,7 +83,7 @@ _STRIDE = re.compile(r"gridDim\.x\*blockDim\.x|blockDim\.x\*gridDim\.x|get_globa
 _LOOP = re.compile(r"=threadIdx\.x;[^;]*;\w+\+=blockDim\.x\)")
 
 
-@move(
+@define_move(
     "block",
     needs="shared memory, barriers, shuffles, lanes, clusters; threads numbered other than by "
     "`blockIdx.x * blockDim.x + threadIdx.x` or a loop by `blockDim.x`; a grid that is not "
@@ -94,7 +94,7 @@ _LOOP = re.compile(r"=threadIdx\.x;[^;]*;\w+\+=blockDim\.x\)")
     stays_open=True,
     BLOCK="threads in a block",
 )
-def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
+def resize_block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """Another block size, where the kernel provably does not depend on it.
 
     That is: no shared memory, barrier, shuffle or vote, no launch bounds, and the thread's number is only
@@ -107,8 +107,8 @@ def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
         return "the launch is cooperative, in clusters, or its block is fixed by launch bounds"
     # All of the file: a macro or a helper may look at the block as well.
     headers = [text for _, text in context.problem.kernel.headers]
-    code = squeezed("\n".join([draft.site.text, *headers]))
-    if (dependence := _dependence(code)) is not None:
+    code = squeeze_code("\n".join([draft.site.text, *headers]))
+    if (dependence := _block_dependence(code)) is not None:
         return f"{draft.site.name} may depend on the size of its block: {dependence}"
     try:
         own = [e.evaluate({}) for e in launch.block]
@@ -116,7 +116,7 @@ def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
         return "the block's size depends on sizes of the problem"
     if any(extent != 1 for extent in own[1:]):
         return "the block has more than one dimension"
-    grid = _grid(launch.grid[0].text, own[0], name, code)
+    grid = _rescale_grid(launch.grid[0].text, own[0], name, code)
     if grid is None:
         return f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block"
     sizes = {own[0], *(ON_CPU if context.on_cpu else SIZES)}
@@ -124,18 +124,18 @@ def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     changed = replace(
         draft,
         launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (name,)),),
-        require=distinct(draft.require, [("block_fits", f"{name} <= device.max_threads")]),
+        require=add_distinct_conditions(draft.require, [("block_fits", f"{name} <= device.max_threads")]),
     )
-    return add(changed, "block", ParameterChoice(name, values, own[0]))
+    return add_choice(changed, "block", ParameterChoice(name, values, own[0]))
 
 
-def squeezed(text: str) -> str:
+def squeeze_code(text: str) -> str:
     """The code without comments, conversions between integers and blanks, so that forms can be compared."""
     plain = " ".join(without_comments(text).replace("\\\n", " ").split())
     return re.sub(r"(?<!\w) | (?!\w)", "", _CAST.sub("", plain))
 
 
-def _dependence(code: str) -> str | None:
+def _block_dependence(code: str) -> str | None:
     """What in the code looks at the block; None where nothing does."""
     if found := _TOGETHER.search(code):
         return f"{found.group(1)} is used"
@@ -153,7 +153,7 @@ def _dependence(code: str) -> str | None:
     return f"{found.group(0)} is used outside the forms that are known to be safe" if found else None
 
 
-def _grid(text: str, own: int, name: str, code: str) -> str | None:
+def _rescale_grid(text: str, own: int, name: str, code: str) -> str | None:
     """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows.
 
     Where no loop goes over the whole grid, a grid that is more than that one quotient decides which elements
@@ -162,7 +162,7 @@ def _grid(text: str, own: int, name: str, code: str) -> str | None:
     if not _WHOLE.search(code):
         return text if not re.search(rf"\b{own}\b", text) else None
     changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {name})", text)
-    tree = parse(text).tree
+    tree = parse_expr(text).tree
     is_alone = isinstance(tree, FunctionCall) and tree.function == "ceildiv"
     return changed if count == 1 and (is_alone or _STRIDE.search(code)) else None
 
@@ -170,7 +170,7 @@ def _grid(text: str, own: int, name: str, code: str) -> str | None:
 # -- The move `beside`.
 
 
-@move(
+@define_move(
     "beside",
     needs="loops in a row that total and keep nothing, neither of which touches an array that the other "
     "writes; a GPU",
@@ -178,7 +178,7 @@ def _grid(text: str, own: int, name: str, code: str) -> str | None:
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.MORE_BLOCKS),
     BESIDE="1: loops that do not depend on each other run side by side",
 )
-def beside(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def fuse_loops(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Independent loops of a task side by side: one loop over all their indices, shared among the task's
     threads.
 
@@ -195,10 +195,10 @@ def beside(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     kernel = draft.kernel
     if context.on_cpu:
         return "a CPU runs a group's work-items one after the other: nothing waits"
-    if len(loops(kernel)) < 2:
+    if len(element_loops(kernel)) < 2:
         return "a task is one loop: there is no other to run beside it"
     if not kernel.tasks:
         return "the loops are spread over the whole grid already"
     if not runs_of(kernel, context):
         return "no two loops in a row stand alone: they total something, or touch what the other writes"
-    return extend(draft, "beside", ParameterChoice(name, (0, 1), 0))
+    return extend_draft(draft, "beside", ParameterChoice(name, (0, 1), 0))

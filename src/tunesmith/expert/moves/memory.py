@@ -4,43 +4,50 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.expert.moves.compiler import switched
+from tunesmith.expert.moves.compiler import switchable_macro
 from tunesmith.expert.moves.move import (
     Context,
-    extend,
+    define_move,
+    element_loops,
+    extend_draft,
     index_bytes,
     is_alone,
     kept_bytes,
-    loops,
-    move,
     named_arrays,
     named_loops,
-    nearest,
+    nearest_value,
     packs_in,
-    planned,
     shape_of,
+    try_plan,
 )
-from tunesmith.expert.moves.text_edits import Edit, LocalDraft, add
+from tunesmith.expert.moves.text_edits import Edit, LocalDraft, add_choice
 from tunesmith.expert.read.model import Each, ParameterChoice, TemplateDraft, map_steps
 from tunesmith.expert.write.plan import WritingPlan
-from tunesmith.expert.write.ring import BULK_CAPABILITY, LEAST_CAPABILITY, WARP, bulked, kinds, ringed
+from tunesmith.expert.write.ring import (
+    BULK_CAPABILITY,
+    LEAST_CAPABILITY,
+    WARP,
+    bulk_packs,
+    ring_kind_counts,
+    ring_packs,
+)
 from tunesmith.expert.write.tile import TiledMap, tiled_map
 from tunesmith.problem.template import Remedy
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 STAGES = (0, 2, 3, 4)
 
 
 def _ring_places(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, ring=ParameterChoice(context.macro("STAGES"), (0, 2), 0))
+    found = try_plan(draft, context, ring=ParameterChoice(context.macro("STAGES"), (0, 2), 0))
     if isinstance(found, str):
         return ""
-    copied = [(loop.each, packs) for loop in found.all_loops if (packs := ringed(found, loop))]
+    copied = [(loop.each, packs) for loop in found.all_loops if (packs := ring_packs(found, loop))]
     arrays = named_arrays(pack.array for _, packs in copied for pack in packs)
     return f"{arrays}; {named_loops(each for each, _ in copied)}"
 
 
-@move(
+@define_move(
     "ring",
     needs="neighbours of an array that the kernel never writes, in pieces of 4, 8 or 16 bytes (`require`); "
     "several turns to a row, or blocks that go on; CUDA, sm_80",
@@ -50,7 +57,7 @@ def _ring_places(draft: TemplateDraft, context: Context) -> str:
     STAGES="chunks copied ahead into shared memory; 0: loads",
     BULK="1: one thread sends for a team's whole chunk",
 )
-def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> TemplateDraft | str:
+def prefetch_ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> TemplateDraft | str:
     """Asynchronous copies into a ring in shared memory: chunks of a loop are under way in no registers.
 
     Proved on the model: the loop reads neighbours, in every turn, of an array that the kernel never writes.
@@ -68,40 +75,43 @@ def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> Templa
     if context.language != "cuda" or context.on_cpu:
         return "only CUDA's GPUs copy into shared memory while threads go on"
     if context.device.limits.capability < LEAST_CAPABILITY:
-        return f"asynchronous copies need sm_{LEAST_CAPABILITY}, and this is {_called(context)}"
-    if not loops(draft.kernel):
+        return f"asynchronous copies need sm_{LEAST_CAPABILITY}, and this is {_architecture_name(context)}"
+    if not element_loops(draft.kernel):
         return "there is no loop whose next chunk could be copied ahead"
     if "lanes" not in schedule:
         return "no loop is shared among threads"
     if "tile" in schedule:
         return "what would be copied ahead goes through tiles"
     choice = ParameterChoice(name, STAGES, 0)
-    plan = planned(draft, context, ring=choice)
+    plan = try_plan(draft, context, ring=choice)
     if isinstance(plan, str):
         return plan
     if plan.is_flat and "persistent" not in schedule:
         return "every block takes one chunk: there is no next one to copy ahead"
-    own = kinds(plan)
+    own = ring_kind_counts(plan)
     if not own:
-        return f"no loop reads neighbours of an array that is only read, in pieces of 4 bytes{_narrow(plan)}"
+        return (
+            "no loop reads neighbours of an array that is only read, in pieces of 4 "
+            f"bytes{_scalar_note(plan)}"
+        )
     shape = shape_of(draft, context)
     least = min(schedule["lanes"].values)
     if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * least:
         return f"a row is done in two turns at most: it has {max(shape.extents)} elements"
     choices = {"ring": choice}
-    sent = any(bulked(plan, loop) for loop in plan.all_loops)
+    sent = any(bulk_packs(plan, loop) for loop in plan.all_loops)
     of_warps = any(lanes % WARP == 0 for lanes in schedule["lanes"].values)
     if context.device.limits.capability >= BULK_CAPABILITY and sent and of_warps:
         choices["bulk"] = ParameterChoice(runs, (0, 1), 0, categorical=True)
     copied = sum(kind.bytes * count for kind, count in own.items())
-    return extend(draft, "ring", choices, copied=copied, piece=min(kind.bytes for kind in own))
+    return extend_draft(draft, "ring", choices, copied=copied, piece=min(kind.bytes for kind in own))
 
 
-def _called(context: Context) -> str:
+def _architecture_name(context: Context) -> str:
     return context.device.architecture or "a device that does not say what it is"
 
 
-def _narrow(plan: WritingPlan) -> str:
+def _scalar_note(plan: WritingPlan) -> str:
     return "" if "vector" in plan.draft.schedule else "; without vectors pieces are single elements"
 
 
@@ -112,7 +122,7 @@ KEPT = (1, 2, 3, 4, 6, 8, 16)
 
 
 def _keep_places(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
+    found = try_plan(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
     if isinstance(found, str):
         return ""
     row = [loop for loop in found.all_loops if loop.in_row]
@@ -120,7 +130,7 @@ def _keep_places(draft: TemplateDraft, context: Context) -> str:
     return named_arrays(kept) + f"; {named_loops(loop.each for loop in row)}"
 
 
-@move(
+@define_move(
     "keep",
     needs="a later loop over the same range that reads the same elements; a GPU",
     turn="sharing",
@@ -128,7 +138,7 @@ def _keep_places(draft: TemplateDraft, context: Context) -> str:
     places=_keep_places,
     KEEP="vectors of its row a thread keeps in registers; 0: none",
 )
-def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def keep_rows_in_registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A row kept in registers between passes: what a later loop reads again is loaded once.
 
     Proved on the model: a later loop runs over the same range and reads what an earlier one read or handed
@@ -144,14 +154,14 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if isinstance(again, str):
         return again
     tasks = draft.schedule.get("tasks")
-    return extend(draft, "keep", choice, kept=again, tasks=tasks.default if tasks is not None else "")
+    return extend_draft(draft, "keep", choice, kept=again, tasks=tasks.default if tasks is not None else "")
 
 
 def _read_again(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> int | str:
     """Bytes to keep for one index of a row, or why there is nothing to keep."""
-    if len(loops(draft.kernel)) < 2:
+    if len(element_loops(draft.kernel)) < 2:
         return "there is one loop over the row only: nothing is read again"
-    plan = planned(draft, context, keep=choice)
+    plan = try_plan(draft, context, keep=choice)
     if isinstance(plan, str):
         return plan
     if not plan.keeps:
@@ -163,11 +173,11 @@ def _read_again(draft: TemplateDraft, context: Context, choice: ParameterChoice)
 
 
 def _hint_places(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context)
+    found = try_plan(draft, context)
     return "" if isinstance(found, str) else named_arrays(p.array for p in packs_in(found))
 
 
-@move(
+@define_move(
     "hints",
     needs="plain accesses to neighbours",
     turn="anywhere",
@@ -176,11 +186,11 @@ def _hint_places(draft: TemplateDraft, context: Context) -> str:
     LOAD="1: loads leave L1 alone; 2: loads are evicted first",
     STORE="1: results are evicted first, or go past the cache",
 )
-def hints(draft: TemplateDraft, context: Context, load: str, store: str) -> TemplateDraft | str:
+def hint_caches(draft: TemplateDraft, context: Context, load: str, store: str) -> TemplateDraft | str:
     """Cache hints: loads and stores that tell the caches what is used once."""
-    if not loops(draft.kernel):
+    if not element_loops(draft.kernel):
         return "there is no loop whose accesses could carry a hint"
-    plan = planned(draft, context)
+    plan = try_plan(draft, context)
     packs = () if isinstance(plan, str) else packs_in(plan)
     if not packs:
         return "no access is a plain one of neighbours, in every turn of its loop"
@@ -190,27 +200,31 @@ def hints(draft: TemplateDraft, context: Context, load: str, store: str) -> Temp
     if any(p.stores for p in packs):
         note = f"1: results {'go past the cache' if context.language == 'opencl' else 'are evicted first'}"
         choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
-    return extend(draft, "hints", choices) if choices else "no hint of the language applies to its accesses"
+    return (
+        extend_draft(draft, "hints", choices)
+        if choices
+        else "no hint of the language applies to its accesses"
+    )
 
 
 # -- The move `redundant`.
 
 
-@move(
+@define_move(
     "redundant",
     needs="a loop that only stores elements which an earlier loop of the task has stored",
     turn="sharing",
     remedies=(Remedy.ROW_IN_REGISTERS,),
-    places=lambda draft, _: named_loops(each for each in loops(draft.kernel) if each.again),
+    places=lambda draft, _: named_loops(each for each in element_loops(draft.kernel) if each.again),
 )
-def redundant(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
+def drop_redundant_loops(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     """Loops left out that only store again what an earlier loop of the task has stored.
 
     That every element they store has been stored before is proved on the model; that the values are the same
     is not, so the whole template stands or falls with the oracle. There is no parameter: without the loop
     the rest of the kernel may be shared otherwise, and nobody wants it back.
     """
-    found = [loop for loop in loops(draft.kernel) if loop.again]
+    found = [loop for loop in element_loops(draft.kernel) if loop.again]
     if not found or any(loop.totals for loop in found):
         return "no loop only stores again what an earlier one has stored"
     if context.problem.accuracy.reference is None and not context.problem.accuracy.deterministic:
@@ -218,7 +232,7 @@ def redundant(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     steps = map_steps(
         draft.kernel.steps, lambda step: None if isinstance(step, Each) and step.again else step
     )
-    return extend(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
+    return extend_draft(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
 
 
 # -- The move `restrict`, on the text.
@@ -228,7 +242,7 @@ def _restrict_places(draft: LocalDraft, _context: Context) -> str:
     return f"pointers {', '.join(pointer.name for pointer in draft.site.pointers if not pointer.restrict)}"
 
 
-@move(
+@define_move(
     "restrict",
     needs="arrays that `alias` others; a kernel that is launched several times",
     turn="seldom",
@@ -236,7 +250,7 @@ def _restrict_places(draft: LocalDraft, _context: Context) -> str:
     places=_restrict_places,
     RESTRICT="1: pointers are `restrict`, as the contract allows",
 )
-def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
+def restrict_pointers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """`__restrict__` on pointers whose arrays the contract keeps apart: loads need not wait for stores."""
     problem = context.problem
     shared = {name for a in problem.arguments if a.alias for name in (a.alias, a.name)}
@@ -255,12 +269,12 @@ def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str
     if not apart:
         return f"every pointer is {spelled} already, or may share memory with another (alias)"
     word = context.macro("NO_ALIAS")
-    return add(
+    return add_choice(
         draft,
         "restrict",
         ParameterChoice(name, (0, 1), 0),
         edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
-        preamble=switched(name, word, spelled),
+        preamble=switchable_macro(name, word, spelled),
     )
 
 
@@ -276,8 +290,8 @@ MOST_TURNS = 32  # elements that a thread has under way
 _OF_ROWS = ("row", "beside", "elements")  # what the usual rules of threads to a row ask for
 
 
-def _found(draft: TemplateDraft, context: Context) -> tuple[WritingPlan, TiledMap] | str:
-    plan = planned(draft, context)
+def _plan_tiled_map(draft: TemplateDraft, context: Context) -> tuple[WritingPlan, TiledMap] | str:
+    plan = try_plan(draft, context)
     if isinstance(plan, str):
         return plan
     found = tiled_map(plan.kernel, plan.written, tuple(plan.arrays))
@@ -286,18 +300,18 @@ def _found(draft: TemplateDraft, context: Context) -> tuple[WritingPlan, TiledMa
     return plan, found
 
 
-def _reach(plan: WritingPlan, found: TiledMap, context: Context) -> list[int]:
+def _load_extents(plan: WritingPlan, found: TiledMap, context: Context) -> list[int]:
     """How far the loads' index goes at each workload, as far as that is known."""
     text = plan.sizes.text(found.far.extent)
-    return [parse(text).evaluate(work.as_dict()) for work in context.problem.workloads] if text else []
+    return [parse_expr(text).evaluate(work.as_dict()) for work in context.problem.workloads] if text else []
 
 
 def _tile_places(draft: TemplateDraft, context: Context) -> str:
-    found = _found(draft, context)
+    found = _plan_tiled_map(draft, context)
     return "" if isinstance(found, str) else named_arrays(site.array for site in found[1].loads)
 
 
-@move(
+@define_move(
     "tile",
     needs="a map that loads neighbours along one index in every turn, and stores along another; sizes that "
     "parameters tell; a GPU, CUDA or HIP",
@@ -308,7 +322,9 @@ def _tile_places(draft: TemplateDraft, context: Context) -> str:
     ACROSS="elements of a tile along the loads",
     PAD="elements by which a tile's rows are longer",
 )
-def tile(draft: TemplateDraft, context: Context, name: str, across: str, pad: str) -> TemplateDraft | str:
+def tile_accesses(
+    draft: TemplateDraft, context: Context, name: str, across: str, pad: str
+) -> TemplateDraft | str:
     """Tiles through shared memory: loads along one index and stores along another, both in order.
 
     Proved on the model: the map has one loop without totals, every turn makes the load, at a place that moves
@@ -322,19 +338,19 @@ def tile(draft: TemplateDraft, context: Context, name: str, across: str, pad: st
         return "a CPU's caches hold the lines that a tile would"
     if "lanes" not in schedule:
         return "no loop is shared among threads"
-    found = _found(draft, context)
+    found = _plan_tiled_map(draft, context)
     if isinstance(found, str):
         return found
     lanes, tasks = schedule["lanes"], schedule.get("tasks")
     today = lanes.default * (tasks.default if tasks is not None else 1)
     open_ = len(lanes.values) > 1
     values = tuple(v for v in THREADS if v <= context.device.limits.max_threads) if open_ else (today,)
-    reach = _reach(*found, context)
+    reach = _load_extents(*found, context)
     sides = (*(SHORT_TILES if reach and min(reach) < SIDES[0] else ()), *SIDES)
     side = SIDE if not reach or max(reach) > SIDES[0] else min(v for v in sides if v >= max(reach))
     if SIDE * side % values[0]:
         return f"{SIDE} x {side} elements are no whole turns of {values[0]} threads"
-    threads = nearest(values, min(today, SIDE * side))
+    threads = nearest_value(values, min(today, SIDE * side))
     own = replace(lanes, values=values, default=threads, note="threads to a tile")
     schedule = schedule.having(lanes=own)
     if tasks is not None:
@@ -348,7 +364,7 @@ def tile(draft: TemplateDraft, context: Context, name: str, across: str, pad: st
     answers = [(remedy, f"{name} > 0") for remedy in (Remedy.STAGE_IN_SHARED, Remedy.COALESCE)]
     answers.append((Remedy.PAD_SHARED, f"{pad} > 0"))
     draft = replace(draft, schedule=schedule, shape=tuple(f for f in draft.shape if f[0] not in _OF_ROWS))
-    return extend(draft, "tile", choices, prefer, answers)
+    return extend_draft(draft, "tile", choices, prefer, answers)
 
 
 # -- The move `blocking`: tiling with registers.
@@ -359,7 +375,7 @@ SHORT_ROW = 1024  # elements: of a longer row a team has several turns to load a
 
 
 def _blocking_places(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, blocking=ParameterChoice(context.macro("BLOCKED"), (1, 2), 1))
+    found = try_plan(draft, context, blocking=ParameterChoice(context.macro("BLOCKED"), (1, 2), 1))
     if isinstance(found, str) or found.blocking.task is None:
         return ""
     same = [p.array for each in found.all_loops for p in each.packs if found.blocking.is_same(p)]
@@ -367,7 +383,7 @@ def _blocking_places(draft: TemplateDraft, context: Context) -> str:
     return f"tasks along {found.blocking.task.name}{shared}"
 
 
-@move(
+@define_move(
     "blocking",
     needs="loops that go equally far for neighbouring tasks; loads that are the same for these or overlap, "
     "or rows of 1024 elements or fewer; a GPU, CUDA or HIP",
@@ -376,7 +392,7 @@ def _blocking_places(draft: TemplateDraft, context: Context) -> str:
     places=_blocking_places,
     BLOCKED="neighbouring tasks that a team takes at once",
 )
-def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def block_registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Register blocking: a team takes several neighbouring tasks, and loads what they read alike once.
 
     Of several indices of the tasks it is the one along which most loads are the same (a norm's weights, a
@@ -392,20 +408,20 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
         return "a CPU has too few registers for a tile, and its caches hold what tasks read alike"
     if not draft.kernel.tasks:
         return "the whole grid works on one task: it has no neighbours"
-    if not loops(draft.kernel) or "lanes" not in draft.schedule:
+    if not element_loops(draft.kernel) or "lanes" not in draft.schedule:
         return "no loop is shared among threads"
     choice = ParameterChoice(name, COUNTS, 1)
-    plan = planned(draft, context, blocking=choice)
+    plan = try_plan(draft, context, blocking=choice)
     if isinstance(plan, str):
         return plan
     extents = shape_of(draft, context).extents
     if not plan.blocking.alike and max(extents, default=SHORT_ROW + 1) > SHORT_ROW:
         return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
-    own, alike = _loaded(plan)
-    return extend(draft, "blocking", choice, own=own, alike=alike)
+    own, alike = _loop_load_bytes(plan)
+    return extend_draft(draft, "blocking", choice, own=own, alike=alike)
 
 
-def _loaded(plan: WritingPlan) -> tuple[int, int]:
+def _loop_load_bytes(plan: WritingPlan) -> tuple[int, int]:
     """Bytes that a thread has under way in the busiest loop: of each task, and what tasks share."""
     own, shared = 0, 0
     for loop in plan.all_loops:

@@ -31,12 +31,12 @@ from tunesmith.expert.read.model import (
     all_steps,
 )
 from tunesmith.expert.write.fast_math import FastMath, known_types, used_functions
-from tunesmith.expert.write.given import Names, Pairs, Sizes, Unwritable, distinct
+from tunesmith.expert.write.given import Names, Pairs, Sizes, Unwritable, add_distinct_conditions
 from tunesmith.expert.write.packs import Pack
 from tunesmith.expert.write.plan import WritingPlan, make_plan
 from tunesmith.expert.write.rules import structural_rules
-from tunesmith.expert.write.sites import Independence, Run, extent_of, gathered, length_of_all
-from tunesmith.expert.write.sites import runs as find_runs
+from tunesmith.expert.write.sites import Independence, Run, extent_of, gather_independent_loops, length_of_all
+from tunesmith.expert.write.sites import find_loop_runs as find_runs
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import Remedy
@@ -45,7 +45,7 @@ from tunesmith.source.tree import Assign, Binary, For, Number
 from tunesmith.source.types import byte_size, integer_type, is_integer
 from tunesmith.source.walk import declared_in, names_in, nodes_in
 from tunesmith.space.expr import Expr as SizeExpr
-from tunesmith.space.expr import Node, Undefined, parse, unparse
+from tunesmith.space.expr import Node, Undefined, parse_expr, unparse
 
 
 class Noted(Protocol):
@@ -132,7 +132,7 @@ class Move(Generic[AnyDraft]):
         return " ".join(first.split())
 
 
-def move(
+def define_move(
     name: str,
     *,
     needs: str,
@@ -152,7 +152,7 @@ def move(
     return lambda function: Move(name, needs, remedies, turn, listed, function, places, stays_open, of_file)
 
 
-def extend(
+def extend_draft(
     draft: TemplateDraft,
     move: str,
     choice: ParameterChoice | Mapping[str, ParameterChoice],
@@ -163,26 +163,26 @@ def extend(
     """The draft with a move's choice, or several by role, and what it tells of the kernel."""
     choices = {move: choice} if isinstance(choice, ParameterChoice) else choice
     return replace(
-        told(draft, **facts),
+        with_kernel_facts(draft, **facts),
         schedule=draft.schedule.having(**choices),
-        prefer=distinct(draft.prefer, prefer),
-        answers=either(draft.answers, answers),
+        prefer=add_distinct_conditions(draft.prefer, prefer),
+        answers=merge_answers(draft.answers, answers),
         moves=(*draft.moves, move),
     )
 
 
-def told(draft: TemplateDraft, **facts: str | int) -> TemplateDraft:
+def with_kernel_facts(draft: TemplateDraft, **facts: str | int) -> TemplateDraft:
     """With what the usual rules have to know of the kernel (`problem/default_rules`); "" is not known."""
     known = {name: str(fact) for name, fact in facts.items() if fact != ""}
     return replace(draft, shape=tuple({**dict(draft.shape), **known}.items()))
 
 
-def product(schedule: Schedule, *roles: str) -> str:
+def parameter_product(schedule: Schedule, *roles: str) -> str:
     """Of parameters, as text; what is no parameter counts as 1."""
     return " * ".join(schedule[role].name for role in roles if role in schedule) or "1"
 
 
-def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
+def merge_answers(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     """A remedy that several moves answer is there where one of them is."""
     found = dict(have)
     for name, text in more:
@@ -195,18 +195,18 @@ def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
 # -- A kernel's loops and launch in numbers, and what its steps compute with.
 
 
-def loops(kernel: KernelModel) -> tuple[Each, ...]:
+def element_loops(kernel: KernelModel) -> tuple[Each, ...]:
     return tuple(step for step in all_steps(kernel.steps) if isinstance(step, Each))
 
 
 def is_map(kernel: KernelModel) -> bool:
     """Whether every element stands alone: nothing is totalled or handed from loop to loop."""
-    return not kernel.staged and not any(loop.totals for loop in loops(kernel))
+    return not kernel.staged and not any(loop.totals for loop in element_loops(kernel))
 
 
 def has_sums(kernel: KernelModel) -> bool:
     """Whether floats are added up: in another order they give another sum."""
-    totals = [total for loop in loops(kernel) for total in loop.totals]
+    totals = [total for loop in element_loops(kernel) for total in loop.totals]
     return any(total.operator == "+" and not is_integer(total.type) for total in totals)
 
 
@@ -225,17 +225,17 @@ class LoopShape:
 def shape_of(draft: TemplateDraft, context: Context) -> LoopShape:
     kernel, problem = draft.kernel, context.problem
     sizes = Sizes.of(kernel, problem)
-    nodes = [sizes.node(extent_of(loop)) for loop in loops(kernel)]
+    nodes = [sizes.node(extent_of(loop)) for loop in element_loops(kernel)]
     known = tuple(dict.fromkeys(node for node in nodes if node is not None))
-    extent, together = _longest(known), ""
+    extent, together = _max_text(known), ""
     if "beside" in draft.schedule:
         runs = runs_of(kernel, context)
         lengths = [length_of_all(run) for run in runs]
-        rest = [loop.stop for loop in loops(kernel) if not any(loop in run for run in runs)]
+        rest = [loop.stop for loop in element_loops(kernel) if not any(loop in run for run in runs)]
         joint = tuple(dict.fromkeys(n for e in (*lengths, *rest) if (n := sizes.node(e)) is not None))
-        together = _longest(joint)
+        together = _max_text(joint)
         known = tuple(dict.fromkeys((*joint, *known)))
-    tasks = [parse(task.size).tree if task.size else sizes.node(task.extent) for task in kernel.tasks]
+    tasks = [parse_expr(task.size).tree if task.size else sizes.node(task.extent) for task in kernel.tasks]
     counts = [node for node in tasks if node is not None]
     whole = len(counts) == len(tasks)
     threads = _at_workloads(tuple(e.tree for e in problem.launches[0].block), context, prod)
@@ -246,11 +246,11 @@ def shape_of(draft: TemplateDraft, context: Context) -> LoopShape:
         extents=_at_workloads(known, context, max) if known else (),
         tasks=" * ".join(text if text.isidentifier() else f"({text})" for text in texts),
         threads=threads,
-        lanes=_lanes(kernel, sizes, context, threads),
+        lanes=_original_lanes(kernel, sizes, context, threads),
     )
 
 
-def _longest(nodes: Sequence[Node]) -> str:
+def _max_text(nodes: Sequence[Node]) -> str:
     texts = tuple(dict.fromkeys(unparse(node) for node in nodes))
     return texts[0] if len(texts) == 1 else f"max({', '.join(texts)})" if texts else ""
 
@@ -258,10 +258,10 @@ def _longest(nodes: Sequence[Node]) -> str:
 def runs_of(kernel: KernelModel, context: Context) -> tuple[Run, ...]:
     """Loops that may run side by side."""
     rules = Independence.of(kernel, context.problem)
-    return find_runs(gathered(kernel.steps, rules), rules)
+    return find_runs(gather_independent_loops(kernel.steps, rules), rules)
 
 
-def _lanes(kernel: KernelModel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
+def _original_lanes(kernel: KernelModel, sizes: Sizes, context: Context, threads: tuple[int, ...]) -> int:
     if kernel.team == "thread":
         return 1
     if kernel.team == "warp":
@@ -286,7 +286,7 @@ def _at_workloads(
     return tuple(found)
 
 
-def nearest(values: tuple[int, ...], wanted: int) -> int:
+def nearest_value(values: tuple[int, ...], wanted: int) -> int:
     """The value next to what the original has; of two as near, the larger."""
     return min(values, key=lambda value: (abs(value - wanted), -value))
 
@@ -311,7 +311,7 @@ def named_loops(found: Iterable[Each]) -> str:
 
 
 def all_loops(draft: TemplateDraft, _context: Context) -> str:
-    return named_loops(loops(draft.kernel))
+    return named_loops(element_loops(draft.kernel))
 
 
 def named_tasks(draft: TemplateDraft, _context: Context) -> str:
@@ -359,7 +359,7 @@ def index_divisions(kernel: KernelModel) -> int:
     """Divisions and remainders of integers in loops, by something that is no constant and does not vary."""
     types = {name: type_ for name, type_ in known_types(kernel).items() if type_ is not None}
     found: set[Binary] = set()
-    for loop in loops(kernel):
+    for loop in element_loops(kernel):
         varying = {loop.index, *declared_in(loop.body)}
         for node in nodes_in(loop.body):
             division = Binary(node.op[0], node.target, node.value) if isinstance(node, Assign) else node
@@ -380,7 +380,7 @@ MOST_ACCESSES = 2  # that one pack may take
 POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
 
 
-def planned(draft: TemplateDraft, context: Context, **choices: ParameterChoice) -> WritingPlan | str:
+def try_plan(draft: TemplateDraft, context: Context, **choices: ParameterChoice) -> WritingPlan | str:
     """The writer's plan with these choices as well, or why it has none."""
     try:
         return make_plan(replace(draft, schedule=draft.schedule.having(**choices)), context.problem)
@@ -422,7 +422,7 @@ def kept_bytes(found: WritingPlan) -> int:
 
 def loaded_bytes(draft: TemplateDraft, context: Context) -> int:
     """Bytes that one index of the busiest loop loads in packs; 0 where it loads none so."""
-    found = planned(draft, context, items=ParameterChoice("ITEMS", (1, 2), 1))
+    found = try_plan(draft, context, items=ParameterChoice("ITEMS", (1, 2), 1))
     if isinstance(found, str):
         return 0
     loads = [[pack for pack in loop.packs if pack.loads and pack.width] for loop in found.all_loops]
@@ -437,23 +437,23 @@ def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[in
     """
     why = ""
     for most in POWERS:
-        found = planned(draft, context, vector=ParameterChoice(name, (1, most), 1))
+        found = try_plan(draft, context, vector=ParameterChoice(name, (1, most), 1))
         if isinstance(found, str):
             why = why or found
             continue
         packs = packs_in(found)
-        if packs and not (why := _fault(most, packs, found, ON_CPU if context.on_cpu else WIDEST)):
+        if packs and not (why := _width_fault(most, packs, found, ON_CPU if context.on_cpu else WIDEST)):
             return most, found
-    return why or _loose(draft)
+    return why or _why_unpacked(draft)
 
 
 def rules_of_sizes(draft: TemplateDraft, context: Context, vector: ParameterChoice) -> list[str]:
     """What the written kernel requires of sizes and the vector alone."""
     known = {vector.name, *context.problem.size_names}
-    return [text for _, text in structural_rules(draft, context.problem) if parse(text).names <= known]
+    return [text for _, text in structural_rules(draft, context.problem) if parse_expr(text).names <= known]
 
 
-def _fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest: int) -> str:
+def _width_fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest: int) -> str:
     """Why packs of that many indices are too wide; "" where they are not."""
     gains, why = False, ""
     for pack in packs:
@@ -477,7 +477,7 @@ def _fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest: int) 
     return "" if gains else why
 
 
-def _loose(draft: TemplateDraft) -> str:
+def _why_unpacked(draft: TemplateDraft) -> str:
     """Nothing is a pack: which accesses stand in the way, as the reading has them."""
     loose = [a for a in draft.kernel.accesses if a.loop and a.stride != 0]
     far = next((a for a in loose if a.stride is None or a.stride > 1), None)

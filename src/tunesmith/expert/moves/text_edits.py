@@ -18,12 +18,12 @@ from tunesmith.expert.moves.move import Context
 from tunesmith.expert.read.model import ParameterChoice
 from tunesmith.expert.write.page import Heading, declared_params, default_lines, fixed_values, settled_pairs
 from tunesmith.problem.problem import Launch, Problem
-from tunesmith.problem.template import defines, inserted
-from tunesmith.problem.template_file import listed, shared_line
+from tunesmith.problem.template import fill_placeholders, find_defines
+from tunesmith.problem.template_file import expression_list_lines, shared_line
 from tunesmith.source.lex import lex, split_at, without_comments
 from tunesmith.source.tree import Language
-from tunesmith.space.expr import parse
-from tunesmith.space.space import settled
+from tunesmith.space.expr import parse_expr
+from tunesmith.space.space import bind_and_simplify
 
 # -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
 
@@ -92,7 +92,7 @@ def find_site(problem: Problem) -> EditSite | str:
         line=text.count("\n", 0, header.offset) + 1,
         after_includes=_after_includes(text, source),
         has_bounds=header.launch_bounds is not None or "__launch_bounds__" in text[header.offset : body_at],
-        pointers=_pointers(head),
+        pointers=_pointer_parameters(head),
         inner_loops=_inner_loops(text, source, body_at, body_at + len(body)),
     )
 
@@ -119,7 +119,7 @@ def _after_includes(text: str, source: Blanked) -> int:
     return 0
 
 
-def _pointers(head: str) -> tuple[PointerParameter, ...]:
+def _pointer_parameters(head: str) -> tuple[PointerParameter, ...]:
     """Of the parameter list that `head` ends with."""
     tokens = lex(head)
     first, depth = len(tokens), 0
@@ -210,7 +210,7 @@ class LocalDraft:
         return replace(self, choices=tuple(choice.noted(notes) for choice in self.choices))
 
 
-def start(site: EditSite, problem: Problem) -> LocalDraft:
+def start_draft(site: EditSite, problem: Problem) -> LocalDraft:
     launches = tuple(
         LaunchText(launch, tuple(e.text for e in launch.grid), tuple(e.text for e in launch.block))
         for launch in problem.launches
@@ -218,7 +218,7 @@ def start(site: EditSite, problem: Problem) -> LocalDraft:
     return LocalDraft(site, launches)
 
 
-def add(
+def add_choice(
     draft: LocalDraft,
     move: str,
     choice: ParameterChoice,
@@ -247,7 +247,7 @@ def add(
 def template_text(draft: LocalDraft, context: Context) -> str:
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     lines = [*local_heading(draft).lines(), "//", about, *local_defaults(draft)]
-    return "\n".join(lines) + "\n" + edited(draft)
+    return "\n".join(lines) + "\n" + apply_edits(draft)
 
 
 def local_heading(draft: LocalDraft) -> Heading:
@@ -258,8 +258,8 @@ def local_heading(draft: LocalDraft) -> Heading:
     return Heading(
         tuple(declared_params(draft.choices)),
         tuple((table, settled_pairs(pairs, fixed)) for table, pairs in own),
-        flags=tuple(inserted(flag, insert) for flag in draft.flags),
-        launches=tuple(tuple(_launch(item, fixed)) for item in draft.launches),
+        flags=tuple(fill_placeholders(flag, insert) for flag in draft.flags),
+        launches=tuple(tuple(_local_launch_lines(item, fixed)) for item in draft.launches),
         shape=tables or [("shape", [])],
         in_code=frozenset(choice.name for choice in draft.choices),
     )
@@ -274,7 +274,7 @@ def local_defaults(draft: LocalDraft) -> list[str]:
     return [*lines, *draft.preamble]
 
 
-def edited(draft: LocalDraft) -> str:
+def apply_edits(draft: LocalDraft) -> str:
     """The original's text with the edits of the moves."""
     text = draft.site.text
     changed = [(edit.offset, place, edit.text, edit.length) for place, edit in enumerate(draft.edits)]
@@ -287,7 +287,7 @@ def edited(draft: LocalDraft) -> str:
 
 def _no_parameters(text: str) -> str:
     """Defaults of the original's own, `#ifndef N` and `#define N 4`, in a form that declares no parameter."""
-    for define in defines(without_comments(text)):
+    for define in find_defines(without_comments(text)):
         if define.is_default:
             behind = r"(?=[ \t]*(?:/[/*][^\n]*)?\r?\n\s*#[ \t]*define[ \t])"
             form = rf"^([ \t]*#[ \t]*)ifndef[ \t]+{define.name}{behind}"
@@ -295,23 +295,23 @@ def _no_parameters(text: str) -> str:
     return text
 
 
-def _launch(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:
+def _local_launch_lines(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:
     launch, insert = item.launch, {name: str(value) for name, value in fixed.items()}
 
     def said(texts: Iterable[str]) -> list[str]:
-        return [settled(parse(text), fixed).text for text in texts]
+        return [bind_and_simplify(parse_expr(text), fixed).text for text in texts]
 
-    yield f"entry = {json.dumps(inserted(launch.entry, insert))}"
-    yield from listed("grid", said(item.grid))
-    yield from listed("block", said(item.block))
+    yield f"entry = {json.dumps(fill_placeholders(launch.entry, insert))}"
+    yield from expression_list_lines("grid", said(item.grid))
+    yield from expression_list_lines("block", said(item.block))
     if launch.shared is not None:
         yield from shared_line(*said([launch.shared.text]))
     if launch.cluster:
-        yield from listed("cluster", said(e.text for e in launch.cluster))
+        yield from expression_list_lines("cluster", said(e.text for e in launch.cluster))
     if launch.cooperative:
         yield "cooperative = true"
     if launch.pdl:
         yield "pdl = true"
     if launch.when is not None:
         yield f"when = {json.dumps(*said([launch.when.text]))}"
-    yield from listed("args", launch.args)
+    yield from expression_list_lines("args", launch.args)

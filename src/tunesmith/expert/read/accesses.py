@@ -19,7 +19,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.read.integers import Stride, affine, number, plus, same_value, stride, terms
+from tunesmith.expert.read.integers import (
+    Stride,
+    expand_terms,
+    index_stride,
+    make_sum,
+    number_node,
+    same_value,
+    split_affine,
+)
 from tunesmith.source import tree as c
 from tunesmith.source.effects import Effects, function_effects, is_function
 from tunesmith.source.printing import print_expr
@@ -28,7 +36,7 @@ from tunesmith.source.walk import Part, assigned_in, declared_in, map_expr, name
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
-_ZERO = number(0)
+_ZERO = number_node(0)
 _BY_CALL = " by vload and vstore"
 
 
@@ -42,27 +50,27 @@ class ArrayPlace:
     as_type: c.Type | None = None
 
 
-def folded(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+def fold_accesses(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     """Every access in the expression in canonical form. `types` are those of pointers and arrays."""
-    return map_expr(expr, lambda node: _fold(node, types))
+    return map_expr(expr, lambda node: _fold_access(node, types))
 
 
-def _fold(node: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+def _fold_access(node: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     match node:
         case c.Call(function=function, args=(pointer,)) if function in _LOADS:
-            return _access(pointer, number(0), types)
+            return _canonical_access(pointer, number_node(0), types)
         case c.Call(function=function, args=(pointer, value)) if function in _STORES:
-            return c.Assign("=", _access(pointer, number(0), types), value)
+            return c.Assign("=", _canonical_access(pointer, number_node(0), types), value)
         case c.Unary(op="*", operand=operand):
-            return _access(operand, number(0), types)
+            return _canonical_access(operand, number_node(0), types)
         case c.Member(base=base, field=field, arrow=True):
-            return c.Member(_access(base, number(0), types), field)
+            return c.Member(_canonical_access(base, number_node(0), types), field)
         case c.Index(base=base, index=index):
-            return _access(base, index, types)
+            return _canonical_access(base, index, types)
     return node
 
 
-def _access(pointer: c.Expr, index: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+def _canonical_access(pointer: c.Expr, index: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     place = pointed_at(pointer, types, index)
     if place is None:
         return c.Index(pointer, index)
@@ -80,15 +88,15 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
         case c.Name(name=name) if is_pointer(pointer, types):
             return ArrayPlace(name, index)
         case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
-            return pointed_at(left, types, plus(right, index))
+            return pointed_at(left, types, make_sum(right, index))
         case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
-            return pointed_at(right, types, plus(left, index))
+            return pointed_at(right, types, make_sum(left, index))
         case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
             return pointed_at(
                 left, types, c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
             )
         case c.Unary(op="&", operand=c.Index(base=base, index=at)):
-            return pointed_at(base, types, plus(at, index))
+            return pointed_at(base, types, make_sum(at, index))
         case c.Cast(type=type_, value=value) if type_.is_pointer:
             inner = pointed_at(value, types)
             offset = None if inner is None else _in_own_elements(inner, types)
@@ -96,8 +104,8 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
                 return None
             own = types[inner.array]
             if (own.base, own.pointers) == (type_.base, type_.pointers):
-                return ArrayPlace(inner.array, plus(offset, index))
-            return ArrayPlace(inner.array, index, None if offset == _ZERO else offset, _pointee(type_))
+                return ArrayPlace(inner.array, make_sum(offset, index))
+            return ArrayPlace(inner.array, index, None if offset == _ZERO else offset, _pointee_type(type_))
     return None
 
 
@@ -108,8 +116,8 @@ def _in_own_elements(place: ArrayPlace, types: Mapping[str, c.Type]) -> c.Expr |
     wide, own = byte_size(place.as_type.base), byte_size(types[place.array].base)
     if not wide or not own or wide % own:
         return None
-    moved = place.index if wide == own else c.Binary("*", place.index, number(wide // own))
-    return plus(place.offset or _ZERO, moved)
+    moved = place.index if wide == own else c.Binary("*", place.index, number_node(wide // own))
+    return make_sum(place.offset or _ZERO, moved)
 
 
 def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
@@ -143,15 +151,15 @@ def place_of(expr: c.Expr) -> ArrayPlace | None:
         case c.Name(name=name):
             return ArrayPlace(name, expr.index)
         case c.Cast(type=type_, value=c.Name(name=name)) if type_.is_pointer:
-            return ArrayPlace(name, expr.index, as_type=_pointee(type_))
+            return ArrayPlace(name, expr.index, as_type=_pointee_type(type_))
         case c.Cast(type=type_, value=c.Binary(op="+", left=c.Name(name=name), right=offset)) if (
             type_.is_pointer
         ):
-            return ArrayPlace(name, expr.index, offset, _pointee(type_))
+            return ArrayPlace(name, expr.index, offset, _pointee_type(type_))
     return None
 
 
-def _pointee(type_: c.Type) -> c.Type:
+def _pointee_type(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers - 1, type_.const, volatile=type_.volatile)
 
 
@@ -165,10 +173,10 @@ def element_type(place: ArrayPlace, array: c.Type) -> c.Type:
 
 def moved_by(place: ArrayPlace, index: str, array: c.Type) -> Stride | None:
     """How far a place moves with an index, in elements as they are reached; None: by no constant."""
-    moved = stride(place.index, index)
+    moved = index_stride(place.index, index)
     if moved is None or place.offset is None:
         return moved
-    ahead = stride(place.offset, index)
+    ahead = index_stride(place.offset, index)
     mine, theirs = byte_size(array.base), byte_size(element_type(place, array).base)
     if ahead is None or not mine or not theirs or ahead.step * mine % theirs:
         return None
@@ -187,7 +195,7 @@ class Touch:
     atomic: bool = False
 
 
-def touches(body: Part, arrays: Mapping[str, c.Type]) -> tuple[Touch, ...]:
+def find_touches(body: Part, arrays: Mapping[str, c.Type]) -> tuple[Touch, ...]:
     """Every access to these arrays, in the order of the text."""
     found: list[Touch] = []
     written: dict[int, bool] = {}  # id of the target -> whether it is read as well
@@ -246,7 +254,7 @@ def bytes_at_once(type_: c.Type, array: c.Type) -> int | None:
     return None if own is None else int(count) * own
 
 
-def clash(
+def find_clash(
     body: Sequence[c.Stmt],
     index: str,
     arrays: Mapping[str, c.Type],
@@ -260,7 +268,7 @@ def clash(
     """
     by_array: dict[str, list[Touch]] = {}
     turns = _Turns.of(body, index)
-    for touch in touches(body, arrays):
+    for touch in find_touches(body, arrays):
         by_array.setdefault(aliases.get(touch.place.array, touch.place.array), []).append(touch)
     for array, found in by_array.items():
         stores = [touch for touch in found if touch.writes and not touch.atomic]
@@ -277,7 +285,7 @@ def clash(
         if not parallel:
             inner = declared_in(body)
             for store in stores:
-                reason = _repeats(store, index, inner)
+                reason = _repeated_store(store, index, inner)
                 if reason is not None:
                     return reason
     return None
@@ -304,44 +312,44 @@ class _Turns:
 
     def is_safe(self, left: ArrayPlace, right: ArrayPlace) -> bool:
         """Whether two places are the same in every turn, or never meet in different turns."""
-        if (names_in(_flat(left)) | names_in(_flat(right))) & self.moving:
+        if (names_in(_flat_index(left)) | names_in(_flat_index(right))) & self.moving:
             return False
-        return same_place(left, right) or _apart(left, right, self.index, self.own)
+        return same_place(left, right) or _is_disjoint(left, right, self.index, self.own)
 
 
-def _flat(place: ArrayPlace) -> c.Expr:
+def _flat_index(place: ArrayPlace) -> c.Expr:
     return place.index if place.offset is None else c.Binary("+", place.index, place.offset)
 
 
 def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     if (left.as_type.base if left.as_type else "") != (right.as_type.base if right.as_type else ""):
         return False
-    offsets = left.offset or number(0), right.offset or number(0)
+    offsets = left.offset or number_node(0), right.offset or number_node(0)
     return same_value(left.index, right.index) and same_value(*offsets)
 
 
-def _apart(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
+def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
     """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
 
     `own`: what every turn has a value of its own of.
     """
-    a, b = affine(_flat(left), index), affine(_flat(right), index)
+    a, b = split_affine(_flat_index(left), index), split_affine(_flat_index(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False
-    offsets = left.offset or number(0), right.offset or number(0)
+    offsets = left.offset or number_node(0), right.offset or number_node(0)
     if (names_in(a[1]) | names_in(b[1])) & own or (left.as_type is not None and not same_value(*offsets)):
         return False
-    distance = terms(c.Binary("-", a[1], b[1]))
+    distance = expand_terms(c.Binary("-", a[1], b[1]))
     every = a[0].value if isinstance(a[0], c.Number) else None
     if not isinstance(every, int) or set(distance) - {()}:
         return False
     return every != 0 and distance.get((), 0) % every != 0
 
 
-def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
+def _repeated_store(store: Touch, index: str, inner: Sequence[str]) -> str | None:
     """Why two turns may store to the same element."""
-    found = affine(_flat(store.place), index)
-    if found is not None and found[0] == number(0):
+    found = split_affine(_flat_index(store.place), index)
+    if found is not None and found[0] == number_node(0):
         return f"'{print_expr(store.node)}' is the same element in every turn"
     if found is None or names_in(found[1]) & set(inner) or not _is_positive(found[0]):
         return f"'{print_expr(store.node)}' may be the same element in different turns"
@@ -350,6 +358,6 @@ def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
 
 def _is_positive(coefficient: c.Expr) -> bool:
     """Whether it is more than 0 where sizes are: a sum of products of names, none of them taken away."""
-    found = terms(coefficient)
+    found = expand_terms(coefficient)
     plain = all(isinstance(factor, c.Name) for key in found for factor in key)
     return bool(found) and plain and all(count > 0 for count in found.values())

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.read.accesses import touches
-from tunesmith.expert.read.checks import accesses
+from tunesmith.expert.read.accesses import find_touches
+from tunesmith.expert.read.checks import collect_accesses
 from tunesmith.expert.read.integers import parameter_values, same_value, to_sizes, without_casts
 from tunesmith.expert.read.model import Each, KernelModel, Once, Step, all_steps, map_steps, own_parts
 from tunesmith.problem.problem import Argument, Launch, Problem
@@ -20,7 +20,7 @@ from tunesmith.source import walk
 from tunesmith.source.reader.templates import sizes_of_entry
 from tunesmith.source.substitution import substitute
 from tunesmith.source.types import is_integer
-from tunesmith.space.expr import Arithmetic, Expr, Node, Num, RealExpr, parse
+from tunesmith.space.expr import Arithmetic, Expr, Node, Num, RealExpr, parse_expr
 from tunesmith.space.space import Constraint
 
 
@@ -43,14 +43,18 @@ def parts_of(problem: Problem) -> tuple[CallPart, ...]:
         return (CallPart("", tuple(range(len(problem.launches))), problem),)
     alike: dict[object, list[int]] = {}
     for place, launch in enumerate(problem.launches):
-        alike.setdefault(_signature(launch, problem), []).append(place)
+        alike.setdefault(_launch_reading_key(launch, problem), []).append(place)
     return tuple(
-        CallPart(str(number) if len(alike) > 1 else "", tuple(own), alone(problem, problem.launches[own[0]]))
+        CallPart(
+            str(number) if len(alike) > 1 else "",
+            tuple(own),
+            isolate_launch(problem, problem.launches[own[0]]),
+        )
         for number, own in enumerate(alike.values(), 1)
     )
 
 
-def alone(problem: Problem, launch: Launch) -> Problem:
+def isolate_launch(problem: Problem, launch: Launch) -> Problem:
     """The problem with one of its launches, at the sizes at which that is made."""
     when = launch.when
     own = replace(problem, launches=(launch,))
@@ -61,14 +65,17 @@ def alone(problem: Problem, launch: Launch) -> Problem:
     return replace(own, contract=contract, workloads=made)
 
 
-def _signature(launch: Launch, problem: Problem) -> object:
+def _launch_reading_key(launch: Launch, problem: Problem) -> object:
     """What a reading of the launch may depend on; arrays count by their places, not by their names."""
     arguments = {argument.name: argument for argument in problem.arguments}
     passed = [arguments[name] for name in launch.args]
     roots = [memory_of(argument, problem) for argument in passed]
     how = (launch.grid, launch.block, launch.cluster, (launch.shared, launch.when))
-    texts = tuple(tuple(_text(expr) for expr in exprs) for exprs in how)
-    given = tuple(_given(argument, roots.index(root)) for argument, root in zip(passed, roots, strict=True))
+    texts = tuple(tuple(_expr_text(expr) for expr in exprs) for exprs in how)
+    given = tuple(
+        _argument_reading_key(argument, roots.index(root))
+        for argument, root in zip(passed, roots, strict=True)
+    )
     return launch.entry, texts, launch.cooperative, launch.pdl, given
 
 
@@ -82,15 +89,15 @@ def memory_of(argument: Argument, problem: Problem) -> str:
     return argument.name
 
 
-def _given(argument: Argument, memory: int) -> object:
-    shape, strides = (tuple(map(_text, exprs)) for exprs in (argument.shape, argument.strides))
-    value = argument.value if isinstance(argument.value, float) else _text(argument.value)
+def _argument_reading_key(argument: Argument, memory: int) -> object:
+    shape, strides = (tuple(map(_expr_text, exprs)) for exprs in (argument.shape, argument.strides))
+    value = argument.value if isinstance(argument.value, float) else _expr_text(argument.value)
     kind = "array" if argument.is_array else argument.role
     place = memory if argument.is_array else None
     return argument.type, kind, shape, strides, value, argument.align, argument.alias is None, place
 
 
-def _text(expr: Expr | RealExpr | None) -> str | None:
+def _expr_text(expr: Expr | RealExpr | None) -> str | None:
     return None if expr is None else expr.text
 
 
@@ -168,7 +175,7 @@ class Overlap:
     handed: frozenset[str]  # arrays that launches ahead of it may write, or read where it writes itself
 
 
-def overlaps(
+def find_overlaps(
     problem: Problem, reading: Sequence[tuple[CallPart, KernelModel | str]]
 ) -> tuple[tuple[Overlap, ...], tuple[str, ...]]:
     """The launches that may, and why the others may not.
@@ -184,11 +191,11 @@ def overlaps(
         if why:
             reasons.append(f"{problem.launches[place].entry}: {why}")
             continue
-        own = _touched(problem.launches[place], kernel, problem, ("store", "update", "atomic"))
+        own = _arrays_at_launch(problem.launches[place], kernel, problem, ("store", "update", "atomic"))
         handed = set[str]()
         for launch, (_, before) in ((problem.launches[at], parts[at]) for at in range(place)):
-            handed |= _touched(launch, before, problem, ("store", "update", "atomic"))
-            handed |= _by_all_names(_touched(launch, before, problem, ("load",)), problem) & own
+            handed |= _arrays_at_launch(launch, before, problem, ("store", "update", "atomic"))
+            handed |= _by_all_names(_arrays_at_launch(launch, before, problem, ("load",)), problem) & own
         found.append(Overlap(place, _by_all_names(handed, problem)))
     return tuple(found), tuple(dict.fromkeys(reasons))
 
@@ -212,7 +219,7 @@ def _why_not(part: CallPart, kernel: KernelModel | str, ahead: Launch, own: Laun
     return ""
 
 
-def _touched(
+def _arrays_at_launch(
     launch: Launch, kernel: KernelModel | str, problem: Problem, kinds: Collection[str]
 ) -> frozenset[str]:
     """Arrays that a launch may touch in these ways: all that it is given where its kernel is not read."""
@@ -273,7 +280,7 @@ def without_fills(
         one = launches[at]
         try:
             fill = _fill_of(one, problem)
-            changed = _without(fill, one, launches[at + 1 :], problem) if fill is not None else None
+            changed = _drop_fill(fill, one, launches[at + 1 :], problem) if fill is not None else None
         except NotNeedless as reason:
             reasons.append(f"{one.launch.entry} fills an array, and {reason}")
             changed = None
@@ -300,7 +307,7 @@ def _call_of(
     reading = []
     for number, places in enumerate(own.values(), 1):
         first = launches[places[0]]
-        part = CallPart(str(number) if several else "", tuple(places), alone(problem, first.launch))
+        part = CallPart(str(number) if several else "", tuple(places), isolate_launch(problem, first.launch))
         reading.append((part, first.kernel))
     return replace(problem, launches=tuple(one.launch for one in launches)), tuple(reading)
 
@@ -324,16 +331,16 @@ def _fill_of(one: ReadLaunch, problem: Problem) -> Fill | None:
     parameters = {p.name: p.type for p in kernel.function.parameters}
     scalars = {name for name, type_ in parameters.items() if not type_.is_pointer}
     plain = all(isinstance(node, _PLAIN) for node in walk.nodes_in(value))
-    is_whole = _is(loop.start, 0) and _bare(place) == c.Name(index)
+    is_whole = _is_equal_number(loop.start, 0) and _strip_place_casts(place) == c.Name(index)
     if not plain or not walk.names_in(value) <= scalars or not is_whole or array not in parameters:
         return None
-    type_, count = c.Type(parameters[array].base), _size(loop.stop, one, problem)
+    type_, count = c.Type(parameters[array].base), _to_size_node(loop.stop, one, problem)
     if count is None or parameters[array].pointers != 1 or not (is_integer(type_) or type_.base in _FLOATS):
         return None
-    return Fill(_argument(one, array), type_, value, count)
+    return Fill(_argument_name(one, array), type_, value, count)
 
 
-def _without(
+def _drop_fill(
     fill: Fill, one: ReadLaunch, later: Sequence[ReadLaunch], problem: Problem
 ) -> tuple[list[ReadLaunch], str] | None:
     """The launches behind it as they do without it, and that in words; None where nobody looks at it."""
@@ -349,28 +356,32 @@ def _without(
         raise NotNeedless(f"{user.launch.entry}, which is given it next, is not read")
     if user.launch.args.count(fill.array) != 1:
         raise NotNeedless(f"{user.launch.entry} is given it twice")
-    name = _parameter(user, fill.array)
+    name = _parameter_name(user, fill.array)
     parameter = next(p for p in user.kernel.function.parameters if p.name == name)
     if parameter.type.base != fill.type.base or parameter.type.pointers != 1:
         raise NotNeedless(f"{user.launch.entry} takes it for an array of another type")
-    found = [touch for part in _parts(user.kernel) for touch in touches(part, {name: parameter.type})]
+    found = [
+        touch for part in _kernel_parts(user.kernel) for touch in find_touches(part, {name: parameter.type})
+    ]
     if any(touch.atomic for touch in found):
         raise NotNeedless(f"{user.launch.entry} adds to it in any order (atomics): it must find it filled")
     if not any(touch.reads for touch in found):
-        if not any(_covers(step, name, fill, user, problem) for step in user.kernel.steps):
+        if not any(_is_fill_covered(step, name, fill, user, problem) for step in user.kernel.steps):
             raise NotNeedless(f"it is not proved that {user.launch.entry} stores every element of it")
         note = f"{one.launch.entry} is left out: {user.launch.entry} stores all of {fill.array} anew"
         return list(later), note
-    changed = _started(fill, one, user, name, problem)
+    changed = _substitute_fill(fill, one, user, name, problem)
     note = f"{one.launch.entry} is left out: {user.launch.entry} starts from what it would have filled in"
     return [*later[:at], changed, *later[at + 1 :]], note
 
 
-def _started(fill: Fill, one: ReadLaunch, user: ReadLaunch, name: str, problem: Problem) -> ReadLaunch:
+def _substitute_fill(
+    fill: Fill, one: ReadLaunch, user: ReadLaunch, name: str, problem: Problem
+) -> ReadLaunch:
     """The kernel that takes up what was filled, with the value in place of what it loads."""
     kernel = user.kernel
     assert isinstance(kernel, KernelModel), "it was read"
-    whole = [step for step in kernel.steps if _covers(step, name, fill, user, problem)]
+    whole = [step for step in kernel.steps if _is_fill_covered(step, name, fill, user, problem)]
     touching = [s for s in all_steps(kernel.steps) if any(name in walk.names_in(p) for p in own_parts(s))]
     (step,) = whole if len(whole) == 1 else (None,)
     if not isinstance(step, Each | Once) or touching != whole:
@@ -382,19 +393,19 @@ def _started(fill: Fill, one: ReadLaunch, user: ReadLaunch, name: str, problem: 
     if sizes_of_entry(user.launch.entry):
         raise NotNeedless(f"the entry of {user.launch.entry} has sizes in it")
     names, added = dict[str, c.Expr](), list[tuple[c.Parameter, str]]()
-    taken = {p.name for p in kernel.function.parameters} | _words(kernel)
+    taken = {p.name for p in kernel.function.parameters} | _kernel_words(kernel)
     for own in sorted(walk.names_in(fill.value)):
         names[own] = c.Name(_scalar_name(own, one, user, added, taken))
     value = c.Cast(fill.type, substitute(fill.value, names))
     changed = replace(step, body=tuple(_with_value(stmt, name, value) for stmt in step.body))
-    if any(name in walk.names_in(part) for part in _loads(changed.body, name)):
+    if any(name in walk.names_in(part) for part in _parts_without_stores(changed.body, name)):
         raise NotNeedless(f"{user.launch.entry} reads it elsewhere than where it stores")
     steps = map_steps(kernel.steps, lambda own: changed if own is step else own)
     function = replace(
         kernel.function, parameters=(*kernel.function.parameters, *(parameter for parameter, _ in added))
     )
     arrays = {p.name: p.type for p in function.parameters if p.type.is_pointer}
-    made = replace(kernel, function=function, steps=steps, accesses=accesses(steps, arrays))
+    made = replace(kernel, function=function, steps=steps, accesses=collect_accesses(steps, arrays))
     launch = replace(user.launch, args=(*user.launch.args, *(argument for _, argument in added)))
     return ReadLaunch(user.part, launch, made)
 
@@ -412,7 +423,7 @@ def _with_value(stmt: c.Stmt, array: str, value: c.Expr) -> c.Stmt:
     return stmt
 
 
-def _loads(body: Sequence[c.Stmt], array: str) -> list[c.Expr | tuple[c.Stmt, ...]]:
+def _parts_without_stores(body: Sequence[c.Stmt], array: str) -> list[c.Expr | tuple[c.Stmt, ...]]:
     """The statements but for what they store to the array."""
     found: list[c.Expr | tuple[c.Stmt, ...]] = []
     for stmt in body:
@@ -433,7 +444,7 @@ def _scalar_name(
     kernel, filler = user.kernel, one.kernel
     assert isinstance(kernel, KernelModel), "it was read"
     assert isinstance(filler, KernelModel), "it was read"
-    argument = _argument(one, own)
+    argument = _argument_name(one, own)
     type_ = next(p.type for p in filler.function.parameters if p.name == own)
     pairs = [*zip(kernel.function.parameters, user.launch.args, strict=False), *added]
     for parameter, passed in pairs:
@@ -444,7 +455,7 @@ def _scalar_name(
     return name
 
 
-def _covers(step: Step, array: str, fill: Fill, user: ReadLaunch, problem: Problem) -> bool:
+def _is_fill_covered(step: Step, array: str, fill: Fill, user: ReadLaunch, problem: Problem) -> bool:
     """Whether every turn of every task stores to the array, at places that leave none of the filled out."""
     kernel = user.kernel
     if not isinstance(step, Each | Once) or isinstance(kernel, str):
@@ -454,30 +465,30 @@ def _covers(step: Step, array: str, fill: Fill, user: ReadLaunch, problem: Probl
         return False
     axes = [(task.name, task.extent, task.size) for task in kernel.tasks]
     if isinstance(step, Each):
-        if not _is(step.start, 0):
+        if not _is_equal_number(step.start, 0):
             return False
         axes.append((step.index, step.stop, ""))
     place: c.Expr = c.Number("0", 0)
     count: list[Node] = []
     for name, extent, size in axes:
         place = c.Binary("+", c.Binary("*", place, extent), c.Name(name))
-        node = parse(size).tree if size else _size(extent, user, problem)
+        node = parse_expr(size).tree if size else _to_size_node(extent, user, problem)
         if node is None:
             return False
         count.append(node)
-    if not axes or _factors(count) != _factors([fill.count]):
+    if not axes or _sorted_factors(count) != _sorted_factors([fill.count]):
         return False
     return any(
         isinstance(stmt, c.Evaluate)
         and isinstance(stmt.expr, c.Assign)
         and isinstance(stmt.expr.target, c.Index)
         and stmt.expr.target.base == c.Name(array)
-        and same_value(_bare(stmt.expr.target.index), place)
+        and same_value(_strip_place_casts(stmt.expr.target.index), place)
         for stmt in step.body
     )
 
 
-def _factors(nodes: Sequence[Node]) -> list[str]:
+def _sorted_factors(nodes: Sequence[Node]) -> list[str]:
     """What is multiplied, in an order of its own; ones do not count."""
     found: list[Node] = list(nodes)
     done: list[str] = []
@@ -490,21 +501,23 @@ def _factors(nodes: Sequence[Node]) -> list[str]:
     return sorted(done)
 
 
-def _parts(kernel: KernelModel) -> list[c.Expr | tuple[c.Stmt, ...]]:
+def _kernel_parts(kernel: KernelModel) -> list[c.Expr | tuple[c.Stmt, ...]]:
     return [part for step in all_steps(kernel.steps) for part in own_parts(step)]
 
 
-def _words(kernel: KernelModel) -> set[str]:
-    found = {word for part in _parts(kernel) for word in (*walk.names_in(part), *walk.declared_in(part))}
+def _kernel_words(kernel: KernelModel) -> set[str]:
+    found = {
+        word for part in _kernel_parts(kernel) for word in (*walk.names_in(part), *walk.declared_in(part))
+    }
     return found | {f.name for f in kernel.source.functions} | {task.name for task in kernel.tasks}
 
 
-def _bare(expr: c.Expr) -> c.Expr:
+def _strip_place_casts(expr: c.Expr) -> c.Expr:
     """Without conversions to integers of 32 bits and more: places in memory are below their ends."""
     return without_casts(expr)
 
 
-def _is(expr: c.Expr, value: int) -> bool:
+def _is_equal_number(expr: c.Expr, value: int) -> bool:
     return isinstance(expr, c.Number) and expr.value == value
 
 
@@ -512,21 +525,21 @@ def _condition_text(launch: Launch) -> str | None:
     return None if launch.when is None else launch.when.text
 
 
-def _size(expr: c.Expr, one: ReadLaunch, problem: Problem) -> Node | None:
+def _to_size_node(expr: c.Expr, one: ReadLaunch, problem: Problem) -> Node | None:
     """An integer of the kernel over the problem's sizes."""
     assert isinstance(one.kernel, KernelModel), "it was read"
     names = tuple(p.name for p in one.kernel.function.parameters)
     known = parameter_values(replace(problem, launches=(one.launch,)), names)
-    text = to_sizes(_bare(expr), known)
-    return None if text is None else parse(text).tree
+    text = to_sizes(_strip_place_casts(expr), known)
+    return None if text is None else parse_expr(text).tree
 
 
-def _argument(one: ReadLaunch, parameter: str) -> str:
+def _argument_name(one: ReadLaunch, parameter: str) -> str:
     assert isinstance(one.kernel, KernelModel), "it was read"
     names = [p.name for p in one.kernel.function.parameters]
     return one.launch.args[names.index(parameter)]
 
 
-def _parameter(one: ReadLaunch, argument: str) -> str:
+def _parameter_name(one: ReadLaunch, argument: str) -> str:
     assert isinstance(one.kernel, KernelModel), "it was read"
     return one.kernel.function.parameters[one.launch.args.index(argument)].name

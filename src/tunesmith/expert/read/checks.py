@@ -15,24 +15,24 @@ from typing import Literal
 from tunesmith.expert.read.accesses import (
     Touch,
     element_type,
+    find_touches,
     is_pointer,
     moved_by,
     place_of,
     pointed_at,
     same_place,
-    touches,
 )
 from tunesmith.expert.read.integers import (
     BUILTINS,
     LaunchTerms,
-    affine,
-    exact,
+    expand_terms,
     from_terms,
     head_of,
-    number,
+    number_node,
     same_value,
-    simplified,
-    terms,
+    simplify_exact,
+    simplify_expr,
+    split_affine,
 )
 from tunesmith.expert.read.model import (
     ArrayAccess,
@@ -60,7 +60,7 @@ from tunesmith.source.effects import (
     of_text,
     variable_effects,
 )
-from tunesmith.source.inline import Inlined, in_words_of, inline, side_effect, words_of
+from tunesmith.source.inline import Inlined, find_identifiers, in_words_of, inline_calls, side_effect
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
 from tunesmith.source.types import byte_size
@@ -116,7 +116,7 @@ def out_of_sight(inlined: Inlined, source: c.Source) -> Iterator[tuple[int, str]
     for stmt in walk.statements_in(inlined.function.body):
         reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
         reason = reason or volatile.of_declaration(stmt)
-        parts = (part for part in walk.children(stmt) if isinstance(part, c.Expr))
+        parts = (part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr))
         for node in (node for part in parts for node in walk.expressions_in(part)):
             if isinstance(node, c.Name) and variable_effects(node.name) and node.name not in own:
                 reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
@@ -154,7 +154,7 @@ class _Volatile:
         return ""
 
     def _is_shared(self, pointer: c.Expr, depth: int) -> bool:
-        name = walk.root(c.Index(pointer, c.Number("0", 0)))[0] or ""
+        name = walk.root_variable(c.Index(pointer, c.Number("0", 0)))[0] or ""
         declare = self._declared.get(name)
         if declare is None:
             return name in self._local
@@ -184,7 +184,7 @@ class _Look:
         for part in self._source.preamble:
             named = set(_STRUCTURE.findall(part))
             by_sign = "operator" in part if not named else bool(named & used)
-            touching = self._touching(part) if by_sign else ""
+            touching = self._first_effect(part) if by_sign else ""
             if touching:
                 return f"{'a structure' if named else 'an operator'} of the file {touching}"
         return ""
@@ -217,7 +217,7 @@ class _Look:
         if own or self._is_type(name):
             return ""
         if is_function(name):
-            return _fixed(name)
+            return _why_thread_bound(name)
         unread = next((why for why in self._source.unread if "function" in why), "")
         return f"{name} is called, {_NO_TEXT}" + (f" ({unread})" if unread else "")
 
@@ -228,7 +228,7 @@ class _Look:
             reason = f"{function.name} stays a call, and it {what}" if what else ""
             if what and function.name in self._notes:
                 reason = self._notes[function.name]
-            head = self._touching(function.text.partition("{")[0])
+            head = self._first_effect(function.text.partition("{")[0])
             if head:  # a default of a parameter
                 reason = reason or f"{function.name} stays a call, and its head {head}"
             reason = reason or self.of_types(function)
@@ -243,7 +243,7 @@ class _Look:
         if is_assembly(text):
             does = next((cause.what for cause in of_assembly(text)), _NOT_ONE_VALUE)
             return f"{shown} it {does}"
-        touching = self._touching(text)
+        touching = self._first_effect(text)
         if touching:
             return f"{shown} it {touching}"
         for name in dict.fromkeys(_CALLED.findall(text)):
@@ -251,11 +251,13 @@ class _Look:
             if reason:
                 return f"{shown} {reason}"
         if _METHOD.search(text):  # its text stands in some structure of the file
-            touching = next((said for part in self._source.preamble if (said := self._touching(part))), "")
+            touching = next(
+                (said for part in self._source.preamble if (said := self._first_effect(part))), ""
+            )
             return f"{shown} a structure of the file {touching}" if touching else ""
         return ""
 
-    def _touching(self, text: str) -> str:
+    def _first_effect(self, text: str) -> str:
         """What in text that is not understood is more than computing, in words."""
         harmless = Effects.STOPS | Effects.READS | Effects.ASSIGNS
         found = of_assembly(text) if re.search(r"\basm\b|\b__asm", text) else ()
@@ -272,7 +274,7 @@ class _Look:
         return any(named.search(text) for text in self._source.preamble)
 
 
-def _fixed(name: str) -> str:
+def _why_thread_bound(name: str) -> str:
     """Why no other thread could make a call of one of the languages' functions; "" where any could."""
     effects = function_effects(name)
     if name in _WITHIN_BLOCK:
@@ -323,10 +325,10 @@ def check_references(body: tuple[c.Stmt, ...]) -> None:
     changed = walk.assigned_in(body) | walk.stored_in(body)
     for stmt in walk.statements_in(body):
         if isinstance(stmt, c.Declare) and stmt.type.reference:
-            root = None if stmt.init is None else walk.root(stmt.init)[0]
+            root = None if stmt.init is None else walk.root_variable(stmt.init)[0]
             if not stmt.type.const or stmt.type.is_pointer or (root is not None and root in changed):
                 raise OutOfReach.at(stmt.line, f"'{stmt.name}' is another name for what it refers to")
-        for part in walk.children(stmt):
+        for part in walk.child_nodes(stmt):
             for node in walk.nodes_in(part) if isinstance(part, c.Expr) else ():
                 if isinstance(node, c.Cast) and node.type.reference and not node.type.const:
                     raise OutOfReach.at(stmt.line, "a value is reached as one of another type")
@@ -340,10 +342,10 @@ def check_own_memory(normal: Normal) -> None:
     own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
     own |= set(walk.declared_in(normal.body))
     for stmt in walk.statements_in(normal.body):
-        parts: list[c.Expr | c.Stmt] = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
+        parts: list[c.Expr | c.Stmt] = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
         parts += [stmt] if isinstance(stmt, c.Verbatim) else []
         for target in (target for part in parts for target in walk.writes_in(part)):
-            name = walk.root(target)[0]
+            name = walk.root_variable(target)[0]
             if name is not None and name not in own:
                 raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
         for node in (node for part in parts for node in walk.nodes_in(part)):
@@ -384,10 +386,10 @@ _CHANGES = (
 )
 
 
-def _votes(function: c.Function) -> Iterator[tuple[int, str]]:
+def _find_votes(function: c.Function) -> Iterator[tuple[int, str]]:
     """What asks other threads of a warp, but for shuffles, which may be part of a total."""
     for stmt in walk.statements_in(function.body):
-        parts = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
+        parts = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
         for call in (call for part in parts for call in walk.calls_in(part)):
             is_vote = is_function(call.function) and function_effects(call.function) == Effects.MASK
             if is_vote and not call.function.startswith("__shfl"):
@@ -402,7 +404,7 @@ def with_change(reason: str) -> str:
 
 def told_in(text: str, found: NotReadable) -> NotReadable:
     """Why it is not read, with the names that the text has in place of those that were made on the way."""
-    words = words_of(text)
+    words = find_identifiers(text)
     others = tuple(in_words_of(words, reason) for reason in found.others)
     return replace(found, reason=in_words_of(words, found.reason), others=others)
 
@@ -411,11 +413,11 @@ def other_obstacles(function: c.Function, source: c.Source, first: str) -> tuple
     """Besides the first, in the order of the text; `function` has its template's arguments filled in."""
     met: list[tuple[int, str]] = []
     try:
-        inlined = inline(function, source, met)
+        inlined = inline_calls(function, source, met)
     except c.Unreadable as stop:
         met.append((stop.line, stop.reason))
         inlined = Inlined(function, (), source)
-    met += list(_all(inlined))
+    met += list(_find_obstacles(inlined))
     found: dict[str, None] = {}
     for line, reason in sorted(met, key=lambda pair: pair[0]):
         said = reason if reason.startswith("line ") or not line else f"line {line}: {reason}"
@@ -424,13 +426,13 @@ def other_obstacles(function: c.Function, source: c.Source, first: str) -> tuple
     return tuple(found)[:_MOST]
 
 
-def _all(inlined: Inlined) -> Iterator[tuple[int, str]]:
+def _find_obstacles(inlined: Inlined) -> Iterator[tuple[int, str]]:
     for reason in (*inlined.source.unread, *inlined.notes):
         number = re.match(r"line (\d+): ", reason)
         yield int(number[1]) if number else 0, reason
     hidden = list(out_of_sight(inlined, inlined.source))
     yield from hidden
-    yield from _votes(inlined.function)
+    yield from _find_votes(inlined.function)
     lines = {line for line, _ in hidden}
     for stmt in walk.statements_in(inlined.function.body):
         if isinstance(stmt, c.Verbatim) and stmt.line not in lines:
@@ -445,20 +447,20 @@ def _all(inlined: Inlined) -> Iterator[tuple[int, str]]:
 # that writes what says how far it goes.
 
 
-def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[ArrayAccess, ...]:
+def collect_accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[ArrayAccess, ...]:
     """Each way once, in the order of the steps."""
     found: dict[ArrayAccess, None] = {}
     for step in all_steps(steps):
         index = step.index if isinstance(step, Each) else ""
         body = step.body if isinstance(step, Each | Let | Once) else ()
-        computed = _computed(body, index)
+        computed = _turn_dependent_names(body, index)
         for stmt in body:
-            for touch in touches((stmt,), arrays):
-                found[_access(touch, index, computed, arrays, stmt.line or step.line)] = None
+            for touch in find_touches((stmt,), arrays):
+                found[_array_access(touch, index, computed, arrays, stmt.line or step.line)] = None
     return tuple(found)
 
 
-def _computed(body: Sequence[c.Stmt], index: str) -> set[str]:
+def _turn_dependent_names(body: Sequence[c.Stmt], index: str) -> set[str]:
     """Variables of a loop's body that may differ from turn to turn; not the indices of loops in it that count
     alike in every turn."""
     loops = [head for node in walk.nodes_in(body) if isinstance(node, c.For) and (head := head_of(node))]
@@ -474,7 +476,7 @@ def _computed(body: Sequence[c.Stmt], index: str) -> set[str]:
         found |= more
 
 
-def _access(
+def _array_access(
     touch: Touch, index: str, computed: set[str], arrays: Mapping[str, c.Type], line: int
 ) -> ArrayAccess:
     """`computed`: what each turn computes for itself, so that nobody knows how far apart neighbours are."""
@@ -505,14 +507,17 @@ def marked_again(
     done: list[Step] = []
     for step in steps:
         if isinstance(step, Each):
-            stores = [t for t in touches(step.body, arrays) if t.writes]
-            read = {t.place.array for t in touches(step.body, arrays) if t.reads}
+            stores = [t for t in find_touches(step.body, arrays) if t.writes]
+            read = {t.place.array for t in find_touches(step.body, arrays) if t.reads}
             plain = not step.totals and all(not t.atomic and t.place.array not in read for t in stores)
-            ranges = [_range(t, step, arrays) for t in stores]
-            inside = [r is not None and any(_holds(one, r, multiples) for one in covered) for r in ranges]
+            ranges = [_stored_range(t, step, arrays) for t in stores]
+            inside = [
+                r is not None and any(_is_range_superset(one, r, multiples) for one in covered)
+                for r in ranges
+            ]
             if stores and plain and all(inside):
                 step = replace(step, again=True)
-            unconditional = {id(t.node) for stmt in step.body for t in touches((stmt,), arrays)
+            unconditional = {id(t.node) for stmt in step.body for t in find_touches((stmt,), arrays)
                              if not isinstance(stmt, c.If | c.For | c.While)}  # fmt: skip
             covered += [r for t, r in zip(stores, ranges, strict=True) if r and id(t.node) in unconditional]
         done.append(step)
@@ -522,32 +527,32 @@ def marked_again(
 _Range = tuple[str, c.Expr, c.Expr, c.Expr]  # array, base, first, last + 1
 
 
-def _range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | None:
+def _stored_range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | None:
     """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
     place = touch.place
     own = byte_size(arrays[place.array].base)
     wide = byte_size(place.as_type.base) if place.as_type is not None else own
     if own is None or wide is None or wide % own:
         return None
-    ratio = number(wide // own)
+    ratio = number_node(wide // own)
     whole: c.Expr = c.Binary("*", place.index, ratio)
     if place.offset is not None:
         whole = c.Binary("+", whole, place.offset)
-    found = affine(simplified(whole), step.index)
+    found = split_affine(simplify_expr(whole), step.index)
     if found is None or found[0] != ratio:
         return None
     base = found[1]
-    first = simplified(c.Binary("*", step.start, ratio))
-    return place.array, simplified(base), first, c.Binary("*", step.stop, ratio)
+    first = simplify_expr(c.Binary("*", step.start, ratio))
+    return place.array, simplify_expr(base), first, c.Binary("*", step.stop, ratio)
 
 
-def _holds(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> bool:
+def _is_range_superset(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> bool:
     """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
     array, base, first, end = outer
     if array != inner[0]:
         return False
-    apart = exact(c.Binary("-", end, inner[3]), multiples)
-    same = same_value(base, inner[1]) and apart == first == number(0)
+    apart = simplify_exact(c.Binary("-", end, inner[3]), multiples)
+    same = same_value(base, inner[1]) and apart == first == number_node(0)
     return same or _ends_alike(outer, inner, multiples)
 
 
@@ -555,9 +560,9 @@ def _ends_alike(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> b
     """Whether both end at the same place, and the later starts `n - n % m` behind the earlier."""
     (_, base, first, end), (_, other, start, stop) = outer, inner
     ends = c.Binary("-", c.Binary("+", base, end), c.Binary("+", other, stop))
-    if exact(ends, multiples) != number(0):
+    if simplify_exact(ends, multiples) != number_node(0):
         return False
-    behind = terms(c.Binary("-", c.Binary("+", other, start), c.Binary("+", base, first)))
+    behind = expand_terms(c.Binary("-", c.Binary("+", other, start), c.Binary("+", base, first)))
     rest = [key[0] for key, count in behind.items() if count == -1 and len(key) == 1]
     if len(behind) != 2 or len(rest) != 1 or not isinstance(rest[0], c.Binary) or rest[0].op != "%":
         return False
@@ -579,20 +584,20 @@ def check_exchange(
             _check_head(step, arrays, aliases)
         # What is in a branch is met on its own.
         parts = own_parts(step) if isinstance(step, When) else parts_of(step)
-        found = [touch for part in parts for touch in touches(part, arrays)]
+        found = [touch for part in parts for touch in find_touches(part, arrays)]
         now = [(aliases.get(t.place.array, t.place.array), _Seen(t, step)) for t in found]
         for array, later in now:
             for earlier in seen.get(array, []):
-                _check(earlier, later, array, has_barriers)
+                _check_touch_pair(earlier, later, array, has_barriers)
         for array, later in now:
             seen.setdefault(array, []).append(later)
 
 
 def _check_head(loop: Each, arrays: Mapping[str, c.Type], aliases: Mapping[str, str]) -> None:
     """What says where a loop starts and ends may not change while it runs."""
-    written = {aliases.get(t.place.array, t.place.array) for t in touches(loop.body, arrays) if t.writes}
+    written = {aliases.get(t.place.array, t.place.array) for t in find_touches(loop.body, arrays) if t.writes}
     for part in (loop.start, loop.stop, *(total.start for total in loop.totals)):
-        for touch in touches(part, arrays):
+        for touch in find_touches(part, arrays):
             if aliases.get(touch.place.array, touch.place.array) in written:
                 raise OutOfReach.at(
                     loop.line,
@@ -601,7 +606,7 @@ def _check_head(loop: Each, arrays: Mapping[str, c.Type], aliases: Mapping[str, 
                 )
 
 
-def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
+def _check_touch_pair(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
     if not (earlier.touch.writes or later.touch.writes) or (earlier.touch.atomic and later.touch.atomic):
         return
     a, b = earlier.step, later.step
@@ -644,7 +649,7 @@ def check_pointers(normal: Normal, source: c.Source) -> None:
     """Raises OutOfReach, with the line, at the first use of an array that cannot be followed."""
     work = _Uses(normal, source)
     for stmt in walk.statements_in(normal.body):
-        for part in walk.children(stmt):
+        for part in walk.child_nodes(stmt):
             if isinstance(part, c.Expr):
                 is_test = isinstance(stmt, c.If | c.While | c.For)
                 for reason in work.of(part, is_test):
@@ -675,7 +680,7 @@ class _Uses:
             case c.Index():
                 yield from self._indexed(expr)
             case c.Unary(op="&", operand=operand) if self._is_element(operand):
-                array = walk.root(operand)[0]
+                array = walk.root_variable(operand)[0]
                 yield f"the address of an element of '{array}' is used in a way that is not followed"
             case c.Call():
                 yield from self._called(expr)
@@ -690,7 +695,7 @@ class _Uses:
                 yield from self.of(condition, True)
                 yield from (reason for side in (yes, no) for reason in self.of(side))
             case _:
-                for child in walk.children(expr):
+                for child in walk.child_nodes(expr):
                     if isinstance(child, c.Expr):
                         yield from self.of(child)
 
@@ -714,7 +719,7 @@ class _Uses:
             if base is not expr.base and self._is_number(base):
                 yield "memory is reached through a pointer made of a number"
                 return
-            is_row = isinstance(base, c.Index) and walk.root(base)[0] in self._all
+            is_row = isinstance(base, c.Index) and walk.root_variable(base)[0] in self._all
             parts = (base.index if is_row and isinstance(base, c.Index) else base, expr.index)
         for part in parts:
             if part is not None:

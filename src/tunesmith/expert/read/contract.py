@@ -15,22 +15,22 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import gcd
 
-from tunesmith.expert.read.integers import divisor, parameter_values, terms
+from tunesmith.expert.read.integers import expand_terms, known_divisor, parameter_values
 from tunesmith.expert.read.model import Fact, KernelModel, NotReadable
 from tunesmith.problem.problem import Argument, Kernel, Problem, SizeRule
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import is_function, is_pure
-from tunesmith.source.fold import fold, fold_statements, int_value
-from tunesmith.source.preprocess import Predefined, assumed
+from tunesmith.source.fold import fold_expr, fold_statements, int_value
+from tunesmith.source.preprocess import Predefined, assume_predefined
 from tunesmith.source.printing import print_expr
 from tunesmith.source.reader.parse import read_source_tree
 from tunesmith.source.reader.templates import sizes_of_entry
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import INTEGERS, byte_size, integer, is_integer
+from tunesmith.source.types import INTEGERS, byte_size, integer_literal, is_integer
 from tunesmith.source.walk import declared_in, map_nodes
 from tunesmith.space import expr as size
-from tunesmith.space.expr import Node, parse
+from tunesmith.space.expr import Node, parse_expr
 
 _MOST = 1 << 16  # nobody asks for more
 _LARGEST = 1 << 31  # constants beyond it may have another sign
@@ -60,18 +60,20 @@ Known = dict[str, tuple[c.Type, Residue]]
 def with_promised(function: c.Function, source: c.Source, problem: Problem) -> tuple[c.Function, list[Fact]]:
     """Without the branches that alignments and multiples of the contract rule out."""
     work = _ResidueWalk(function.body)
-    body = work.block(function.body, work.in_sight({**_constants(source), **_given(function, problem)}))
+    body = work.block(
+        function.body, work.in_sight({**_source_constants(source), **_contract_residues(function, problem)})
+    )
     if not work.facts:
         return function, []
     return replace(function, body=fold_statements(body)), list(dict.fromkeys(work.facts))
 
 
-def _constants(source: c.Source) -> Known:
+def _source_constants(source: c.Source) -> Known:
     numbers = {name: value for name, value in source.constants if isinstance(value, c.Number)}
-    return {name: (c.Type("auto"), _number(one.value)) for name, one in numbers.items()}
+    return {name: (c.Type("auto"), _number_residue(one.value)) for name, one in numbers.items()}
 
 
-def _given(function: c.Function, problem: Problem) -> Known:
+def _contract_residues(function: c.Function, problem: Problem) -> Known:
     """What the contract says of the kernel's parameters."""
     values = parameter_values(problem, tuple(p.name for p in function.parameters))
     steps = {r.name: gcd(*r.one_of) if r.one_of else r.multiple_of for r in problem.contract.sizes}
@@ -82,16 +84,16 @@ def _given(function: c.Function, problem: Problem) -> Known:
         value = values.get(parameter.name)
         if value is not None and is_integer(parameter.type):
             one = (
-                _number(value.value)
+                _number_residue(value.value)
                 if isinstance(value, size.Num)
-                else Residue(_twos(divisor(value, steps)), 0)
+                else Residue(_largest_power_of_two(known_divisor(value, steps)), 0)
             )
             found[parameter.name] = parameter.type, _as_type(parameter.type, one)
     for parameter, arg in zip(function.parameters, args, strict=False):
         argument = arguments.get(arg)
         own = byte_size(parameter.type.base)
         if argument is not None and argument.is_array and parameter.type.pointers == 1 and own:
-            start = Residue(_twos(argument.align or argument.element.bytes), 0, own)
+            start = Residue(_largest_power_of_two(argument.align or argument.element.bytes), 0, own)
             found[parameter.name] = parameter.type, start
     return found
 
@@ -174,7 +176,7 @@ class _ResidueWalk:
             if any(isinstance(part, c.Name) for part in walk.nodes_in(node)):
                 said = f"'{print_expr(node)}' {'holds' if found.rest else 'does not hold'}"
                 self.facts.append(Fact(said, "the contract's word", f"line {line}: align and multiple_of"))
-            return integer(int(bool(found.rest)))
+            return integer_literal(int(bool(found.rest)))
 
         return walk.map_expr(expr, answer)
 
@@ -187,21 +189,21 @@ class _ResidueWalk:
 
         match expr:
             case c.Number(value=int(value)):
-                return _number(value)
+                return _number_residue(value)
             case c.Name(name=name):
                 return known[name][1] if name in known else _RESIDUES_OF_LITERALS.get(name, _ANY)
             case c.SizeOf(type=type_):
                 own = 8 if type_.pointers else byte_size(type_.base)
-                return _ANY if own is None else _number(own)
+                return _ANY if own is None else _number_residue(own)
             case c.Cast(type=type_, value=value):
                 return _as_type(type_, inner(value))
             case c.Unary(op="!", operand=operand):
                 found = inner(operand)
-                return _number(int(not found.rest)) if found.is_number else _ANY
+                return _number_residue(int(not found.rest)) if found.is_number else _ANY
             case c.Unary(op="&", operand=c.Index(base=base, index=index)):
-                return _sum(inner(base), inner(index))
+                return _add_residues(inner(base), inner(index))
             case c.Binary(op=op, left=left, right=right):
-                return _computed(op, inner(left), inner(right))
+                return _binary_residue(op, inner(left), inner(right))
         return _ANY
 
 
@@ -216,80 +218,80 @@ def _as_type(type_: c.Type, value: Residue) -> Residue:
         own = byte_size(type_.base) if type_.pointers == 1 else None
         return replace(value, step=own) if own and value.step else _ANY
     if type_.base == "bool":
-        return _number(int(bool(value.rest))) if value.is_number and not value.step else _ANY
+        return _number_residue(int(bool(value.rest))) if value.is_number and not value.step else _ANY
     if not is_integer(type_):
         return _ANY
     wide = INTEGERS[type_.base][0] >= (8 if value.step else 4)  # of a pointer: all of its bits
     return replace(value, step=0) if wide or (value.is_number and value.rest < 128) else _ANY
 
 
-def _computed(op: str, left: Residue, right: Residue) -> Residue:
+def _binary_residue(op: str, left: Residue, right: Residue) -> Residue:
     numbers = left.is_number and right.is_number and not left.step and not right.step
     a, b = left.rest, right.rest
     match op:
         case "+":
-            return _sum(left, right)
+            return _add_residues(left, right)
         case "-" if not right.step:
             by = max(left.step, 1)
-            return _residue(gcd(left.of, by * right.of), a - by * b, left.step)
+            return _make_residue(gcd(left.of, by * right.of), a - by * b, left.step)
         case "==" | "!=" if left.step == right.step == 0:
             common = gcd(left.of, right.of)
             if numbers:
-                return _number(int((a == b) == (op == "==")))
-            return _number(int(op == "!=")) if common > 1 and (a - b) % common else _ANY
+                return _number_residue(int((a == b) == (op == "==")))
+            return _number_residue(int(op == "!=")) if common > 1 and (a - b) % common else _ANY
         case "&&":
             sides = [one for one in (left, right) if one.is_number]
             if any(not one.rest for one in sides):
-                return _number(0)
-            return _number(1) if len(sides) == 2 else _ANY
+                return _number_residue(0)
+            return _number_residue(1) if len(sides) == 2 else _ANY
         case "||":
             sides = [one for one in (left, right) if one.is_number]
             if any(one.rest for one in sides):
-                return _number(1)
-            return _number(0) if len(sides) == 2 else _ANY
+                return _number_residue(1)
+            return _number_residue(0) if len(sides) == 2 else _ANY
     if left.step or right.step:
         return _ANY
     match op:
         case "*":
-            return _residue(gcd(left.of * right.of, left.of * b, right.of * a), a * b)
+            return _make_residue(gcd(left.of * right.of, left.of * b, right.of * a), a * b)
         case "<<" if right.is_number and b < 32:
-            return _residue(left.of << b, a << b)
+            return _make_residue(left.of << b, a << b)
         case "/" | ">>" if right.is_number and (by := b if op == "/" else 1 << min(b, 32)) > 0:
             whole = left.of % by == 0 and a % by == 0
-            return _residue(left.of // by, a // by) if whole or left.is_number else _ANY
-        case "%" if right.is_number and b > 0 and _twos(b) == b:
+            return _make_residue(left.of // by, a // by) if whole or left.is_number else _ANY
+        case "%" if right.is_number and b > 0 and _largest_power_of_two(b) == b:
             if left.is_number:
-                return _number(a % b)
+                return _number_residue(a % b)
             # The sign of what is left over is that of the number: only 0 has none.
-            return _number(0) if left.of % b == 0 and a % b == 0 else _ANY
+            return _number_residue(0) if left.of % b == 0 and a % b == 0 else _ANY
         case "&":
             for value, mask in ((left, right), (right, left)):
                 if mask.is_number and mask.rest & (mask.rest + 1) == 0 and value.of % (mask.rest + 1) == 0:
-                    return _number(value.rest & mask.rest)
+                    return _number_residue(value.rest & mask.rest)
     return _ANY
 
 
-def _sum(left: Residue, right: Residue) -> Residue:
+def _add_residues(left: Residue, right: Residue) -> Residue:
     if right.step:
         left, right = right, left
     if right.step:
         return _ANY
     by = max(left.step, 1)
-    return _residue(gcd(left.of, by * right.of), left.rest + by * right.rest, left.step)
+    return _make_residue(gcd(left.of, by * right.of), left.rest + by * right.rest, left.step)
 
 
-def _residue(of: int, rest: int, step: int = 0) -> Residue:
+def _make_residue(of: int, rest: int, step: int = 0) -> Residue:
     if of == 0:
-        return replace(_number(rest), step=step)
-    of = min(_twos(of), _MOST)
+        return replace(_number_residue(rest), step=step)
+    of = min(_largest_power_of_two(of), _MOST)
     return Residue(of, rest % of, step)
 
 
-def _number(value: int | float) -> Residue:
+def _number_residue(value: int | float) -> Residue:
     return Residue(0, int(value)) if isinstance(value, int) and 0 <= value < _LARGEST else _ANY
 
 
-def _twos(value: int) -> int:
+def _largest_power_of_two(value: int) -> int:
     """The power of two in it."""
     return value & -value if value else 1
 
@@ -349,31 +351,31 @@ def with_decided(
     """Without the branches that the fixed arguments rule out; the names that had a say."""
     changed = walk.assigned_in(function.body)
     function = _with_arrays(function, arrays - changed)
-    values: dict[str, c.Expr] = {name: integer(value) for name, value in fixed.items()}
+    values: dict[str, c.Expr] = {name: integer_literal(value) for name, value in fixed.items()}
     used: dict[str, frozenset[str]] = {name: frozenset({name}) for name in fixed}
     for declare in (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)):
         if declare.name in values:  # another one of that name
             return function, ()
         init = declare.init
         if declare.type.pointers and init in _NOTHING and declare.name not in changed:
-            values[declare.name], used[declare.name] = integer(0), frozenset()
+            values[declare.name], used[declare.name] = integer_literal(0), frozenset()
         if init is None or declare.is_array or declare.type.pointers or declare.name in changed:
             continue
         is_flag = declare.type.base in ("bool", "auto") and _is_question(init)
-        number = _answer(init, values) if is_flag else None
+        number = _evaluate_question(init, values) if is_flag else None
         if number is None and declare.type.base == "bool" and declare.type.const:
             number = _VALUES_OF_LITERALS.get(init.name) if isinstance(init, c.Name) else int_value(init)
         if number is not None:
-            values[declare.name] = integer(number)
+            values[declare.name] = integer_literal(number)
             used[declare.name] = frozenset().union(*(used[n] for n in walk.names_in(init) if n in used))
     said: set[str] = set()
 
     def asked(node: c.Expr) -> c.Expr:
-        number = _answer(node, values) if _is_question(node) else None
+        number = _evaluate_question(node, values) if _is_question(node) else None
         if number is None:
-            return _settled(node)
+            return _fold_logic(node)
         said.update(*(used[name] for name in walk.names_in(node) if name in used))
-        return integer(number)
+        return integer_literal(number)
 
     def condition(expr: c.Expr) -> c.Expr:
         if isinstance(expr, c.Name) and expr.name in values:
@@ -414,19 +416,19 @@ def _with_arrays(function: c.Function, arrays: frozenset[str]) -> c.Function:
     def asked(node: c.Expr) -> c.Expr:
         match node:
             case c.Binary("==" | "!=" as op, c.Name(name=name), c.Name(name="nullptr" | "NULL")):
-                return integer(int(op == "!=")) if name in arrays else node
+                return integer_literal(int(op == "!=")) if name in arrays else node
         return node
 
     body = walk.map_nodes(function.body, asked)
     return function if body == function.body else replace(function, body=fold_statements(body))
 
 
-def _settled(node: c.Expr) -> c.Expr:
+def _fold_logic(node: c.Expr) -> c.Expr:
     """`n > 3 && 0`: what stands before it need not be asked, where asking does nothing."""
     match node:
         case c.Binary("&&" | "||" as op, left, c.Number(value=value)) if is_pure(left):
             if bool(value) == (op == "||"):
-                return integer(int(op == "||"))
+                return integer_literal(int(op == "||"))
     return node
 
 
@@ -443,7 +445,7 @@ def _is_sure(node: c.Expr) -> bool:
     )
 
 
-def _answer(node: c.Expr, values: Mapping[str, c.Expr]) -> int | None:
+def _evaluate_question(node: c.Expr, values: Mapping[str, c.Expr]) -> int | None:
     """Of a question that names fixed arguments and nothing else."""
     names = walk.names_in(node) - {"nullptr", "NULL"}
     if not names or not names <= values.keys():
@@ -451,8 +453,8 @@ def _answer(node: c.Expr, values: Mapping[str, c.Expr]) -> int | None:
     # Whatever their types are, non-negative numbers stay so in these.
     if any(isinstance(v, c.Number) and v.value < 0 for v in values.values()) or not _is_sure(node):
         return None
-    null = integer(0)
-    return int_value(fold(substitute(node, {**values, "nullptr": null, "NULL": null})))
+    null = integer_literal(0)
+    return int_value(fold_expr(substitute(node, {**values, "nullptr": null, "NULL": null})))
 
 
 def facts_of_fixed(names: tuple[str, ...], fixed: Mapping[str, int]) -> tuple[Fact, ...]:
@@ -476,22 +478,22 @@ _MOST_TERMS = 200
 _DEEPEST = 40
 
 
-def _plus(left: _Sum, right: _Sum, times: Fraction | int = 1) -> _Sum:
+def _add_sums(left: _Sum, right: _Sum, times: Fraction | int = 1) -> _Sum:
     found = dict(left)
     for key, count in right.items():
         found[key] = found.get(key, Fraction(0)) + count * times
     return {key: count for key, count in found.items() if count}
 
 
-def _times(left: _Sum, right: _Sum) -> _Sum:
+def _multiply_sums(left: _Sum, right: _Sum) -> _Sum:
     found: _Sum = {}
     for key, count in left.items():
         for other, more in right.items():
-            found = _plus(found, {tuple(sorted((*key, *other))): count * more})
+            found = _add_sums(found, {tuple(sorted((*key, *other))): count * more})
     return found
 
 
-def _constant(value: int | Fraction) -> _Sum:
+def _constant_sum(value: int | Fraction) -> _Sum:
     return {(): Fraction(value)} if value else {}
 
 
@@ -509,36 +511,39 @@ class SizeBounds:
 
     def _of(self, expr: c.Expr) -> _Sum:
         found: _Sum = {}
-        for key, count in terms(expr).items():
-            product = _constant(count)
+        for key, count in expand_terms(expr).items():
+            product = _constant_sum(count)
             for factor in key:
-                product = _times(product, self._factor(factor))
-            found = _plus(found, product)
+                product = _multiply_sums(product, self._factor_sum(factor))
+            found = _add_sums(found, product)
         return found
 
-    def _factor(self, factor: c.Expr) -> _Sum:
+    def _factor_sum(self, factor: c.Expr) -> _Sum:
         if isinstance(factor, c.Name) and factor.name not in self.ranges and factor.name in self.parameters:
             return self._node(self.parameters[factor.name])
         match factor:
             # C cuts off towards 0, which is down of what is never below it.
             case c.Binary("/", left, c.Number(value=int(by))) if by > 0 and self.never_negative(left):
-                name, exact = print_expr(factor), _times(self._of(left), _constant(Fraction(1, by)))
-                self._quotients[name] = (_plus(exact, _constant(Fraction(1 - by, by))), exact)
+                name, exact = (
+                    print_expr(factor),
+                    _multiply_sums(self._of(left), _constant_sum(Fraction(1, by))),
+                )
+                self._quotients[name] = (_add_sums(exact, _constant_sum(Fraction(1 - by, by))), exact)
                 return {(name,): Fraction(1)}
         return {(f"{factor.name} here" if isinstance(factor, c.Name) else print_expr(factor),): Fraction(1)}
 
     def _node(self, node: Node) -> _Sum:
         match node:
             case size.Num(value):
-                return _constant(value)
+                return _constant_sum(value)
             case size.Variable(name):
                 return {(name,): Fraction(1)}
             case size.Neg(operand):
-                return _plus({}, self._node(operand), -1)
+                return _add_sums({}, self._node(operand), -1)
             case size.Arithmetic("+" | "-" as op, left, right):
-                return _plus(self._node(left), self._node(right), 1 if op == "+" else -1)
+                return _add_sums(self._node(left), self._node(right), 1 if op == "+" else -1)
             case size.Arithmetic("*", left, right):
-                return _times(self._node(left), self._node(right))
+                return _multiply_sums(self._node(left), self._node(right))
             case size.Arithmetic("//", left, size.Num(by)) if by > 0:
                 return self._quotient(node, left, by, Fraction(1 - by, by), Fraction(0))
             case size.FunctionCall("ceildiv", (left, size.Num(by))) if by > 0:
@@ -546,8 +551,8 @@ class SizeBounds:
         return {(size.unparse(node) + " ?",): Fraction(1)}
 
     def _quotient(self, node: Node, whole: Node, by: int, low: Fraction, high: Fraction) -> _Sum:
-        name, exact = size.unparse(node), _times(self._node(whole), _constant(Fraction(1, by)))
-        self._quotients[name] = (_plus(exact, _constant(low)), _plus(exact, _constant(high)))
+        name, exact = size.unparse(node), _multiply_sums(self._node(whole), _constant_sum(Fraction(1, by)))
+        self._quotients[name] = (_add_sums(exact, _constant_sum(low)), _add_sums(exact, _constant_sum(high)))
         return {(name,): Fraction(1)}
 
     def _holds(self, found: _Sum, depth: int) -> bool:
@@ -568,12 +573,14 @@ class SizeBounds:
         }
         shifted: _Sum = {}
         for key, count in found.items():
-            product = _constant(count)
+            product = _constant_sum(count)
             for name in key:
                 if least.get(name, -1) < 0:
                     return False
-                product = _times(product, _plus({(name,): Fraction(1)}, _constant(least[name])))
-            shifted = _plus(shifted, product)
+                product = _multiply_sums(
+                    product, _add_sums({(name,): Fraction(1)}, _constant_sum(least[name]))
+                )
+            shifted = _add_sums(shifted, product)
         return all(count >= 0 for count in shifted.values())
 
     def _at_its_end(self, found: _Sum, name: str, range_: _Range, depth: int) -> bool:
@@ -584,14 +591,14 @@ class SizeBounds:
             if key.count(name) > 1:
                 return False
             if name in key:
-                factor = _plus(factor, {tuple(other for other in key if other != name): count})
+                factor = _add_sums(factor, {tuple(other for other in key if other != name): count})
             else:
                 rest[key] = count
         low, high = range_
         if self._holds(factor, depth + 1):
-            return self._holds(_plus(rest, _times(factor, low)), depth + 1)
-        if self._holds(_plus({}, factor, -1), depth + 1):
-            return self._holds(_plus(rest, _times(factor, high)), depth + 1)
+            return self._holds(_add_sums(rest, _multiply_sums(factor, low)), depth + 1)
+        if self._holds(_add_sums({}, factor, -1), depth + 1):
+            return self._holds(_add_sums(rest, _multiply_sums(factor, high)), depth + 1)
         return False
 
 
@@ -614,11 +621,13 @@ def with_entry_sizes(problem: Problem, pinned: Pinned = ()) -> Problem:
     """The problem with an argument for each size that the entry of its one launch inserts."""
     if len(problem.launches) != 1 or any(is_of_entry(argument.name) for argument in problem.arguments):
         return problem
-    problem = _narrowed(problem, dict(pinned))
+    problem = _pin_sizes(problem, dict(pinned))
     launch = replace(problem.launches[0], entry=_with_numbers(problem, problem.launches[0].entry))
     problem = replace(problem, launches=(launch,))
     sizes = [name for name in sizes_of_entry(launch.entry) if name in problem.size_names]
-    added = [Argument(f"{_MARK}{n}", "int32", "scalar", value=parse(name)) for n, name in enumerate(sizes)]
+    added = [
+        Argument(f"{_MARK}{n}", "int32", "scalar", value=parse_expr(name)) for n, name in enumerate(sizes)
+    ]
     launch = replace(launch, args=(*launch.args, *(argument.name for argument in added)))
     return replace(problem, arguments=(*problem.arguments, *added), launches=(launch,))
 
@@ -647,7 +656,7 @@ def sizes_to_pin(problem: Problem) -> Pinned:
     return tuple((name, found.pop()) for name, found in values.items())
 
 
-def _narrowed(problem: Problem, pinned: dict[str, int]) -> Problem:
+def _pin_sizes(problem: Problem, pinned: dict[str, int]) -> Problem:
     """With one value for each of these sizes: what is proved then holds where a template asks for them."""
     rules = tuple(
         replace(rule, min=pinned[rule.name], max=pinned[rule.name], multiple_of=1, one_of=())
@@ -697,12 +706,12 @@ def is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
     """Whether two readings are of the same kernel, with what it calls, whatever is noted of them."""
     if isinstance(other, NotReadable):
         return False
-    called = [_called(model.function, model.source) for model in (one, other)]
+    called = [_callee_texts(model.function, model.source) for model in (one, other)]
     plain = replace(other, source=one.source, function=one.function, notes=one.notes)
     return called[0] == called[1] and plain == one
 
 
-def _called(function: c.Function, source: c.Source) -> tuple[str, ...]:
+def _callee_texts(function: c.Function, source: c.Source) -> tuple[str, ...]:
     """The text of all that a function calls in the file."""
     found, pending = dict[str, str](), [function]
     while pending:
@@ -725,7 +734,7 @@ def language_of(word: str) -> c.Language:
 
 def one_kernel(own: Kernel, read: Reader) -> KernelModel | NotReadable:
     """With a note for every condition that what a compiler defines has decided."""
-    states = own.predefined or (assumed(own.language),)
+    states = own.predefined or (assume_predefined(own.language),)
     given = (own.text, language_of(own.language), own.defines, own.headers)
     done: list[tuple[Predefined, c.Source, KernelModel | NotReadable]] = []
     for state in states:

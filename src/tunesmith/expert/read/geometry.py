@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.expert.read.integers import BUILTINS, Head, LaunchTerms, head_of, is_narrow, number
+from tunesmith.expert.read.integers import BUILTINS, Head, LaunchTerms, head_of, is_narrow, number_node
 from tunesmith.expert.read.model import Fact, OutOfReach
 from tunesmith.expert.read.normal import Normal
 from tunesmith.problem.problem import Problem, SizeRule
@@ -70,7 +70,7 @@ class Scenario:
         return replace(self, block=(1, 1, 1), several=(x, y, z))
 
 
-def scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> tuple[Scenario, ...]:
+def sample_scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> tuple[Scenario, ...]:
     """Launches of different block shapes: of the workloads, of the smallest sizes, of some between."""
     found: dict[Triple, Scenario] = {}
     every = every_scenario(problem, values)
@@ -89,31 +89,31 @@ def scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> t
 
 def every_scenario(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
     """Launches at all the sizes that are looked at, also those not played through."""
-    made = (scenario_at(problem, values, sizes) for sizes in _sizes(problem))
+    made = (scenario_at(problem, values, sizes) for sizes in _sample_sizes(problem))
     found = dict.fromkeys(scenario for scenario in made if scenario is not None)
     x, y, z = (any(scenario.several[axis] for scenario in found) for axis in range(3))
     return tuple(dict.fromkeys(replace(scenario, several=(x, y, z)) for scenario in found))
 
 
-def _sizes(problem: Problem) -> Iterator[dict[str, int]]:
+def _sample_sizes(problem: Problem) -> Iterator[dict[str, int]]:
     for workload in problem.workloads:
         yield workload.as_dict()
     rules = problem.contract.sizes
-    smallest = {rule.name: _allowed(rule, rule.min) for rule in rules}
+    smallest = {rule.name: _nearest_allowed(rule, rule.min) for rule in rules}
     first = problem.workloads[0].as_dict() if problem.workloads else smallest
-    tried = [smallest, {rule.name: _allowed(rule, rule.max) for rule in rules}]
+    tried = [smallest, {rule.name: _nearest_allowed(rule, rule.max) for rule in rules}]
     draw = random.Random(0)
     wishes = (0, 3, 33, 48, 100, 257, 1000)
-    tried += [{r.name: _allowed(r, draw.choice(wishes)) for r in rules} for _ in range(24)]
+    tried += [{r.name: _nearest_allowed(r, draw.choice(wishes)) for r in rules} for _ in range(24)]
     for rule in rules:
         more = (rule.min, rule.min * 5, 40, 200, 600, rule.max)
-        tried += [first | {rule.name: _allowed(rule, at)} for at in more]
+        tried += [first | {rule.name: _nearest_allowed(rule, at)} for at in more]
     for sizes in tried:
         if not problem.contract.violations(sizes):
             yield sizes
 
 
-def _allowed(rule: SizeRule, wish: int) -> int:
+def _nearest_allowed(rule: SizeRule, wish: int) -> int:
     if rule.one_of:
         return min(rule.one_of, key=lambda value: abs(value - wish))
     step = rule.multiple_of
@@ -133,8 +133,8 @@ def scenario_at(
     launch = problem.launches[0]
     known = {**sizes, **device}
     try:
-        grid = triple([max(1, expr.evaluate(known)) for expr in launch.grid])
-        block = triple([max(1, expr.evaluate(known)) for expr in launch.block])
+        grid = pad_triple([max(1, expr.evaluate(known)) for expr in launch.grid])
+        block = pad_triple([max(1, expr.evaluate(known)) for expr in launch.block])
         parameters = tuple((name, SizeExpr("", node).evaluate(known)) for name, node in values.items())
     except Undefined:
         return None
@@ -142,7 +142,7 @@ def scenario_at(
     return Scenario(tuple(sizes.items()), parameters, grid, block, several)
 
 
-def triple(values: list[int]) -> Triple:
+def pad_triple(values: list[int]) -> Triple:
     x, y, z = [*values, 1, 1, 1][:3]
     return x, y, z
 
@@ -196,7 +196,10 @@ def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | N
         return None
     steps: list[int] = []
     for axis in range(3):
-        one, two = triple([int(axis == n) for n in range(3)]), triple([2 * (axis == n) for n in range(3)])
+        one, two = (
+            pad_triple([int(axis == n) for n in range(3)]),
+            pad_triple([2 * (axis == n) for n in range(3)]),
+        )
         next_ = at(one, 0)
         if next_ is None:
             return None
@@ -206,10 +209,10 @@ def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | N
         steps.append(step)
     if at((1, 2, 3), last) != base[last] + steps[0] + 2 * steps[1] + 3 * steps[2]:
         return None
-    return Form(base, triple(steps)) if is_linear or _goes_on_so(expr, scenario) else None
+    return Form(base, pad_triple(steps)) if is_linear or _goes_on_so(expr, scenario) else None
 
 
-def wrapping(expr: Expr) -> Iterator[Binary | Cast]:
+def wrapping_nodes(expr: Expr) -> Iterator[Binary | Cast]:
     """What may wrap, or be cut off, from one block to another."""
     for node in nodes_in(expr):
         divides = isinstance(node, Binary) and node.op in ("/", "%", "&", ">>")
@@ -220,7 +223,7 @@ def wrapping(expr: Expr) -> Iterator[Binary | Cast]:
 
 def _goes_on_so(expr: Expr, scenario: Scenario) -> bool:
     """Whether what holds of the first blocks holds of all: each adds whole turns to what wraps."""
-    for node in wrapping(expr):
+    for node in wrapping_nodes(expr):
         if isinstance(node, Cast):
             inner, whole = node.value, 1 << 8 * (byte_size(node.type.base) or 1)
         else:
@@ -322,12 +325,12 @@ def strided_loops(normal: Normal, scenario: Scenario) -> dict[str, Strided]:
         if head is None:
             continue
         start, step = substitute(head.start, definitions), substitute(head.step, definitions)
-        role, unit = _role(start, step, scenario)
+        role, unit = _loop_role(start, step, scenario)
         found[head.index] = Strided(head, role, unit, node.line)
     return found
 
 
-def _role(start: Expr, step: Expr, scenario: Scenario) -> tuple[Role, int]:
+def _loop_role(start: Expr, step: Expr, scenario: Scenario) -> tuple[Role, int]:
     names = names_in(start)
     if not names & (THREAD | BLOCK) or chooses_by_size(start) or chooses_by_size(step):
         return "sequential", 1
@@ -351,7 +354,7 @@ def _role(start: Expr, step: Expr, scenario: Scenario) -> tuple[Role, int]:
 
 def _without_unknown(start: Expr) -> Expr:
     """The start with names that have no number (loads, task indices) counted as 0: they shift all threads."""
-    unknown = {name: number(0) for name in names_in(start) if name not in BUILTINS}
+    unknown = {name: number_node(0) for name in names_in(start) if name not in BUILTINS}
     return substitute(start, unknown)
 
 
@@ -405,7 +408,7 @@ class CountedIndex:
         return self.kind != "block"
 
 
-def counted(
+def identify_index(
     expr: Expr, layouts: Sequence[Layout], by_axis: bool = False, is_linear: bool = False
 ) -> CountedIndex | None:
     """What an index counts, the same in every launch; None where its values follow no such rule.
@@ -415,7 +418,7 @@ def counted(
     found: set[CountedIndex] = set()
     for at, layout in enumerate(layouts):
         form = form_of(expr, layout.scenario, is_linear)
-        kinds = set() if form is None else set(_kinds(form, layout, by_axis))
+        kinds = set() if form is None else set(_matching_indices(form, layout, by_axis))
         found = kinds if at == 0 else found & kinds
         if not found:
             return None
@@ -426,7 +429,7 @@ def counted(
     return min(found, key=lambda one: (order.index(one.kind), one.axis), default=None)
 
 
-def _kinds(form: Form, layout: Layout, by_axis: bool) -> Iterator[CountedIndex]:
+def _matching_indices(form: Form, layout: Layout, by_axis: bool) -> Iterator[CountedIndex]:
     """Everything the values fit; in small launches several."""
     values = [form.base[layout.members(team)[0]] for team in range(layout.teams)]
     moving = [axis for axis in range(3) if form.per_block[axis]]

@@ -14,7 +14,7 @@ from math import gcd
 
 from tunesmith.problem.problem import Problem
 from tunesmith.source import tree as c
-from tunesmith.source.fold import converted, fold, int_value
+from tunesmith.source.fold import convert_to_type, fold_expr, int_value
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
@@ -22,7 +22,7 @@ from tunesmith.source.types import INTEGERS, is_integer, is_of_type
 from tunesmith.source.walk import assigned_in, map_expr, names_in
 from tunesmith.space import expr as size
 from tunesmith.space import expr as sizes_expr
-from tunesmith.space.expr import Node, parse
+from tunesmith.space.expr import Node, parse_expr
 
 BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
 
@@ -39,9 +39,9 @@ def is_narrow(type_: c.Type) -> bool:
     return not type_.is_pointer and INTEGERS.get(type_.base, (8, True))[0] < 4
 
 
-def wrapped(type_: c.Type, value: int) -> int:
+def wrap_value(type_: c.Type, value: int) -> int:
     """The number as a variable of the type holds it, if that is narrower than the arithmetic's."""
-    held = converted(value, type_.base) if is_narrow(type_) else None
+    held = convert_to_type(value, type_.base) if is_narrow(type_) else None
     return value if held is None else held
 
 
@@ -51,14 +51,14 @@ Terms = dict[tuple[c.Expr, ...], int]
 _MOST_TERMS = 64
 
 
-def number(value: int) -> c.Number:
+def number_node(value: int) -> c.Number:
     return c.Number(str(value), value)
 
 
-def plus(left: c.Expr, right: c.Expr) -> c.Expr:
-    if left == number(0):
+def make_sum(left: c.Expr, right: c.Expr) -> c.Expr:
+    if left == number_node(0):
         return right
-    return left if right == number(0) else c.Binary("+", left, right)
+    return left if right == number_node(0) else c.Binary("+", left, right)
 
 
 def without_casts(expr: c.Expr) -> c.Expr:
@@ -70,29 +70,29 @@ def _is_wide(type_: c.Type) -> bool:
     return is_integer(type_) and INTEGERS[type_.base][0] >= 4
 
 
-def terms(expr: c.Expr) -> Terms:
+def expand_terms(expr: c.Expr) -> Terms:
     """The expression as a sum of products; what is neither sum nor product is a factor of its own."""
-    return {key: count for key, count in _terms(without_casts(expr), 0).items() if count}
+    return {key: count for key, count in _collect_terms(without_casts(expr), 0).items() if count}
 
 
-def _terms(expr: c.Expr, depth: int) -> Terms:
+def _collect_terms(expr: c.Expr, depth: int) -> Terms:
     if depth > 100:
         return {(expr,): 1}
     match expr:
         case c.Number(value=int(value)):
             return {(): value}
         case c.Unary(op="-", operand=operand):
-            return {key: -count for key, count in _terms(operand, depth + 1).items()}
+            return {key: -count for key, count in _collect_terms(operand, depth + 1).items()}
         case c.Unary(op="+", operand=operand):
-            return _terms(operand, depth + 1)
+            return _collect_terms(operand, depth + 1)
         case c.Binary(op="+" | "-" as op, left=left, right=right):
             sign = 1 if op == "+" else -1
-            found = dict(_terms(left, depth + 1))
-            for key, count in _terms(right, depth + 1).items():
+            found = dict(_collect_terms(left, depth + 1))
+            for key, count in _collect_terms(right, depth + 1).items():
                 found[key] = found.get(key, 0) + sign * count
-            return _joined(found)
+            return _rejoin_quotients(found)
         case c.Binary(op="*", left=left, right=right):
-            a, b = _terms(left, depth + 1), _terms(right, depth + 1)
+            a, b = _collect_terms(left, depth + 1), _collect_terms(right, depth + 1)
             if len(a) * len(b) > _MOST_TERMS:
                 return {(expr,): 1}
             found = {}
@@ -102,23 +102,23 @@ def _terms(expr: c.Expr, depth: int) -> Terms:
                     found[product] = found.get(product, 0) + count * times
             return found
         case c.Binary(op="<<", left=left, right=c.Number(value=int(shift))) if 0 <= shift < 32:
-            return {key: count << shift for key, count in _terms(left, depth + 1).items()}
+            return {key: count << shift for key, count in _collect_terms(left, depth + 1).items()}
     divided = as_division(expr)
     match divided:
         case c.Binary(op="/", left=left, right=c.Number(value=int(by))) if by > 0:
-            inner = _terms(left, depth + 1)
+            inner = _collect_terms(left, depth + 1)
             if all(count % by == 0 for count in inner.values()):
                 return {key: count // by for key, count in inner.items()}
     return {(divided,): 1}
 
 
-def _joined(found: Terms) -> Terms:
+def _rejoin_quotients(found: Terms) -> Terms:
     """`(q / h) * h + q % h` is q: how flat indices are taken apart and put together again."""
     for key, count in list(found.items()):
         for at, factor in enumerate(key):
             if count and isinstance(factor, c.Binary) and factor.op == "/":
                 whole = tuple(key[:at] + key[at + 1 :])
-                divisor = terms(factor.right)
+                divisor = expand_terms(factor.right)
                 if len(divisor) != 1:
                     continue
                 (parts, scale), rest = next(iter(divisor.items())), list(whole)
@@ -131,10 +131,10 @@ def _joined(found: Terms) -> Terms:
                     continue
                 again = dict(found)
                 del again[key], again[remainder]
-                for factors, times in _terms(factor.left, 0).items():
+                for factors, times in _collect_terms(factor.left, 0).items():
                     product = tuple(sorted((*rest, *factors), key=print_expr))
                     again[product] = again.get(product, 0) + times * (count // scale)
-                return _joined({key: count for key, count in again.items() if count})
+                return _rejoin_quotients({key: count for key, count in again.items() if count})
     return found
 
 
@@ -142,15 +142,15 @@ def as_division(expr: c.Expr) -> c.Expr:
     """Shifts and masks by powers of two as the division or remainder they are."""
     match expr:
         case c.Binary(op=">>", left=left, right=c.Number(value=int(shift))) if 0 <= shift < 31:
-            return c.Binary("/", left, number(1 << shift))
+            return c.Binary("/", left, number_node(1 << shift))
         case c.Binary(op="&", left=left, right=c.Number(value=int(mask))) if mask >= 0 and not mask & (
             mask + 1
         ):
-            return c.Binary("%", left, number(mask + 1))
+            return c.Binary("%", left, number_node(mask + 1))
         case c.Binary(op="&", left=c.Number(value=int(mask)), right=right) if mask >= 0 and not mask & (
             mask + 1
         ):
-            return c.Binary("%", right, number(mask + 1))
+            return c.Binary("%", right, number_node(mask + 1))
     return expr
 
 
@@ -160,26 +160,26 @@ def from_terms(found: Terms) -> c.Expr:
     for key, count in found.items():
         if not count:
             continue
-        product = _product(key, abs(count))
+        product = _product_of_factors(key, abs(count))
         if total is None:
             total = product if count > 0 else c.Unary("-", product)
         else:
             total = c.Binary("+" if count > 0 else "-", total, product)
-    return number(0) if total is None else total
+    return number_node(0) if total is None else total
 
 
-def _product(factors: Iterable[c.Expr], count: int) -> c.Expr:
-    result: c.Expr | None = None if count == 1 else number(count)
+def _product_of_factors(factors: Iterable[c.Expr], count: int) -> c.Expr:
+    result: c.Expr | None = None if count == 1 else number_node(count)
     for factor in factors:
         result = factor if result is None else c.Binary("*", result, factor)
-    return number(1) if result is None else result
+    return number_node(1) if result is None else result
 
 
-def simplified(expr: c.Expr) -> c.Expr:
-    return from_terms(terms(expr))
+def simplify_expr(expr: c.Expr) -> c.Expr:
+    return from_terms(expand_terms(expr))
 
 
-def exact(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
+def simplify_exact(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
     """Simplified: `(i / p) * d + i % p * 8` is `8 * i` with p as `d / 8`, 8 among d's `multiples`."""
     wholes: dict[str, c.Expr] = {}
 
@@ -187,23 +187,23 @@ def exact(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
         match node:
             case c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=int(by))) if by > 0:
                 if multiples.get(name, 1) % by == 0:
-                    wholes[name] = c.Binary("*", number(by), c.Name(f"{name} / {by}"))
+                    wholes[name] = c.Binary("*", number_node(by), c.Name(f"{name} / {by}"))
                     return c.Name(f"{name} / {by}")
         return node
 
-    return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
+    return simplify_expr(substitute(map_expr(without_casts(expr), divided), wholes))
 
 
 def same_value(left: c.Expr, right: c.Expr) -> bool:
     """Whether two integer expressions are the same sum of products."""
-    return left == right or terms(c.Binary("-", left, right)) == {}
+    return left == right or expand_terms(c.Binary("-", left, right)) == {}
 
 
-def affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
+def split_affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
     """coefficient and rest with expr = coefficient * index + rest, both free of the index; else None."""
     coefficient: Terms = {}
     rest: Terms = {}
-    for key, count in terms(expr).items():
+    for key, count in expand_terms(expr).items():
         inside = [factor for factor in key if index in names_in(factor)]
         if not inside:
             rest[key] = count
@@ -218,7 +218,7 @@ def affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
 
 def coefficient_of(expr: c.Expr, index: str) -> int | None:
     """The coefficient where it is a plain number; 0 where the index does not occur."""
-    found = affine(expr, index)
+    found = split_affine(expr, index)
     return None if found is None else int_value(found[0])
 
 
@@ -234,11 +234,11 @@ class Stride:
     within: tuple[c.Expr, ...] = ()
 
 
-def stride(expr: c.Expr, index: str) -> Stride | None:
+def index_stride(expr: c.Expr, index: str) -> Stride | None:
     """None where the index moves by no constant, not even in stretches."""
     step = 0
     within: list[c.Expr] = []
-    for key, count in terms(expr).items():
+    for key, count in expand_terms(expr).items():
         inside = [factor for factor in key if index in names_in(factor)]
         if not inside:
             continue
@@ -263,7 +263,7 @@ def _in_one_division(factor: c.Expr) -> c.Expr:
         inner = as_division(factor.left)
         if not isinstance(inner, c.Binary) or inner.op != "/":
             break
-        factor = c.Binary("/", inner.left, fold(c.Binary("*", inner.right, factor.right)))
+        factor = c.Binary("/", inner.left, fold_expr(c.Binary("*", inner.right, factor.right)))
     return factor
 
 
@@ -275,19 +275,19 @@ def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
         return None
     if index in names_in(factor.right):
         return None
-    inner = stride(factor.left, index)
+    inner = index_stride(factor.left, index)
     if inner is None or inner.step not in (0, 1):
         return None
     if inner.step == 0:
         return inner
-    within = (*inner.within, factor.right, *_beside(factor.left, index, depth))
+    within = (*inner.within, factor.right, *_invariant_addends(factor.left, index, depth))
     return Stride(0 if factor.op == "/" else 1, within)
 
 
-def _beside(expr: c.Expr, index: str, depth: int) -> Iterator[c.Expr]:
+def _invariant_addends(expr: c.Expr, index: str, depth: int) -> Iterator[c.Expr]:
     """What is added to that which moves with the index, or a factor of it: the same within a stretch."""
     still: Terms = {}
-    for key, count in terms(expr).items():
+    for key, count in expand_terms(expr).items():
         inside = [factor for factor in key if index in names_in(factor)]
         if not inside:
             still[key] = count
@@ -304,11 +304,11 @@ def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Exp
     because a term has no fixed factor: it may be anything.
     """
     found: dict[c.Expr, None] = {}
-    for key, count in terms(expr).items():
+    for key, count in expand_terms(expr).items():
         factors = [factor for factor in key if names_in(factor) and names_in(factor) <= set(fixed)]
         if not factors and abs(count) == 1 and key:
             return None
-        found[_product(factors, abs(count))] = None
+        found[_product_of_factors(factors, abs(count))] = None
     return tuple(found)
 
 
@@ -340,7 +340,7 @@ def head_of(loop: c.For) -> Head | None:
         return None
     index = c.Name(declare.name)
     bounds = bounds_in(loop.condition, lambda expr: without_casts(expr) == index)
-    step = _step(loop.step[0], declare.name)
+    step = _loop_increment(loop.step[0], declare.name)
     if bounds is None or len(bounds) != 1 or step is None:
         return None
     stop = bounds[0][1]
@@ -374,14 +374,14 @@ def bounds_in(
 def one_more(expr: c.Expr) -> c.Expr:
     match expr:
         case c.Number(value=int(value)) if value < 2**31 - 1:
-            return number(value + 1)
-    return c.Binary("+", expr, number(1))
+            return number_node(value + 1)
+    return c.Binary("+", expr, number_node(1))
 
 
-def _step(step: c.Expr, index: str) -> c.Expr | None:
+def _loop_increment(step: c.Expr, index: str) -> c.Expr | None:
     match step:
         case c.Unary(op="++", operand=c.Name(name=name)) if name == index:
-            return number(1)
+            return number_node(1)
         case c.Assign(op="+=", target=c.Name(name=name), value=value) if name == index:
             return value
         case c.Assign(op="=", target=c.Name(name=name), value=c.Binary(op="+", left=left, right=right)):
@@ -392,7 +392,7 @@ def _step(step: c.Expr, index: str) -> c.Expr | None:
     return None
 
 
-def trips(head: Head) -> int | None:
+def trip_count(head: Head) -> int | None:
     """How often the loop turns where that is a constant of the source."""
     match head.start, head.stop, head.step:
         case c.Number(value=int(start)), c.Number(value=int(stop)), c.Number(value=int(step)) if step > 0:
@@ -472,12 +472,12 @@ def size_node(expr: Expr, meaning: NodeLookup, depth: int = 0) -> size.Node:
         case Unary(op="!", operand=operand):
             return size.Not(inner(operand))
         case Binary(op="/", left=left, right=right):
-            return _divided(inner(left), inner(right))
+            return _translate_division(inner(left), inner(right))
         case Binary(op=op, left=left, right=right):
-            return _binary(op, inner(left), inner(right))
+            return _translate_binary(op, inner(left), inner(right))
         case Ternary(condition=condition, yes=yes, no=no):
             asked = inner(condition)
-            decided = _constant(asked)
+            decided = _constant_value(asked)
             if decided is not None:  # of the other branch nothing need be known
                 return inner(yes if decided else no)
             return size.Conditional(asked, inner(yes), inner(no))
@@ -486,21 +486,23 @@ def size_node(expr: Expr, meaning: NodeLookup, depth: int = 0) -> size.Node:
     raise NoTranslation
 
 
-def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
+def _translate_binary(op: str, left: size.Node, right: size.Node) -> size.Node:
     if op in _ARITHMETIC:
-        return _folded(size.Arithmetic(_ARITHMETIC[op], left, right))
+        return _fold_arithmetic(size.Arithmetic(_ARITHMETIC[op], left, right))
     if op in _COMPARE:
         return size.Compare(left, ((_COMPARE[op], right),))
     if op in ("&&", "||"):
         return size.Logic("and" if op == "&&" else "or", (left, right))
     if op in ("<<", ">>") and isinstance(right, size.Num) and 0 <= right.value <= 30:
-        return _folded(size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << right.value)))
+        return _fold_arithmetic(
+            size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << right.value))
+        )
     if op == "&" and isinstance(right, size.Num) and right.value >= 0 and not right.value & (right.value + 1):
         return size.Arithmetic("%", left, size.Num(right.value + 1))
     raise NoTranslation
 
 
-def _constant(node: size.Node) -> int | None:
+def _constant_value(node: size.Node) -> int | None:
     whole = sizes_expr.Expr("", node)
     try:
         return None if whole.names else whole.evaluate({})
@@ -508,7 +510,7 @@ def _constant(node: size.Node) -> int | None:
         return None
 
 
-def _folded(node: size.Arithmetic) -> size.Node:
+def _fold_arithmetic(node: size.Arithmetic) -> size.Node:
     if isinstance(node.left, size.Num) and isinstance(node.right, size.Num):
         try:
             return size.Num(sizes_expr.Expr("", node).evaluate({}))
@@ -517,9 +519,9 @@ def _folded(node: size.Arithmetic) -> size.Node:
     return node
 
 
-def _divided(left: size.Node, right: size.Node) -> size.Node:
+def _translate_division(left: size.Node, right: size.Node) -> size.Node:
     """`(n + 255) / 256` and `(n + b - 1) / b` say ceildiv; any other division rounds down."""
-    parts = _summands(left, 1)
+    parts = _signed_summands(left, 1)
     constant = sum(sign * node.value for sign, node in parts if isinstance(node, size.Num))
     others = [(sign, node) for sign, node in parts if not isinstance(node, size.Num)]
     if isinstance(right, size.Num):
@@ -529,21 +531,21 @@ def _divided(left: size.Node, right: size.Node) -> size.Node:
         if rounds_up:
             others.remove((1, right))
     if not rounds_up or not others or others[0][0] < 0:
-        return _folded(size.Arithmetic("//", left, right))
+        return _fold_arithmetic(size.Arithmetic("//", left, right))
     total = others[0][1]
     for sign, node in others[1:]:
         total = size.Arithmetic("+" if sign > 0 else "-", total, node)
     return size.FunctionCall("ceildiv", (total, right))
 
 
-def _summands(node: size.Node, sign: int) -> list[tuple[int, size.Node]]:
+def _signed_summands(node: size.Node, sign: int) -> list[tuple[int, size.Node]]:
     if isinstance(node, size.Arithmetic) and node.op in ("+", "-"):
         right = sign if node.op == "+" else -sign
-        return _summands(node.left, sign) + _summands(node.right, right)
+        return _signed_summands(node.left, sign) + _signed_summands(node.right, right)
     return [(sign, node)]
 
 
-def divisor(node: size.Node, steps: Mapping[str, int]) -> int:
+def known_divisor(node: size.Node, steps: Mapping[str, int]) -> int:
     """A number that divides every value of it; 0 where the value is 0. `steps`: what divides each size."""
     match node:
         case size.Num(value):
@@ -551,20 +553,22 @@ def divisor(node: size.Node, steps: Mapping[str, int]) -> int:
         case size.Variable(id):
             return steps.get(id, 1)
         case size.Neg(operand):
-            return divisor(operand, steps)
+            return known_divisor(operand, steps)
         case size.Arithmetic("*", left, right):
-            return divisor(left, steps) * divisor(right, steps)
+            return known_divisor(left, steps) * known_divisor(right, steps)
         case size.Arithmetic("+" | "-", left, right):
-            return gcd(divisor(left, steps), divisor(right, steps))
-        case size.Arithmetic("//", left, size.Num(value)) if value > 0 and divisor(left, steps) % value == 0:
-            return divisor(left, steps) // value
+            return gcd(known_divisor(left, steps), known_divisor(right, steps))
+        case size.Arithmetic("//", left, size.Num(value)) if (
+            value > 0 and known_divisor(left, steps) % value == 0
+        ):
+            return known_divisor(left, steps) // value
         case size.FunctionCall("min" | "max", args):
-            return gcd(*(divisor(arg, steps) for arg in args))
+            return gcd(*(known_divisor(arg, steps) for arg in args))
         case _:
             return 1
 
 
-def bounds(node: size.Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+def value_bounds(node: size.Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
     """The least and the largest value that it may have; `ranges`: those of the sizes. None: not known."""
     match node:
         case size.Num(value):
@@ -572,20 +576,20 @@ def bounds(node: size.Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[int,
         case size.Variable(id):
             return ranges.get(id)
         case size.Neg(operand):
-            inner = bounds(operand, ranges)
+            inner = value_bounds(operand, ranges)
             return None if inner is None else (-inner[1], -inner[0])
         case size.Arithmetic(op, left, right):
-            a, b = bounds(left, ranges), bounds(right, ranges)
+            a, b = value_bounds(left, ranges), value_bounds(right, ranges)
             return None if a is None or b is None else _bounds_of(op, a, b)
         case size.FunctionCall("min" | "max" as function, args):
-            found = [bounds(arg, ranges) for arg in args]
+            found = [value_bounds(arg, ranges) for arg in args]
             known = [f for f in found if f is not None]
             if len(known) < len(found):
                 return None
             pick = min if function == "min" else max
             return pick(k[0] for k in known), pick(k[1] for k in known)
         case size.FunctionCall("ceildiv", (left, right)):
-            a, b = bounds(left, ranges), bounds(right, ranges)
+            a, b = value_bounds(left, ranges), value_bounds(right, ranges)
             return None if a is None or b is None or b[0] < 1 else (a[0] // b[1], -(-a[1] // b[0]))
         case _:
             return None
@@ -630,7 +634,7 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
 
     match node:
         case size.Num(value):
-            return number(value)
+            return number_node(value)
         case size.Neg(operand):
             return Unary("-", inner(operand))
         case size.Not(operand):
@@ -650,8 +654,8 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
         case size.FunctionCall("ceildiv", (left, right)):
             a, b = inner(left), inner(right)
             if isinstance(b, Number) and isinstance(b.value, int):
-                return Binary("/", Binary("+", a, number(b.value - 1)), b)
-            return Binary("/", Binary("-", Binary("+", a, b), number(1)), b)
+                return Binary("/", Binary("+", a, number_node(b.value - 1)), b)
+            return Binary("/", Binary("-", Binary("+", a, b), number_node(1)), b)
         case size.FunctionCall("round_up", (left, right)):
             b = inner(right)
             return Binary("*", inner(size.FunctionCall("ceildiv", (left, right))), b)
@@ -674,13 +678,13 @@ class LaunchTerms:
         found: dict[str, Expr] = {}
         for index, count in (("blockIdx", "gridDim"), ("threadIdx", "blockDim")):
             for letter in "xyz":
-                if self.values.get(f"{count}.{letter}") == number(1):
-                    found |= {f"{index}.{letter}": number(0), f"{count}.{letter}": number(1)}
+                if self.values.get(f"{count}.{letter}") == number_node(1):
+                    found |= {f"{index}.{letter}": number_node(0), f"{count}.{letter}": number_node(1)}
         return found
 
     def replaced(self, expr: Expr) -> Expr:
         """gridDim and blockDim written as what the launch gives them, where parameters can say it."""
-        return fold(substitute(expr, self.values))
+        return fold_expr(substitute(expr, self.values))
 
     def size_text(self, expr: Expr) -> str:
         """The same over the problem's sizes, "" where there is no such expression."""
@@ -689,7 +693,7 @@ class LaunchTerms:
     def bounds_of(self, expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
         """The least and the largest value that it may have; None where that is not known."""
         text = self.size_text(expr)
-        return bounds(parse(text).tree, ranges) if text else None
+        return value_bounds(parse_expr(text).tree, ranges) if text else None
 
 
 def launch_terms(problem: Problem, parameters: tuple[str, ...]) -> LaunchTerms:
@@ -702,7 +706,7 @@ def launch_terms(problem: Problem, parameters: tuple[str, ...]) -> LaunchTerms:
             for axis, letter in enumerate("xyz"):
                 key = f"{name}.{letter}"
                 if axis >= len(exprs):
-                    values[key] = number(1)
+                    values[key] = number_node(1)
                     continue
                 sizes[key] = exprs[axis].tree
                 found = from_sizes(exprs[axis].tree, known)
@@ -711,10 +715,10 @@ def launch_terms(problem: Problem, parameters: tuple[str, ...]) -> LaunchTerms:
     return LaunchTerms(sizes, values)
 
 
-def product(left: Expr, right: Expr) -> Expr:
-    if left == number(1):
+def make_product(left: Expr, right: Expr) -> Expr:
+    if left == number_node(1):
         return right
-    return left if right == number(1) else Binary("*", left, right)
+    return left if right == number_node(1) else Binary("*", left, right)
 
 
 def axis_name(builtin: str) -> str:
@@ -729,4 +733,4 @@ def launch_name(kind: str, axis: int) -> Expr:
 
 def block_threads() -> Expr:
     x, y, z = (launch_name("blockDim", axis) for axis in range(3))
-    return product(product(x, y), z)
+    return make_product(make_product(x, y), z)

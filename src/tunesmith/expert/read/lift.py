@@ -9,13 +9,13 @@ from functools import partial
 
 from tunesmith.expert.read import geometry
 from tunesmith.expert.read.checks import (
-    accesses,
     check_exchange,
     check_in_sight,
     check_own_memory,
     check_pointers,
     check_references,
     check_sizes_stay,
+    collect_accesses,
     marked_again,
     other_obstacles,
     told_in,
@@ -33,7 +33,7 @@ from tunesmith.expert.read.contract import (
     with_promised,
     with_wave_size,
 )
-from tunesmith.expert.read.geometry import Scenario, every_scenario, scenarios
+from tunesmith.expert.read.geometry import Scenario, every_scenario, sample_scenarios
 from tunesmith.expert.read.integers import BUILTINS, LaunchTerms, launch_terms
 from tunesmith.expert.read.model import (
     Each,
@@ -49,7 +49,7 @@ from tunesmith.expert.read.model import (
     map_own_parts,
     map_steps,
     names_in_steps,
-    replaced,
+    substitute_in_steps,
     without_waits,
 )
 from tunesmith.expert.read.normal import Normal, normal_form, with_used_types
@@ -62,8 +62,12 @@ from tunesmith.expert.read.rules.launched_loops import (
 )
 from tunesmith.expert.read.rules.loops import with_guarded_turns, without_single_turns
 from tunesmith.expert.read.rules.pointers import in_elements
-from tunesmith.expert.read.rules.tidy import tidy, with_versions
-from tunesmith.expert.read.rules.totals import cooperates, with_totals_in_variables, with_two_passes
+from tunesmith.expert.read.rules.tidy import tidy_statements, with_versions
+from tunesmith.expert.read.rules.totals import (
+    find_cooperative_call,
+    with_totals_in_variables,
+    with_two_passes,
+)
 from tunesmith.expert.read.styles.elements import FlatReader, flat_reading, with_blocks_as_tasks
 from tunesmith.expert.read.styles.shared_rows import with_rows_read_again
 from tunesmith.expert.read.styles.team import read_rows, read_teams
@@ -74,10 +78,10 @@ from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Program
 from tunesmith.source.fold import fold_statements, int_value
-from tunesmith.source.inline import inline, with_helpers, without_references
+from tunesmith.source.inline import inline_calls, with_helpers, without_references
 from tunesmith.source.preprocess import Predefined, Toolkit
 from tunesmith.source.reader.parse import read_source_tree
-from tunesmith.source.reader.templates import bind
+from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.substitution import substitute
 from tunesmith.space import expr as size
 
@@ -110,7 +114,7 @@ def in_opencl_words(kernel: KernelModel) -> KernelModel:
     return replace(kernel, steps=map_steps(kernel.steps, one))
 
 
-def _counted(
+def _name_task_counts(
     tasks: tuple[Task, ...], steps: tuple[Step, ...], normal: Normal
 ) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
     """Axes of today's grid that the steps ask for, by a name: another launch has other axes."""
@@ -118,8 +122,8 @@ def _counted(
     done: list[Task] = []
     for task in tasks:
         if isinstance(task.extent, c.Name) and task.extent.name in used & set(BUILTINS):
-            name = walk.numbered(f"{task.name}_count", taken)
-            steps = replaced(steps, {task.extent.name: c.Name(name)})
+            name = walk.numbered_name(f"{task.name}_count", taken)
+            steps = substitute_in_steps(steps, {task.extent.name: c.Name(name)})
             task = replace(task, count=name)
         done.append(task)
     return tuple(done), steps
@@ -139,7 +143,7 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
     return found
 
 
-def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
+def parameter_multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
     """What the contract promises: parameters that are multiples of something."""
     rules = {rule.name: rule.multiple_of for rule in problem.contract.sizes}
     return {
@@ -164,7 +168,7 @@ def check_reach(reading: KernelReading, launches: Iterable[Scenario]) -> None:
                 )
 
 
-def lift(problem: Problem) -> KernelModel | NotReadable:
+def lift_kernel(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so.
 
     Where several compilers may build it, it has to be one kernel to all of them."""
@@ -183,29 +187,29 @@ def _read_under(problem: Problem, source: c.Source, state: Predefined) -> Kernel
             source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
         )
     if not source.asks_toolkit:
-        return _lifted(problem, source)
+        return _lift_source(problem, source)
     # With the toolkit's headers or without them, it has to be one kernel; nvcc has those of its runtime.
     ways: tuple[Toolkit, ...] = ("there", "absent")
     if kernel.compiler == "nvcc" and not re.search(
         r"\bCUDA_VERSION\b", "".join((given[0], *dict(given[3]).values()))
     ):
         ways = ("there",)
-    first, *others = (_lifted(problem, read_source_tree(*given, way, state)) for way in ways)
+    first, *others = (_lift_source(problem, read_source_tree(*given, way, state)) for way in ways)
     if isinstance(first, NotReadable) or all(is_same(first, other) for other in others):
         return first
     return NotReadable(source, None, source.unread[0])
 
 
-def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
+def _lift_source(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
     source = with_helpers(source)
-    bound = bind(source, problem.launches[0].entry or problem.kernel.entry)
+    bound = bind_kernel(source, problem.launches[0].entry or problem.kernel.entry)
     if isinstance(bound, str):
         return NotReadable(source, None, bound)
     fixed, arrays = fixed_values(problem, bound.function), given_arrays(problem, bound.function)
     function, said = with_decided(bound.function, fixed, arrays)
     bound = replace(bound, function=function)
     try:
-        inlined = inline(function, source)
+        inlined = inline_calls(function, source)
         function, source = with_wave_size(inlined.function, problem.kernel), inlined.source
         function, also = with_decided(function, fixed, arrays)
         function, once = without_single_turns(function, fixed)
@@ -234,7 +238,7 @@ def _is_one_block(reading: KernelReading, launched: geometry.LaunchedKernel) -> 
     return all(int_value(lanes, scenario.numbers) == scenario.threads for scenario in launched.scenarios)
 
 
-def _shares(step: Step) -> bool:
+def _shares_totals(step: Step) -> bool:
     """Whether threads have something together, so that one team must do it."""
     return isinstance(step, Each) and bool(step.totals)
 
@@ -286,20 +290,23 @@ class _Lifting:
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
-        tried = scenarios(self._problem, launch.parameters)
+        tried = sample_scenarios(self._problem, launch.parameters)
         if not tried:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
         plain = normal
-        normal, reach = with_element_loops(normal, tried, lambda e: launch.bounds_of(e, self._ranges))
+        normal, reach = with_element_loops(normal, tried, lambda e: launch.bounds_of(e, self._size_ranges))
         loops = geometry.strided_loops(normal, tried[-1])
-        aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
+        aliases, promised = (
+            aliases_of(self._problem, self._function),
+            parameter_multiples(self._problem, launch),
+        )
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
         given = replace(launched, normal=plain)
         try:
             reading = self._read(launched)
             reading = replace(reading, reach=(*reading.reach, *reach))
         except OutOfReach as stop:
-            if (model := self._otherwise(given)) is not None:
+            if (model := self._lift_other_forms(given)) is not None:
                 return model
             if not any(declare.is_array for declare in normal.shared.values()):
                 raise
@@ -313,7 +320,7 @@ class _Lifting:
         try:
             return self._checked(launched, reading)
         except OutOfReach:
-            if (model := self._otherwise(given)) is not None:
+            if (model := self._lift_other_forms(given)) is not None:
                 return model
             raise
 
@@ -322,9 +329,9 @@ class _Lifting:
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
 
-    def _otherwise(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
+    def _lift_other_forms(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
         """The kernel in other forms: rows that threads keep in arrays of their own, tests as loops."""
-        bounds_of = partial(kernel.launch.bounds_of, ranges=self._ranges)
+        bounds_of = partial(kernel.launch.bounds_of, ranges=self._size_ranges)
         forms = (partial(with_kept_rows, kernel, bounds_of), partial(with_tests_as_loops, kernel, bounds_of))
         for form in forms:
             found = form()
@@ -346,9 +353,13 @@ class _Lifting:
         whole = map_steps(reading.steps, lambda step: _in_whole_turns(step, launched.multiples))
         steps = marked_again(whole, normal.arrays, launched.multiples)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
-        tasks, steps = _counted(reading.tasks, steps, normal)
-        if not tasks and _is_one_block(reading, launched) and any(_shares(step) for step in all_steps(steps)):
-            tasks = (Task(walk.numbered("only", set(normal.types) | set(normal.ids)), c.Number("1", 1)),)
+        tasks, steps = _name_task_counts(reading.tasks, steps, normal)
+        if (
+            not tasks
+            and _is_one_block(reading, launched)
+            and any(_shares_totals(step) for step in all_steps(steps))
+        ):
+            tasks = (Task(walk.numbered_name("only", set(normal.types) | set(normal.ids)), c.Number("1", 1)),)
         notes = [
             f"line {step.line}: the loop stores only what an earlier loop has stored"
             for step in all_steps(steps)
@@ -362,7 +373,7 @@ class _Lifting:
             reading.team,
             reading.lanes,
             reading.staged,
-            accesses(steps, normal.arrays),
+            collect_accesses(steps, normal.arrays),
             self._bound,
             reading.barriers,
             (*reading.notes, *notes),
@@ -379,7 +390,9 @@ class _Lifting:
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = with_versions(with_guarded_turns(tidy(function.body, self._source, function.parameters)))
+        body = with_versions(
+            with_guarded_turns(tidy_statements(function.body, self._source, function.parameters))
+        )
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )
@@ -398,7 +411,7 @@ class _Lifting:
         return with_used_types(normal), launch
 
     @property
-    def _ranges(self) -> dict[str, tuple[int, int]]:
+    def _size_ranges(self) -> dict[str, tuple[int, int]]:
         """Of the sizes, by the contract."""
         return {rule.name: rule.span for rule in self._problem.contract.sizes}
 
@@ -406,7 +419,7 @@ class _Lifting:
         self, kernel: geometry.LaunchedKernel
     ) -> tuple[geometry.LaunchedKernel, KernelReading] | None:
         """Rows in shared memory that all threads of a block read: loaded by each."""
-        found = with_rows_read_again(kernel, self._source, self._ranges)
+        found = with_rows_read_again(kernel, self._source, self._size_ranges)
         if found is None:
             return None
         found = replace(found, loops=geometry.strided_loops(found.normal, kernel.scenarios[-1]))
@@ -435,7 +448,7 @@ class _Lifting:
 
     def _read(self, kernel: geometry.LaunchedKernel) -> KernelReading:
         normal, loops, aliases = kernel.normal, kernel.loops, kernel.aliases
-        together = cooperates(normal.body) is not None or bool(normal.shared)
+        together = find_cooperative_call(normal.body) is not None or bool(normal.shared)
         if together or any(loop.role == "element" for loop in loops.values()):
             return read_teams(kernel, self._problem.kernel.language)
         parts = [FlatReader(replace(kernel, normal=part)).read() for part in loops_apart(normal, loops)]

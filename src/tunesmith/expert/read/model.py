@@ -26,7 +26,7 @@ from typing import Literal
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Effects, Program, effects_of
-from tunesmith.source.substitution import rename, substitute
+from tunesmith.source.substitution import rename_variables, substitute
 from tunesmith.source.tree import Declare, Expr, Function, Name, Source, Stmt, Type, Unreadable
 from tunesmith.source.types import is_integer
 from tunesmith.source.walk import declared_in, names_in
@@ -513,7 +513,7 @@ def map_own_parts(
             return replace(step, start=start, stop=stop, step=on_expr(step.step))
 
 
-def replaced(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
+def substitute_in_steps(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
     """Names replaced everywhere in the steps; indices of loops must not be among them."""
 
     def one(step: Step) -> Step:
@@ -527,13 +527,13 @@ def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
     current = tuple(steps)
     while True:
         used = names_in_steps(current)
-        shorter = map_steps(current, partial(_needed, used=used))
+        shorter = map_steps(current, partial(_drop_unused, used=used))
         if shorter == current:
-            return map_lists(current, _together)
+            return map_lists(current, _merge_lets)
         current = shorter
 
 
-def _needed(step: Step, used: frozenset[str]) -> Step | None:
+def _drop_unused(step: Step, used: frozenset[str]) -> Step | None:
     if isinstance(step, Let):
         step = replace(step, body=tuple(s for s in step.body if not isinstance(s, Declare) or s.name in used))
     is_empty = (isinstance(step, Let) and not step.body) or (
@@ -542,7 +542,7 @@ def _needed(step: Step, used: frozenset[str]) -> Step | None:
     return None if is_empty else step
 
 
-def _together(steps: Sequence[Step]) -> list[Step]:
+def _merge_lets(steps: Sequence[Step]) -> list[Step]:
     done: list[Step] = []
     for step in steps:
         last = done[-1] if done else None
@@ -564,6 +564,6 @@ def renamed_lets(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step,
     values = {old: Name(new) for old, new in free.items()}
 
     def one(step: Step) -> Step:
-        return map_own_parts(step, lambda e: substitute(e, values), lambda body: rename(body, free))
+        return map_own_parts(step, lambda e: substitute(e, values), lambda body: rename_variables(body, free))
 
     return map_steps(steps, one) if free else tuple(steps)

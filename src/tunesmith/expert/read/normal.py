@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.read.accesses import folded, place_of, pointed_at
-from tunesmith.expert.read.integers import BUILTINS, as_integer, from_terms, number, terms
+from tunesmith.expert.read.accesses import fold_accesses, place_of, pointed_at
+from tunesmith.expert.read.integers import BUILTINS, as_integer, expand_terms, from_terms, number_node
 from tunesmith.expert.read.model import OutOfReach
 from tunesmith.source import tree as c
 from tunesmith.source import walk
@@ -176,7 +176,7 @@ class _Normaliser:
         pointer, saved = self.without_loads(pointer, line)
         now: dict[str, c.Expr] = {}
         for own in sorted(walk.names_in(pointer) & self._changing - {*self._pointers}):
-            if _outlives(name, own, rest):
+            if _is_used_after_reassignment(name, own, rest):
                 fresh = walk.fresh_name(f"{own}_then", self._taken)
                 self._types[fresh] = replace(self._types[own], const=False)
                 saved.append(c.Declare(replace(self._types[own], const=True), fresh, c.Name(own), line=line))
@@ -277,7 +277,11 @@ class _Normaliser:
         for name in walk.assigned_in(expr) & {*env, *self._pointers}:
             if name in self._types and self._types[name].is_pointer and not _only_addressed(expr, name):
                 raise OutOfReach.at(line, f"the pointer '{name}' moves")
-        result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
+        result = (
+            fold_accesses(substitute(expr, env), self._pointers)
+            if env
+            else fold_accesses(expr, self._pointers)
+        )
         if lost := [name for name in walk.names_in(result) if name.startswith(_MOVED)]:
             raise OutOfReach.at(line, f"the pointer '{lost[0].removeprefix(_MOVED)}' moves")
         if sum(1 for _ in walk.nodes_in(result)) > _LARGEST:
@@ -285,7 +289,7 @@ class _Normaliser:
         return result
 
 
-def _outlives(pointer: str, own: str, rest: Sequence[c.Stmt]) -> bool:
+def _is_used_after_reassignment(pointer: str, own: str, rest: Sequence[c.Stmt]) -> bool:
     """Whether the pointer is used once `own` is set again, as far as the order of the text tells."""
     is_set = False
     for stmt in rest:
@@ -294,7 +298,10 @@ def _outlives(pointer: str, own: str, rest: Sequence[c.Stmt]) -> bool:
             return True
         if own in walk.assigned_in(stmt):
             branches = (stmt.then, stmt.otherwise) if isinstance(stmt, c.If) else None
-            if uses and (branches is None or any(_outlives(pointer, own, branch) for branch in branches)):
+            if uses and (
+                branches is None
+                or any(_is_used_after_reassignment(pointer, own, branch) for branch in branches)
+            ):
                 return True
             is_set = True
     return False
@@ -342,7 +349,7 @@ def with_used_types(normal: Normal) -> Normal:
         if place is None or place.array not in found:
             return node
         moved = _in_units(place.offset, sizes[place.array], byte_size(found[place.array].base) or 1)
-        index = place.index if moved is None or moved == number(0) else c.Binary("+", moved, place.index)
+        index = place.index if moved is None or moved == number_node(0) else c.Binary("+", moved, place.index)
         return c.Index(c.Name(place.array), index)
 
     body = walk.map_nodes(normal.body, retyped)
@@ -379,8 +386,8 @@ def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
 def _in_units(offset: c.Expr | None, own: int, size: int) -> c.Expr | None:
     """An offset in elements of the declared type, in units of the type used; None where that is not whole."""
     if offset is None:
-        return number(0)
-    found = {key: count * own for key, count in terms(offset).items()}
+        return number_node(0)
+    found = {key: count * own for key, count in expand_terms(offset).items()}
     if any(count % size for count in found.values()):
         return None
     return from_terms({key: count // size for key, count in found.items()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.expert.read.integers import head_of, trips
+from tunesmith.expert.read.integers import head_of, trip_count
 from tunesmith.expert.read.model import (
     ArrayAccess,
     Each,
@@ -68,11 +68,13 @@ def fact_lines(reading: KernelModel) -> list[str]:
 
 
 def _about_tasks(kernel: KernelModel) -> str:
-    lanes = "some" if kernel.lanes is None else _short(kernel.lanes)
+    lanes = "some" if kernel.lanes is None else _shorten_expression(kernel.lanes)
     team = _TEAMS[kernel.team].format(lanes=lanes)
     if not kernel.tasks:
         return f"{kernel.function.name}: one loop over all elements. {team}"
-    of = ", ".join(f"{task.name} below {task.size or _short(task.extent)}" for task in kernel.tasks)
+    of = ", ".join(
+        f"{task.name} below {task.size or _shorten_expression(task.extent)}" for task in kernel.tasks
+    )
     return f"{kernel.function.name}: independent tasks, one for each {of}. {team}"
 
 
@@ -82,37 +84,41 @@ def _about_steps(steps: Sequence[Step], kernel: KernelModel, depth: int) -> list
     for step in steps:
         match step:
             case Each():
-                lines.append(pad + _each(step, kernel))
+                lines.append(pad + _describe_each(step, kernel))
             case Let(body=body):
                 for stmt in body:
                     what = "computes the same"
                     if isinstance(stmt, Declare) and stmt.init is not None:
-                        what = f"knows {stmt.name} = {_short(stmt.init)}"
+                        what = f"knows {stmt.name} = {_shorten_expression(stmt.init)}"
                     lines.append(f"{pad}line {stmt.line}: the whole team {what}")
             case Once(body=body):
-                stores = ", ".join(dict.fromkeys(_target(stmt) for stmt in body))
+                stores = ", ".join(dict.fromkeys(_describe_target(stmt) for stmt in body))
                 lines.append(f"{pad}line {step.line}: one thread of the team stores {stores}")
             case When():
-                lines.append(f"{pad}line {step.line}: if {_short(step.condition)}, the whole team:")
+                lines.append(
+                    f"{pad}line {step.line}: if {_shorten_expression(step.condition)}, the whole team:"
+                )
                 lines += _about_steps(step.then, kernel, depth + 1)
                 if step.otherwise:
                     lines.append(f"{pad}otherwise:")
                     lines += _about_steps(step.otherwise, kernel, depth + 1)
             case Repeat():
-                span = f"{_short(step.start)} to {_short(step.stop)}"
+                span = f"{_shorten_expression(step.start)} to {_shorten_expression(step.stop)}"
                 lines.append(f"{pad}line {step.line}: in turn, for {step.index} from {span}:")
                 lines += _about_steps(step.body, kernel, depth + 1)
     return lines
 
 
-def _each(step: Each, kernel: KernelModel) -> str:
+def _describe_each(step: Each, kernel: KernelModel) -> str:
     shared = {"grid": "over all threads", "thread": "by one thread, though no turn needs another"}.get(
         kernel.team, "shared by the team"
     )
-    span = f"from {_short(step.start)} to {_short(step.stop)}"
+    span = f"from {_shorten_expression(step.start)} to {_shorten_expression(step.stop)}"
     text = f"line {step.line}: for each {step.index} {span}, {shared}"
     if step.totals:
-        totals = (f"{_TOTALS[t.operator]} {t.name} (from {_short(t.start)})" for t in step.totals)
+        totals = (
+            f"{_TOTALS[t.operator]} {t.name} (from {_shorten_expression(t.start)})" for t in step.totals
+        )
         text += "; " + ", ".join(totals)
     inner = [node for node in nodes_in(step.body) if isinstance(node, For | While)]
     if inner:
@@ -127,15 +133,15 @@ def _about_loops(inner: Sequence[For | While]) -> str:
     words: list[str] = []
     for loop in inner:
         head = head_of(loop) if isinstance(loop, For) else None
-        count = trips(head) if head is not None else None
+        count = trip_count(head) if head is not None else None
         kind = f"of {count} turns" if count is not None else "whose turns sizes or data decide"
         words.append(f"a loop {kind} (line {loop.line})")
     return " and ".join(words)
 
 
-def _target(stmt: Stmt) -> str:
+def _describe_target(stmt: Stmt) -> str:
     if isinstance(stmt, Evaluate) and isinstance(stmt.expr, Assign):
-        return _short(stmt.expr.target)
+        return _shorten_expression(stmt.expr.target)
     return "a value"
 
 
@@ -144,16 +150,18 @@ def _about_arrays(kernel: KernelModel) -> list[str]:
     for parameter in kernel.function.parameters:
         found = [access for access in kernel.accesses if access.array == parameter.name]
         if found:
-            ways = "; ".join(dict.fromkeys(_access(access) for access in found))
+            ways = "; ".join(dict.fromkeys(_describe_access(access) for access in found))
             lines.append(f"{parameter.name}: {ways}")
     return lines
 
 
-def _access(access: ArrayAccess) -> str:
-    where = _short(access.index if access.offset is None else Binary("+", access.offset, access.index))
+def _describe_access(access: ArrayAccess) -> str:
+    where = _shorten_expression(
+        access.index if access.offset is None else Binary("+", access.offset, access.index)
+    )
     near = _NEAR.get(access.stride, f"neighbours {access.stride} apart") if access.loop else "once for a task"
     if access.loop and access.stride is not None and access.within:
-        near += f" (within stretches of {', '.join(_short(expr) for expr in access.within)})"
+        near += f" (within stretches of {', '.join(_shorten_expression(expr) for expr in access.within)})"
     return f"{_VERBS[access.kind]} as {access.type.base} at [{where}], {near}"
 
 
@@ -179,6 +187,6 @@ def _again_read(kernel: KernelModel) -> list[str]:
     return lines
 
 
-def _short(expr: Expr) -> str:
+def _shorten_expression(expr: Expr) -> str:
     text = print_expr(expr)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

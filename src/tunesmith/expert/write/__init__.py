@@ -1,7 +1,7 @@
 """From a model and a schedule to a template file."""
 
 from tunesmith.expert.write.given import Unwritable
-from tunesmith.expert.write.page import write
+from tunesmith.expert.write.page import render_draft
 from tunesmith.expert.write.rules import structural_rules
 
-__all__ = ["Unwritable", "structural_rules", "write"]
+__all__ = ["Unwritable", "render_draft", "structural_rules"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tunesmith.expert.read.integers import BUILTINS, terms
+from tunesmith.expert.read.integers import BUILTINS, expand_terms
 from tunesmith.expert.read.model import (
     Each,
     KernelModel,
@@ -24,14 +24,14 @@ from tunesmith.expert.read.model import (
     own_parts,
     step_lists,
 )
-from tunesmith.expert.write.given import Given, Unwritable, items, loops_in
+from tunesmith.expert.write.given import Given, Unwritable, item_axis, loops_in
 from tunesmith.expert.write.packs import Key, Pack, pack_accesses
 from tunesmith.expert.write.sites import AccessSite, Sites, extent_of
 from tunesmith.source import tree as c
-from tunesmith.source.snippets import Wording, chained, expr
+from tunesmith.source.snippets import Wording, chain_operator, parse_snippet_expr
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Expr, Type
-from tunesmith.source.types import byte_size, integer
+from tunesmith.source.types import byte_size, integer_literal
 from tunesmith.source.walk import assigned_in, names_in
 
 # -- Neighbouring tasks that a team takes at once: the tile of registers that they share.
@@ -70,12 +70,12 @@ class Blocking:
     def of(cls, given: Given) -> Blocking:
         """Along the index that most loads do not move with, or overlap along; of those the fastest."""
         kernel, names, written = given.kernel, given.names, given.written
-        found = [(task, _varying(kernel, task)) for task in given.tasks]
+        found = [(task, _find_varying_names(kernel, task)) for task in given.tasks]
         able = [(task, own) for task, own in found if not isinstance(own, str)]
         if not able:
             raise Unwritable(next(str(own) for _, own in reversed(found)))
         arrays = [name for name in given.arrays if name not in written]
-        counts = {task: _alike(kernel, task, own, arrays) for task, own in able}
+        counts = {task: _count_reusable_loads(kernel, task, own, arrays) for task, own in able}
         task, own = max(reversed(able), key=lambda one: counts[one[0]])
         own_words = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
         words = Wording({**given.words.words, **own_words})
@@ -108,7 +108,10 @@ class Blocking:
         """Of an array of which each task has one."""
         if self.task is None:
             return dims
-        return (self.words.expr("BLOCKED + span", span=integer(span)) if span else c.Name(self.count), *dims)
+        return (
+            self.words.expr("BLOCKED + span", span=integer_literal(span)) if span else c.Name(self.count),
+            *dims,
+        )
 
     def over(self, stmts: Sequence[c.Stmt], span: int = 0, guarded: bool = True) -> tuple[c.Stmt, ...]:
         """The statements for each of the tasks, and `span` rows more, unrolled."""
@@ -122,21 +125,21 @@ class Blocking:
         within = None
         if guarded and self.is_counted:
             # The first is always there: what it loads the others need not load again.
-            there, first = self._needs(words.expr("r"), span), "r <= span" if span else "r == 0"
-            within = words.expr(f"{first} || there", span=integer(span), there=there)
-        return items(str(words.words["r"]), self.dims(span=span)[0], within=within).over(own)
+            there, first = self._needed_row_test(words.expr("r"), span), "r <= span" if span else "r == 0"
+            within = words.expr(f"{first} || there", span=integer_literal(span), there=there)
+        return item_axis(str(words.words["r"]), self.dims(span=span)[0], within=within).over(own)
 
-    def _needs(self, row: c.Expr, span: int = 0) -> c.Expr:
+    def _needed_row_test(self, row: c.Expr, span: int = 0) -> c.Expr:
         """Whether one of the team's tasks needs that row."""
         assert self.task is not None
         text = "row - span < n - start" if span else "row < n - start"
-        return self.words.expr(text, row=row, span=integer(span), n=self.task.extent)
+        return self.words.expr(text, row=row, span=integer_literal(span), n=self.task.extent)
 
     def declared(self, declare: c.Declare) -> tuple[c.Stmt, ...]:
         """A variable of which each task has one, and its value for each."""
         type_ = replace(declare.type, restrict=False, const=declare.type.const and declare.type.is_pointer)
         made = replace(declare, type=type_, init=None, dims=self.dims(*declare.dims))
-        return (made, *self.over(_set(declare)))
+        return (made, *self.over(_assign_initializer(declare)))
 
     def team_values(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         """Statements of a whole team: those that depend on the task for each, the others once."""
@@ -176,7 +179,11 @@ class Blocking:
             rows = {first.key: 0}
             if self._may_overlap(first) and first.key not in alone:
                 for other in left:
-                    if self._may_overlap(other) and other.key not in alone and _kind(first) == _kind(other):
+                    if (
+                        self._may_overlap(other)
+                        and other.key not in alone
+                        and _pack_layout_key(first) == _pack_layout_key(other)
+                    ):
                         by = self._rows_between(first, other)
                         if by is not None:
                             rows[other.key] = by
@@ -202,7 +209,7 @@ class Blocking:
     def between(self, first: c.Expr, other: c.Expr) -> tuple[int, int] | None:
         """By how many tasks, and then elements, the place of an access lies behind another's."""
         assert self.task is not None
-        return _between(first, other, self.task.name)
+        return _find_index_shift(first, other, self.task.name)
 
     def row(self, table: str, by: int) -> c.Expr:
         return c.Index(c.Name(table), self._row(by))
@@ -233,12 +240,12 @@ class Blocking:
                     by = self.between(table.first.index, site.index)
                     if by is not None:
                         pack = self.words.expr("table[row][k]", table=name, row=self._row(by[0]), k=item)
-                        value = c.Index(c.Member(pack, "at"), _plus(lane, by[1]))
+                        value = c.Index(c.Member(pack, "at"), _add_constant(lane, by[1]))
                         found[site.node] = self._if_there(table, by, value, site.node, lane, vector)
         return found
 
     def _row(self, by: int) -> c.Expr:
-        return _plus(self.words.expr("r"), by)
+        return _add_constant(self.words.expr("r"), by)
 
     def _if_there(
         self, table: RowTable, by: tuple[int, int], value: c.Expr, node: c.Expr, lane: c.Expr, vector: str
@@ -250,38 +257,38 @@ class Blocking:
             n = self.dims(span=table.span)[0]
             tests.append(self.words.expr("row >= 0" if rows < 0 else "row < n", row=row, n=n))
             if self.is_counted and rows > table.span:
-                tests.append(self._needs(row, table.span))
+                tests.append(self._needed_row_test(row, table.span))
         if beside:
             text = "at >= 0" if beside < 0 else "at < VEC"
-            tests.append(self.words.expr(text, at=_plus(lane, beside), VEC=vector))
-        return c.Ternary(chained("&&", *tests), value, node) if tests else value
+            tests.append(self.words.expr(text, at=_add_constant(lane, beside), VEC=vector))
+        return c.Ternary(chain_operator("&&", *tests), value, node) if tests else value
 
 
-def _plus(value: c.Expr, by: int) -> c.Expr:
-    return c.Binary("+" if by > 0 else "-", value, integer(abs(by))) if by else value
+def _add_constant(value: c.Expr, by: int) -> c.Expr:
+    return c.Binary("+" if by > 0 else "-", value, integer_literal(abs(by))) if by else value
 
 
 def _is_plain_load(site: AccessSite) -> bool:
     return site.kind == "load" and site.element is None and site.offset is None and not site.loops
 
 
-def _kind(pack: Pack) -> tuple[object, ...]:
+def _pack_layout_key(pack: Pack) -> tuple[object, ...]:
     return pack.array, pack.element, pack.width, pack.unit
 
 
-def _between(first: c.Expr, other: c.Expr, name: str) -> tuple[int, int] | None:
-    wanted = dict(terms(other))
+def _find_index_shift(first: c.Expr, other: c.Expr, name: str) -> tuple[int, int] | None:
+    wanted = dict(expand_terms(other))
     constant = wanted.pop((), 0)
     for by in sorted(range(-_FARTHEST, _FARTHEST + 1), key=abs):
-        moved = substitute(first, {name: c.Binary("+", c.Name(name), integer(by))}) if by else first
-        found = dict(terms(moved))
+        moved = substitute(first, {name: c.Binary("+", c.Name(name), integer_literal(by))}) if by else first
+        found = dict(expand_terms(moved))
         beside = constant - found.pop((), 0)
         if found == wanted and abs(beside) <= _FARTHEST:
             return by, beside
     return None
 
 
-def _set(declare: c.Declare) -> tuple[c.Stmt, ...]:
+def _assign_initializer(declare: c.Declare) -> tuple[c.Stmt, ...]:
     if declare.init is None:
         return ()
     return (c.Evaluate(c.Assign("=", c.Name(declare.name), declare.init), line=declare.line),)
@@ -290,7 +297,7 @@ def _set(declare: c.Declare) -> tuple[c.Stmt, ...]:
 # -- along which index of the tasks ---------------------------------------------------------------------
 
 
-def _varying(kernel: KernelModel, task: Task) -> frozenset[str] | str:
+def _find_varying_names(kernel: KernelModel, task: Task) -> frozenset[str] | str:
     """The steps' names for what differs from task to task; or why several cannot be done at once."""
     steps = list(all_steps(kernel.steps))
     found = {task.name, *(staged.name for staged in kernel.staged)}
@@ -303,10 +310,10 @@ def _varying(kernel: KernelModel, task: Task) -> frozenset[str] | str:
             declared = {stmt.name} if isinstance(stmt, c.Declare) else set[str]()
             if (names_in(stmt) | declared) & found:
                 found |= declared | assigned_in((stmt,))
-    return _fault(kernel, found) or frozenset(found)
+    return _find_batching_fault(kernel, found) or frozenset(found)
 
 
-def _fault(kernel: KernelModel, varying: set[str]) -> str:
+def _find_batching_fault(kernel: KernelModel, varying: set[str]) -> str:
     for step in all_steps(kernel.steps):
         match step:
             case Each() | Repeat():
@@ -318,12 +325,12 @@ def _fault(kernel: KernelModel, varying: set[str]) -> str:
                 return f"tasks go different ways in line {step.line}"
             case Let(body=body):
                 for stmt in body:
-                    if (word := _unfit(stmt)) and (names_in(stmt) | {word}) & varying:
+                    if (word := _unbatchable_variable(stmt)) and (names_in(stmt) | {word}) & varying:
                         return f"{word} cannot be there once for each of several tasks"
     return ""
 
 
-def _unfit(stmt: c.Stmt) -> str:
+def _unbatchable_variable(stmt: c.Stmt) -> str:
     """The name of a variable that no array can hold, or that cannot be assigned to."""
     if not isinstance(stmt, c.Declare):
         return ""
@@ -331,21 +338,25 @@ def _unfit(stmt: c.Stmt) -> str:
     return "" if plain and not (stmt.is_array and stmt.init is not None) else stmt.name
 
 
-def _alike(kernel: KernelModel, task: Task, varying: frozenset[str], arrays: Sequence[str]) -> int:
+def _count_reusable_loads(
+    kernel: KernelModel, task: Task, varying: frozenset[str], arrays: Sequence[str]
+) -> int:
     """How many loads are the same for neighbouring tasks, or those of another at a neighbour."""
     count = 0
     for step in all_steps(kernel.steps):
         if isinstance(step, Each):
             loads = [site for site in Sites.of(step.body, arrays).found if site.kind == "load"]
             for site in loads:
-                count += not site.names & varying or any(_overlap(site, other, task.name) for other in loads)
+                count += not site.names & varying or any(
+                    _is_neighbour_access(site, other, task.name) for other in loads
+                )
     return count
 
 
-def _overlap(site: AccessSite, other: AccessSite, name: str) -> bool:
+def _is_neighbour_access(site: AccessSite, other: AccessSite, name: str) -> bool:
     if site.array != other.array or site.offset is not None or other.offset is not None:
         return False
-    found = _between(site.index, other.index, name)
+    found = _find_index_shift(site.index, other.index, name)
     return found is not None and found[0] != 0
 
 
@@ -383,7 +394,9 @@ class SharedRow:
 
     @property
     def bytes(self) -> Expr:
-        return expr("(extent * size + 15) / 16 * 16", extent=self.extent, size=integer(self.size))
+        return parse_snippet_expr(
+            "(extent * size + 15) / 16 * 16", extent=self.extent, size=integer_literal(self.size)
+        )
 
 
 @dataclass(frozen=True)
@@ -429,8 +442,8 @@ def planned_loops(given: Given, blocking: Blocking) -> tuple[LoopPlan, ...]:
     """All loops, by their numbers."""
     loops = [_plan_loop(each, given) for each in loops_in(given.kernel.steps)]
     if given.language != "opencl":  # a CPU's caches keep rows better than its few registers
-        for row in rows(given.kernel.steps):
-            for loop in _kept([loops[each.number] for each in row], given):
+        for row in group_loops_by_range(given.kernel.steps):
+            for loop in _plan_kept_buffers([loops[each.number] for each in row], given):
                 loops[loop.each.number] = loop
     return tuple(_with_copies(_with_tables(loop, blocking), given) for loop in loops)
 
@@ -488,7 +501,9 @@ def _with_copies(loop: LoopPlan, given: Given) -> LoopPlan:
     for pack in loop.packs:
         buffer = loop.buffers[pack.key]
         if pack.loads:
-            loads.append(Copy(pack, _way_in(pack, given), _waits(pack, given), keeps and buffer.filled))
+            loads.append(
+                Copy(pack, _way_in(pack, given), _has_dependent_place(pack, given), keeps and buffer.filled)
+            )
         if pack.stores:
             way = "store_once" if given.knobs.store_hint.is_parameter and buffer.home == "global" else "store"
             needless = keeps and (buffer.replaced or buffer.home == "shared")
@@ -498,7 +513,7 @@ def _with_copies(loop: LoopPlan, given: Given) -> LoopPlan:
     return replace(loop, loads=tuple(loads), stores=tuple(stores))
 
 
-def _waits(pack: Pack, given: Given) -> bool:
+def _has_dependent_place(pack: Pack, given: Given) -> bool:
     """Whether its place depends on more than parameters, the task and the index."""
     known = {p.name for p in given.kernel.function.parameters if not p.type.is_pointer}
     known |= {task.name for task in given.kernel.tasks}
@@ -520,23 +535,26 @@ def _way_in(pack: Pack, given: Given) -> str:
 # -- loops over one range, between which a thread's elements can stay
 
 
-def rows(steps: Sequence[Step]) -> Iterator[list[Each]]:
+def group_loops_by_range(steps: Sequence[Step]) -> Iterator[list[Each]]:
     """Several loops over one range in one list of steps."""
     for own in step_lists(steps):
         ranges: dict[tuple[object, object], list[Each]] = {}
         for step in own:
             if isinstance(step, Each):
-                key = (frozenset(terms(step.start).items()), frozenset(terms(step.stop).items()))
+                key = (
+                    frozenset(expand_terms(step.start).items()),
+                    frozenset(expand_terms(step.stop).items()),
+                )
                 ranges.setdefault(key, []).append(step)
         yield from (loops for loops in ranges.values() if len(loops) > 1)
 
 
-def _kept(row: Sequence[LoopPlan], given: Given) -> Sequence[LoopPlan]:
+def _plan_kept_buffers(row: Sequence[LoopPlan], given: Given) -> Sequence[LoopPlan]:
     """Loops over one range, with the buffers that stay from one to a later one."""
     if given.sizes.node(row[0].extent) is None:
         return row
     staged = {staged.name for staged in given.kernel.staged}
-    elsewhere = _outside(row, given)
+    elsewhere = _names_outside_loops(row, given)
     if staged & elsewhere & {name for loop in row for name in names_in(loop.each.body)}:
         return row  # a loop in a branch reads what these would have kept in registers alone
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
@@ -575,7 +593,7 @@ def _is_used_again(packs: Sequence[Pack]) -> bool:
     return any(pack.loads for pack in packs[1:]) or sum(pack.stores for pack in packs) > 1
 
 
-def _outside(row: Sequence[LoopPlan], given: Given) -> set[str]:
+def _names_outside_loops(row: Sequence[LoopPlan], given: Given) -> set[str]:
     """Names in steps other than these loops."""
     own = {loop.each.number for loop in row}
     others = [s for s in all_steps(given.kernel.steps) if not isinstance(s, Each) or s.number not in own]

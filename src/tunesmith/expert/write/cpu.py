@@ -16,13 +16,13 @@ from tunesmith.expert.read.accesses import element_type, moved_by, place_of
 from tunesmith.expert.read.model import Total
 from tunesmith.expert.write.buffers import LoopPlan
 from tunesmith.expert.write.fast_math import FastMath, known_types, used_functions
-from tunesmith.expert.write.given import Names, Unwritable, at_line, items, nest
-from tunesmith.expert.write.loops import ElementLoops, unrolled, vectors
+from tunesmith.expert.write.given import Names, Unwritable, at_line, item_axis, nest_loops
+from tunesmith.expert.write.loops import ElementLoops, add_unroll_pragmas, vector_macros_text
 from tunesmith.expert.write.packs import Pack
 from tunesmith.expert.write.plan import WritingPlan
-from tunesmith.expert.write.totals import CpuTotals, Folds, assigned, joined, started
+from tunesmith.expert.write.totals import CpuTotals, Folds, assign_to_name, combine_totals, start_total
 from tunesmith.source import tree as c
-from tunesmith.source.snippets import code
+from tunesmith.source.snippets import parse_snippet
 from tunesmith.source.substitution import substitute
 from tunesmith.source.types import Types, is_integer, type_of
 from tunesmith.source.walk import assigned_in, calls_in, declared_in, expressions_in, names_in
@@ -154,7 +154,7 @@ class VectorBody:
 
     def __init__(self, lift: Lift, index: str, places: LanePlaces, vectors: dict[str, str]) -> None:
         self._lift, self._index, self._places = lift, index, places
-        self._vectors = vectors
+        self._vectorize_body = vectors
         self._of_index: set[str] = {index}  # integers that differ from lane to lane: for indices alone
         self._made_of: dict[str, c.Expr] = {}
         self._changed: frozenset[str] = frozenset()
@@ -179,7 +179,7 @@ class VectorBody:
             case c.Scope(body=body):
                 return [replace(stmt, body=self.block(body))]
             case c.Return(value=value) if value is not None and not self._index:
-                return [replace(stmt, value=self._floats(self._value(value)))]
+                return [replace(stmt, value=self._convert_to_floats(self._value(value)))]
             case c.If(condition=condition) if self._is_uniform(condition):
                 then, otherwise = self.block(stmt.then), self.block(stmt.otherwise)
                 return [replace(stmt, then=then, otherwise=otherwise)]
@@ -198,20 +198,22 @@ class VectorBody:
         raise NoVector("it has a statement that is no declaration and no assignment")
 
     def _is_vector(self, target: c.Expr) -> bool:
-        return target in self._places.packs or (isinstance(target, c.Name) and target.name in self._vectors)
+        return target in self._places.packs or (
+            isinstance(target, c.Name) and target.name in self._vectorize_body
+        )
 
     def _together_or_not(self, branch: c.If) -> list[c.Stmt]:
         """A branch that the lanes take together, on vectors; one by one where only some of them take it."""
         own = substitute((branch,), self._made_of)[0]
         outside = assigned_in(own) - set(declared_in(own))
         used, places = names_in(own), [place_of(part) for part in expressions_in(own)]
-        if outside or used & (self._vectors.keys() | (self._of_index - {self._index})):
+        if outside or used & (self._vectorize_body.keys() | (self._of_index - {self._index})):
             raise NoVector("a branch that some lanes take hands values on")
         if not {place.array for place in places if place is not None} <= self._places.direct.keys():
             raise NoVector("a branch that some lanes take touches what is moved in packs")
         if any(call.function in self._lift.fast.all_names for call in calls_in(own)):
             raise NoVector("a branch that some lanes take has fast forms, which are of vectors")
-        mask = self._mask(self._value(branch.condition))
+        mask = self._convert_to_mask(self._value(branch.condition))
         if mask.kind != "mask":
             raise NoVector("a branch asks for no comparison")
         taken, lane = (c.Name(self._lift.names.fresh(word)) for word in ("taken", "one"))
@@ -232,7 +234,7 @@ class VectorBody:
     def _is_uniform(self, expr: c.Expr) -> bool:
         """Whether it is the same for all lanes."""
         used = names_in(expr)
-        return self._of_index.isdisjoint(used) and self._vectors.keys().isdisjoint(used)
+        return self._of_index.isdisjoint(used) and self._vectorize_body.keys().isdisjoint(used)
 
     def _declare(self, stmt: c.Declare) -> list[c.Stmt]:
         type_, init = stmt.type, stmt.init
@@ -253,7 +255,7 @@ class VectorBody:
             value = self._value(init)
         base = "float" if type_.base == "float" else type_.base
         given = None if value is None else self._held(value, base)
-        self._vectors[stmt.name] = base
+        self._vectorize_body[stmt.name] = base
         return [replace(stmt, type=c.Type(self._lift.vector_of(base), const=type_.const), init=given)]
 
     def _is_index(self, init: c.Expr) -> bool:
@@ -269,21 +271,21 @@ class VectorBody:
             found = self._places.packs[target]
             target, base = found.expr, found.base
         elif isinstance(target, c.Name):
-            base = self._vectors.get(target.name, "")
+            base = self._vectorize_body.get(target.name, "")
         if not base and isinstance(target, c.Index):
             return self._stored(assign, target)
         if not base or not isinstance(target, c.Name):
             raise NoVector("it assigns to something that is no vector")
         value = self._value(assign.value)
         if base == "float":
-            return c.Assign(assign.op, target, self._floats(value))
+            return c.Assign(assign.op, target, self._convert_to_floats(value))
         if assign.op != "=":
             value = self._binary(assign.op[:-1], _LaneValue(target, "ints"), value)
         return c.Assign("=", target, self._held(value, base))
 
     # -- vectors of one kind --------------------------------------------------------------------------
 
-    def _floats(self, value: _LaneValue) -> c.Expr:
+    def _convert_to_floats(self, value: _LaneValue) -> c.Expr:
         match value.kind:
             case "floats":
                 return value.expr
@@ -293,7 +295,7 @@ class VectorBody:
                 return c.Cast(c.Type(self._lift.vec), value.expr)
         raise NoVector("it uses a comparison as a number")
 
-    def _ints(self, value: _LaneValue) -> c.Expr:
+    def _convert_to_ints(self, value: _LaneValue) -> c.Expr:
         """Of what C computes with as an `int`."""
         if value.kind == "ints":
             return value.expr
@@ -315,7 +317,7 @@ class VectorBody:
     def _held(self, value: _LaneValue, base: str) -> c.Expr:
         """As a variable of the type holds it."""
         if base == "float":
-            return self._floats(value)
+            return self._convert_to_floats(value)
         if base not in INTEGER_WORDS:
             raise NoVector(f"a {base} has no vector form")
         word = INTEGER_WORDS[base]
@@ -327,7 +329,7 @@ class VectorBody:
             return value.expr if value.kind == "ints" else self._lift.converted("int", value.expr)
         return self._lift.converted("int", self._lift.converted(word, value.expr))
 
-    def _mask(self, value: _LaneValue) -> _LaneValue:
+    def _convert_to_mask(self, value: _LaneValue) -> _LaneValue:
         if value.kind == "ints":
             return _LaneValue(c.Binary("!=", value.expr, c.Number("0", 0)), "mask")
         if value.kind == "floats":
@@ -350,7 +352,7 @@ class VectorBody:
             case c.Name(name=name):
                 if name in self._of_index:
                     raise NoVector("it computes with the index")
-                base = self._vectors.get(name)
+                base = self._vectorize_body.get(name)
                 return _LaneValue(expr, "one" if base is None else "floats" if base == "float" else "ints")
             case c.Unary(op="-" | "+", operand=operand):
                 value = self._value(operand)
@@ -358,7 +360,7 @@ class VectorBody:
                     raise NoVector("it uses a comparison as a number")
                 return replace(value, expr=replace(expr, operand=value.expr))
             case c.Unary(op="!", operand=operand):
-                value = self._mask(self._value(operand))
+                value = self._convert_to_mask(self._value(operand))
                 if value.kind == "mask":
                     return _LaneValue(c.Binary("==", value.expr, c.Number("0", 0)), "mask")
                 return _LaneValue(replace(expr, operand=value.expr), "one")
@@ -374,7 +376,7 @@ class VectorBody:
             case c.Cast(type=type_, value=inner):
                 return self._cast(type_, self._value(inner))
             case c.Index():
-                return _LaneValue(expr, "one") if self._is_uniform(expr) else self._neighbours(expr)
+                return _LaneValue(expr, "one") if self._is_uniform(expr) else self._load_neighbours(expr)
         raise NoVector("it has an expression without a vector form")
 
     def _inside(self, expr: c.Expr) -> _LaneValue:
@@ -385,7 +387,7 @@ class VectorBody:
         finally:
             self._in_branch = before
 
-    def _neighbours(self, access: c.Index) -> _LaneValue:
+    def _load_neighbours(self, access: c.Index) -> _LaneValue:
         """A load that all lanes make, each of the element beside the last one's."""
         at, base, backwards = self._beside(access)
         loaded = self._lift.loaded(base, at)
@@ -397,7 +399,7 @@ class VectorBody:
         at, base, backwards = self._beside(target)
         value = self._value(assign.value)
         if assign.op != "=":
-            value = self._binary(assign.op[:-1], self._neighbours(target), value)
+            value = self._binary(assign.op[:-1], self._load_neighbours(target), value)
         held = self._held(value, base)
         return self._lift.stored(base, self._lift.of_lanes("REVERSED", held) if backwards else held, at)
 
@@ -409,7 +411,7 @@ class VectorBody:
         if place is None or own is None or self._in_branch or not self._index:
             raise NoVector("it reaches a place of its own in every lane")
         used, base = names_in(written), element_type(place, own).base
-        if used & (self._vectors.keys() | (self._of_index - {self._index})) or not has_vectors(base):
+        if used & (self._vectorize_body.keys() | (self._of_index - {self._index})) or not has_vectors(base):
             raise NoVector("it reaches a place of its own in every lane")
         moved = moved_by(place, self._index, own)
         if moved is None or moved.step not in (1, -1) or moved.within:
@@ -426,7 +428,7 @@ class VectorBody:
         if type_.is_pointer or not has_vectors(type_.base):
             raise NoVector(f"it converts to {type_.base}")
         if type_.base == "float":
-            return _LaneValue(self._floats(value), "floats")
+            return _LaneValue(self._convert_to_floats(value), "floats")
         return _LaneValue(self._held(value, type_.base), "ints")
 
     def _binary(self, op: str, left: _LaneValue, right: _LaneValue) -> _LaneValue:
@@ -434,7 +436,7 @@ class VectorBody:
         if kinds == {"one"}:
             return _LaneValue(c.Binary(op, left.expr, right.expr), "one")
         if op in ("&&", "||"):
-            left, right = self._mask(left), self._mask(right)
+            left, right = self._convert_to_mask(left), self._convert_to_mask(right)
             if {left.kind, right.kind} != {"mask"}:
                 raise NoVector("it joins conditions of different kinds")
             return _LaneValue(c.Binary(op[0], left.expr, right.expr), "mask")
@@ -444,7 +446,7 @@ class VectorBody:
             other = left if right.kind == "ints" else right
             if other.kind == "floats" or (other.kind == "one" and self._one_kind(other) == "floats"):
                 left, right = (
-                    value if value.kind == "one" else _LaneValue(self._floats(value), "floats")
+                    value if value.kind == "one" else _LaneValue(self._convert_to_floats(value), "floats")
                     for value in (left, right)
                 )
         kind: _Kind = "floats" if "floats" in {left.kind, right.kind} else "ints"
@@ -453,7 +455,7 @@ class VectorBody:
         return _LaneValue(c.Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else kind)
 
     def _ternary(self, expr: c.Ternary) -> _LaneValue:
-        condition = self._mask(self._value(expr.condition))
+        condition = self._convert_to_mask(self._value(expr.condition))
         yes, no = self._inside(expr.yes), self._inside(expr.no)
         kinds = {yes.kind, no.kind}
         if condition.kind == "one" and kinds == {"one"}:
@@ -461,8 +463,12 @@ class VectorBody:
         whole = kinds == {"one"} and {self._one_kind(yes), self._one_kind(no)} == {"ints"}
         mixed = "ints" in kinds and all(v.kind == "ints" or self._is_int(v) for v in (yes, no))
         if whole or mixed:
-            return _LaneValue(c.Ternary(condition.expr, self._ints(yes), self._ints(no)), "ints")
-        return _LaneValue(c.Ternary(condition.expr, self._floats(yes), self._floats(no)), "floats")
+            return _LaneValue(
+                c.Ternary(condition.expr, self._convert_to_ints(yes), self._convert_to_ints(no)), "ints"
+            )
+        return _LaneValue(
+            c.Ternary(condition.expr, self._convert_to_floats(yes), self._convert_to_floats(no)), "floats"
+        )
 
     def _is_int(self, value: _LaneValue) -> bool:
         return value.kind == "one" and self._one_kind(value) == "ints"
@@ -473,8 +479,8 @@ class VectorBody:
             return _LaneValue(c.Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
         function = call.function
         if function in self._lift.functions:
-            arguments = tuple(self._floats(v) for v in values)
-            return _LaneValue(c.Call(_helper(self._lift, function), arguments), "floats")
+            arguments = tuple(self._convert_to_floats(v) for v in values)
+            return _LaneValue(c.Call(_vectorize_function(self._lift, function), arguments), "floats")
         if function in _TESTS and values[0].kind == "floats":
             return _LaneValue(c.Call(function, (values[0].expr,)), "mask")
         asked = _CONVERSION.fullmatch(function)
@@ -485,8 +491,8 @@ class VectorBody:
         if any(value.kind == "ints" for value in values):
             if function not in _OF_INTEGERS:
                 raise NoVector(f"{function} is of floats, and is given integers")
-            return _LaneValue(c.Call(function, tuple(self._ints(v) for v in values)), "ints")
-        return _LaneValue(c.Call(function, tuple(self._floats(v) for v in values)), "floats")
+            return _LaneValue(c.Call(function, tuple(self._convert_to_ints(v) for v in values)), "ints")
+        return _LaneValue(c.Call(function, tuple(self._convert_to_floats(v) for v in values)), "floats")
 
     def _converted(self, word: str, ending: str, value: _LaneValue) -> _LaneValue:
         if word == "float":
@@ -497,7 +503,7 @@ class VectorBody:
         return _LaneValue(made if word == "int" else self._lift.converted("int", made), "ints")
 
 
-def _helper(lift: Lift, name: str) -> str:
+def _vectorize_function(lift: Lift, name: str) -> str:
     """The vector form of a function of floats, made where it is first asked for."""
     if name in lift.helpers:
         return lift.helpers[name]
@@ -551,7 +557,9 @@ class CpuLoops(ElementLoops):
         if not self._uses_vectors:
             return []
         lift = self._lift
-        return [vectors(self._plan, self._fast.fast, lift.conversions, lift.narrow, lift.lane_words)]
+        return [
+            vector_macros_text(self._plan, self._fast.fast, lift.conversions, lift.narrow, lift.lane_words)
+        ]
 
     def functions(self) -> tuple[c.Function, ...]:
         return (*self._lift.written, *self._folds.functions())
@@ -562,15 +570,15 @@ class CpuLoops(ElementLoops):
         done = list(before)
         body, inverses = self._fast_body(loop)
         for total in each.totals:
-            done += at_line(started(total, scope), self._plan.lines.get(total.name, 0))
+            done += at_line(start_total(total, scope), self._plan.lines.get(total.name, 0))
             scope.add(total.name)
-        vectors = self._vectors(loop, body)
+        vectors = self._vectorize_body(loop, body)
         if vectors is None:
             first = self._first(loop, c.Name(self.lane), self.words.expr("LANES"), type_)
             turns = self._scalar(loop, first, end)
         else:
             for name, divisor in inverses:
-                done += code("const float inverse = 1.0f / by;", inverse=name, by=divisor)
+                done += parse_snippet("const float inverse = 1.0f / by;", inverse=name, by=divisor)
             turns = self._vector_loop(loop, vectors, end)
         return (*done, *at_line(turns, each.line), *self.totals.reduce(loop, self.lane))
 
@@ -579,12 +587,12 @@ class CpuLoops(ElementLoops):
     def _scalar(self, loop: LoopPlan, first: c.Expr, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
         own = self.words.code("const T i = base;", T=each.type, i=each.index)
-        body = (*own, *unrolled(each.body, self._plan))
+        body = (*own, *add_unroll_pragmas(each.body, self._plan))
         return self._turns(type_, first, end, self.words.expr("LANES")).over(body)
 
     # -- vectors ------------------------------------------------------------------------------------
 
-    def _vectors(self, loop: LoopPlan, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...] | None:
+    def _vectorize_body(self, loop: LoopPlan, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...] | None:
         """The body on vectors; None where it has no such form, or nothing to load or store as vectors."""
         if self._plan.knobs.vector.most == 1 or not any(pack.width for pack in loop.packs):
             return None
@@ -600,7 +608,9 @@ class CpuLoops(ElementLoops):
             return None
         totals = {total.name: total.type.base for total in loop.each.totals}
         here = self._index_of(loop, self._here)
-        around = LanePlaces(places, self._direct(loop), here, loop.each.type, self._plan.word("VEC"))
+        around = LanePlaces(
+            places, self._arrays_outside_packs(loop), here, loop.each.type, self._plan.word("VEC")
+        )
         try:
             lifted = VectorBody(self._lift, loop.each.index, around, totals).whole(body)
         except NoVector:
@@ -608,7 +618,7 @@ class CpuLoops(ElementLoops):
         self._uses_vectors = True
         return lifted
 
-    def _direct(self, loop: LoopPlan) -> dict[str, c.Type]:
+    def _arrays_outside_packs(self, loop: LoopPlan) -> dict[str, c.Type]:
         """Arrays that may be reached between packs: only read, or held by no pack, whatever it is called."""
         plan, packed = self._plan, {pack.array for pack in loop.packs}
         own = (parameter.name for parameter in plan.kernel.function.parameters)
@@ -631,12 +641,12 @@ class CpuLoops(ElementLoops):
                 "array[k] = start;", array=array, start=c.Cast(c.Type(self._lift.vec), total.start)
             )
             done.append(c.Declare(c.Type(self._lift.vec), array.name, dims=(count,)))
-            done += items(self._item, count).over(begun)
+            done += item_axis(self._item, count).over(begun)
         own: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
         stores = [self._store(pack, loop) for pack in loop.packs if pack.stores]
         body = (
             *(self._load(pack, loop) for pack in loop.packs if pack.width),
-            *unrolled(substitute(vectors, own), self._plan),
+            *add_unroll_pragmas(substitute(vectors, own), self._plan),
             *stores,
         )
         first, chunk = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_), w.expr("CHUNK")
@@ -644,12 +654,12 @@ class CpuLoops(ElementLoops):
         rest = self._scalar(loop, self._rest(loop, end, type_), end)
         return (
             *done,
-            *nest(axes, body),
+            *nest_loops(axes, body),
             *w.when("VEC > 1", rest, said="what is left of the range"),
-            *(stmt for total in each.totals for stmt in self._join(total, parts[total.name])),
+            *(stmt for total in each.totals for stmt in self._reduce_lanes(total, parts[total.name])),
         )
 
-    def _join(self, total: Total, parts: str) -> tuple[c.Stmt, ...]:
+    def _reduce_lanes(self, total: Total, parts: str) -> tuple[c.Stmt, ...]:
         """Vectors to one value, in pairs: a chain of additions would add up their roundings."""
         near, far = (self.words.expr(text, p=parts) for text in ("p[k]", "p[k + apart]"))
         whole = self._plan.names.fresh(f"{total.name}_whole")
@@ -660,9 +670,9 @@ class CpuLoops(ElementLoops):
                     near = pair;
             }
             const float whole = folded(p[0]);"""
-        pair, folded = joined(total, near, far), self._folds.name(total)
+        pair, folded = combine_totals(total, near, far), self._folds.name(total)
         done = self.words.code(text, near=near, pair=pair, whole=whole, folded=folded, p=parts)
-        return (*done, assigned(total.name, joined(total, c.Name(total.name), c.Name(whole))))
+        return (*done, assign_to_name(total.name, combine_totals(total, c.Name(total.name), c.Name(whole))))
 
     def _load(self, pack: Pack, loop: LoopPlan) -> c.Stmt:
         base = self._base_of(pack)

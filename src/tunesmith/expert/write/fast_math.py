@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.expert.read.model import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
 from tunesmith.expert.write.buffers import LoopPlan
-from tunesmith.expert.write.given import Names, part, words_of
+from tunesmith.expert.write.given import Names, render_template_part, words_in_texts
 from tunesmith.expert.write.plan import WritingPlan
 from tunesmith.expert.write.sites import starts_at_zero
 from tunesmith.source import tree as c
 from tunesmith.source.printing import print_function, print_statements
-from tunesmith.source.snippets import Wording, code
-from tunesmith.source.snippets import expr as snippet
+from tunesmith.source.snippets import Wording, parse_snippet
+from tunesmith.source.snippets import parse_snippet_expr as snippet
 from tunesmith.source.types import Types, is_integer, type_of
 from tunesmith.source.walk import calls_in, declared_in, map_expr, map_nodes, names_in, nodes_in, writes_in
 
@@ -106,7 +106,7 @@ class FastMath:
 
         def rewrite(node: c.Expr) -> c.Expr:
             match node:
-                case c.Call(function=function, args=args) if self.fast and function in self._table:
+                case c.Call(function=function, args=args) if self.fast and function in self._function_table:
                     is_own = any(own.name == function for own in self.functions)
                     if not is_own and self._base(node, known) == FLOAT:
                         return c.Call(self._function(function), args)
@@ -125,7 +125,9 @@ class FastMath:
 
     def _base(self, expr: c.Expr, known: Types) -> str | None:
         """ "float", "int" for any integer, another type's name; None where it is not known."""
-        counts = {name: len(_parameters(what).split(",")) for what, (name, _, _) in self._macros.items()}
+        counts = {
+            name: len(_macro_parameters(what).split(",")) for what, (name, _, _) in self._macros.items()
+        }
         counts[self._over] = 3
         macros = (c.Function(name, (_ANY,) * count, (), _ANY.type) for name, count in counts.items())
         type_ = type_of(expr, known, (*self.functions, *macros), self.language)
@@ -134,11 +136,11 @@ class FastMath:
         return INTEGER if is_integer(type_) else type_.base
 
     @property
-    def _table(self) -> Mapping[str, tuple[str, str]]:
+    def _function_table(self) -> Mapping[str, tuple[str, str]]:
         return _CPU if self.language == "opencl" else _GPU
 
     def _function(self, function: str) -> str:
-        macro, fast = self._table[function]
+        macro, fast = self._function_table[function]
         if function not in self._macros:
             for name, _, same in self._macros.values():
                 if same == fast and function in ("exp", "expf", "log", "logf", "tanh", "tanhf"):
@@ -184,27 +186,34 @@ class FastMath:
     def macros(self, code: Sequence[str]) -> str:
         """What the code may use."""
         fast, plain = (
-            [_macro(macro[0], _parameters(what), macro[way]) for what, macro in self._macros.items()]
+            [
+                _define_macro(macro[0], _macro_parameters(what), macro[way])
+                for what, macro in self._macros.items()
+            ]
             for way in (2, 1)
         )
         about = "good to a few units in the last place"
         switch = Wording({}).when(self.fast, fast, plain, about) if fast else ()
-        texts = (print_statements(switch), self._over_macros() if self._over in words_of(code) else "")
+        texts = (print_statements(switch), self._over_macros() if self._over in words_in_texts(code) else "")
         return "\n".join(text for text in texts if text)
 
     def _over_macros(self) -> str:
         on_gpu, file = self.language != "opencl", "divisions.h"
         plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "((x) / (y))"
-        near = part(file, "inverse", KIND=self.reciprocal, INVERSE=self.near) if on_gpu else ""
+        near = (
+            render_template_part(file, "inverse", KIND=self.reciprocal, INVERSE=self.near) if on_gpu else ""
+        )
         fma = "fmaf" if on_gpu else "fma"
-        return near + part(file, "over", KIND=self.reciprocal, OVER=self._over, FMA=fma, PLAIN=plain)
+        return near + render_template_part(
+            file, "over", KIND=self.reciprocal, OVER=self._over, FMA=fma, PLAIN=plain
+        )
 
 
-def _macro(name: str, parameters: str, value: str) -> c.Stmt:
+def _define_macro(name: str, parameters: str, value: str) -> c.Stmt:
     return c.MacroDefinition(name, snippet(value), tuple(parameters.split(", ")))
 
 
-def _parameters(what: str) -> str:
+def _macro_parameters(what: str) -> str:
     return "x, y" if what in ("/", "powf") else "x"
 
 
@@ -224,18 +233,18 @@ def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
             by_name.setdefault(function.name, []).append(function)
     wanted: set[str] = set()
     parts = [part for step in all_steps(kernel.steps) for part in own_parts(step)]
-    pending = [word for part in parts for word in _words(part)]
+    pending = [word for part in parts for word in _collect_words(part)]
     while pending:
         name = pending.pop()
         if name in by_name and name not in wanted:
             wanted.add(name)
             for function in by_name[name]:
-                pending += _words(function.body)
+                pending += _collect_words(function.body)
                 pending += re.findall(r"[A-Za-z_]\w*", function.text)
     return tuple(f for f in kernel.source.functions if f.name in wanted and not f.is_kernel)
 
 
-def _words(part: c.Expr | tuple[c.Stmt, ...]) -> list[str]:
+def _collect_words(part: c.Expr | tuple[c.Stmt, ...]) -> list[str]:
     found = list(names_in(part))
     for call in calls_in(part):
         found += [call.function, *re.findall(r"[A-Za-z_]\w*", " ".join(call.template_args))]
@@ -265,7 +274,7 @@ def helper_text(
     return "".join(f"// {line}\n" for said in function.comments for line in said.lines) + text + "\n"
 
 
-def preamble(source: c.Source) -> list[str]:
+def preamble_lines(source: c.Source) -> list[str]:
     below = ["", *(text.rstrip() for text in source.preamble)] if source.preamble else []
     return [*(f"#include {include}" for include in source.includes), *below]
 
@@ -280,7 +289,7 @@ _WORDS = 4294967296  # 2^32
 _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 
 
-def divided(plan: WritingPlan) -> Iterator[tuple[LoopPlan, c.Expr]]:
+def find_index_divisors(plan: WritingPlan) -> Iterator[tuple[LoopPlan, c.Expr]]:
     """Loops with divisors of their index that only the call knows; of indices in one word.
 
     None where the schedule has no other forms of such quotients.
@@ -294,12 +303,14 @@ def divided(plan: WritingPlan) -> Iterator[tuple[LoopPlan, c.Expr]]:
             continue
         for node in nodes_in(loop.each.body):
             match node:
-                case c.Binary(op="/" | "%", left=left, right=by) if _bare(left) == c.Name(loop.each.index):
+                case c.Binary(op="/" | "%", left=left, right=by) if _strip_index_casts(left) == c.Name(
+                    loop.each.index
+                ):
                     if names_in(by) and names_in(by) <= known and plan.sizes.node(by) is not None:
                         yield loop, by
 
 
-def _bare(expr: c.Expr) -> c.Expr:
+def _strip_index_casts(expr: c.Expr) -> c.Expr:
     while isinstance(expr, c.Cast) and is_integer(expr.type) and expr.type.base in _OF_ONE_WORD:
         expr = expr.value
     return expr
@@ -311,7 +322,7 @@ class IndexDivision:
     def __init__(self, plan: WritingPlan) -> None:
         self._kind, self._names = plan.knobs.divide, dict[c.Expr, str]()
         self._quotient, self._rest = plan.word("DIVIDED"), plan.word("REMAINDER")
-        for _, by in divided(plan):
+        for _, by in find_index_divisors(plan):
             if by not in self._names:
                 self._names[by] = plan.names.fresh("divisor")
 
@@ -323,7 +334,7 @@ class IndexDivision:
         def visit(node: c.Expr) -> c.Expr:
             match node:
                 case c.Binary(op="/" | "%" as op, left=left, right=by) if by in self._names:
-                    if _bare(left) == index:
+                    if _strip_index_casts(left) == index:
                         function = self._quotient if op == "/" else self._rest
                         return c.Call(function, (left, by, c.Name(self._names[by])))
             return node
@@ -337,7 +348,7 @@ class IndexDivision:
 
     def macros(self) -> str:
         words = {"KIND": self._kind.name, "QUOTIENT": self._quotient, "REST": self._rest}
-        return part("divisions.h", "of an index", **words) if self._names else ""
+        return render_template_part("divisions.h", "of an index", **words) if self._names else ""
 
     def declare(self) -> tuple[c.Stmt, ...]:
         """At the top of the kernel."""
@@ -345,7 +356,7 @@ class IndexDivision:
             return ()
 
         def made(text: str) -> tuple[c.Stmt, ...]:
-            return tuple(s for by, own in self._names.items() for s in code(text, own=own, by=by))
+            return tuple(s for by, own in self._names.items() for s in parse_snippet(text, own=own, by=by))
 
         w = Wording({"KIND": self._kind.name})
         products = w.when("KIND == 2", made("const unsigned own = 0xffffffffu / (unsigned)by + 1u;"))
@@ -357,7 +368,7 @@ def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     kind = plan.knobs.divide.name
     powers: dict[str, None] = {}
     extents: dict[str, dict[str, None]] = {}  # divisor -> lengths of loops that divide by it
-    for loop, divisor in divided(plan):
+    for loop, divisor in find_index_divisors(plan):
         by, extent = plan.sizes.text(divisor), plan.sizes.text(loop.extent)
         powers[f"is_pow2({by})"] = None
         extents.setdefault(str(by), {})[str(extent)] = None

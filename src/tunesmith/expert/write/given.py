@@ -11,7 +11,7 @@ from importlib import resources
 from math import gcd
 from typing import TypeGuard
 
-from tunesmith.expert.read.integers import BUILTINS, bounds, divisor, parameter_values, to_sizes
+from tunesmith.expert.read.integers import BUILTINS, known_divisor, parameter_values, to_sizes, value_bounds
 from tunesmith.expert.read.model import (
     Each,
     KernelModel,
@@ -27,11 +27,11 @@ from tunesmith.expert.read.model import (
     map_steps,
     own_parts,
 )
-from tunesmith.expert.write.sites import Independence, Sites, gathered
+from tunesmith.expert.write.sites import Independence, Sites, gather_independent_loops
 from tunesmith.problem.problem import Problem
 from tunesmith.source import tree as c
-from tunesmith.source.lex import directives, without_comments
-from tunesmith.source.snippets import Wording, code
+from tunesmith.source.lex import find_directives, without_comments
+from tunesmith.source.snippets import Wording, parse_snippet
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import (
     Alternative,
@@ -46,7 +46,7 @@ from tunesmith.source.tree import (
     Stmt,
     Type,
 )
-from tunesmith.source.types import byte_size, integer
+from tunesmith.source.types import byte_size, integer_literal
 from tunesmith.source.walk import (
     assigned_in,
     declared_in,
@@ -55,10 +55,10 @@ from tunesmith.source.walk import (
     map_nodes,
     names_in,
     nodes_in,
-    numbered,
+    numbered_name,
     statements_in,
 )
-from tunesmith.space.expr import Arithmetic, Compare, Logic, Node, Num, Variable, parse, unparse
+from tunesmith.space.expr import Arithmetic, Compare, Logic, Node, Num, Variable, parse_expr, unparse
 
 # -- Names and words of a written kernel: what every part of the writer needs.
 
@@ -71,7 +71,7 @@ class Unwritable(Exception):
         self.reason = reason
 
 
-def wide(language: str) -> str:
+def wide_integer_type(language: str) -> str:
     """A 64-bit integer."""
     return "long" if language == "opencl" else "long long"
 
@@ -88,13 +88,13 @@ class Names:
     """Fresh identifiers: the word asked for, or the same with a number."""
 
     def __init__(self, texts: Iterable[str], taken: Iterable[str] = ()) -> None:
-        self._taken = {*taken, *words_of(texts)}
+        self._taken = {*taken, *words_in_texts(texts)}
 
     def fresh(self, want: str) -> str:
         return fresh_name(want, self._taken)
 
 
-def words_of(texts: Iterable[str]) -> frozenset[str]:
+def words_in_texts(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word for text in texts for word in _WORD.findall(without_comments(text)))
 
 
@@ -104,17 +104,17 @@ def macro_names(problem: Problem) -> frozenset[str]:
     return frozenset((*(name for name, _ in problem.kernel.defines), *_DEFINE.findall(headers)))
 
 
-def grouped(text: str) -> str:
+def parenthesize_term(text: str) -> str:
     """As a term or a factor."""
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
-def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
+def add_distinct_conditions(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     """Conditions by name; a name that stands for something else already gets a number."""
     found = dict(have)
     for name, text in more:
         if text not in found.values():
-            found[numbered(name, found)] = text
+            found[numbered_name(name, found)] = text
     return tuple(found.items())
 
 
@@ -136,7 +136,7 @@ _WORDS = (
 )  # fmt: skip
 
 
-def wording(knobs: Knobs, names: Names) -> Wording:
+def make_wording(knobs: Knobs, names: Names) -> Wording:
     """The same words for the same things all over a kernel: none that the source uses."""
     return Wording({**{word: names.fresh(word) for word in _WORDS}, **knobs.words()})
 
@@ -239,7 +239,7 @@ class Sizes:
     @classmethod
     def of(cls, kernel: KernelModel, problem: Problem) -> Sizes:
         arguments = parameter_values(problem, tuple(p.name for p in kernel.function.parameters))
-        known = dict(kernel.source.constants) | _definitions(kernel)
+        known = dict(kernel.source.constants) | _uniform_definitions(kernel)
         rules = problem.contract.sizes
         ranges = {r.name: r.span for r in rules}
         steps = {r.name: gcd(*r.one_of) if r.one_of else r.multiple_of for r in rules}
@@ -253,7 +253,7 @@ class Sizes:
                 break
             expr = substitute(expr, known)
         text = to_sizes(expr, self.arguments)
-        return None if text is None else parse(text).tree
+        return None if text is None else parse_expr(text).tree
 
     def text(self, expr: c.Expr) -> str | None:
         found = self.node(expr)
@@ -262,17 +262,17 @@ class Sizes:
     def divisor(self, expr: c.Expr) -> int:
         """A number that divides every value it has under the contract; 0 where the value is 0."""
         found = self.node(expr)
-        return 1 if found is None else divisor(found, self.steps)
+        return 1 if found is None else known_divisor(found, self.steps)
 
     def is_plain(self, expr: c.Expr) -> bool:
         """Whether a condition on it would be one that sizes meet: no remainders, no cases."""
         found = self.node(expr)
-        return found is not None and _is_plain(found)
+        return found is not None and _is_plain_arithmetic(found)
 
     def most(self, expr: c.Expr) -> int | None:
         """The largest value under the contract; None where it is not known."""
         found = self.node(expr)
-        known = None if found is None else bounds(found, self.ranges)
+        known = None if found is None else value_bounds(found, self.ranges)
         return None if known is None else known[1]
 
     def fits_int(self, *factors: c.Expr) -> bool:
@@ -286,23 +286,23 @@ class Sizes:
         return product <= INT_MAX - 2**20  # a last step beyond the end must not overflow either
 
 
-def _is_plain(node: Node) -> bool:
+def _is_plain_arithmetic(node: Node) -> bool:
     match node:
         case Num() | Variable():
             return True
         case Arithmetic("+" | "-" | "*" | "//", left, right):
-            return _is_plain(left) and _is_plain(right)
+            return _is_plain_arithmetic(left) and _is_plain_arithmetic(right)
         case _:
             return False
 
 
-def factors(node: Node) -> list[Node]:
+def flatten_factors(node: Node) -> list[Node]:
     if isinstance(node, Arithmetic) and node.op == "*":
-        return [*factors(node.left), *factors(node.right)]
+        return [*flatten_factors(node.left), *flatten_factors(node.right)]
     return [node]
 
 
-def _definitions(kernel: KernelModel) -> dict[str, c.Expr]:
+def _uniform_definitions(kernel: KernelModel) -> dict[str, c.Expr]:
     """Names that uniform steps define once, and never change."""
     found: dict[str, c.Expr] = {}
     twice: set[str] = set()
@@ -338,8 +338,8 @@ class Given:
         if len(problem.launches) != 1:
             raise Unwritable("the problem launches several kernels; the writer writes one")
         apart, steps = Independence.of(draft.kernel, problem), _flat_staged(draft.kernel)
-        steps = gathered(steps, apart) if "beside" in draft.schedule else steps
-        kernel = replace(draft.kernel, steps=_numbered(steps, itertools.count()))
+        steps = gather_independent_loops(steps, apart) if "beside" in draft.schedule else steps
+        kernel = replace(draft.kernel, steps=_number_loops(steps, itertools.count()))
         _refuse_launch_words(kernel)
         texts = [problem.kernel.text, kernel.function.text, *(text for _, text in problem.kernel.headers)]
         taken = [choice.name for choice in draft.schedule.choices]
@@ -347,8 +347,9 @@ class Given:
         knobs = Knobs.of(kernel, draft.schedule, names)
         arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
         return cls(
-            draft, problem, kernel, Sizes.of(kernel, problem), knobs, names, wording(knobs, names), arrays,
-            _written(kernel, arrays, problem), _alignments(kernel, problem), apart,
+            draft, problem, kernel, Sizes.of(kernel, problem), knobs, names, make_wording(knobs, names),
+            arrays,
+            _find_written_arrays(kernel, arrays, problem), _promised_alignments(kernel, problem), apart,
         )  # fmt: skip
 
     @property
@@ -366,11 +367,11 @@ class Given:
         """Words that mean something in the whole file: of macros, types, constants, functions, headers."""
         source, kernel = self.kernel.source, self.problem.kernel
         texts = [*source.preamble, *(text for _, text in kernel.headers)]
-        texts += [one.rest for one in directives(kernel.text) if one.word == "define"]
+        texts += [one.rest for one in find_directives(kernel.text) if one.word == "define"]
         own = [f.name for f in source.functions] + [declare.name for declare in source.shared]
         own += [name for name, _ in (*source.constants, *source.aliases)]
         given = [choice.name for choice in self.draft.schedule.choices]
-        return words_of(texts) | macro_names(self.problem) | {*own, *given, *self.problem.size_names}
+        return words_in_texts(texts) | macro_names(self.problem) | {*own, *given, *self.problem.size_names}
 
     def word(self, word: str) -> str:
         """What a word of the snippets is called in this kernel."""
@@ -426,7 +427,7 @@ def has_nested_totals(steps: Sequence[Step]) -> bool:
     return any(each.totals for each in loops_in(nested))
 
 
-def _numbered(steps: Sequence[Step], count: Iterator[int]) -> tuple[Step, ...]:
+def _number_loops(steps: Sequence[Step], count: Iterator[int]) -> tuple[Step, ...]:
     """With every loop's number among all of them, in the order of `all_steps`."""
     done = list[Step]()
     for step in steps:
@@ -434,10 +435,10 @@ def _numbered(steps: Sequence[Step], count: Iterator[int]) -> tuple[Step, ...]:
             case Each():
                 step = replace(step, number=next(count))
             case When():
-                then = _numbered(step.then, count)
-                step = replace(step, then=then, otherwise=_numbered(step.otherwise, count))
+                then = _number_loops(step.then, count)
+                step = replace(step, then=then, otherwise=_number_loops(step.otherwise, count))
             case Repeat():
-                step = replace(step, body=_numbered(step.body, count))
+                step = replace(step, body=_number_loops(step.body, count))
             case _:
                 pass
         done.append(step)
@@ -486,7 +487,7 @@ def _flat_staged(kernel: KernelModel) -> tuple[Step, ...]:
     )
 
 
-def _written(kernel: KernelModel, arrays: Mapping[str, Type], problem: Problem) -> frozenset[str]:
+def _find_written_arrays(kernel: KernelModel, arrays: Mapping[str, Type], problem: Problem) -> frozenset[str]:
     by_name = dict(zip(problem.launches[0].args, (p.name for p in kernel.function.parameters), strict=False))
     found: set[str] = set()
     for argument in problem.arguments:
@@ -503,7 +504,7 @@ def _written(kernel: KernelModel, arrays: Mapping[str, Type], problem: Problem) 
     return frozenset(found & arrays.keys())
 
 
-def _alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
+def _promised_alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
     """Bytes at whose multiples callers promise each array to start."""
     found: dict[str, int] = {}
     for parameter, name in zip(kernel.function.parameters, problem.launches[0].args, strict=False):
@@ -550,13 +551,13 @@ class SourceComments:
 # -- C as text that lies in the files beside this one, with words in its places.
 
 
-def part(file: str, name: str, **words: str) -> str:
+def render_template_part(file: str, name: str, **words: str) -> str:
     """A part of a file, with words in the places of @WORD@."""
-    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], _parts(file)[name])
+    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], _load_file_parts(file)[name])
 
 
 @cache
-def _parts(file: str) -> dict[str, str]:
+def _load_file_parts(file: str) -> dict[str, str]:
     text = resources.files("tunesmith.expert.write").joinpath(file).read_text(encoding="utf-8")
     return dict(one.split("\n", 1) for one in text.split("//= ")[1:])
 
@@ -567,35 +568,35 @@ def _parts(file: str) -> dict[str, str]:
 Conditions = tuple[tuple[str, str], ...]
 
 
-def merged(conditions: Pairs) -> Conditions:
+def merge_setting_conditions(conditions: Pairs) -> Conditions:
     """`A == 0 or V` and `A == 0 or W` as `A == 0 or V and W`: where the first of them stood, by its name."""
     found: dict[str, Node] = {}
     first: dict[Compare, str] = {}  # setting -> the condition that begins with it
     for name, text in conditions:
-        tree = parse(text).tree
+        tree = parse_expr(text).tree
         setting = tree.operands[0] if isinstance(tree, Logic) and tree.op == "or" else None
         if not _is_setting(setting):
             found[name] = tree
         elif setting in first:
-            found[first[setting]] = _joined(found[first[setting]], tree)
+            found[first[setting]] = _merge_two_conditions(found[first[setting]], tree)
         else:
             first[setting], found[name] = name, tree
     return tuple((name, unparse(tree)) for name, tree in found.items())
 
 
-def _joined(one: Node, other: Node) -> Node:
+def _merge_two_conditions(one: Node, other: Node) -> Node:
     """Of two conditions that begin with the same setting."""
-    rests = [_rest(one), _rest(other)]
+    rests = [_trailing_operands(one), _trailing_operands(other)]
     parts = [part for rest in rests for part in (rest.operands if _is_all(rest) else (rest,))]
-    return Logic("or", (_first(one), Logic("and", tuple(dict.fromkeys(parts)))))
+    return Logic("or", (_leading_operand(one), Logic("and", tuple(dict.fromkeys(parts)))))
 
 
-def _first(node: Node) -> Node:
+def _leading_operand(node: Node) -> Node:
     assert isinstance(node, Logic)
     return node.operands[0]
 
 
-def _rest(node: Node) -> Node:
+def _trailing_operands(node: Node) -> Node:
     assert isinstance(node, Logic)
     return node.operands[1] if len(node.operands) == 2 else Logic("or", node.operands[1:])
 
@@ -625,7 +626,7 @@ def _is_setting(node: Node | None) -> TypeGuard[Compare]:
 
 
 Body = Sequence[c.Stmt]
-_ZERO, _ONE = integer(0), integer(1)
+_ZERO, _ONE = integer_literal(0), integer_literal(1)
 
 
 @dataclass(frozen=True)
@@ -644,24 +645,24 @@ class LoopAxis:
         text = "for (T i = start; i < stop; i++) { own; inside; }"
         if self.step != _ONE:
             text = text.replace("i++", "i += step")
-        return code(
+        return parse_snippet(
             f"#pragma unroll\n{text}" if self.unrolled else text, T=self.type, i=self.name, start=self.start,
             stop=self.stop, step=self.step, own=self.own, inside=inside,
         )  # fmt: skip
 
     def at_start(self, body: Body = ()) -> tuple[c.Stmt, ...]:
         """A block in place of the loop, where there is one value only."""
-        first = code("const T i = start;", T=self.type, i=self.name, start=self.start)
+        first = parse_snippet("const T i = start;", T=self.type, i=self.name, start=self.start)
         return (c.Scope((*first, *body)),)
 
 
-def nest(axes: Sequence[LoopAxis], body: Body) -> tuple[c.Stmt, ...]:
+def nest_loops(axes: Sequence[LoopAxis], body: Body) -> tuple[c.Stmt, ...]:
     """The body for every value of all axes; the first is the outermost."""
     for axis in reversed(axes):
         body = axis.over(body)
     return tuple(body)
 
 
-def items(name: str, count: c.Expr, own: Body = (), within: c.Expr | None = None) -> LoopAxis:
+def item_axis(name: str, count: c.Expr, own: Body = (), within: c.Expr | None = None) -> LoopAxis:
     """So many places of an array in registers."""
     return LoopAxis(name, count, unrolled=True, own=tuple(own), within=within)

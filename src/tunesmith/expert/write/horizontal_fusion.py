@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from tunesmith.expert.write.buffers import Blocking, Copy, LoopPlan
 from tunesmith.expert.write.fast_math import known_types
-from tunesmith.expert.write.given import items, nest
+from tunesmith.expert.write.given import item_axis, nest_loops
 from tunesmith.expert.write.loops import Body
 from tunesmith.expert.write.packs import Pack
 from tunesmith.expert.write.ring import BulkLoops
-from tunesmith.expert.write.sites import either, length_of_all
+from tunesmith.expert.write.sites import length_of_all, select_expression
 from tunesmith.source import tree as c
-from tunesmith.source.substitution import rename
+from tunesmith.source.substitution import rename_variables
 from tunesmith.source.walk import declared_in, names_in
 
 
@@ -101,8 +101,8 @@ class SideBySide(BulkLoops):
 
         turns = self._turns_of_lanes(parts[0].loop, c.Name(parts[-1].end), type_=type_)
         places = w.code("const T here = base + k * LANES;", T=type_)
-        axes = (turns, items(self._item, w.expr("ITEMS"), places)) if several else (turns,)
-        return nest(axes, self._chosen(parts, here, own))
+        axes = (turns, item_axis(self._item, w.expr("ITEMS"), places)) if several else (turns,)
+        return nest_loops(axes, self._chosen(parts, here, own))
 
     # -- pack by pack ---------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class SideBySide(BulkLoops):
         place = places[-1]
         for (part, _), other in zip(reversed(packs[:-1]), reversed(places[:-1]), strict=True):
             first = c.Binary("<", self._here, c.Name(part.end))
-            place = either(first, other, place, types) or c.Ternary(first, other, place)
+            place = select_expression(first, other, place, types) or c.Ternary(first, other, place)
         return c.Unary("&", place)
 
     # -- loops that are alike -------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class SideBySide(BulkLoops):
             declared = declared_in(body.packed)
             if body.inverses or loop.each.index in names_in(body.packed) or len(declared) != len(own_names):
                 return None
-            if rename(body.packed, dict(zip(declared, own_names, strict=True))) != bodies[0].packed:
+            if rename_variables(body.packed, dict(zip(declared, own_names, strict=True))) != bodies[0].packed:
                 return None
         return shared
 

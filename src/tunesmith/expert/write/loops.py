@@ -18,32 +18,32 @@ from tunesmith.expert.write.given import (
     VECTOR_WORDS,
     LoopAxis,
     at_line,
-    items,
+    item_axis,
     macro_names,
-    nest,
-    part,
-    words_of,
+    nest_loops,
+    render_template_part,
+    words_in_texts,
 )
-from tunesmith.expert.write.packs import Pack, converted, replacements
+from tunesmith.expert.write.packs import Pack, pack_replacements, split_final_conversion
 from tunesmith.expert.write.plan import WritingPlan
-from tunesmith.expert.write.sites import counted
-from tunesmith.expert.write.totals import CpuTotals, TeamTotals, assigned, joined, started
+from tunesmith.expert.write.sites import match_counted_loop
+from tunesmith.expert.write.totals import CpuTotals, TeamTotals, assign_to_name, combine_totals, start_total
 from tunesmith.source import tree as c
-from tunesmith.source.snippets import chained, code
+from tunesmith.source.snippets import chain_operator, parse_snippet
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import byte_size, integer
-from tunesmith.source.walk import commented, map_nodes, map_statements, names_in
+from tunesmith.source.types import byte_size, integer_literal
+from tunesmith.source.walk import map_nodes, map_statements, names_in, prepend_comments
 
 _SHORT = 16  # turns
 
 
 def is_short(loop: c.For) -> bool:
     """Such a loop is unrolled whole, so that arrays stay in registers."""
-    count = counted(loop)
+    count = match_counted_loop(loop)
     return count is not None and count[1] <= _SHORT
 
 
-def unrolled(body: Iterable[c.Stmt], plan: WritingPlan) -> tuple[c.Stmt, ...]:
+def add_unroll_pragmas(body: Iterable[c.Stmt], plan: WritingPlan) -> tuple[c.Stmt, ...]:
     """Short counted loops unrolled whole; others as the schedule says."""
     others = plan.knobs.unroll
 
@@ -106,12 +106,14 @@ class ElementLoops:
         elif isinstance(stop, c.Name | c.Number) and self._plan.language != "opencl":
             return (), stop
         name = self._plan.names.fresh("end")
-        return code("const T end = stop;", T=self._plan.index_type(loop), end=name, stop=stop), c.Name(name)
+        return parse_snippet(
+            "const T end = stop;", T=self._plan.index_type(loop), end=name, stop=stop
+        ), c.Name(name)
 
     def _first(self, loop: LoopPlan, own: c.Expr, per_block: c.Expr, type_: str) -> c.Expr:
         """Where a thread starts: its place in the block, behind the blocks before it."""
         start = () if loop.each.start == c.Number("0", 0) else (loop.each.start,)
-        return chained("+", *start, *self._blocks_before(per_block, type_), own)
+        return chain_operator("+", *start, *self._blocks_before(per_block, type_), own)
 
     def _blocks_before(self, per_block: c.Expr, type_: str) -> tuple[c.Expr, ...]:
         before = self.words.expr("(T)PIECE * per_block", T=type_, per_block=per_block)
@@ -132,14 +134,14 @@ class ElementLoops:
     ) -> LoopAxis:
         text, base = "const T here = base + k * (LANES * VEC);", base or c.Name(self._base)
         own = self.words.code(text, T=type_, base=base)
-        return items(self._item, self.words.expr(count), own, within)
+        return item_axis(self._item, self.words.expr(count), own, within)
 
     def _rest(self, loop: LoopPlan, end: c.Expr, type_: str) -> c.Expr:
         """Where a thread starts on what the whole vectors leave of the range, one element at a time."""
         start, lanes = loop.each.start, self.words.expr("LANES")
         text = "end - end % VEC" if start == c.Number("0", 0) else "end - (end - start) % VEC"
         whole = self.words.expr(text, end=end, start=start)
-        return chained("+", whole, *self._blocks_before(lanes, type_), c.Name(self.lane))
+        return chain_operator("+", whole, *self._blocks_before(lanes, type_), c.Name(self.lane))
 
     def _place(self, pack: Pack, loop: LoopPlan, here: c.Expr) -> c.Index:
         """The pack's first element, where `here` is the first index of the pack."""
@@ -169,7 +171,7 @@ class ElementLoops:
 _GPU, _CPU = "gpu_packs.cuh", "cpu_vectors.cl"
 
 
-def packs(plan: WritingPlan, copies: tuple[str, str]) -> str:
+def pack_types_text(plan: WritingPlan, copies: tuple[str, str]) -> str:
     """The types for packs; hinted ways of moving them where the schedule has hints.
 
     `copies`: further ways, as what comes before the type and its methods.
@@ -184,27 +186,35 @@ def packs(plan: WritingPlan, copies: tuple[str, str]) -> str:
         hint = knobs.load_hint.name
         both = {"fetch_once": ".nc", "fetch_shared": ""}
         if hip:
-            before += "".join(part(_GPU, "hip load", HINT=hint, NAME=name) for name in both)
+            before += "".join(render_template_part(_GPU, "hip load", HINT=hint, NAME=name) for name in both)
         else:
-            special = "".join(part(_GPU, "load past L1", NAME=name, PATH=path) for name, path in both.items())
-            before += part(_GPU, "load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
+            special = "".join(
+                render_template_part(_GPU, "load past L1", NAME=name, PATH=path)
+                for name, path in both.items()
+            )
+            before += (
+                render_template_part(_GPU, "load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
+            )
         loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
     if knobs.store_hint.is_parameter:
         store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
-        before += part(_GPU, "store hint", HINT=knobs.store_hint.name, STORE=store)
+        before += render_template_part(_GPU, "store hint", HINT=knobs.store_hint.name, STORE=store)
         stores["store_once"] = f"put_once(&{target}, {value})"
-    methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
-    methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
+    methods = [_pack_method_text(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
+    methods += [_pack_method_text(name, "(T *to) const", text) for name, text in stores.items()]
     if plan.settles:
-        before += part(_GPU, "settle")
-        methods.append(_method("settle", "()", f"settle_word({own})"))
+        before += render_template_part(_GPU, "settle")
+        methods.append(_pack_method_text("settle", "()", f"settle_word({own})"))
     two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
-    words = (part(_GPU, "hip types") if hip else "") + part(_GPU, "words", TWO=two, FOUR=four)
-    text = f"{words}\n{before}{copies[0]}{part(_GPU, 'pack', METHODS=''.join((*methods, copies[1])))}"
-    return _named(text, PACK_WORDS, plan)
+    words = (render_template_part(_GPU, "hip types") if hip else "") + render_template_part(
+        _GPU, "words", TWO=two, FOUR=four
+    )
+    pack = render_template_part(_GPU, "pack", METHODS="".join((*methods, copies[1])))
+    text = f"{words}\n{before}{copies[0]}{pack}"
+    return _rename_text_words(text, PACK_WORDS, plan)
 
 
-def vectors(
+def vector_macros_text(
     plan: WritingPlan,
     fast: str,
     conversions: Mapping[tuple[str, str], str],
@@ -218,7 +228,9 @@ def vectors(
     knob, kinds = plan.knobs.vector, list[str]()
     for value in knob.values:
         digits, test = "" if value == 1 else str(value), "elif" if kinds else "if"
-        kinds.append(part(_CPU, "kind", IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits))
+        kinds.append(
+            render_template_part(_CPU, "kind", IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits)
+        )
         for (word, ending), name in conversions.items():
             kinds.append(f"#define {name} {word}{digits}{ending}\n")
         backwards = "".join(f"{lane:x}" for lane in reversed(range(value)))
@@ -226,28 +238,34 @@ def vectors(
         for word, name in lane_words.items():
             kinds.append(f"#define {name}(x) {'(x)' if value == 1 else of_lanes[word]}\n")
         for word in narrow:
-            kinds.append(part(_CPU, "narrow", WORD=word, DIGITS=digits) if word != "int" else "")
-    moves = [part(_CPU, "moves")]
+            kinds.append(
+                render_template_part(_CPU, "narrow", WORD=word, DIGITS=digits) if word != "int" else ""
+            )
+    moves = [render_template_part(_CPU, "moves")]
     for word, (load, store) in narrow.items():
         if word == "int":
-            moves.append(part(_CPU, "int moves", LOAD=load, STORE=store))
+            moves.append(render_template_part(_CPU, "int moves", LOAD=load, STORE=store))
             continue
         wide, back = conversions["convert_int", ""], conversions[f"convert_{word}", ""]
-        moves.append(part(_CPU, "narrow moves", WORD=word, LOAD=load, STORE=store, WIDE=wide, NARROW=back))
-    exp = part(_CPU, "fast exp", FAST=fast) if fast else ""
-    return _named("".join((*kinds, *moves, exp)), VECTOR_WORDS, plan)
+        moves.append(
+            render_template_part(
+                _CPU, "narrow moves", WORD=word, LOAD=load, STORE=store, WIDE=wide, NARROW=back
+            )
+        )
+    exp = render_template_part(_CPU, "fast exp", FAST=fast) if fast else ""
+    return _rename_text_words("".join((*kinds, *moves, exp)), VECTOR_WORDS, plan)
 
 
-def _named(text: str, words: Sequence[str], plan: WritingPlan) -> str:
+def _rename_text_words(text: str, words: Sequence[str], plan: WritingPlan) -> str:
     """With what its words are called in this kernel; none is a macro of the problem."""
-    macros = macro_names(plan.problem) & words_of([text])
+    macros = macro_names(plan.problem) & words_in_texts([text])
     called = {word: plan.word(word) for word in words}
     called.update((word, plan.names.fresh(word)) for word in sorted(macros - called.keys()))
     return re.sub(rf"\b({'|'.join(called)})\b", lambda found: called[found.group()], text)
 
 
-def _method(name: str, arguments: str, statement: str) -> str:
-    return part(_GPU, "method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
+def _pack_method_text(name: str, arguments: str, statement: str) -> str:
+    return render_template_part(_GPU, "method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
 
 
 # -- One loop over a task's elements for CUDA and HIP: packs first, then the body lane by lane.
@@ -281,7 +299,7 @@ class GpuLoops(ElementLoops):
 
     def before(self) -> list[str]:
         used = any(loop.packs for loop in self._plan.all_loops) or "tile" in self._plan.draft.schedule
-        return [packs(self._plan, self.copies())] if used else []
+        return [pack_types_text(self._plan, self.copies())] if used else []
 
     # -- the loop -----------------------------------------------------------------------------------
 
@@ -301,29 +319,31 @@ class GpuLoops(ElementLoops):
         done += self._inverses(body)
         done += at_line((self._packed if packed else self._plain)(loop, body, end), each.line)
         for total in each.totals if packed else ():
-            first, second = (c.Index(c.Name(parts[total.name]), integer(at)) for at in range(2))
-            both = joined(total, first, second)
+            first, second = (c.Index(c.Name(parts[total.name]), integer_literal(at)) for at in range(2))
+            both = combine_totals(total, first, second)
             text = "own = CHAINS > 1 ? both : first;"
             own = self.words.code(text, own=total.name, both=both, first=first)
             done += self._blocking.over(own, guarded=False)
         done += self._before_totals(each)
         done += self.totals.reduce(each.totals)
-        return commented(done, (c.BLANK,) if each.line else ())
+        return prepend_comments(done, (c.BLANK,) if each.line else ())
 
     def _started(self, total: Total, parts: str, scope: Container[str]) -> tuple[c.Stmt, ...]:
         """What a thread's share begins with, `parts` or the total itself: for each of several tasks."""
         type_, blocking = total.type.base, self._blocking
         if blocking.task is None:
             if not parts:
-                return started(total, scope)
-            stmts = code("T a[2] = {start, start};", T=type_, a=parts, start=total.start)
-            return stmts if total.name in scope else (*stmts, *code("T own;", T=type_, own=total.name))
+                return start_total(total, scope)
+            stmts = parse_snippet("T a[2] = {start, start};", T=type_, a=parts, start=total.start)
+            return (
+                stmts if total.name in scope else (*stmts, *parse_snippet("T own;", T=type_, own=total.name))
+            )
         done = [] if total.name in scope else [c.Declare(c.Type(type_), total.name, dims=blocking.dims())]
-        own: tuple[c.Stmt, ...] = (assigned(total.name, total.start),)
+        own: tuple[c.Stmt, ...] = (assign_to_name(total.name, total.start),)
         if parts:
-            done.append(c.Declare(c.Type(type_), parts, dims=blocking.dims(integer(2))))
+            done.append(c.Declare(c.Type(type_), parts, dims=blocking.dims(integer_literal(2))))
             blocking.add(parts)
-            own = code("a[0] = start; a[1] = start;", a=parts, start=total.start)
+            own = parse_snippet("a[0] = start; a[1] = start;", a=parts, start=total.start)
         return (*done, *blocking.over(own, guarded=bool(names_in(total.start) & blocking.names.keys())))
 
     def _before_totals(self, each: Each) -> tuple[c.Stmt, ...]:
@@ -333,10 +353,10 @@ class GpuLoops(ElementLoops):
     def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
         """`parts`: a total -> the array of its partial values, of which a lane takes one."""
         body, inverses = self._fast_body(loop)
-        body = unrolled(body, self._plan)
+        body = add_unroll_pragmas(body, self._plan)
         packs = {pack.key: self._at_hand(loop, pack) for pack in loop.packs}
-        elements = replacements(loop.packs, packs, c.Name(self._of_pack))
-        elements |= self._nearby(loop, body, elements)
+        elements = pack_replacements(loop.packs, packs, c.Name(self._of_pack))
+        elements |= self._find_nearby_loads(loop, body, elements)
         packed = map_nodes(body, lambda node: elements.get(node, node))
         if parts:
             mine = self.words.expr("v % CHAINS")
@@ -359,8 +379,11 @@ class GpuLoops(ElementLoops):
         if self._plan.knobs.items.most > 1:
             own = self.words.code("const T i = (T)(base + k * LANES);", T=each.type, i=each.index)
             within = self.words.expr("i < end", i=each.index, end=end)
-            axes = (self._turns_of_lanes(loop, end), items(self._item, self.words.expr("ITEMS"), own, within))
-            return nest(axes, stmts)
+            axes = (
+                self._turns_of_lanes(loop, end),
+                item_axis(self._item, self.words.expr("ITEMS"), own, within),
+            )
+            return nest_loops(axes, stmts)
         if type_ == each.type:
             return self._turns_of_lanes(loop, end, each.index).over(stmts)
         own = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
@@ -381,7 +404,7 @@ class GpuLoops(ElementLoops):
         w, chunk = self.words, self.words.expr("CHUNK")
         first = self._first(loop, w.expr("lane * VEC"), chunk, type_)
         turns = self._turns(type_, first, end, chunk)
-        if self._keeps(loop):
+        if self._is_keeping_buffers(loop):
             own = self._declare([pack for pack in loop.packs if pack.key in loop.kept], "ITEMS", loop)
             whole = (*self._declare(loop.opens, "KEEP", loop), *turns.at_start())
             said = (c.Comment("the whole row at once", behind=True),)
@@ -397,15 +420,15 @@ class GpuLoops(ElementLoops):
         (head,) = turns.over(own)
         return head
 
-    def _keeps(self, loop: LoopPlan) -> bool:
+    def _is_keeping_buffers(self, loop: LoopPlan) -> bool:
         return loop.in_row and self._plan.keeps
 
     def _count(self, loop: LoopPlan) -> str:
         """How many packs a thread has under way."""
-        return "COUNT" if self._keeps(loop) else "ITEMS"
+        return "COUNT" if self._is_keeping_buffers(loop) else "ITEMS"
 
     def _packed(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
-        kept = [pack for pack in loop.packs if self._keeps(loop) and pack.key in loop.kept]
+        kept = [pack for pack in loop.packs if self._is_keeping_buffers(loop) and pack.key in loop.kept]
         own = [pack for pack in loop.packs if pack not in kept]
         inner = (
             *self._declare(own, self._count(loop), loop),
@@ -414,7 +437,7 @@ class GpuLoops(ElementLoops):
             *(self._settle(loop) if self._plan.settles and kept else ()),
         )
         chunks = self._chunks(loop, self._plan.index_type(loop), end, inner)
-        return (*chunks, *self._tail(loop, body, end)) if loop.tail else chunks
+        return (*chunks, *self._build_tail_loop(loop, body, end)) if loop.tail else chunks
 
     def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan) -> tuple[c.Stmt, ...]:
         size, done = self.words.expr(count), list[c.Stmt]()
@@ -449,7 +472,7 @@ class GpuLoops(ElementLoops):
             done += self._blocking.over(made([copy for copy, rows in own if rows == span]), span)
         return tuple(done)
 
-    def _nearby(
+    def _find_nearby_loads(
         self, loop: LoopPlan, body: tuple[c.Stmt, ...], known: Mapping[c.Expr, c.Expr]
     ) -> dict[c.Expr, c.Expr]:
         """Loads that some turns alone make, of what is in registers already."""
@@ -462,24 +485,25 @@ class GpuLoops(ElementLoops):
     def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: c.Expr) -> tuple[c.Stmt, ...]:
         def loaded(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
             new, old = (
-                [self._copy(loop, copy) for copy in some if copy.needless is kept] for kept in (False, True)
+                [self._copy_statement(loop, copy) for copy in some if copy.needless is kept]
+                for kept in (False, True)
             )
             inner = (*new, *self.words.when("!KEEP" if old and new else "", old))
             over = self._items(loop, end, self._count(loop)).over(inner) if inner else ()
             return self.words.when("!KEEP" if old and not new else "", over)
 
         by_task = partial(self._for_each_task, loop, made=loaded)
-        return by_task(copies) if self._keeps(loop) else self._in_turn(copies, by_task)
+        return by_task(copies) if self._is_keeping_buffers(loop) else self._in_turn(copies, by_task)
 
     def _lanes(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         inner = [*self._elements(loop.each, body, self._here, self._plan.index_type(loop))]
         for copy in loop.stores:
-            inner += self.words.when("!KEEP" if copy.needless else "", [self._copy(loop, copy)])
+            inner += self.words.when("!KEEP" if copy.needless else "", [self._copy_statement(loop, copy)])
         # Inside the condition: what the first task loads on the way is there for the others.
         by_task = self._blocking.over(inner)
         return self._items(loop, end, self._count(loop)).over(by_task)
 
-    def _copy(self, loop: LoopPlan, copy: Copy) -> c.Stmt:
+    def _copy_statement(self, loop: LoopPlan, copy: Copy) -> c.Stmt:
         return self._method(loop, copy.pack, copy.way, self._address(copy.pack, loop))
 
     def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
@@ -492,7 +516,7 @@ class GpuLoops(ElementLoops):
         stored = [pack.array for loop in self._plan.all_loops for pack in loop.packs if pack.stores]
         in_words = all(self._plan.element_align.get(array, 16) >= 2 for array in stored)
         if convert.is_parameter and self._plan.knobs.vector.most > 1 and in_words:
-            found = converted(body.packed, self._of_pack, dict(self._plan.draft.in_pairs))
+            found = split_final_conversion(body.packed, self._of_pack, dict(self._plan.draft.in_pairs))
         plain = self._element(each, body.packed, here, type_)
         if found is None:
             return plain
@@ -513,7 +537,7 @@ class GpuLoops(ElementLoops):
         if each.index in names_in(body):
             value = index if type_ == each.type else c.Cast(c.Type(each.type), index)
             own.append(c.Declare(c.Type(each.type, const=True), each.index, value))
-        return items(self._of_pack, self.words.expr("VEC"), own).over(self._statements(each, body))
+        return item_axis(self._of_pack, self.words.expr("VEC"), own).over(self._statements(each, body))
 
     def _settle(self, loop: LoopPlan) -> tuple[c.Stmt, ...]:
         """What a later loop reads again stays as it came."""
@@ -521,12 +545,12 @@ class GpuLoops(ElementLoops):
 
         def settled(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
             stmts = [self._method(loop, copy.pack, copy.way) for copy in some]
-            return items(self._item, self.words.expr("KEEP")).over(stmts) if stmts else ()
+            return item_axis(self._item, self.words.expr("KEEP")).over(stmts) if stmts else ()
 
         copies = [Copy(pack, "settle") for pack in loop.packs if pack.key in wanted]
         return self.words.when("KEEP", self._for_each_task(loop, copies, settled)) if copies else ()
 
-    def _tail(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
+    def _build_tail_loop(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
         own = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
         stmts = (*own, *self._blocking.over(self._statements(each, body.plain)))
@@ -565,5 +589,5 @@ class GpuLoops(ElementLoops):
         if not (at_once and later and once and later[0].pack.array in plan.arrays):
             return loaded(loads)
         about = "never so; but the compiler puts no load off beyond a branch"
-        branch = code(f"if (!p)  // {about}\n__trap();", p=later[0].pack.array)
+        branch = parse_snippet(f"if (!p)  // {about}\n__trap();", p=later[0].pack.array)
         return (*loaded(at_once), *self.words.when("SPLIT", branch), *loaded(later))

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.source import tree as c
-from tunesmith.source.substitution import rename, substitute
+from tunesmith.source.substitution import rename_variables, substitute
 from tunesmith.source.types import is_integer, is_of_type
 from tunesmith.source.walk import (
     assigned_in,
-    commented,
     declared_in,
     expressions_in,
     map_blocks,
     map_nodes,
     names_in,
     nodes_in,
-    root,
+    prepend_comments,
+    root_variable,
 )
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -42,11 +42,14 @@ class _PlainNamer:
     def __init__(self, body: Sequence[c.Stmt], file_words: frozenset[str], kept: frozenset[str]) -> None:
         self._file_words, self._kept = file_words, kept
         declares = [node for node in nodes_in(body) if isinstance(node, c.Declare)]
-        self._changed = {*_changed(body), *(d.name for d in declares if not d.type.const or d.type.pointers)}
+        self._changed = {
+            *_iterate_changed_names(body),
+            *(d.name for d in declares if not d.type.const or d.type.pointers),
+        }
 
     def block(self, stmts: _Body, visible: frozenset[str]) -> _Body:
         stmts = self._without_twins(stmts)
-        (stmts,), own = self._renamed([stmts], _declared(stmts), visible)
+        (stmts,), own = self._rename_scope([stmts], _block_declarations(stmts), visible)
         done = list(stmts)
         for at, stmt in enumerate(stmts):
             if isinstance(stmt, c.Alternative) and not stmt.inside:
@@ -63,11 +66,11 @@ class _PlainNamer:
     def _branch(self, stmts: _Body, shared: frozenset[str]) -> _Body:
         """Of an `#if`: what it declares for itself alone may be called as in the other branch."""
         stmts = self._without_twins(stmts)
-        alone = [name for name in _declared(stmts) if name not in shared]
-        (stmts,), own = self._renamed([stmts], alone, shared)
+        alone = [name for name in _block_declarations(stmts) if name not in shared]
+        (stmts,), own = self._rename_scope([stmts], alone, shared)
         return tuple(self._inner(stmt, shared | own) for stmt in stmts)
 
-    def _renamed(
+    def _rename_scope(
         self, parts: list[_Body], declared: Sequence[str], visible: frozenset[str]
     ) -> tuple[list[_Body], frozenset[str]]:
         """The parts of one scope, with plain names for what it declares where these are free in it."""
@@ -79,9 +82,9 @@ class _PlainNamer:
             used = visible | self._file_words | words_in([stmt for part in parts for stmt in part])
             shorter = [found[1], *(f"{found[1]}_{number}" for number in range(2, int(found[2])))]
             plain = next((word for word in shorter if word not in used), None)
-            if plain is None or name in _fixed(parts):
+            if plain is None or name in _unrenamable_words(parts):
                 continue
-            parts = [rename(part, {name: plain}) for part in parts]
+            parts = [rename_variables(part, {name: plain}) for part in parts]
             own[at] = plain
         return parts, frozenset(own)
 
@@ -89,7 +92,7 @@ class _PlainNamer:
         match stmt:
             case c.For():
                 heads = [part.name for part in stmt.init if isinstance(part, c.Declare)]
-                ((loop,),), own = self._renamed([(stmt,)], heads, visible)
+                ((loop,),), own = self._rename_scope([(stmt,)], heads, visible)
                 assert isinstance(loop, c.For), "a loop stays one"
                 return replace(loop, body=self.block(loop.body, visible | own))
             case c.If():
@@ -115,10 +118,12 @@ class _PlainNamer:
         heads: list[str] = []
         for end in ends:
             heads += [p.name for p in end.init if isinstance(p, c.Declare)] if isinstance(end, c.For) else []
-            heads += _declared(end.body) if isinstance(end, c.For | c.Scope) else []
+            heads += _block_declarations(end.body) if isinstance(end, c.For | c.Scope) else []
         within = self._without_twins(stmt.inside)
         whole = [(ends[0],), (ends[1],), within]
-        ((first,), (second,), inside), own = self._renamed(whole, [*heads, *_declared(within)], visible)
+        ((first,), (second,), inside), own = self._rename_scope(
+            whole, [*heads, *_block_declarations(within)], visible
+        )
         now = visible | own
         return replace(
             stmt,
@@ -138,12 +143,12 @@ class _PlainNamer:
                 assert isinstance(stmt, c.Declare), "constants are declared"
                 assert stmt.init is not None, "with a value"
                 twin = known.setdefault((stmt.type, stmt.init), stmt.name)
-                if twin != stmt.name and stmt.name not in _fixed([left]):
+                if twin != stmt.name and stmt.name not in _unrenamable_words([left]):
                     ahead = (*ahead, *stmt.comments)
-                    left = rename(left, {stmt.name: twin})
+                    left = rename_variables(left, {stmt.name: twin})
                     continue
             if ahead:
-                (stmt,) = commented([stmt], ahead)
+                (stmt,) = prepend_comments([stmt], ahead)
                 ahead = ()
             done.append(stmt)
         return tuple(done)
@@ -155,7 +160,7 @@ class _PlainNamer:
         return plain and not self._changed & {stmt.name, *names_in(stmt.init)} and stmt.name not in self._kept
 
 
-def _declared(stmts: Iterable[c.Stmt]) -> list[str]:
+def _block_declarations(stmts: Iterable[c.Stmt]) -> list[str]:
     """In this block itself: the branches of an `#if` are part of it, what is in loops is not."""
     found: list[str] = []
     for stmt in stmts:
@@ -163,15 +168,15 @@ def _declared(stmts: Iterable[c.Stmt]) -> list[str]:
             found.append(stmt.name)
         elif isinstance(stmt, c.Alternative):
             last = -1 if stmt.inside else None
-            found += _declared((*stmt.then[:last], *stmt.otherwise[:last]))
+            found += _block_declarations((*stmt.then[:last], *stmt.otherwise[:last]))
     return found
 
 
 def words_in(stmts: Sequence[c.Stmt]) -> set[str]:
-    return {*names_in(stmts), *declared_in(stmts), *_fixed([tuple(stmts)])}
+    return {*names_in(stmts), *declared_in(stmts), *_unrenamable_words([tuple(stmts)])}
 
 
-def _fixed(parts: Iterable[_Body]) -> set[str]:
+def _unrenamable_words(parts: Iterable[_Body]) -> set[str]:
     """Words that stand in the text in another form than names: calls, types, what is kept as it is."""
     found: set[str] = set()
     for node in (node for part in parts for node in nodes_in(part)):
@@ -191,14 +196,14 @@ def _fixed(parts: Iterable[_Body]) -> set[str]:
     return found
 
 
-def _changed(body: Sequence[c.Stmt]) -> Iterable[str]:
+def _iterate_changed_names(body: Sequence[c.Stmt]) -> Iterable[str]:
     for node in nodes_in(body):
         target = None
         if isinstance(node, c.Assign):
             target = node.target
         elif isinstance(node, c.Unary) and ("++" in node.op or "--" in node.op or node.op == "&"):
             target = node.operand
-        name = root(target)[0] if target is not None else None
+        name = root_variable(target)[0] if target is not None else None
         if name is not None:
             yield name
 
@@ -249,7 +254,7 @@ class SourceNames:
                 if is_of_type(expr, node.type, types):
                     known[node.name] = expr
                     uniform += [Named(node.name, node.type, expr, node.line)] if names_in(expr) else []
-            elif (share := _share(expr)) is not None and names_in(share[1]) <= types.keys():
+            elif (share := _operator_and_divisor(expr)) is not None and names_in(share[1]) <= types.keys():
                 shares.setdefault(share, node.name)
         several = tuple(one for one in uniform if isinstance(one.expr, c.Binary))
         return SourceNames(types, several, tuple((op, by, name) for (op, by), name in shares.items()))
@@ -261,10 +266,10 @@ class SourceNames:
         taken |= words_in(body)
         declared: list[c.Stmt] = []
         for one in reversed(self.uniform):  # those made of others first
-            if one.name not in taken and _count((*declared, *body), one.expr) > 1:
+            if one.name not in taken and _count_expression((*declared, *body), one.expr) > 1:
                 declare = c.Declare(replace(one.type, const=True), one.name, one.expr, line=one.line)
-                body = _called(body, one.expr, one.name)
-                declared = [declare, *_called(declared, one.expr, one.name)]
+                body = _replace_with_name(body, one.expr, one.name)
+                declared = [declare, *_replace_with_name(declared, one.expr, one.name)]
         return (*declared, *body)
 
 
@@ -285,34 +290,34 @@ class _Shares:
                 continue
             for share, name in self._said_again(stmt, rest, visible).items():
                 done.append(c.Declare(stmt.type, name, share))
-                rest, visible = _called(rest, share, name), visible | {name}
+                rest, visible = _replace_with_name(rest, share, name), visible | {name}
         return tuple([map_blocks(stmt, lambda body: self.block(body, visible)) for stmt in done])
 
     def _said_again(self, index: c.Declare, rest: _Body, visible: frozenset[str]) -> dict[c.Expr, str]:
         found: dict[c.Expr, str] = {}
         for node in expressions_in(rest):
-            op, left, by = self._share(node)
+            op, left, by = self._split_division(node)
             name = self.names.get((op, by), "")
             if left != c.Name(index.name) or not name or name in visible or name in found.values():
                 continue
             whole = c.Binary(op, left, by)
             if (
                 is_of_type(whole, index.type, {**self.types, index.name: index.type})
-                and _count(rest, node) > 1
+                and _count_expression(rest, node) > 1
             ):
                 found[node] = name
         return found
 
-    def _share(self, node: c.Expr) -> tuple[str, c.Expr, c.Expr]:
+    def _split_division(self, node: c.Expr) -> tuple[str, c.Expr, c.Expr]:
         match node:
-            case c.Binary(left=left) if (share := _share(node)) is not None:
+            case c.Binary(left=left) if (share := _operator_and_divisor(node)) is not None:
                 return share[0], left, share[1]
             case c.Call(function=function, args=(left, by, *_)) if function in self.division:
                 return self.division[function], left, by
         return "", node, node
 
 
-def _share(expr: c.Expr) -> tuple[str, c.Expr] | None:
+def _operator_and_divisor(expr: c.Expr) -> tuple[str, c.Expr] | None:
     """Operator and divisor."""
     match expr:
         case c.Binary(op="/" | "%" as op, right=by):
@@ -336,9 +341,9 @@ def _is_arithmetic(expr: c.Expr) -> bool:
     )
 
 
-def _count(body: _Body, expr: c.Expr) -> int:
+def _count_expression(body: _Body, expr: c.Expr) -> int:
     return sum(node == expr for node in expressions_in(body))
 
 
-def _called(body: Iterable[c.Stmt], expr: c.Expr, name: str) -> _Body:
+def _replace_with_name(body: Iterable[c.Stmt], expr: c.Expr, name: str) -> _Body:
     return map_nodes(body, lambda node: c.Name(name) if node == expr else node)

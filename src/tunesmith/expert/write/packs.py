@@ -11,7 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tunesmith.expert.read.integers import Stride, conditions_for_multiple, from_terms, stride, terms
+from tunesmith.expert.read.integers import (
+    Stride,
+    conditions_for_multiple,
+    expand_terms,
+    from_terms,
+    index_stride,
+)
 from tunesmith.expert.read.model import Each
 from tunesmith.expert.write.given import Sizes
 from tunesmith.expert.write.sites import AccessSite, Sites
@@ -57,7 +63,7 @@ def pack_accesses(
     groups: dict[Key, list[Member]] = {}
     loose: set[str] = set(sites.escaped)  # arrays that are also, or only, touched outside packs
     for site in sites.found:
-        found = _moved(site, each, arrays.get(site.array))
+        found = _site_key_and_stride(site, each, arrays.get(site.array))
         outside = site.names - {name for name, _ in site.loops}
         if found is None or outside & inside:  # a place that the turn itself computes is not known yet
             loose.add(site.array)
@@ -65,41 +71,41 @@ def pack_accesses(
         groups.setdefault(found[0], []).append((site, found[1], found[2]))
     packs: list[Pack] = []
     for key, members in groups.items():
-        pack = _pack(key, members, each, sizes, most, aligned, members[0][0].array in own)
+        pack = _build_pack(key, members, each, sizes, most, aligned, members[0][0].array in own)
         if pack is None or pack.array in sites.escaped:
             loose.add(members[0][0].array)
         else:
             packs.append(pack)
-    refused = _refused(packs, loose, sites) - own
+    refused = _find_refused_arrays(packs, loose, sites) - own
     return tuple(p for p in packs if p.array not in refused)
 
 
-def _moved(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
+def _site_key_and_stride(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
     """Its key without the constant part, how it moves, and that constant."""
     inner = {name: c.Number("0", 0) for name, _ in site.loops}
     index = substitute(site.index, inner) if inner else site.index
-    moves = stride(index, each.index)
+    moves = index_stride(index, each.index)
     used = names_in(index)
     shift: Sum = frozenset()
     if site.offset is not None:
         if site.loops:
             return None
         used |= names_in(site.offset)
-        moves = _with_offset(moves, stride(site.offset, each.index), site, own)
-        shift = _sum(site.offset, each)
+        moves = _with_offset(moves, index_stride(site.offset, each.index), site, own)
+        shift = _index_sum(site.offset, each)
     if moves is None or not 0 <= moves.step <= _MOST_WIDTH:
         return None
     if moves.step == 0 and each.index not in used:
         return None  # the same for the whole loop: the compiler's to hoist
-    parts = dict(terms(substitute(index, {each.index: c.Name(INDEX)})))
+    parts = dict(expand_terms(substitute(index, {each.index: c.Name(INDEX)})))
     constant = parts.pop((), 0)
     residue = constant % moves.step if moves.step > 1 else 0
     element = site.element.base if site.element is not None else ""
     return (site.array, element, frozenset(parts.items()), constant - residue, shift), moves, residue
 
 
-def _sum(expr: c.Expr, each: Each) -> Sum:
-    return frozenset(terms(substitute(expr, {each.index: c.Name(INDEX)})).items())
+def _index_sum(expr: c.Expr, each: Each) -> Sum:
+    return frozenset(expand_terms(substitute(expr, {each.index: c.Name(INDEX)})).items())
 
 
 def _with_offset(
@@ -114,7 +120,7 @@ def _with_offset(
     return Stride(index.step + offset.step * narrow // wide, (*index.within, *offset.within))
 
 
-def _pack(
+def _build_pack(
     key: Key, members: Sequence[Member], each: Each, sizes: Sizes, most: int, aligned: bool, is_staged: bool
 ) -> Pack | None:
     first, moves, _ = members[0]
@@ -128,21 +134,21 @@ def _pack(
         if moves.step == 0 and stores:
             return None
         surely = [(site, r) for site, _, r in (stores or loads) if site.sure]
-        if moves.step > 1 and _residues(surely, moves.step) != frozenset(range(moves.step)):
+        if moves.step > 1 and _touched_residues(surely, moves.step) != frozenset(range(moves.step)):
             return None
     if moves.step <= 1 and any(site.loops for site, _, _ in members):
         return None
     index = _first_index(members)
     # A cast access is as wide as the source made it, and no wider: nothing more must divide.
     checks = aligned and moves.step > 0 and not is_staged and first.element is None
-    needs = _needs(index, moves, each, sizes, checks, most)
+    needs = _required_multiples(index, moves, each, sizes, checks, most)
     if needs is None:
         return None
     unit = max(moves.step, 1)
     if any(sizes.divisor(need) % unit for need in needs) or key[3] % unit:
         unit = 1
     read_first = is_staged or _reads_first(members) or any(not site.whole for site, _, _ in stores)
-    places = tuple(dict.fromkeys((site.node, _place(site, residue)) for site, _, residue in members))
+    places = tuple(dict.fromkeys((site.node, _index_in_pack(site, residue)) for site, _, residue in members))
     return Pack(
         key, first.array, first.element, moves.step, first.offset, index, places,
         loads=bool(loads) if not stores else read_first and bool(loads),
@@ -168,13 +174,13 @@ def _reads_first(members: Sequence[Member]) -> bool:
     return False
 
 
-def _residues(members: Iterable[tuple[AccessSite, int]], step: int) -> frozenset[int]:
+def _touched_residues(members: Iterable[tuple[AccessSite, int]], step: int) -> frozenset[int]:
     """Which of `step` neighbours are touched, inner loops unrolled."""
     found: set[int] = set()
     for site, residue in members:
         ranges = [range(count) for _, count in site.loops]
         for values in product(*ranges):
-            offset = _offset(site)
+            offset = _inner_loop_coefficients(site)
             if offset is None:
                 return frozenset()
             at = residue + sum(by * v for by, v in zip(offset, values, strict=True))
@@ -184,10 +190,10 @@ def _residues(members: Iterable[tuple[AccessSite, int]], step: int) -> frozenset
     return frozenset(found)
 
 
-def _offset(site: AccessSite) -> tuple[int, ...] | None:
+def _inner_loop_coefficients(site: AccessSite) -> tuple[int, ...] | None:
     """The coefficients of the inner loops' variables, where they are plain numbers."""
     found: list[int] = []
-    parts = terms(site.index)
+    parts = expand_terms(site.index)
     for name, _ in site.loops:
         inside = {key: count for key, count in parts.items() if any(name in names_in(f) for f in key)}
         if set(inside) != {(c.Name(name),)}:
@@ -196,33 +202,33 @@ def _offset(site: AccessSite) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _place(site: AccessSite, residue: int) -> c.Expr:
+def _index_in_pack(site: AccessSite, residue: int) -> c.Expr:
     """Where in the pack the element is, beside `width` times the lane."""
-    offset = _offset(site) or ()
+    offset = _inner_loop_coefficients(site) or ()
     parts: dict[tuple[c.Expr, ...], int] = {(): residue} if residue else {}
     for (name, _), coefficient in zip(site.loops, offset, strict=False):
         parts[(c.Name(name),)] = coefficient
     return from_terms(parts)
 
 
-def _needs(
+def _required_multiples(
     index: c.Expr, moves: Stride, each: Each, sizes: Sizes, aligned: bool, most: int
 ) -> frozenset[c.Expr] | None:
     """What must be multiples of VEC; None where that cannot be said, or holds for no VEC there is."""
     needs: set[c.Expr] = set(moves.within)
     if aligned:
-        for key, count in terms(index).items():
+        for key, count in expand_terms(index).items():
             inside = [factor for factor in key if each.index in names_in(factor)]
-            moved = stride(inside[0], each.index) if inside else None
+            moved = index_stride(inside[0], each.index) if inside else None
             if moved is not None and moved.step:
                 continue  # the index itself, or a remainder of it: multiples by `within`
             others = tuple(factor for factor in key if factor not in inside)
-            found = _multiples(from_terms({others: count}), sizes)
+            found = _multiple_conditions(from_terms({others: count}), sizes)
             if found is None:
                 return None
             needs |= found
     if aligned or moves.within:
-        found = _multiples(each.start, sizes)
+        found = _multiple_conditions(each.start, sizes)
         if found is None:
             return None
         needs |= found
@@ -238,18 +244,18 @@ def _needs(
     return frozenset(checked)
 
 
-def _multiples(expr: c.Expr, sizes: Sizes) -> set[c.Expr] | None:
+def _multiple_conditions(expr: c.Expr, sizes: Sizes) -> set[c.Expr] | None:
     fixed = {name for name in names_in(expr) if sizes.node(c.Name(name)) is not None}
     found = conditions_for_multiple(expr, fixed)
     if found is None:
         known = {name: sizes.known[name] for name in names_in(expr) if name in sizes.known}
         if not known or names_in(expr) <= names_in(again := substitute(expr, known)):
             return None
-        return _multiples(again, sizes)
+        return _multiple_conditions(again, sizes)
     return set(found)
 
 
-def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
+def _find_refused_arrays(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
     """Arrays of which a part is written in packs, at the end of a turn, and the rest on the way."""
     refused: set[str] = set()
     key_of = {node: pack.key for pack in packs for node, _ in pack.sites}
@@ -269,7 +275,9 @@ def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
     return refused
 
 
-def replacements(packs: Iterable[Pack], names: Mapping[Key, c.Index], lane: c.Expr) -> dict[c.Expr, c.Expr]:
+def pack_replacements(
+    packs: Iterable[Pack], names: Mapping[Key, c.Index], lane: c.Expr
+) -> dict[c.Expr, c.Expr]:
     """Each access in the body -> its element of the pack; `names`: the pack a thread works on."""
     found: dict[c.Expr, c.Expr] = {}
     for pack in packs:
@@ -296,7 +304,9 @@ class Converted:
     form: str
 
 
-def converted(body: tuple[c.Stmt, ...], lane: str, in_pairs: Mapping[str, str]) -> Converted | None:
+def split_final_conversion(
+    body: tuple[c.Stmt, ...], lane: str, in_pairs: Mapping[str, str]
+) -> Converted | None:
     """None where a body does not end so, or may be left before its end."""
     if not body or any(isinstance(node, c.Jump | c.Return) for node in nodes_in(body)):
         return None

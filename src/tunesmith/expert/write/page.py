@@ -9,37 +9,49 @@ from dataclasses import dataclass, replace
 from tunesmith.expert.read.contract import is_of_entry
 from tunesmith.expert.read.model import Each, Let, Once, ParameterChoice, Repeat, Step, TemplateDraft, When
 from tunesmith.expert.write.cpu import CpuLoops
-from tunesmith.expert.write.fast_math import FastMath, helper_text, known_types, preamble, used_functions
+from tunesmith.expert.write.fast_math import (
+    FastMath,
+    helper_text,
+    known_types,
+    preamble_lines,
+    used_functions,
+)
 from tunesmith.expert.write.given import (
     Knob,
     LoopAxis,
     Pairs,
     SourceComments,
+    add_distinct_conditions,
     at_line,
-    distinct,
-    merged,
-    wide,
+    merge_setting_conditions,
+    wide_integer_type,
 )
 from tunesmith.expert.write.horizontal_fusion import SideBySide
-from tunesmith.expert.write.loops import unrolled
+from tunesmith.expert.write.loops import add_unroll_pragmas
 from tunesmith.expert.write.names import SourceNames, with_plain_names
 from tunesmith.expert.write.plan import WritingPlan, make_plan
 from tunesmith.expert.write.ring import RingLoops
-from tunesmith.expert.write.rules import Baked, block, blocks_text, grid, rules_of, shared_bytes
+from tunesmith.expert.write.rules import Baked, block_sizes, blocks_text, grid_sizes, rules_of, shared_bytes
 from tunesmith.expert.write.tile import TileText
 from tunesmith.problem.default_rules import settled_shape, shape_entries, usual_name
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.reduced import without_unused
-from tunesmith.problem.template import WORD, Shape, find_block, inserted, used_words
-from tunesmith.problem.template_file import DeclaredParam, Tables, declaration, listed, shared_line
+from tunesmith.problem.template import WORD, Shape, fill_placeholders, find_block, used_words
+from tunesmith.problem.template_file import (
+    DeclaredParam,
+    Tables,
+    expression_list_lines,
+    format_declaration,
+    shared_line,
+)
 from tunesmith.source import tree as c
 from tunesmith.source.lex import without_comments
 from tunesmith.source.printing import print_function, print_kernel, print_statements
-from tunesmith.source.snippets import Wording, chained, code
-from tunesmith.source.walk import commented, names_in
-from tunesmith.space.expr import Node, Variable, children, parse, unparse
-from tunesmith.space.space import settled, substituted
+from tunesmith.source.snippets import Wording, chain_operator, parse_snippet
+from tunesmith.source.walk import names_in, prepend_comments
+from tunesmith.space.expr import Node, Variable, operands_of_node, parse_expr, unparse
+from tunesmith.space.space import bind_and_simplify, substitute_trees
 
 # -- The declaration at a template's top: parameters, what must hold, what the usual rules know, the
 # launch.
@@ -67,7 +79,7 @@ def fixed_values(choices: Iterable[ParameterChoice]) -> dict[str, int]:
 
 def settled_pairs(conditions: Pairs, fixed: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
     """With known values in them; what holds anyway is left out."""
-    found = [(name, settled(parse(text), fixed).text) for name, text in conditions]
+    found = [(name, bind_and_simplify(parse_expr(text), fixed).text) for name, text in conditions]
     return tuple((name, text) for name, text in found if text != "1")
 
 
@@ -86,7 +98,7 @@ class Heading:
 
     def lines(self) -> list[str]:
         title = "[[launch]]" if len(self.launches) > 1 else "[launch]"
-        return declaration(
+        return format_declaration(
             self.params,
             self.conditions,
             self.defines,
@@ -98,44 +110,44 @@ class Heading:
         )
 
 
-def header(plan: WritingPlan, baked: Baked, in_code: Collection[str]) -> Heading:
+def template_heading(plan: WritingPlan, baked: Baked, in_code: Collection[str]) -> Heading:
     """`in_code`: words that the code uses."""
     draft, choices = plan.draft, plan.draft.schedule.choices
     fixed, number = fixed_values(choices), plan.draft.number
-    facts = _facts(plan, fixed) if draft.moves else None
+    facts = _shape_facts(plan, fixed) if draft.moves else None
     long = [(name, text) for name, text in facts or () if len(text) > _LONG]
     table = f"shape.{number}" if number else "shape"
-    names: dict[Node, Node] = {parse(text).tree: Variable(f"{table}.{name}") for name, text in long}
+    names: dict[Node, Node] = {parse_expr(text).tree: Variable(f"{table}.{name}") for name, text in long}
 
     def said(text: str) -> str:
-        return unparse(substituted(settled(parse(text), fixed).tree, names))
+        return unparse(substitute_trees(bind_and_simplify(parse_expr(text), fixed).tree, names))
 
-    require = settled_pairs(distinct((), (*rules_of(plan), *draft.require)), fixed)
+    require = settled_pairs(add_distinct_conditions((), (*rules_of(plan), *draft.require)), fixed)
     insert = {name: str(value) for name, value in fixed.items()}
     baking = baked.switch and baked.switch not in fixed and baked.declared()
     return Heading(
         tuple(declared_params(choices)),
         (
-            ("require", tuple((name, said(text)) for name, text in merged(require))),
+            ("require", tuple((name, said(text)) for name, text in merge_setting_conditions(require))),
             ("prefer", settled_pairs(draft.prefer, fixed)),
             ("answers", settled_pairs(draft.answers, fixed)),
         ),
         (
             *((s.macro, s.value) for s in baked.always),
-            *(_baked(baked, fixed) if baked.switch in fixed else ()),
+            *(_baked_sizes(baked, fixed) if baked.switch in fixed else ()),
         ),
-        tuple(inserted(flag, insert) for flag in draft.build_flags),
-        (tuple(_launch(plan, said)),),
-        None if facts is None else [(table, shape_entries(_shape(facts, fixed, number)))],
+        tuple(fill_placeholders(flag, insert) for flag in draft.build_flags),
+        (tuple(_kernel_launch_lines(plan, said)),),
+        None if facts is None else [(table, shape_entries(_settle_shape_facts(facts, fixed, number)))],
         [(baked.switch, baked.declared())] if baking else [],
         frozenset(in_code),
     )
 
 
-def _launch(plan: WritingPlan, said: Callable[[str], str]) -> Iterator[str]:
+def _kernel_launch_lines(plan: WritingPlan, said: Callable[[str], str]) -> Iterator[str]:
     """What the kernel itself decides of its launch."""
-    yield from listed("grid", [said(text) for text in grid(plan)])
-    yield from listed("block", [said(text) for text in block(plan)])
+    yield from expression_list_lines("grid", [said(text) for text in grid_sizes(plan)])
+    yield from expression_list_lines("block", [said(text) for text in block_sizes(plan)])
     if text := shared_bytes(plan):
         yield from shared_line(said(text))
     if plan.kernel.waits:
@@ -145,10 +157,10 @@ def _launch(plan: WritingPlan, said: Callable[[str], str]) -> Iterator[str]:
 def own_launch(plan: WritingPlan, lines: Sequence[str]) -> tuple[str, ...]:
     """The one launch of a problem: what is as the problem has it is not said again."""
     problem, launch = plan.problem, plan.problem.launches[0]
-    return (*_entry(plan), *lines, *said_of_launch(launch, [a.name for a in problem.arguments]))
+    return (*_entry_line(plan), *lines, *said_of_launch(launch, [a.name for a in problem.arguments]))
 
 
-def _entry(plan: WritingPlan) -> Iterator[str]:
+def _entry_line(plan: WritingPlan) -> Iterator[str]:
     if plan.problem.launches[0].entry != plan.kernel.function.name:
         yield f'entry = "{plan.kernel.function.name}"'
 
@@ -157,36 +169,39 @@ def said_of_launch(launch: Launch, usual: Sequence[str] = ()) -> Iterator[str]:
     """When it is made and with what, unless these are the arguments that are passed anyway."""
     passed = [name for name in launch.args if not is_of_entry(name)]
     if passed != [name for name in usual if not is_of_entry(name)]:
-        yield from listed("args", passed)
+        yield from expression_list_lines("args", passed)
     if launch.when is not None:
         yield f"when = {toml_string(launch.when.text)}"
 
 
-def _baked(baked: Baked, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
+def _baked_sizes(baked: Baked, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
     """Sizes of a build that has no choice."""
     return [(name, text if fixed[baked.switch] else "0") for name, text in baked.declared()]
 
 
-def _facts(plan: WritingPlan, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
+def _shape_facts(plan: WritingPlan, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
     """Of `draft.shape` what the choices need, and what the launch says more than once."""
     roles = plan.draft.schedule
     needed = [p for p in plan.draft.shape if any(role in roles for role in _SAID_FOR.get(p[0], roles))]
-    found = [(name, text if name == "kind" else settled(parse(text), fixed).text) for name, text in needed]
+    found = [
+        (name, text if name == "kind" else bind_and_simplify(parse_expr(text), fixed).text)
+        for name, text in needed
+    ]
     blocks = blocks_text(plan)
     if blocks is not None:
-        tree = settled(parse(blocks), fixed).tree
-        launch = [settled(parse(text), fixed).tree for text in grid(plan)]
+        tree = bind_and_simplify(parse_expr(blocks), fixed).tree
+        launch = [bind_and_simplify(parse_expr(text), fixed).tree for text in grid_sizes(plan)]
         text = unparse(tree)
-        if len(text) > _LONG and sum(_count(whole, tree) for whole in launch) > 1:
+        if len(text) > _LONG and sum(_count_subtrees(whole, tree) for whole in launch) > 1:
             found.append(("blocks", text))
     return found
 
 
-def _count(node: Node, part: Node) -> int:
-    return int(node == part) or sum(_count(child, part) for child in children(node))
+def _count_subtrees(node: Node, part: Node) -> int:
+    return int(node == part) or sum(_count_subtrees(child, part) for child in operands_of_node(node))
 
 
-def _shape(facts: Pairs, fixed: Mapping[str, int], number: str) -> Shape:
+def _settle_shape_facts(facts: Pairs, fixed: Mapping[str, int], number: str) -> Shape:
     said = dict(facts)
     on_cpu = said.pop("kind", "gpu") == "cpu"
     return settled_shape(Shape(said, {}, on_cpu), fixed, number)
@@ -228,7 +243,7 @@ class KernelText:
         macros = names_in(self.defines())
         taken = frozenset({*macros, *plan.file_words, *(p.name for p in parameters)})
         body = (
-            *self._overlaps(),
+            *self._overlap_statements(),
             *self._baked.declare(),
             *SourceNames.of(function, plan.language).in_body(
                 (*self.loops.declare(), *self._work(scope)), taken, self.loops.division.functions
@@ -240,7 +255,7 @@ class KernelText:
         )
         return print_kernel(made, self._head(), plan.language)
 
-    def _overlaps(self) -> tuple[c.Stmt, ...]:
+    def _overlap_statements(self) -> tuple[c.Stmt, ...]:
         """The wait for the launch ahead, before all else; then the launch behind may start."""
         order, waits = self._plan.draft.order, self._plan.kernel.waits
         done = list[c.Stmt]()
@@ -291,11 +306,11 @@ class KernelText:
         extents = [plan.blocking.extent(task) for task in plan.tasks]
         most = [task.extent for task in plan.tasks]  # there are as many teams, or fewer
         fits = plan.sizes.fits_int(*most, c.Number("2", 2)) if plan.counts_tasks else True
-        type_ = "int" if fits else wide(plan.language)
+        type_ = "int" if fits else wide_integer_type(plan.language)
         count = w.expr("(T)TASK_BLOCKS * TASKS", T=type_)
         if plan.counts_tasks:
             first = extents[0] if fits else c.Cast(c.Type(type_), extents[0])
-            count = chained("*", first, *extents[1:])
+            count = chain_operator("*", first, *extents[1:])
         several = ["PERSIST"] if knobs.persistent.most > 0 else []
         if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
             several.append("SPLIT")
@@ -311,7 +326,7 @@ class KernelText:
             said, goes_on = "blocks go on to further tasks", w.expr(" || ".join(several))
             comments = (c.Comment(said, behind=True),)
             whole = (c.Alternative(goes_on, turns.over(()), turns.at_start(), body, comments=comments),)
-        return (*w.code("const T tasks = count;", T=type_, count=count), *commented(whole, (c.BLANK,)))
+        return (*w.code("const T tasks = count;", T=type_, count=count), *prepend_comments(whole, (c.BLANK,)))
 
     def _task_names(self, type_: str) -> tuple[c.Stmt, ...]:
         plan, w = self._plan, self._w
@@ -325,22 +340,24 @@ class KernelText:
             text += "if (task >= tasks) return;"
         done = [*w.code(text, T=type_, U=truth, place=place)]
         for outer, axis in zip(plan.outer, "zy", strict=False):
-            done += _named(outer.type, outer.name, c.Name(f"blockIdx.{axis}"))
-            done += _named("unsigned int", outer.count, c.Name(f"gridDim.{axis}"))
+            done += _declare_if_named(outer.type, outer.name, c.Name(f"blockIdx.{axis}"))
+            done += _declare_if_named("unsigned int", outer.count, c.Name(f"gridDim.{axis}"))
         names, rest = list(plan.tasks), w.expr("task")
         extents = [plan.blocking.extent(task) for task in names]
         for number, (task, extent) in enumerate(zip(reversed(names), reversed(extents), strict=True)):
             value = rest if number == len(names) - 1 else c.Binary("%", rest, extent)
             value = value if task.type == type_ else c.Cast(c.Type(task.type), value)
             # Nobody tells its count, so it is the slowest, and the grid is exactly as large.
-            count = c.Binary("/", self._tasks, chained("*", *extents[1:])) if extents[1:] else self._tasks
+            count = (
+                c.Binary("/", self._tasks, chain_operator("*", *extents[1:])) if extents[1:] else self._tasks
+            )
             name = task.name
             if task == plan.blocking.task:
                 name, several = plan.blocking.start, c.Name(plan.blocking.count)
                 value, count = c.Binary("*", value, several), c.Binary("*", count, several)
-            done += at_line(_named(task.type, name, value), plan.lines.get(task.name, 0))
+            done += at_line(_declare_if_named(task.type, name, value), plan.lines.get(task.name, 0))
             rest = c.Binary("/", rest, extent)
-            done += _named("unsigned int", task.count, count)
+            done += _declare_if_named("unsigned int", task.count, count)
         return tuple(done)
 
     def _shared_rows(self) -> tuple[c.Stmt, ...]:
@@ -352,7 +369,7 @@ class KernelText:
         for row in plan.shared:
             at = w.expr("before + threadIdx.y * size", before=before, size=row.bytes)
             if blocking.task is None:
-                done += code("T *own = (T *)at;", T=row.type.base, own=row.name, at=at)
+                done += parse_snippet("T *own = (T *)at;", T=row.type.base, own=row.name, at=at)
                 before = w.expr("before + TASKS * size", before=before, size=row.bytes)
                 continue
             mine = blocking.words.expr("at + r * TASKS * size", at=at, size=row.bytes)
@@ -360,7 +377,7 @@ class KernelText:
             done += blocking.declared(c.Declare(pointer, row.name, c.Cast(pointer, mine)))
             before = w.expr("before + BLOCKED * TASKS * size", before=before, size=row.bytes)
         kept = w.when("!KEEP" if plan.keeps_staged else "", done)
-        return commented(kept, (c.Comment("What a loop leaves for a later one."),))
+        return prepend_comments(kept, (c.Comment("What a loop leaves for a later one."),))
 
     # -- steps --------------------------------------------------------------------------------------
 
@@ -388,10 +405,10 @@ class KernelText:
 
     def _statements(self, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         stmts, _ = self._fast.statements(body, known_types(self._plan.kernel))
-        return unrolled(stmts, self._plan)
+        return add_unroll_pragmas(stmts, self._plan)
 
 
-def _named(type_: str, name: str, value: c.Expr) -> tuple[c.Stmt, ...]:
+def _declare_if_named(type_: str, name: str, value: c.Expr) -> tuple[c.Stmt, ...]:
     """Nothing where there is no name for it."""
     return (c.Declare(c.Type(type_, const=True), name, value),) if name else ()
 
@@ -413,36 +430,36 @@ def _table_lines(text: str) -> Iterator[tuple[str, str]]:
         yield title, "" if line.startswith("[") else line
 
 
-def declared(text: str) -> list[tuple[str, str]]:
+def declared_parameters(text: str) -> list[tuple[str, str]]:
     """Name and line of each parameter, with the remark behind it."""
     lines = [line for title, line in _table_lines(text) if title == "[params]"]
-    return [(name, " ".join(line.split())) for line in lines for name in _names(line)]
+    return [(name, " ".join(line.split())) for line in lines for name in _declared_parameter_names(line)]
 
 
-def _names(line: str) -> list[str]:
+def _declared_parameter_names(line: str) -> list[str]:
     """Of a parameter, or of several that are declared alike: `"LANES_1, LANES_2" = [32, 64]`."""
     return WORD.findall(line.split('"')[1]) if line.startswith('"') else WORD.findall(line)[:1]
 
 
-def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
+def unused_choices(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
     """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags.
 
     What has one value is no parameter, and not meant. How much a thread takes at once is the code's to say:
     in the launch alone it only changes how many blocks there are."""
     words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
     words = {word for word in words if usual_name(word)[0] not in _OF_CODE}
-    used = {name for name, _ in declared(text)} & (words | used_words(without_comments(text)))
+    used = {name for name, _ in declared_parameters(text)} & (words | used_words(without_comments(text)))
     return [choice for choice in choices if choice.name not in used and len(choice.values) > 1]
 
 
-def write(draft: TemplateDraft, problem: Problem) -> str:
+def render_draft(draft: TemplateDraft, problem: Problem) -> str:
     """The template's text; raises `Unwritable`, with the reason, where the scheme does not carry.
 
     Choices that change nothing in this kernel are left out, and what is said of them holds for their default.
     """
-    text = _write(draft, problem)
-    idle = unused(draft.schedule.choices, text)
-    return _write(without(draft, idle), problem) if idle else text
+    text = _render_draft_page(draft, problem)
+    idle = unused_choices(draft.schedule.choices, text)
+    return _render_draft_page(drop_choices(draft, idle), problem) if idle else text
 
 
 @dataclass(frozen=True)
@@ -470,14 +487,14 @@ def page_of(draft: TemplateDraft, problem: Problem) -> KernelPage:
     macros = (fast.macros([*helpers, *functions, body]), loops.division.macros())
     defines = print_statements(kernel.defines(), 0, plan.language)
     code = (
-        *("\n".join(defaults(plan, baked)), defines, *loops.before()),
+        *("\n".join(default_definitions(plan, baked)), defines, *loops.before()),
         *(*macros, *helpers, *functions, body),
     )
-    above = announced(preamble(plan.kernel.source), helpers)
-    return KernelPage(plan, header(plan, baked, ()), tuple(above), code)
+    above = forward_declare_helpers(preamble_lines(plan.kernel.source), helpers)
+    return KernelPage(plan, template_heading(plan, baked, ()), tuple(above), code)
 
 
-def announced(lines: Sequence[str], helpers: Iterable[str]) -> list[str]:
+def forward_declare_helpers(lines: Sequence[str], helpers: Iterable[str]) -> list[str]:
     """What stands above all else, with a declaration of each helper that a type there calls."""
     done = list(lines)
     for helper in helpers:
@@ -492,13 +509,13 @@ def announced(lines: Sequence[str], helpers: Iterable[str]) -> list[str]:
     return done
 
 
-def _write(draft: TemplateDraft, problem: Problem) -> str:
+def _render_draft_page(draft: TemplateDraft, problem: Problem) -> str:
     page = page_of(draft, problem)
     # Of macros, helpers and their methods only what some configuration uses.
     text = without_unused(pieces_text(("\n".join(page.preamble), *page.code)), ())
     launch = own_launch(page.plan, page.heading.launches[0])
     heading = replace(page.heading, launches=(launch,), in_code=in_code(draft.schedule.choices, text))
-    return "\n".join([*heading.lines(), *about(page.plan), "", text])
+    return "\n".join([*heading.lines(), *about_comment(page.plan), "", text])
 
 
 def pieces_text(pieces: Iterable[str]) -> str:
@@ -510,7 +527,7 @@ def in_code(choices: Iterable[ParameterChoice], text: str) -> frozenset[str]:
     return frozenset(choice.name for choice in choices if f"#ifndef {choice.name}\n" in text)
 
 
-def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
+def drop_choices(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
     """The draft without some of its choices; conditions are taken at their defaults."""
     values = {choice.name: choice.default for choice in idle}
     gone = [role for role, choice in draft.schedule.items() if choice in idle]
@@ -521,7 +538,7 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
         prefer=settled_pairs(draft.prefer, values),
         answers=settled_pairs(draft.answers, values),
         shape=tuple(
-            (name, text if name == "kind" else settled(parse(text), values).text)
+            (name, text if name == "kind" else bind_and_simplify(parse_expr(text), values).text)
             for name, text in draft.shape
         ),
     )
@@ -543,7 +560,7 @@ def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
     ]
 
 
-def defaults(plan: WritingPlan, baked: Baked) -> list[str]:
+def default_definitions(plan: WritingPlan, baked: Baked) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     fixed = fixed_values(plan.draft.schedule.choices)
@@ -552,14 +569,14 @@ def defaults(plan: WritingPlan, baked: Baked) -> list[str]:
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
     for size in baked.always:
-        value = parse(size.value).evaluate(plan.problem.workloads[0].as_dict())
+        value = parse_expr(size.value).evaluate(plan.problem.workloads[0].as_dict())
         lines += default_lines(size.macro, value)
     knobs: list[Knob] = list(vars(plan.knobs).values())
     fixed |= {knob.name: knob.default for knob in knobs if knob.name and not knob.is_parameter}
     return lines + [f"#define {name} {value}" for name, value in fixed.items()]
 
 
-def about(plan: WritingPlan) -> list[str]:
+def about_comment(plan: WritingPlan) -> list[str]:
     """What the file is, for whoever opens it."""
     moves = f"Written by Tunesmith from {plan.problem.kernel.path.rsplit('/', 1)[-1]}."
     return ["//", f"// {plan.problem.name}: {moves}", f"// {how_shared(plan)}"]

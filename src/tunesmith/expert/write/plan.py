@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from tunesmith.expert.read.contract import with_entry_sizes
 from tunesmith.expert.read.model import Each, TemplateDraft
 from tunesmith.expert.write.buffers import Blocking, LoopPlan, SharedRow, planned_loops, shared_rows
-from tunesmith.expert.write.given import Given, Unwritable, wide
-from tunesmith.expert.write.sites import length_of_all, runs
+from tunesmith.expert.write.given import Given, Unwritable, wide_integer_type
+from tunesmith.expert.write.sites import find_loop_runs, length_of_all
 from tunesmith.problem.problem import Problem
 from tunesmith.source.tree import Number
 
@@ -23,7 +23,7 @@ class WritingPlan(Given):
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
         reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
-        return "int" if self.sizes.fits_int(*reach) else wide(self.language)
+        return "int" if self.sizes.fits_int(*reach) else wide_integer_type(self.language)
 
     @property
     def keeps(self) -> bool:
@@ -71,7 +71,7 @@ def side_by_side(given: Given, loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopP
     if given.is_flat or given.language == "opencl" or not given.knobs.beside.is_parameter:
         return ()
     found = []
-    for run in runs(given.kernel.steps, given.independence):
+    for run in find_loop_runs(given.kernel.steps, given.independence):
         own = tuple(loops[each.number] for each in run)
         packed = {any(pack.width for pack in loop.packs) for loop in own}
         whole = not any(loop.tail or loop.in_row for loop in own)

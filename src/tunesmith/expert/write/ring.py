@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.read.integers import stride
+from tunesmith.expert.read.integers import index_stride
 from tunesmith.expert.read.model import Each, Let, Step, step_lists
 from tunesmith.expert.write.buffers import Copy, LoopPlan, is_once
 from tunesmith.expert.write.fast_math import FastMath
-from tunesmith.expert.write.given import LoopAxis, items, part
+from tunesmith.expert.write.given import LoopAxis, item_axis, render_template_part
 from tunesmith.expert.write.loops import Body, GpuLoops
 from tunesmith.expert.write.packs import Pack
 from tunesmith.expert.write.plan import WritingPlan
@@ -35,7 +35,7 @@ from tunesmith.source.tree import (
     Stmt,
     Type,
 )
-from tunesmith.source.types import byte_size, integer
+from tunesmith.source.types import byte_size, integer_literal
 from tunesmith.source.walk import assigned_in, calls_in, declared_in, names_in
 
 LEAST_CAPABILITY = 80
@@ -51,7 +51,7 @@ class RingKind:
     limit: int  # bytes at whose multiples its array starts
 
 
-def ringed(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
+def ring_packs(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
     """The packs of a loop that can come through a ring: loads of neighbours that the kernel never writes."""
     once = plan.is_flat and not plan.knobs.persistent.is_parameter  # a block takes one chunk
     if plan.language != "cuda" or once or not loop.is_packed:
@@ -72,11 +72,13 @@ def kind_of(pack: Pack, plan: WritingPlan) -> RingKind | None:
     return kind if whole and limit >= _SMALLEST else None
 
 
-def kinds(plan: WritingPlan) -> dict[RingKind, int]:
+def ring_kind_counts(plan: WritingPlan) -> dict[RingKind, int]:
     """Of all loops, with the most packs that one loop has of each."""
     found: dict[RingKind, int] = {}
     for loop in plan.all_loops:
-        counts = Counter(kind for pack in loop.packs if (kind := kind_of(pack, plan)) and ringed(plan, loop))
+        counts = Counter(
+            kind for pack in loop.packs if (kind := kind_of(pack, plan)) and ring_packs(plan, loop)
+        )
         for kind, count in counts.items():
             found[kind] = max(count, found.get(kind, 0))
     return found
@@ -84,7 +86,7 @@ def kinds(plan: WritingPlan) -> dict[RingKind, int]:
 
 def ring_kinds(plan: WritingPlan) -> dict[RingKind, int]:
     """The same where the schedule has a ring."""
-    return kinds(plan) if plan.knobs.ring.is_parameter else {}
+    return ring_kind_counts(plan) if plan.knobs.ring.is_parameter else {}
 
 
 def ring_bytes(plan: WritingPlan) -> str | None:
@@ -119,7 +121,7 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     return rules
 
 
-def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
+def following_loops(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
     """By number of a loop: the next one of its list of steps, and names that may get a value in between.
 
     None where anything but definitions lies between the two.
@@ -149,19 +151,19 @@ class RingLoops(GpuLoops):
         self._regions = [plan.names.fresh(f"RING_{number}") for number in range(len(self.ring))]
         self._stage: dict[int, str] = {}  # by number of a loop: the stage whose turn it is
         self._ends: dict[int, Expr] = {}  # of loops whose first chunks are under way before their time
-        self._next = dict(followers(plan.kernel.steps))
+        self._next = dict(following_loops(plan.kernel.steps))
 
     def defines(self) -> tuple[Stmt, ...]:
         found = list(super().defines())
         if not self.ring:
             return tuple(found)
         found.append(self.words.define("RING_THREADS", "LANES * TASKS", "that have places in the ring"))
-        before: Expr = integer(0)
+        before: Expr = integer_literal(0)
         names = [*self._regions[1:], self._plan.word("RING_BYTES")]
-        for (kind, count), name in zip(kinds(self._plan).items(), names, strict=True):
+        for (kind, count), name in zip(ring_kind_counts(self._plan).items(), names, strict=True):
             text = "(STAGES * ITEMS * RING_THREADS * VEC * n + 15) / 16 * 16"
-            own = self.words.expr(text, n=integer(kind.bytes * count))
-            before = own if before == integer(0) else Binary("+", before, own)
+            own = self.words.expr(text, n=integer_literal(kind.bytes * count))
+            before = own if before == integer_literal(0) else Binary("+", before, own)
             found.append(MacroDefinition(name, before))
             before = Name(name)
         return tuple(found)
@@ -176,12 +178,12 @@ class RingLoops(GpuLoops):
     # -- a loop: chunks are under way before it, and each turn sends for another ------------------------
 
     def _packed(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
-        packs, under_way = self._ringed(loop), loop.each.number in self._stage
+        packs, under_way = self._packs_in_ring(loop), loop.each.number in self._stage
         before = self._first_chunks(loop, packs, end) if packs and not under_way else ()
         return (*before, *super()._packed(loop, body, end))
 
-    def _ringed(self, loop: LoopPlan) -> tuple[Pack, ...]:
-        return ringed(self._plan, loop) if self.ring else ()
+    def _packs_in_ring(self, loop: LoopPlan) -> tuple[Pack, ...]:
+        return ring_packs(self._plan, loop) if self.ring else ()
 
     def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         w, type_ = self.words, self._plan.index_type(loop)
@@ -189,7 +191,9 @@ class RingLoops(GpuLoops):
         first = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_)
         sent = self._sent(loop, packs, end, Name(self._turn_ahead))
         ahead = w.code("const T ahead = first + s * step;", T=type_, first=first, step=self._step(type_))
-        turns = items(self._turn_ahead, w.expr("STAGES"), ahead).over((*sent, *w.code("commit_copies();")))
+        turns = item_axis(self._turn_ahead, w.expr("STAGES"), ahead).over(
+            (*sent, *w.code("commit_copies();"))
+        )
         start = (*w.code("int stage = 0;", stage=stage), *turns)
         return w.when("STAGES", start, said="the first chunks")
 
@@ -199,7 +203,7 @@ class RingLoops(GpuLoops):
         if found is None:
             return ()
         loop, changing = self._plan.loop(found[0]), found[1] | {total.name for total in each.totals}
-        packs = self._ringed(loop)
+        packs = self._packs_in_ring(loop)
         used = {name for pack in packs for name in pack.names}
         used |= names_in(loop.each.start) | names_in(loop.each.stop)
         if not packs or used & changing:
@@ -213,7 +217,7 @@ class RingLoops(GpuLoops):
         return super()._end(loop) if known is None else ((), known)
 
     def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
-        direct, own = super()._loads(loop, copies, end), self._ringed(loop)
+        direct, own = super()._loads(loop, copies, end), self._packs_in_ring(loop)
         if not own:
             return direct
         w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
@@ -252,15 +256,15 @@ class RingLoops(GpuLoops):
         """The region of its kind, and its place there."""
         kind = kind_of(pack, self._plan)
         assert kind is not None
-        alike = [p for p in ringed(self._plan, loop) if kind_of(p, self._plan) == kind]
+        alike = [p for p in ring_packs(self._plan, loop) if kind_of(p, self._plan) == kind]
         place = self.words.expr("stage * ITEMS + k", stage=stage)
-        if (most := kinds(self._plan)[kind]) > 1:
-            place = Binary("*", place, integer(most))
+        if (most := ring_kind_counts(self._plan)[kind]) > 1:
+            place = Binary("*", place, integer_literal(most))
         if own := alike.index(pack):
-            place = Binary("+", place, integer(own))
-        return self._region(kind), place
+            place = Binary("+", place, integer_literal(own))
+        return self._region_start(kind), place
 
-    def _region(self, kind: RingKind) -> Expr:
+    def _region_start(self, kind: RingKind) -> Expr:
         number, ring = self.ring.index(kind), self.words.expr("ring")
         return Binary("+", ring, Name(self._regions[number])) if number else ring
 
@@ -276,8 +280,12 @@ class RingLoops(GpuLoops):
             for number, value in enumerate(value for value in choice.values if value)
         )
         threads, lanes = self._plan.word("RING_THREADS"), self._plan.knobs.lanes.name
-        before = part("gpu_packs.cuh", "ring", STAGES=choice.name, WAITS=waits + "\n#endif" if waits else "")
-        return before, part("gpu_packs.cuh", "ring methods", STAGES=choice.name, THREADS=threads, LANES=lanes)
+        before = render_template_part(
+            "gpu_packs.cuh", "ring", STAGES=choice.name, WAITS=waits + "\n#endif" if waits else ""
+        )
+        return before, render_template_part(
+            "gpu_packs.cuh", "ring methods", STAGES=choice.name, THREADS=threads, LANES=lanes
+        )
 
 
 # -- Runs of bytes that the copy engine brings into shared memory, a whole chunk of a team at once
@@ -292,12 +300,12 @@ _PIECE = 16  # bytes that divide a run's place and length
 WARP = 32
 
 
-def bulked(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
+def bulk_packs(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
     """The packs of a loop whose chunks lie in one piece, and can start at multiples of 16 bytes."""
     found = []
-    for pack in ringed(plan, loop):
+    for pack in ring_packs(plan, loop):
         kind = kind_of(pack, plan)
-        ways = [stride(part, loop.each.index) for part in (pack.index, pack.offset) if part is not None]
+        ways = [index_stride(part, loop.each.index) for part in (pack.index, pack.offset) if part is not None]
         whole = kind and any(vec * kind.aligned % _PIECE == 0 for vec in plan.knobs.vector.values)
         if kind and whole and kind.limit % _PIECE == 0 and all(way and not way.within for way in ways):
             found.append(pack)
@@ -307,7 +315,7 @@ def bulked(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
 def bulk_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What runs rely on, as the template's `require`."""
     stages, bulk = plan.knobs.ring, plan.knobs.bulk
-    packs = [pack for loop in plan.all_loops for pack in bulked(plan, loop)]
+    packs = [pack for loop in plan.all_loops for pack in bulk_packs(plan, loop)]
     if not stages.is_parameter or not bulk.is_parameter or not packs:
         return []
     none, vec = f"{bulk.name} == 0", plan.knobs.vector.size_text
@@ -327,7 +335,7 @@ class BulkLoops(RingLoops):
         super().__init__(plan, fast)
         self._is_bulk = plan.knobs.bulk.is_parameter and bool(self.ring)
         self._whole: dict[int, Expr] = {}  # by number of a loop: where its last pack ends
-        team = Name("threadIdx.y") if plan.knobs.tasks.most > 1 else integer(0)
+        team = Name("threadIdx.y") if plan.knobs.tasks.most > 1 else integer_literal(0)
         self.words = Wording({**self.words.words, "team": team})
 
     def declare(self) -> tuple[Stmt, ...]:
@@ -340,10 +348,10 @@ class BulkLoops(RingLoops):
         if not self._is_bulk:
             return before, methods
         given = {word: self._plan.word(word) for word in ("BULK", "STAGES", "LANES")}
-        return before + part("gpu_packs.cuh", "bulk", **given), methods
+        return before + render_template_part("gpu_packs.cuh", "bulk", **given), methods
 
     def _runs(self, loop: LoopPlan) -> tuple[Pack, ...]:
-        return bulked(self._plan, loop) if self._is_bulk else ()
+        return bulk_packs(self._plan, loop) if self._is_bulk else ()
 
     def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         found = super()._first_chunks(loop, packs, end)
@@ -357,7 +365,7 @@ class BulkLoops(RingLoops):
             done += w.code(text, T=type_, whole=name, end=end, start=each.start)
             whole = Name(name)
         self._whole[each.number] = whole
-        turn, begin = self._turn_ahead, self._first(loop, integer(0), w.expr("CHUNK"), type_)
+        turn, begin = self._turn_ahead, self._first(loop, integer_literal(0), w.expr("CHUNK"), type_)
         later = w.expr("s * step", s=turn, step=self._step(type_))
         ahead = self._first(loop, later, w.expr("CHUNK"), type_)
         sent = self._sent_runs(loop, Name(turn))
@@ -366,7 +374,7 @@ class BulkLoops(RingLoops):
 
     def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
         found, runs = super()._loads(loop, copies, end), self._runs(loop)
-        if not self._is_bulk or not self._ringed(loop):
+        if not self._is_bulk or not self._packs_in_ring(loop):
             return found
         rest = GpuLoops._loads(self, loop, [copy for copy in copies if copy.pack not in runs], end)
         return self.words.when("BULK", (*rest, *(self._turn_of_runs(loop, end) if runs else ())), found)
@@ -376,7 +384,7 @@ class BulkLoops(RingLoops):
         taken = list[Stmt]()
         for pack in self._runs(loop):
             text = "(k * LANES + lane) * VEC" if pack.width == 1 else "(k * LANES + lane) * (VEC * n)"
-            place = w.expr(text, n=integer(pack.width))
+            place = w.expr(text, n=integer_literal(pack.width))
             base = (pack.element or self._plan.arrays[pack.array]).base
             run = Cast(Type(base, 1, const=True), self._run(loop, pack, Name(stage)))
             taken.append(self._method(loop, pack, "load", Binary("+", run, place)))
@@ -393,21 +401,26 @@ class BulkLoops(RingLoops):
             own = self._ring_kind(pack).bytes
             text = "send_run(to, source, count * own, &arrived[team][stage]);"
             to, source = self._run(loop, pack, stage), self._address(pack, loop)
-            runs += w.code(text, to=to, source=source, own=integer(own), stage=stage)
+            runs += w.code(text, to=to, source=source, own=integer_literal(own), stage=stage)
             size += own
         whole = self._whole[loop.each.number]
-        return self._of_one_task(w.code(_SENT, whole=whole, size=integer(size), runs=runs, stage=stage))
+        return self._of_one_task(
+            w.code(_SENT, whole=whole, size=integer_literal(size), runs=runs, stage=stage)
+        )
 
     def _run(self, loop: LoopPlan, pack: Pack, stage: Expr) -> Expr:
         """Where the pack's chunk lies."""
         kind, w = self._ring_kind(pack), self.words
         place = w.expr("team * STAGES + stage" if self._plan.knobs.tasks.most > 1 else "stage", stage=stage)
-        if (most := kinds(self._plan)[kind]) > 1:
+        if (most := ring_kind_counts(self._plan)[kind]) > 1:
             which = [p for p in self._runs(loop) if self._ring_kind(p) == kind].index(pack)
             text = "place * most + which" if which else "place * most"
-            place = w.expr(text, place=place, most=integer(most), which=integer(which))
+            place = w.expr(text, place=place, most=integer_literal(most), which=integer_literal(which))
         return w.expr(
-            "region + place * (CHUNK * n)", region=self._region(kind), place=place, n=integer(kind.bytes)
+            "region + place * (CHUNK * n)",
+            region=self._region_start(kind),
+            place=place,
+            n=integer_literal(kind.bytes),
         )
 
     def _ring_kind(self, pack: Pack) -> RingKind:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from tunesmith.expert.read.contract import is_of_entry
 from tunesmith.expert.read.model import TemplateDraft
 from tunesmith.expert.write.fast_math import division_rules
-from tunesmith.expert.write.given import Unwritable, factors, grouped, has_nested_totals
+from tunesmith.expert.write.given import Unwritable, flatten_factors, has_nested_totals, parenthesize_term
 from tunesmith.expert.write.plan import WritingPlan, make_plan
 from tunesmith.expert.write.ring import bulk_rules, ring_bytes, ring_rules
 from tunesmith.expert.write.sites import length_of_all
 from tunesmith.expert.write.tile import tile_grid, tile_of, tile_rules
 from tunesmith.problem.problem import Problem
-from tunesmith.source.snippets import code
+from tunesmith.source.snippets import parse_snippet
 from tunesmith.source.tree import Alternative, Expr, Name, Parameter, Stmt
 from tunesmith.source.types import is_integer
 from tunesmith.source.walk import names_in
@@ -49,7 +49,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
     if nested and knobs.lanes.most > few:
         require("barriers_are_reached", f"{tasks} == 1 or {lanes} {sign} {few}")
     if knobs.vector.most > 1:
-        texts = _multiples(plan)
+        texts = _divisibility_terms(plan)
         if texts:
             require("whole_vectors", " and ".join(f"{text} == 0" for text in texts))
     if knobs.keep.most > 0:
@@ -65,9 +65,13 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
     if not plan.counts_tasks and not plan.is_flat:
         # The kernel is not told how many tasks there are.
         if knobs.tasks.most > 1:
-            require("whole_blocks", f"{grouped(tasks_text(plan))} % {tasks} == 0")
+            require("whole_blocks", f"{parenthesize_term(tasks_text(plan))} % {tasks} == 0")
         if knobs.split.most > 0:
-            count = f"{grouped(tasks_text(plan))} // {tasks}" if knobs.tasks.most > 1 else tasks_text(plan)
+            count = (
+                f"{parenthesize_term(tasks_text(plan))} // {tasks}"
+                if knobs.tasks.most > 1
+                else tasks_text(plan)
+            )
             require("one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MOST_Y}")
         if knobs.persistent.most > 0:
             raise Unwritable(
@@ -76,7 +80,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
     if (blocked := knobs.blocking).is_parameter and plan.blocking.task is not None:
         if not plan.blocking.is_counted:
             own = plan.blocking.task.size or plan.sizes.text(plan.blocking.task.extent)
-            require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
+            require("whole_teams", f"{parenthesize_term(own or '0')} % {blocked.name} == 0")
         if knobs.beside.is_parameter:
             require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
     for name, value in plan.kernel.pinned:
@@ -87,7 +91,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
     return rules
 
 
-def _multiples(plan: WritingPlan) -> list[str]:
+def _divisibility_terms(plan: WritingPlan) -> list[str]:
     """Terms `d % VEC` that must be 0, each once: none that follows from another, or from the contract."""
     vec, most = plan.knobs.vector, plan.knobs.vector.most
     found: dict[tuple[Node, int], None] = {}
@@ -105,21 +109,21 @@ def _multiples(plan: WritingPlan) -> list[str]:
                 found[(node, unit)] = None
     texts = []
     for node, unit in sorted(found, key=lambda need: (need[1], unparse(need[0]))):
-        if any(other != node and size >= unit and other in factors(node) for other, size in found):
+        if any(other != node and size >= unit and other in flatten_factors(node) for other, size in found):
             continue
         by = vec.size_text if unit == 1 else f"({unit} * {vec.size_text})"
-        texts.append(f"{grouped(unparse(node))} % {by}")
+        texts.append(f"{parenthesize_term(unparse(node))} % {by}")
     return texts
 
 
 # -- launch -----------------------------------------------------------------------------------------
 
 
-def grid(plan: WritingPlan) -> list[str]:
+def grid_sizes(plan: WritingPlan) -> list[str]:
     tiled = tile_of(plan)
     if tiled is not None:
         return tile_grid(plan, tiled)
-    found = _grid(plan)
+    found = _leading_grid_sizes(plan)
     axes: list[str] = []
     for task in plan.outer:
         size = task.size or plan.sizes.text(task.extent)
@@ -131,7 +135,7 @@ def grid(plan: WritingPlan) -> list[str]:
     return [*found, *(axes[1:] or (["1"] if len(found) == 1 else [])), axes[0]]
 
 
-def _grid(plan: WritingPlan) -> list[str]:
+def _leading_grid_sizes(plan: WritingPlan) -> list[str]:
     knobs = plan.knobs
     lanes, vec, items = knobs.lanes.size_text, knobs.vector.size_text, knobs.items.size_text
     if not any(pack.width for loop in plan.all_loops for pack in loop.packs):
@@ -139,7 +143,7 @@ def _grid(plan: WritingPlan) -> list[str]:
     chunk = " * ".join(part for part in (lanes, vec, items) if part != "1") or "1"
     persistent = knobs.persistent
     if plan.is_flat:
-        pieces = _pieces(plan, chunk)
+        pieces = _piece_count(plan, chunk)
         if not persistent.is_parameter:
             return [pieces]
         return [f"min({pieces}, device.sms * {persistent.name}) if {persistent.name} else {pieces}"]
@@ -148,7 +152,7 @@ def _grid(plan: WritingPlan) -> list[str]:
         plain = f"(min({blocks}, device.sms * {persistent.name}) if {persistent.name} else {blocks})"
     if knobs.split.most == 0:
         return [plain.removeprefix("(").removesuffix(")") if persistent.is_parameter else plain]
-    pieces = _pieces(plan, chunk)
+    pieces = _piece_count(plan, chunk)
     split = knobs.split.size_text
     return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MOST_Y}) if {split} else 1"]
 
@@ -161,17 +165,17 @@ def blocks_text(plan: WritingPlan) -> str | None:
     return count if tasks == "1" else f"ceildiv({count}, {tasks})"
 
 
-def _pieces(plan: WritingPlan, chunk: str) -> str:
-    length = _longest(plan, [loop.extent for loop in plan.all_loops])
+def _piece_count(plan: WritingPlan, chunk: str) -> str:
+    length = _longest_loop(plan, [loop.extent for loop in plan.all_loops])
     if plan.beside:
         inside = {loop.each.number for run in plan.beside for loop in run}
         lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
         rest = [loop.extent for loop in plan.all_loops if loop.each.number not in inside]
-        length = f"({_longest(plan, [*lengths, *rest])} if {plan.knobs.beside.name} else {length})"
+        length = f"({_longest_loop(plan, [*lengths, *rest])} if {plan.knobs.beside.name} else {length})"
     return f"max(1, ceildiv({length}, {chunk}))"
 
 
-def _longest(plan: WritingPlan, lengths: Iterable[Expr]) -> str:
+def _longest_loop(plan: WritingPlan, lengths: Iterable[Expr]) -> str:
     texts: dict[str, None] = {}
     for length in lengths:
         text = plan.sizes.text(length)
@@ -181,7 +185,7 @@ def _longest(plan: WritingPlan, lengths: Iterable[Expr]) -> str:
     return next(iter(texts)) if len(texts) == 1 else f"max({', '.join(texts)})"
 
 
-def block(plan: WritingPlan) -> list[str]:
+def block_sizes(plan: WritingPlan) -> list[str]:
     tasks = plan.knobs.tasks.size_text
     return [plan.knobs.lanes.size_text] if tasks == "1" else [plan.knobs.lanes.size_text, tasks]
 
@@ -212,7 +216,7 @@ def _staged_bytes(plan: WritingPlan) -> str | None:
         extent = plan.sizes.text(row.extent)
         if not row.size or extent is None:
             raise Unwritable(f"the size of what is staged in {row.name} is not known")
-        total.append(f"round_up({grouped(extent)} * {row.size}, 16)")
+        total.append(f"round_up({parenthesize_term(extent)} * {row.size}, 16)")
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     several = [text for text in (tasks, plan.knobs.blocking.size_text) if text != "1"]
@@ -276,7 +280,7 @@ class Baked:
 
         def named(size: Size, value: str) -> tuple[Stmt, ...]:
             own = size.parameter
-            return code("const T own = value;", T=own.type.base, own=own.name, value=value)
+            return parse_snippet("const T own = value;", T=own.type.base, own=own.name, value=value)
 
         always = tuple(stmt for size in self.always for stmt in named(size, size.macro))
         constants = tuple(stmt for size in self.sizes for stmt in named(size, size.macro))

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.read.call import CallPart
-from tunesmith.expert.write.given import Names, Unwritable, words_of
+from tunesmith.expert.write.given import Names, Unwritable, words_in_texts
 from tunesmith.expert.write.page import Heading, KernelPage, how_shared, in_code, pieces_text, said_of_launch
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.reduced import without_unused
 from tunesmith.source.effects import is_function
-from tunesmith.source.lex import Token, closing_angle, first_word, lex, without_comments, wrapped
+from tunesmith.source.lex import Token, closing_angle, first_word, lex, without_comments, wrap_line
 from tunesmith.source.walk import fresh_name
-from tunesmith.space.expr import Expr, parse
+from tunesmith.space.expr import Expr, parse_expr
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # Comments and strings first: what is in them is no name. A word behind a dot is a member's.
@@ -47,17 +47,22 @@ class KernelCode:
         return dict(self.renamed).get(before, before)
 
 
-def linked(codes: Sequence[KernelCode], taken: Collection[str], ahead: str = "") -> tuple[KernelCode, ...]:
+def link_codes(
+    codes: Sequence[KernelCode], taken: Collection[str], ahead: str = ""
+) -> tuple[KernelCode, ...]:
     """The same codes with names that go together in one file, each piece once.
 
     `taken` are words that no new name may be; `ahead` is text that stands before all of them and stays as it
     is. Raises `Unwritable` where a name cannot be changed.
     """
-    done, used = list(codes), {*taken, *_words(ahead), *(w for code in codes for w in _words_of(code))}
-    while changes := _clashes(done, ahead):
+    done, used = (
+        list(codes),
+        {*taken, *_identifiers_in_text(ahead), *(w for code in codes for w in _words_of(code))},
+    )
+    while changes := _find_name_clashes(done, ahead):
         for at, names in enumerate(changes):
             new = {name: fresh_name(f"{name}_{done[at].number}", used) for name in names}
-            pieces = tuple(renamed(piece, new) for piece in done[at].pieces)
+            pieces = tuple(rename_identifiers(piece, new) for piece in done[at].pieces)
             done[at] = replace(done[at], pieces=pieces, renamed=(*done[at].renamed, *new.items()))
     seen: set[str] = set()
     for at, code in enumerate(done):
@@ -67,10 +72,13 @@ def linked(codes: Sequence[KernelCode], taken: Collection[str], ahead: str = "")
     return tuple(done)
 
 
-def _clashes(codes: Sequence[KernelCode], ahead: str) -> list[list[str]] | None:
+def _find_name_clashes(codes: Sequence[KernelCode], ahead: str) -> list[list[str]] | None:
     """By code: names that have to change; None where none has."""
-    defined, words = [_definitions(code.pieces) for code in codes], [_words_of(code) for code in codes]
-    before, theirs = _words(ahead), set(defined_names(ahead)) if ahead else set()
+    defined, words = (
+        [_definitions_by_name(code.pieces) for code in codes],
+        [_words_of(code) for code in codes],
+    )
+    before, theirs = _identifiers_in_text(ahead), set(defined_names(ahead)) if ahead else set()
     found: list[list[str]] = []
     for at, own in enumerate(defined):
         outside = words[at] & theirs - own.keys()
@@ -97,7 +105,7 @@ def _is_only_defined(name: str, code: KernelCode) -> bool:
     return words.count(name) == 1 and name in defined_names(code.pieces[-1])
 
 
-def _definitions(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _definitions_by_name(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Names with the pieces that define them."""
     found: dict[str, tuple[str, ...]] = {}
     for piece in pieces:
@@ -107,15 +115,15 @@ def _definitions(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _words_of(code: KernelCode) -> frozenset[str]:
-    return frozenset(word for piece in code.pieces for word in _words(piece))
+    return frozenset(word for piece in code.pieces for word in _identifiers_in_text(piece))
 
 
-def _words(text: str) -> frozenset[str]:
+def _identifiers_in_text(text: str) -> frozenset[str]:
     """Everything that may be a name; words in strings are among them."""
     return frozenset(_WORD.findall(without_comments(text)))
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
     """The text with other words for these; comments speak of them too, members and strings do not."""
 
     def word(found: re.Match[str]) -> str:
@@ -138,10 +146,10 @@ def defined_names(text: str) -> Iterator[str]:
             word, rest = first_word(token.text)
             if word == "define" and (found := _WORD.match(rest.lstrip())):
                 yield found[0]
-    yield from _declared([token for token in tokens if token.kind != "directive"])
+    yield from _iterate_declared_names([token for token in tokens if token.kind != "directive"])
 
 
-def _declared(tokens: Sequence[Token]) -> Iterator[str]:
+def _iterate_declared_names(tokens: Sequence[Token]) -> Iterator[str]:
     at = 0
     while at < len(tokens):
         at = _behind_template(tokens, at)
@@ -150,7 +158,7 @@ def _declared(tokens: Sequence[Token]) -> Iterator[str]:
         if tokens[at].text in ("}", ";"):
             at += 1
             continue
-        body = _next(tokens, at, ("{", ";", "="))
+        body = _find_next_mark(tokens, at, ("{", ";", "="))
         head = _without_attributes(tokens[at:body])
         words = [token.text for token in head]
         if body < len(tokens) and tokens[body].text == "{" and _is_outside(words):
@@ -158,8 +166,8 @@ def _declared(tokens: Sequence[Token]) -> Iterator[str]:
             continue
         plain = words[0] not in ("typedef", "using") and (body == len(tokens) or tokens[body].text != "=")
         is_function = plain and "(" in words
-        end = _end(tokens, body, is_function)
-        yield from _name(words, tokens[at:end], is_function)
+        end = _declaration_end(tokens, body, is_function)
+        yield from _declarator_names(words, tokens[at:end], is_function)
         at = end
 
 
@@ -176,7 +184,7 @@ def _behind_template(tokens: Sequence[Token], at: int) -> int:
     return at
 
 
-def _next(tokens: Sequence[Token], at: int, marks: Collection[str]) -> int:
+def _find_next_mark(tokens: Sequence[Token], at: int, marks: Collection[str]) -> int:
     """Where one of these stands outside of brackets."""
     depth = 0
     for place in range(at, len(tokens)):
@@ -187,7 +195,7 @@ def _next(tokens: Sequence[Token], at: int, marks: Collection[str]) -> int:
     return len(tokens)
 
 
-def _end(tokens: Sequence[Token], body: int, is_function: bool) -> int:
+def _declaration_end(tokens: Sequence[Token], body: int, is_function: bool) -> int:
     """Behind the declaration whose body, value or end is here."""
     depth = 0
     for place in range(body, len(tokens)):
@@ -216,7 +224,7 @@ def _without_attributes(tokens: Sequence[Token]) -> list[Token]:
     return done
 
 
-def _name(words: Sequence[str], whole: Sequence[Token], is_function: bool) -> Iterator[str]:
+def _declarator_names(words: Sequence[str], whole: Sequence[Token], is_function: bool) -> Iterator[str]:
     if not words or words[0] in ("using", "static_assert"):
         named = words[1:2] if words[:1] == ["using"] and "=" in [t.text for t in whole] else []
         yield from (word for word in named if _WORD.fullmatch(word))
@@ -225,13 +233,13 @@ def _name(words: Sequence[str], whole: Sequence[Token], is_function: bool) -> It
         closing = len(inner) - 1 - inner[::-1].index("}") if "}" in inner else 0
         behind = [word for word in inner[closing:] if _WORD.fullmatch(word)]
         yield from behind[-1:]
-        yield from _tag(words)
+        yield from _tag_name(words)
     elif is_function:
         before = _without_arguments(words[: words.index("(")])
         if "operator" not in before and "::" not in before[-2:]:
             yield from (word for word in before[-1:] if _WORD.fullmatch(word))
     elif any(word in _TYPES for word in words):
-        yield from _tag(words)
+        yield from _tag_name(words)
     else:
         until = words[: words.index("[")] if "[" in words else words
         yield from [word for word in until if _WORD.fullmatch(word)][-1:]
@@ -249,7 +257,7 @@ def _without_arguments(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
-def _tag(words: Sequence[str]) -> Iterator[str]:
+def _tag_name(words: Sequence[str]) -> Iterator[str]:
     """The name behind `struct`."""
     place = next((at for at, word in enumerate(words) if word in _TYPES), len(words))
     behind = [word for word in words[place + 1 :] if _WORD.fullmatch(word) and word not in _TYPES]
@@ -282,14 +290,14 @@ class WrittenPart:
 
 def text_of_call(problem: Problem, parts: Sequence[WrittenPart], own: OwnText) -> str:
     """The template's text; raises `Unwritable` where the kernels do not go into one file."""
-    codes = linked([_code(one) for one in parts], _taken(problem), own.text)
+    codes = link_codes([_kernel_code(one) for one in parts], _reserved_words(problem), own.text)
     ahead = "\n".join([*own.defaults, own.text]) if own.text else "\n".join(own.defaults)
     # Names with numbers are longer: some lines have to be broken again.
-    pieces = ["\n".join(_fitting(piece)) for code in codes for piece in code.pieces]
-    below = pieces_text(_with_includes_first(pieces, _included(own.text)))
+    pieces = ["\n".join(_wrap_lines(piece)) for code in codes for piece in code.pieces]
+    below = pieces_text(_with_includes_first(pieces, _unconditional_includes(own.text)))
     start = ahead.rstrip("\n") + "\n\n" if ahead.strip() else ""
     text = without_unused(start + below, (), since=len(start))
-    heading = _joined(problem, parts, codes, own, text)
+    heading = _join_headings(problem, parts, codes, own, text)
     about = [f"// {problem.name}: Written by Tunesmith from {problem.kernel.path.rsplit('/', 1)[-1]}."]
     for one, code in zip(parts, codes, strict=True):
         which = f"Kernel {one.part.number}" if one.part.number else "Kernel"
@@ -302,18 +310,18 @@ def text_of_call(problem: Problem, parts: Sequence[WrittenPart], own: OwnText) -
 def kept_memory(page: KernelPage) -> str | None:
     """What the kernel takes of the user's file that has to be one memory for all kernels of the file."""
     for piece in page.preamble:
-        words = words_of([piece])
+        words = words_in_texts([piece])
         if words & set(_KEPT) and "constexpr" not in words and ("const" not in words or "*" in piece):
             return " ".join(piece.split())[:60]
     return None
 
 
-def _code(one: WrittenPart) -> KernelCode:
-    pieces = [part for piece in (*one.page.preamble, *one.page.code) for part in apart(piece)]
+def _kernel_code(one: WrittenPart) -> KernelCode:
+    pieces = [part for piece in (*one.page.preamble, *one.page.code) for part in split_pieces(piece)]
     return KernelCode(one.part.number, tuple(pieces))
 
 
-def apart(piece: str) -> Iterator[str]:
+def split_pieces(piece: str) -> Iterator[str]:
     """What can stand by itself: pieces between blank lines that are in no bracket and under no condition."""
     kept, depth = list[str](), 0
     for line in (*piece.strip("\n").split("\n"), ""):
@@ -332,8 +340,8 @@ def apart(piece: str) -> Iterator[str]:
         yield "\n".join(kept).rstrip("\n")
 
 
-def _fitting(piece: str) -> Iterator[str]:
-    return (line for whole in piece.split("\n") for line in wrapped(whole))
+def _wrap_lines(piece: str) -> Iterator[str]:
+    return (line for whole in piece.split("\n") for line in wrap_line(whole))
 
 
 def _with_includes_first(pieces: Sequence[str], before: Collection[str]) -> Iterator[str]:
@@ -344,7 +352,7 @@ def _with_includes_first(pieces: Sequence[str], before: Collection[str]) -> Iter
     yield from (piece for piece in pieces if piece not in included)
 
 
-def _included(text: str) -> frozenset[str]:
+def _unconditional_includes(text: str) -> frozenset[str]:
     """What a text includes under no condition."""
     found, depth = set[str](), 0
     for line in without_comments(text).split("\n"):
@@ -355,31 +363,33 @@ def _included(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _taken(problem: Problem) -> frozenset[str]:
+def _reserved_words(problem: Problem) -> frozenset[str]:
     texts = [problem.kernel.text, *(text for _, text in problem.kernel.headers)]
     names = [*problem.size_names, *(argument.name for argument in problem.arguments)]
-    return words_of(texts) | {*names, *(name for name, _ in problem.kernel.defines)}
+    return words_in_texts(texts) | {*names, *(name for name, _ in problem.kernel.defines)}
 
 
-def _joined(
+def _join_headings(
     problem: Problem, parts: Sequence[WrittenPart], codes: Sequence[KernelCode], own: OwnText, text: str
 ) -> Heading:
-    headings = [_renamed(one.page.heading, code) for one, code in zip(parts, codes, strict=True)]
+    headings = [_rename_heading(one.page.heading, code) for one, code in zip(parts, codes, strict=True)]
     launches = {place: [lines] for place, lines in zip(own.places, own.heading.launches, strict=True)}
     for one, code, heading in zip(parts, codes, headings, strict=True):
         for place in one.part.places:
             entry = f"entry = {toml_string(code.name(one.page.entry))}"
             lines = (entry, *heading.launches[0])
-            launches[place] = [(*lines, *said) for said in _ways(problem.launches[place], one.page)]
+            launches[place] = [
+                (*lines, *said) for said in _launch_variants(problem.launches[place], one.page)
+            ]
     choices = [choice for one in parts for choice in one.page.plan.draft.schedule.choices]
     shape = [table for heading in (own.heading, *headings) for table in heading.shape or ()]
     said = [table for table in shape if table[1]]
     return Heading(
         tuple(param for heading in (*headings, own.heading) for param in heading.params),
         (
-            ("require", tuple(_conditions("require", parts, headings, own))),
-            ("prefer", tuple(_conditions("prefer", parts, headings, own))),
-            ("answers", _answers((*headings, own.heading))),
+            ("require", tuple(_conditions_at_launches("require", parts, headings, own))),
+            ("prefer", tuple(_conditions_at_launches("prefer", parts, headings, own))),
+            ("answers", _merge_answers((*headings, own.heading))),
         ),
         tuple(pair for heading in headings for pair in heading.defines),
         own.heading.flags,
@@ -390,53 +400,53 @@ def _joined(
     )
 
 
-def _ways(launch: Launch, page: KernelPage) -> list[tuple[str, ...]]:
+def _launch_variants(launch: Launch, page: KernelPage) -> list[tuple[str, ...]]:
     """A launch that may overlap with the one ahead is there twice: a parameter says which is made."""
     switch = page.plan.draft.order.waits_if
     if not switch:
         return [tuple(said_of_launch(launch))]
     before = f"({launch.when.text}) and " if launch.when is not None else ""
-    off, on = (replace(launch, when=parse(f"{before}{switch} {how}")) for how in ("== 0", "> 0"))
+    off, on = (replace(launch, when=parse_expr(f"{before}{switch} {how}")) for how in ("== 0", "> 0"))
     return [tuple(said_of_launch(off)), ("pdl = true", *said_of_launch(on))]
 
 
-def _renamed(heading: Heading, code: KernelCode) -> Heading:
+def _rename_heading(heading: Heading, code: KernelCode) -> Heading:
     """With the names that the code now has for what the declaration defines."""
     defines = tuple((code.name(name), text) for name, text in heading.defines)
     baked = [(switch, [(code.name(name), text) for name, text in own]) for switch, own in heading.baked]
     return replace(heading, defines=defines, baked=baked)
 
 
-def _table(heading: Heading, title: str) -> tuple[tuple[str, str], ...]:
+def _condition_table(heading: Heading, title: str) -> tuple[tuple[str, str], ...]:
     return dict(heading.conditions).get(title, ())
 
 
-def _conditions(
+def _conditions_at_launches(
     title: str, parts: Sequence[WrittenPart], headings: Sequence[Heading], own: OwnText
 ) -> Iterator[tuple[str, str]]:
     """What is asked of a kernel is asked at the sizes at which it is launched."""
     names = Names((), ())
     for one, heading in zip(parts, headings, strict=True):
         when = one.part.problem.launches[0].when
-        for name, text in _table(heading, title):
+        for name, text in _condition_table(heading, title):
             number = one.part.number
-            yield names.fresh(f"{name}_{number}" if number else name), _where(when, text)
-    for name, text in _table(own.heading, title):
+            yield names.fresh(f"{name}_{number}" if number else name), _condition_at_launch(when, text)
+    for name, text in _condition_table(own.heading, title):
         yield names.fresh(name), text
 
 
-def _where(when: Expr | None, text: str) -> str:
+def _condition_at_launch(when: Expr | None, text: str) -> str:
     return text if when is None else f"not ({when.text}) or ({text})"
 
 
-def _answers(headings: Iterable[Heading]) -> tuple[tuple[str, str], ...]:
+def _merge_answers(headings: Iterable[Heading]) -> tuple[tuple[str, str], ...]:
     """A remedy that several kernels answer is there where one of them is."""
     found: dict[str, dict[str, None]] = {}
     for heading in headings:
-        for name, text in _table(heading, "answers"):
+        for name, text in _condition_table(heading, "answers"):
             found.setdefault(name, {})[text] = None
-    return tuple((name, _either(texts)) for name, texts in found.items())
+    return tuple((name, _format_disjunction(texts)) for name, texts in found.items())
 
 
-def _either(texts: Mapping[str, None]) -> str:
+def _format_disjunction(texts: Mapping[str, None]) -> str:
     return " or ".join(f"({text})" if len(texts) > 1 else text for text in texts)

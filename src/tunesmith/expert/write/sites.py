@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tunesmith.expert.read.accesses import ArrayPlace, place_of
-from tunesmith.expert.read.integers import Head, head_of, trips
+from tunesmith.expert.read.integers import Head, head_of, trip_count
 from tunesmith.expert.read.model import Each, KernelModel, Let, Step, map_lists, step_lists
 from tunesmith.problem.problem import Problem
 from tunesmith.source import tree as c
-from tunesmith.source.snippets import chained
+from tunesmith.source.snippets import chain_operator
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import MAX_DEPTH, TooDeep
 from tunesmith.source.types import integer_type, is_integer
-from tunesmith.source.walk import assigned_in, children, declared_in, names_in, statements_in
+from tunesmith.source.walk import assigned_in, child_nodes, declared_in, names_in, statements_in
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
@@ -58,11 +58,11 @@ def local_integers(body: tuple[c.Stmt, ...]) -> Mapping[str, c.Expr]:
     return {name: value for name, value in declared.items() if times[name] == 1 and name not in changed}
 
 
-def counted(loop: c.For) -> tuple[str, int] | None:
+def match_counted_loop(loop: c.For) -> tuple[str, int] | None:
     """The variable of `for (int j = 0; j < 8; j++)` and how many turns it takes."""
     match head := head_of(loop):
         case Head(start=c.Number(value=0), step=c.Number(value=1)):
-            count = trips(head) or 0
+            count = trip_count(head) or 0
             return (head.index, count) if 0 < count <= _MOST_TURNS else None
     return None
 
@@ -106,7 +106,7 @@ class Sites:
             case c.If(condition=condition, then=then, otherwise=otherwise):
                 self._expr(condition, sure, 0)
                 self._branches(then, otherwise, sure, depth)
-                return sure and not _jumps((*then, *otherwise))
+                return sure and not _has_jump((*then, *otherwise))
             case c.For():
                 self._for(stmt, sure, depth)
                 return sure and not any(isinstance(s, c.Return) for s in statements_in(stmt.body))
@@ -136,8 +136,8 @@ class Sites:
     def _for(self, stmt: c.For, sure: bool, depth: int) -> None:
         for part in stmt.init:
             self._statement(part, sure, depth)
-        count = counted(stmt)
-        if count is not None and not _jumps(stmt.body):
+        count = match_counted_loop(stmt)
+        if count is not None and not _has_jump(stmt.body):
             outside, self._loops = self._loops, (*self._loops, count)
             self._block(stmt.body, sure, depth)
             self._loops = outside
@@ -153,9 +153,9 @@ class Sites:
         match expr:
             case c.Assign(op=op, target=target, value=value):
                 self._expr(value, sure, d)
-                self._target(target, op != "=", sure, d)
+                self._add_target(target, op != "=", sure, d)
             case c.Unary(op="++" | "--", operand=operand):
-                self._target(operand, True, sure, d)
+                self._add_target(operand, True, sure, d)
             case c.Unary(op="&", operand=operand) if found := self._place(operand):
                 self.escaped.add(found.array)
                 self._inner(found, False, 0)
@@ -177,11 +177,11 @@ class Sites:
             case c.Name() | c.Opaque():
                 self.escaped |= names_in(expr) & self.arrays
             case _:
-                for child in children(expr):
+                for child in child_nodes(expr):
                     if not isinstance(child, c.Stmt):
                         self._expr(child, sure, d)
 
-    def _target(self, target: c.Expr, reads: bool, sure: bool, depth: int) -> None:
+    def _add_target(self, target: c.Expr, reads: bool, sure: bool, depth: int) -> None:
         whole = True
         inner = target
         while isinstance(inner, c.Member) and not inner.arrow:
@@ -219,7 +219,7 @@ def _place_key(site: AccessSite) -> tuple[object, ...]:
     return site.array, site.element, site.offset, site.index, site.whole, site.loops
 
 
-def _jumps(stmts: Iterable[c.Stmt]) -> bool:
+def _has_jump(stmts: Iterable[c.Stmt]) -> bool:
     return any(isinstance(stmt, c.Jump | c.Return) for stmt in statements_in(tuple(stmts)))
 
 
@@ -276,7 +276,7 @@ class Independence:
         )
 
 
-def gathered(steps: Sequence[Step], rules: Independence) -> tuple[Step, ...]:
+def gather_independent_loops(steps: Sequence[Step], rules: Independence) -> tuple[Step, ...]:
     """The steps with loops that may run side by side next to each other: what stood between comes first."""
 
     def one_list(steps: Sequence[Step]) -> list[Step]:
@@ -293,7 +293,7 @@ def gathered(steps: Sequence[Step], rules: Independence) -> tuple[Step, ...]:
     return map_lists(steps, one_list)
 
 
-def runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
+def find_loop_runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
     """Two loops or more each, of gathered steps."""
     found: list[Sequence[Each]] = []
     for own in step_lists(steps):
@@ -316,10 +316,12 @@ def extent_of(each: Each) -> c.Expr:
 
 def length_of_all(run: Iterable[Each]) -> c.Expr:
     """Indices of all loops together: they start at 0."""
-    return chained("+", *(loop.stop for loop in run))
+    return chain_operator("+", *(loop.stop for loop in run))
 
 
-def either(first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type]) -> c.Expr | None:
+def select_expression(
+    first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type]
+) -> c.Expr | None:
     """`one` where `first` holds and else `other`, chosen between as late as can be: what they share stays.
 
     None where the two have not one type, so that a choice would convert one of them.
@@ -328,22 +330,22 @@ def either(first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type
         return one
     match one, other:
         case c.Index(), c.Index():
-            base = either(first, one.base, other.base, types)
-            index = either(first, one.index, other.index, types)
+            base = select_expression(first, one.base, other.base, types)
+            index = select_expression(first, one.index, other.index, types)
             return None if base is None or index is None else c.Index(base, index)
         case c.Binary(), c.Binary() if one.op == other.op:
-            left = either(first, one.left, other.left, types)
-            right = either(first, one.right, other.right, types)
+            left = select_expression(first, one.left, other.left, types)
+            right = select_expression(first, one.right, other.right, types)
             if left is not None and right is not None:
                 return c.Binary(one.op, left, right)
         case c.Cast(), c.Cast() if one.type == other.type:
-            value = either(first, one.value, other.value, types)
+            value = select_expression(first, one.value, other.value, types)
             return None if value is None else replace(one, value=value)
-    kinds = [_kind(expr, types) for expr in (one, other)]
+    kinds = [_scalar_type(expr, types) for expr in (one, other)]
     return c.Ternary(first, one, other) if kinds[0] is not None and kinds[0] == kinds[1] else None
 
 
-def _kind(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Type | None:
+def _scalar_type(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Type | None:
     """Of an integer or a pointer."""
     found = types.get(expr.name) if isinstance(expr, c.Name) else None
     if found is None or not found.is_pointer:

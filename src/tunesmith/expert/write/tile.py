@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.read.integers import BUILTINS, stride
+from tunesmith.expert.read.integers import BUILTINS, index_stride
 from tunesmith.expert.read.model import Each, KernelModel, Task
 from tunesmith.expert.write.fast_math import FastMath, known_types
-from tunesmith.expert.write.given import Unwritable, grouped, items
-from tunesmith.expert.write.loops import unrolled
-from tunesmith.expert.write.packs import Pack, pack_accesses, replacements
+from tunesmith.expert.write.given import Unwritable, item_axis, parenthesize_term
+from tunesmith.expert.write.loops import add_unroll_pragmas
+from tunesmith.expert.write.packs import Pack, pack_accesses, pack_replacements
 from tunesmith.expert.write.plan import WritingPlan
 from tunesmith.expert.write.sites import AccessSite, Sites
 from tunesmith.source import tree as c
 from tunesmith.source.snippets import Wording
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import byte_size, integer
+from tunesmith.source.types import byte_size, integer_literal
 from tunesmith.source.walk import map_nodes, names_in
 from tunesmith.space.expr import product_text
 
@@ -56,7 +56,7 @@ def tiled_map(kernel: KernelModel, written: frozenset[str], arrays: Sequence[str
     known = {name for task in axes for name in (task.name, *names_in(task.extent))}
 
     def lies(site: AccessSite, axis: Task) -> bool:
-        found = stride(site.index, axis.name)
+        found = index_stride(site.index, axis.name)
         return found is not None and found.step == 1 and not found.within
 
     stores = [site for site in sites.found if site.kind == "store"]
@@ -148,7 +148,7 @@ class TileText:
             aligned = any(site.node == node for pack in far_packs(plan, found) for node, _ in pack.sites)
             yield c.Declare(c.Type(self._type(site.array, aligned)), ahead[site.node], dims=(self._turns,))
             way = "load_once" if "load_hint" in plan.draft.schedule else "load"
-            loads.append(_moved(own, way, c.Index(c.Name(site.array), site.index)))
+            loads.append(_move_pack(own, way, c.Index(c.Name(site.array), site.index)))
             puts += w.code("tile[at / ACROSS][at % ACROSS + v] = value;", tile=tiles[site.node],
                            value=c.Index(c.Member(own, "at"), w.expr("v")))  # fmt: skip
         yield from self._over("k", self._turns, (*place, c.If(inside, tuple(loads))))
@@ -159,30 +159,30 @@ class TileText:
         """The body along the near axis, on the tile in place of its far loads."""
         plan, found, w = self._plan, self._map, self.words
         body, _ = self._fast.statements(found.each.body, known_types(plan.kernel))
-        body = unrolled(body, plan)
+        body = add_unroll_pragmas(body, plan)
         packs = near_packs(plan, found)
         names = {p.key: plan.names.fresh(f"{p.array}_pack") for p in packs}
         elements: dict[c.Expr, c.Expr] = {
             node: w.expr("tile[at % TILE + v][at / TILE]", tile=tile) for node, tile in tiles.items()
         }
-        at_hand = {key: c.Index(c.Name(name), integer(0)) for key, name in names.items()}
-        elements |= replacements(packs, at_hand, w.expr("v"))
+        at_hand = {key: c.Index(c.Name(name), integer_literal(0)) for key, name in names.items()}
+        elements |= pack_replacements(packs, at_hand, w.expr("v"))
         own = w.code("const T N = here + v;", T=found.near.type)
         turn = [*own, *map_nodes(body, lambda node: elements.get(node, node))]
         inner: list[c.Stmt] = [
-            c.Declare(c.Type(self._type(pack.array, True)), names[pack.key], dims=(integer(1),))
+            c.Declare(c.Type(self._type(pack.array, True)), names[pack.key], dims=(integer_literal(1),))
             for pack in packs
         ]
-        inner += [_moved(at_hand[pack.key], "load", self._first(pack)) for pack in packs if pack.loads]
+        inner += [_move_pack(at_hand[pack.key], "load", self._first(pack)) for pack in packs if pack.loads]
         inner += self._over("v", w.expr("VEC"), turn)
         way = "store_once" if "store_hint" in plan.draft.schedule else "store"
-        inner += [_moved(at_hand[pack.key], way, self._first(pack)) for pack in packs if pack.stores]
+        inner += [_move_pack(at_hand[pack.key], way, self._first(pack)) for pack in packs if pack.stores]
         place = self._place(found.far, found.near, "TILE", self._plan.word("here"))
         inside = self._inside(w.expr("here"))
         yield from self._over("k", self._turns, (*place, c.If(inside, tuple(inner))))
 
     def _over(self, word: str, count: c.Expr, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
-        return items(self._plan.word(word), count).over(body)
+        return item_axis(self._plan.word(word), count).over(body)
 
     def _first(self, pack: Pack) -> c.Index:
         here = self.words.expr("here")
@@ -194,7 +194,7 @@ class TileText:
         return f"{self._plan.word('Pack')}<{base}, {self._plan.knobs.vector.name}, {align}>"
 
 
-def _moved(pack: c.Expr, way: str, first: c.Expr) -> c.Stmt:
+def _move_pack(pack: c.Expr, way: str, first: c.Expr) -> c.Stmt:
     return c.Evaluate(c.Call(way, (c.Unary("&", first),), of=pack))
 
 
@@ -236,14 +236,16 @@ def tile_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     tile, across, pad = (schedule[role].name for role in ROLES)
     several = [knobs.lanes.size_text, knobs.tasks.size_text, knobs.vector.size_text]
     threads = product_text([text for text in several if text != "1"])
-    even = [f"{tile} * {across} % {grouped(threads)} == 0"]
+    even = [f"{tile} * {across} % {parenthesize_term(threads)} == 0"]
     if knobs.vector.most > 1:
         even += [f"{side} % {knobs.vector.size_text} == 0" for side in (tile, across)]
     rules = [("whole_tiles", " and ".join(even))]
     if knobs.vector.most > 1:
         packs = (*far_packs(plan, found), *near_packs(plan, found))
         needs = {found.near.extent, found.far.extent}.union(*(pack.needs for pack in packs))
-        texts = {f"{grouped(_sized(plan, need))} % {knobs.vector.size_text} == 0" for need in needs}
+        texts = {
+            f"{parenthesize_term(_extent_text(plan, need))} % {knobs.vector.size_text} == 0" for need in needs
+        }
         rules.append(("whole_vectors_of_tiles", " and ".join(sorted(texts))))
     bytes_ = sum(byte_size(plan.arrays[site.array].base) or 16 for site in found.loads)
     rules.append(("tile_fits", f"{tile} * ({across} + {pad}) * {bytes_} <= {_STATIC}"))
@@ -252,7 +254,7 @@ def tile_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     return rules
 
 
-def _sized(plan: WritingPlan, extent: c.Expr) -> str:
+def _extent_text(plan: WritingPlan, extent: c.Expr) -> str:
     text = plan.sizes.text(extent)
     if text is None:
         raise Unwritable("how far an axis of the tiles goes is not told by the contract")
@@ -262,7 +264,7 @@ def _sized(plan: WritingPlan, extent: c.Expr) -> str:
 def tile_grid(plan: WritingPlan, found: TiledMap) -> list[str]:
     """Blocks of the launch."""
     tile, across = (plan.draft.schedule[role].name for role in ROLES[:2])
-    others = [task.size or _sized(plan, task.extent) for task in found.others]
-    near, far = (_sized(plan, task.extent) for task in (found.near, found.far))
+    others = [task.size or _extent_text(plan, task.extent) for task in found.others]
+    near, far = (_extent_text(plan, task.extent) for task in (found.near, found.far))
     grid = [f"ceildiv({near}, {tile})", f"ceildiv({far}, {across})"]
     return [*grid, product_text(others)] if others else grid

@@ -11,13 +11,13 @@ from tunesmith.expert.write.buffers import LoopPlan
 from tunesmith.expert.write.given import Knob, has_nested_totals
 from tunesmith.expert.write.plan import WritingPlan
 from tunesmith.source import tree as c
-from tunesmith.source.snippets import code
-from tunesmith.source.types import integer
+from tunesmith.source.snippets import parse_snippet
+from tunesmith.source.types import integer_literal
 
 _NEUTRAL = {"+": 0, "*": 1, "^": 0, "|": 0}
 
 
-def joined(total: Total, left: c.Expr, right: c.Expr) -> c.Expr:
+def combine_totals(total: Total, left: c.Expr, right: c.Expr) -> c.Expr:
     if total.combine:
         joined = c.Call(total.combine, (left, right))
         is_float = total.combine.lstrip("_").endswith("f") and total.type.base not in ("float", "double")
@@ -28,14 +28,14 @@ def joined(total: Total, left: c.Expr, right: c.Expr) -> c.Expr:
     return c.Binary(total.operator, left, right)
 
 
-def assigned(name: str, value: c.Expr) -> c.Stmt:
+def assign_to_name(name: str, value: c.Expr) -> c.Stmt:
     return c.Evaluate(c.Assign("=", c.Name(name), value))
 
 
-def started(total: Total, scope: Container[str]) -> tuple[c.Stmt, ...]:
+def start_total(total: Total, scope: Container[str]) -> tuple[c.Stmt, ...]:
     """What a thread's share begins with; the total is declared unless it is in scope."""
     if total.name in scope:
-        return (assigned(total.name, total.start),)
+        return (assign_to_name(total.name, total.start),)
     return (c.Declare(c.Type(total.type.base), total.name, total.start),)
 
 
@@ -86,7 +86,7 @@ class TeamTotals:
         """Every thread of the block comes here, also those that have no element."""
         if not totals or self._plan.knobs.lanes.most == 1:
             return ()
-        in_warp = self._shuffle(totals, "TEAM")
+        in_warp = self._shuffle_reduction(totals, "TEAM")
         if self._plan.knobs.lanes.most <= 32:
             return in_warp
         put, taken, used = list[c.Stmt](), list[c.Stmt](), Counter[str]()
@@ -95,16 +95,20 @@ class TeamTotals:
             array, slot = self._arrays[base], self._slot(used[base])
             place = self._w.expr("array[turn][slot][threadIdx.y]", array=array, slot=slot)
             used[base] += 1
-            put += code("place[threadIdx.x / 32] = own;", place=place, own=total.name)
-            other = c.Index(place, integer(0)) if neutral is None else c.Cast(total.type, integer(neutral))
+            put += parse_snippet("place[threadIdx.x / 32] = own;", place=place, own=total.name)
+            other = (
+                c.Index(place, integer_literal(0))
+                if neutral is None
+                else c.Cast(total.type, integer_literal(neutral))
+            )
             text = "own = threadIdx.x % WAYS < WARPS ? place[threadIdx.x % WAYS] : other;"
             taken += self._w.code(text, own=total.name, place=place, other=other)
         text = "if (threadIdx.x % 32 == 0) { put; } __syncthreads(); taken; again; turn ^= 1;"
         put, taken = (list(self._blocking.over(part, guarded=False)) for part in (put, taken))
-        over_warps = self._w.code(text, put=put, taken=taken, again=self._shuffle(totals, "WAYS"))
+        over_warps = self._w.code(text, put=put, taken=taken, again=self._shuffle_reduction(totals, "WAYS"))
         return (*in_warp, *self._w.when("LANES > 32", over_warps))
 
-    def _shuffle(self, totals: tuple[Total, ...], width: str) -> tuple[c.Stmt, ...]:
+    def _shuffle_reduction(self, totals: tuple[Total, ...], width: str) -> tuple[c.Stmt, ...]:
         body: list[c.Stmt] = []
         mask = "mates" if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
         for total in totals:
@@ -114,21 +118,23 @@ class TeamTotals:
             if not total.combine and total.operator in ("max", "min"):
                 # The shuffle must not stand twice, nor behind a condition.
                 given = f"{own.name}_other"
-                body += code("const T given = other;", T=total.type.base, given=given, other=other)
+                body += parse_snippet("const T given = other;", T=total.type.base, given=given, other=other)
                 other = c.Name(given)
-            body.append(assigned(own.name, joined(total, own, other)))
+            body.append(assign_to_name(own.name, combine_totals(total, own, other)))
         loop = f"#pragma unroll\nfor (int step = {width} / 2; step > 0; step /= 2) {{ body; }}"
         return self._w.code(loop, body=self._blocking.over(body, guarded=False))
 
     def _places(self, slots: int) -> c.Expr:
         if self._blocking.task is None:
-            return integer(slots)
-        return self._blocking.words.expr("slots * BLOCKED", slots=integer(slots))
+            return integer_literal(slots)
+        return self._blocking.words.expr("slots * BLOCKED", slots=integer_literal(slots))
 
     def _slot(self, number: int) -> c.Expr:
         if self._blocking.task is None:
-            return integer(number)
-        return self._blocking.words.expr("number * BLOCKED + r" if number else "r", number=integer(number))
+            return integer_literal(number)
+        return self._blocking.words.expr(
+            "number * BLOCKED + r" if number else "r", number=integer_literal(number)
+        )
 
 
 class CpuTotals:
@@ -158,11 +164,11 @@ class CpuTotals:
         for total in totals:
             own, far = total.name, self._plan.names.fresh(f"{total.name}_away")
             place = self._w.expr("array[turn][threadIdx.y]", array=self._arrays[own][0])
-            put += code("place[lane] = own;", place=place, lane=lane, own=own)
-            pair = joined(total, c.Name(own), c.Name(far))
+            put += parse_snippet("place[lane] = own;", place=place, lane=lane, own=own)
+            pair = combine_totals(total, c.Name(own), c.Name(far))
             text = "const T far = place[lane + away]; own = pair; place[lane] = own;"
             met += self._w.code(text, T=total.type.base, far=far, place=place, lane=lane, own=own, pair=pair)
-            taken.append(assigned(own, c.Index(place, integer(0))))
+            taken.append(assign_to_name(own, c.Index(place, integer_literal(0))))
         # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
         text = """put;
             for (int count = LANES; count > 1; count = (count + 1) / 2) {
@@ -210,20 +216,20 @@ class Folds:
 
         def halves() -> c.Expr:
             whole = c.Name(wider)
-            return joined(total, c.Member(whole, "lo"), c.Member(whole, "hi"))
+            return combine_totals(total, c.Member(whole, "lo"), c.Member(whole, "hi"))
 
         for width in (8, 4, 2):
             if width >= knob.most:
                 continue
             half = c.Declare(c.Type(f"float{width}", const=True), f"x{width}", halves())
-            same = c.Alternative(_compared(knob, "==", width), (replace(half, init=c.Name("x")),))
+            same = c.Alternative(_compare_knob(knob, "==", width), (replace(half, init=c.Name("x")),))
             known = (same,) if width in knob.values else ()
-            body.append(c.Alternative(_compared(knob, ">", width), (half,), known))
+            body.append(c.Alternative(_compare_knob(knob, ">", width), (half,), known))
             wider = half.name
         whole = (c.Return(c.Name("x")),)
-        body.append(c.Alternative(_compared(knob, ">", 1), (c.Return(halves()),), whole))
+        body.append(c.Alternative(_compare_knob(knob, ">", 1), (c.Return(halves()),), whole))
         return c.Function(name, (c.Parameter(c.Type(self._vec), "x"),), tuple(body), c.Type("float"))
 
 
-def _compared(knob: Knob, op: str, value: int) -> c.Expr:
-    return c.Binary(op, c.Name(knob.name), integer(value))
+def _compare_knob(knob: Knob, op: str, value: int) -> c.Expr:
+    return c.Binary(op, c.Name(knob.name), integer_literal(value))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.base.text import cut, first_line, seed_of
+from tunesmith.base.text import first_line, seed_of, truncate_text
 from tunesmith.lab.build import Builders, BuiltCode
 from tunesmith.lab.measure import LaunchPlans, case_deadline
 from tunesmith.lab.memory import Verdict
@@ -30,7 +30,7 @@ from tunesmith.problem.structures import planted_name
 from tunesmith.problem.template import Variant
 from tunesmith.problem.vetting.device_words import Refusal
 from tunesmith.run.outcome import NO_SIDES, DataSides
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 if TYPE_CHECKING:
     from tunesmith.problem.watched_conditions import WatchedText
@@ -59,12 +59,12 @@ class BranchSearch:
         """Further cases, and what none has met. `cases`: on which the kernel has proved right."""
         watched = watch_variant(code, variant)
         if isinstance(watched, str):
-            return _unwatched(watched)
+            return _empty_search_result(watched)
         if not watched.conditions:
             return [], NO_SIDES
         marking = marking_variant(variant, watched)
         if isinstance(built := self._builders.start(marking).result(), Verdict):
-            return _unwatched(f"a copy that marks them does not build: {built.detail}")
+            return _empty_search_result(f"a copy that marks them does not build: {built.detail}")
         met, found = np.zeros(2 * len(watched.conditions), np.bool_), list[Case]()
         sized = [(self._plans.plan(marking, dict(case.sizes), built), case) for case in cases]
         known = [(plan.nbytes, case) for plan, case in sized if not isinstance(plan, CannotRun)]
@@ -78,7 +78,7 @@ class BranchSearch:
                     break
                 marks = self._marks(case, marking, built)
                 if isinstance(marks, str):
-                    return _unwatched(f"a copy that marks them does not run: {marks}")
+                    return _empty_search_result(f"a copy that marks them does not run: {marks}")
                 if is_new and (marks & ~met).any():
                     if isinstance(self._established(case), Verdict):
                         continue  # where the original fails nobody is judged
@@ -97,8 +97,8 @@ class BranchSearch:
         return np.asarray(np.frombuffer(run.outputs[-1], np.int32) == 1)
 
 
-def _unwatched(why: str) -> tuple[list[Case], DataSides]:
-    return [], DataSides(why_not=cut(first_line(why), 200))
+def _empty_search_result(why: str) -> tuple[list[Case], DataSides]:
+    return [], DataSides(why_not=truncate_text(first_line(why), 200))
 
 
 def _drawn_cases(cases: Sequence[Case], watched: WatchedText, met: Marks, seed: int) -> Iterator[Case]:
@@ -121,10 +121,10 @@ def watch_variant(code: BuiltCode, variant: Variant) -> WatchedText | str:
     given = tuple((name, value or "1") for name, value in _DEFINED.findall(" ".join(variant.flags)))
     watched = watch_conditions(code.unit.source, cast("Language", variant.language), given, variant.headers)
     if not isinstance(watched, str) and watched.conditions and variant.made_from:
-        from tunesmith.problem.vet import vetted
+        from tunesmith.problem.vet import vetted_text
 
         about = (variant.made_from[0], variant.language, variant.made_from[1:], variant.flags)
-        if isinstance(found := vetted(watched.plain, *about, variant.overlapping), Refusal):
+        if isinstance(found := vetted_text(watched.plain, *about, variant.overlapping), Refusal):
             return f"with its macros expanded it is refused: {found.words}"
     return watched
 
@@ -133,7 +133,7 @@ def marking_variant(variant: Variant, watched: WatchedText) -> Variant:
     """The copy as a kernel of its own, with an output more; all of a stranger's in it has been vetted."""
     from tunesmith.problem.watched_conditions import MARKS, plain_entry
 
-    shape = (parse(str(2 * len(watched.conditions))),)
+    shape = (parse_expr(str(2 * len(watched.conditions))),)
     marks = Argument(MARKS, "int32", "output", shape, init=0.0, compare="exact")
     launches = [
         replace(one, args=(MARKS, *one.args)) if plain_entry(one.entry) in watched.functions else one

@@ -24,18 +24,25 @@ from tunesmith.lab import measure
 from tunesmith.lab import memory as guards
 from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.layouts import is_fenced, layouts_of
-from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
+from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_integrity
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
-from tunesmith.lab.values import Arrays, CaseRules, ExpectedValues, errors_of, establish, wrong_values
+from tunesmith.lab.values import (
+    Arrays,
+    CaseRules,
+    ExpectedValues,
+    errors_of,
+    establish_expected,
+    wrong_values,
+)
 from tunesmith.problem import device
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
     Level,
+    case_misfit,
     extra_cases,
     full_cases,
-    misfit,
     smoke_cases,
     verify_cases,
 )
@@ -43,7 +50,7 @@ from tunesmith.problem.compare import key_arrays
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, CannotRun, OutputErrors, Plan, Status
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Variant, original
+from tunesmith.problem.template import Variant, original_variant
 from tunesmith.run.events import CaseSeen, ReplacedCase
 from tunesmith.run.outcome import NO_SIDES, DataSides
 from tunesmith.space.configset import Config
@@ -106,7 +113,7 @@ class HostOracle(CaseOracle):
     def _leaves_nan_open(self) -> bool:
         """Whether what the original makes of NaN may depend on the order of its operations."""
         kernel = self._problem.kernel
-        names = device.named(kernel.language).open_for_nan
+        names = device.find_language(kernel.language).open_for_nan
         return any(re.search(rf"\b{name}\s*\(", kernel.text) for name in names)
 
     def establish(self, case: Case) -> float | Verdict:
@@ -149,7 +156,7 @@ class HostOracle(CaseOracle):
     def expectation(self, case: Case) -> Expectation | Verdict:
         """What the case should give; a Verdict when the original itself fails on it."""
         if case not in self._known:
-            established = self._establish(case)
+            established = self._establish_expectation(case)
             if isinstance(established, Verdict) and established.status is not Status.WRONG:
                 return established  # a crash or a hang may have been another kernel's doing: ask again
             self._known[case] = established
@@ -188,7 +195,7 @@ class HostOracle(CaseOracle):
         except BadInput as error:
             return f"{output} cannot be compared: {error}"
 
-    def _establish(self, case: Case) -> Expectation | Verdict:
+    def _establish_expectation(self, case: Case) -> Expectation | Verdict:
         code, plan = self._original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
         referred = self._references.ask(case, plan, digests=True)
@@ -213,7 +220,9 @@ class HostOracle(CaseOracle):
         if not verdict.ok:
             return verdict
         ask = partial(self._references.compare, case, plan)
-        values, reason = establish(plan, output_arrays(plan, run), arrays, bare, self._rules(case), ask)
+        values, reason = establish_expected(
+            plan, output_arrays(plan, run), arrays, bare, self._rules(case), ask
+        )
         return Verdict(Status.WRONG, reason) if reason else replace(found, values=values)
 
     def _integrity(self, case: Case, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
@@ -239,7 +248,7 @@ class HostOracle(CaseOracle):
             lambda b: guards.count_poisoned(b, outputs[b.name]),
             lambda b: not reports[b.name].stateless,
         )
-        return integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
+        return check_integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
 
 
 def output_arrays(plan: Plan, run: CaseRun) -> dict[str, Array]:
@@ -291,7 +300,9 @@ class DeviceOracle(CaseOracle):
         right = 0
         if len(cases) > 1:
             checks = [self._request(c.case, code, c.plan) for c in cases]
-            judged = self._runner.check_all(code, checks, measure.together(c.deadline for c in cases))
+            judged = self._runner.check_all(
+                code, checks, measure.combined_deadline(c.deadline for c in cases)
+            )
             if isinstance(judged, Verdict):
                 return judged
             for c, one in zip(cases, judged or (), strict=False):
@@ -319,7 +330,9 @@ class DeviceOracle(CaseOracle):
             if isinstance(found, Verdict):
                 return found
             judged, outputs = found
-            verdict = judge.judged(c, outputs) if judged.status is Status.OK else _verdict(judged, c.case)
+            verdict = (
+                judge.judged(c, outputs) if judged.status is Status.OK else _case_verdict(judged, c.case)
+            )
             if not verdict.ok:
                 return verdict
         return RIGHT
@@ -329,7 +342,7 @@ class DeviceOracle(CaseOracle):
         if len(outputs) != len(at.plan.compared()):
             return NOT_ASKED
         tells = self.errors is not None
-        request = JudgeOutputs(_name(at.case), at.plan, at.case.compares_errors, tells)
+        request = JudgeOutputs(_case_digest(at.case), at.plan, at.case.compares_errors, tells)
         while True:
             known = self.establish(at.case)
             if isinstance(known, Verdict) and known.status is Status.WRONG:
@@ -341,27 +354,27 @@ class DeviceOracle(CaseOracle):
             if isinstance(found, Verdict):
                 return found
             self._note(at.case, found)
-            if found.status is Status.OK or not self._widen(at.case, found.contested):
-                return _verdict(found, at.case)
+            if found.status is Status.OK or not self._widen_reference_rows(at.case, found.contested):
+                return _case_verdict(found, at.case)
 
     def _confirmed(self, first: Judged, code: BuiltCode, at: Examined) -> Verdict:
         """A wrong value may be an earlier kernel's doing, who spoilt what lies on the device: the original
         tells, on the case as it lies there. If it is right the candidate is guilty, else all is made anew.
 
         Nothing stored explains two runs that differ, nor guard zones, which are anew every time."""
-        while self._widen(at.case, first.contested):
+        while self._widen_reference_rows(at.case, first.contested):
             again = self._check(at, code)
             if isinstance(again, Verdict):
                 return again
             first = again
-        verdict = _verdict(first, at.case)
+        verdict = _case_verdict(first, at.case)
         if first.damage or first.status is not Status.WRONG or self._original_is_right(at):
             return verdict
         self._runner.restart()
         again = self._check(at, code)
-        return again if isinstance(again, Verdict) else _verdict(again, at.case)
+        return again if isinstance(again, Verdict) else _case_verdict(again, at.case)
 
-    def _widen(self, case: Case, contested: Sequence[int]) -> bool:
+    def _widen_reference_rows(self, case: Case, contested: Sequence[int]) -> bool:
         """Whether the case is stored anew with these rows among those the reference is asked for."""
         if not self._references.contest(case, contested):
             return False
@@ -394,7 +407,7 @@ class DeviceOracle(CaseOracle):
 
     def _request(self, case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
         tells = self.errors is not None
-        return CheckCase(_name(case), code.code_digest, plan, case.compares_errors, tells_errors=tells)
+        return CheckCase(_case_digest(case), code.code_digest, plan, case.compares_errors, tells_errors=tells)
 
     def _note(self, case: Case, judged: Judged) -> None:
         if self.errors is not None:
@@ -409,7 +422,7 @@ class DeviceOracle(CaseOracle):
         expected = (referred.answer.arrays, rows, tuple(sorted(referred.sampled)))
         rules = (accuracy.deterministic, accuracy.baseline_may_fail, case.is_odd)
         functions = tuple((a.name, a.checker) for a in self._problem.arguments if a.checker is not None)
-        request = StoreCase(_name(case), *launch, *expected, *rules, referred.answer.inputs, functions)
+        request = StoreCase(_case_digest(case), *launch, *expected, *rules, referred.answer.inputs, functions)
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measure.original_deadline(plan)
         deadline += measure.INPUT_SECONDS if launch[2].inputs is not None else 0.0
@@ -426,12 +439,12 @@ class DeviceOracle(CaseOracle):
         return judged.seconds
 
 
-def _verdict(judged: Judged, case: Case) -> Verdict:
+def _case_verdict(judged: Judged, case: Case) -> Verdict:
     detail = f"{case.where}: {judged.detail}" if judged.detail else ""
     return Verdict(judged.status, detail)
 
 
-def _name(case: Case) -> str:
+def _case_digest(case: Case) -> str:
     return digest_of(repr(case))
 
 
@@ -532,7 +545,7 @@ class CaseJudge:
         cases = self.fresh(code, variant, seed, replaced, apart)
         with self.telling_errors(apart) as errors:
             verdict = self.judge(code, variant, cases, apart)
-            if verdict.ok and device.named(variant.language).is_c_family:
+            if verdict.ok and device.find_language(variant.language).is_c_family:
                 drawn, sides = branches().search(code, variant, cases, seed)
                 ordinary = [case for case in cases if not case.is_odd][:1]  # the others alone clear nobody
                 verdict = self.judge(code, variant, [*ordinary, *drawn], apart) if drawn else verdict
@@ -615,7 +628,7 @@ class CaseJudge:
     def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
         """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""
         plan = self._plans.plan(variant, dict(case.sizes), code)
-        beyond = misfit(self._problem, ExtraCase(case.sizes, case.distribution)) is not None
+        beyond = case_misfit(self._problem, ExtraCase(case.sizes, case.distribution)) is not None
         return beyond and isinstance(plan, CannotRun) and plan.status is Status.OVER_LIMITS
 
     def think_ahead(self, code: BuiltCode, variant: Variant) -> None:
@@ -649,7 +662,7 @@ class CaseJudge:
         )
 
     def fault_of_original(self, one: ExtraCase) -> str | None:
-        for case in self._extra_cases(original(self._problem), self._seed, [one]):
+        for case in self._extra_cases(original_variant(self._problem), self._seed, [one]):
             try:
                 verdict = self._oracle.establish(case)
             except BadInput as error:  # it cannot even be launched there

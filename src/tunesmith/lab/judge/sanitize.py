@@ -16,7 +16,7 @@ from tunesmith import backends
 from tunesmith.backends.messages import BareRun, Draw, EndedTool, RunBare
 from tunesmith.backends.port import BackendKind, SanitizerKind
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import cut, end_of_process, plain, redacted
+from tunesmith.base.text import end_of_process, redact_secrets, strip_controls, truncate_text
 from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.measure import LaunchPlans, Original
 from tunesmith.lab.memory import RIGHT, Verdict
@@ -25,16 +25,16 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
-from tunesmith.run.config import secrets
+from tunesmith.run.config import secret_values
 from tunesmith.run.events import (
     NOT_IN_FORCE,
     NOTE,
     Sanitized,
     SanitizerFinding,
-    compared,
-    distinct,
-    merged,
-    together,
+    combine_device_and_host,
+    distinct_findings,
+    mark_shared_findings,
+    merge_sanitized,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ class SanitizerTools:
     def _watch(self, code: BuiltCode, device: Device, runs: Sequence[BareRun], tool: str) -> Watched:
         request = RunBare(code.unit, code.code_digest, device, tuple(runs))
         ended = self.place.run(tool, request, () if self.kind.own_device else (code.binary,), self.seconds)
-        found = tuple(replace(f, words=redacted(f.words, secrets())) for f in self.kind.read(tool, ended.log))
+        found = tuple(
+            replace(f, words=redact_secrets(f.words, secret_values()))
+            for f in self.kind.read(tool, ended.log)
+        )
         return Watched(tool, found, "" if found else self._why_not(ended))
 
     def _why_not(self, ended: EndedTool) -> str:
@@ -90,10 +93,10 @@ class SanitizerTools:
         if ended.code < 0:
             return f"{name} was {end_of_process(ended.code)} before it was through"
         if ended.reply:
-            return f"the kernel does not run under {name}: {redacted(ended.reply, secrets())}"
+            return f"the kernel does not run under {name}: {redact_secrets(ended.reply, secret_values())}"
         if not ended.replies:
-            said = plain(f"{ended.log}\n{ended.stderr}").strip().splitlines() or ["it says nothing"]
-            last = cut(redacted(said[-1].strip(), secrets()), 300)
+            said = strip_controls(f"{ended.log}\n{ended.stderr}").strip().splitlines() or ["it says nothing"]
+            last = truncate_text(redact_secrets(said[-1].strip(), secret_values()), 300)
             return f"{name} ended with exit status {ended.code} before the kernel ran: {last}"
         return ""
 
@@ -131,7 +134,7 @@ def is_watched_twice(device: Device) -> bool:
 def note_of(found: SanitizerTools | str, sandbox: str, device: Device | None = None) -> str:
     """What will watch winners on the device, or why nothing will, before anything is tried."""
     twice = device is not None and is_watched_twice(device)
-    host = sanitizer_tools(backends.kind(HOST), dict, Path(), sandbox) if twice else ""
+    host = sanitizer_tools(backends.find_backend_kind(HOST), dict, Path(), sandbox) if twice else ""
     beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):
         return f"{NOTE}{beside}; {found}" if beside else f"{NOTE}{NOT_IN_FORCE}: {found}"
@@ -189,11 +192,11 @@ class Sanitizing:
         parts: list[Sanitized] = []
         for code, runs in planned.values():
             watched = self._tools.watch(code, self._device, runs, self._tools.kind.tools)
-            found = self._confirmed(code, runs, distinct(f for one in watched for f in one.findings))
+            found = self._confirmed(code, runs, distinct_findings(f for one in watched for f in one.findings))
             held = tuple(one.tool for one in watched if not one.why_not)
             missing = tuple((one.tool, one.why_not) for one in watched if one.why_not)
             parts.append(Sanitized(self._tools.name, held, missing, tuple(sizes), found))
-        return merged(parts) or Sanitized(self._tools.name, absent=(("", NO_SMALL),))
+        return merge_sanitized(parts) or Sanitized(self._tools.name, absent=(("", NO_SMALL),))
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -201,12 +204,14 @@ class Sanitizing:
     def _looked(self, code: BuiltCode, variant: Variant, seed: int, tools: Sequence[str]) -> Sanitized:
         """By the device's own tools, and at the same time by who stands beside them."""
         if self._beside is None:
-            return self._look(code, variant, seed, tools)
+            return self._sanitize_cases(code, variant, seed, tools)
         with ThreadPoolExecutor(1, thread_name_prefix="beside") as thread:
             host = thread.submit(self._beside, variant, seed)
-            return together(self._look(code, variant, seed, tools), host.result())
+            return combine_device_and_host(self._sanitize_cases(code, variant, seed, tools), host.result())
 
-    def _look(self, code: BuiltCode, variant: Variant, seed: int, tools: Sequence[str]) -> Sanitized:
+    def _sanitize_cases(
+        self, code: BuiltCode, variant: Variant, seed: int, tools: Sequence[str]
+    ) -> Sanitized:
         if isinstance(self._tools, str):
             return Sanitized(absent=(("", self._tools),))
         nbytes = self._tools.kind.nbytes
@@ -219,10 +224,10 @@ class Sanitizing:
             return Sanitized(self._tools.name, absent=(("", NO_SMALL),))
         runs = [self._run(case, plan) for case, plan in planned.items()]
         watched = self._tools.watch(code, self._device, runs, tools)
-        own = distinct(finding for one in watched for finding in one.findings)
+        own = distinct_findings(finding for one in watched for finding in one.findings)
         own = self._confirmed(code, runs, own)
         if not all(finding.doubted for finding in own):
-            own = compared(own, self._shared(tuple(planned)))
+            own = mark_shared_findings(own, self._shared(tuple(planned)))
         return Sanitized(
             self._tools.name,
             tuple(one.tool for one in watched if not one.why_not),

@@ -63,7 +63,7 @@ class Arenas:
     def give_back(self) -> None:
         """Release all memory; the next request lays out its data anew."""
         for key in list(self._arenas):
-            self._drop(key)
+            self._release_arena(key)
 
     def restore(self, b: BufferPlan, arena: Arena, slots: Sequence[int]) -> None:
         """Give an in-place array its values back, at slots that lie side by side."""
@@ -92,7 +92,7 @@ class Arenas:
         made = draw.inputs is not None and b.name in self._linked.get(draw.inputs, ())
         return made or bool(b.formula)
 
-    def _drop(self, key: tuple[str, str]) -> None:
+    def _release_arena(self, key: tuple[str, str]) -> None:
         arena = self._arenas.pop(key)
         self._session.release(arena.memory)
         if arena.source is not None:
@@ -119,7 +119,7 @@ class Arenas:
     def _lay_out(self, buffers: Sequence[BufferPlan], slots: int, plan: Plan, draw: Draw) -> dict[str, Arena]:
         made: list[dict[str, bytes]] = []  # by the user's function: asked only when there is need
         if draw.inputs is not None and draw.inputs not in self._linked:
-            made = _made(plan, draw)
+            made = _draw_input_versions(plan, draw)
             self._linked[draw.inputs] = frozenset(made[0])
         arenas: dict[str, Arena] = {}
         for b in buffers:
@@ -131,10 +131,10 @@ class Arenas:
             key = (b.name, content)
             arena = self._arenas.get(key)
             if arena is not None and arena.nbytes < needed:
-                self._drop(key)
+                self._release_arena(key)
                 arena = None
             if arena is None:
-                made = made or (_made(plan, draw) if is_linked else [])
+                made = made or (_draw_input_versions(plan, draw) if is_linked else [])
                 fixed = [initial_payload(b, b"\0")] if holds_init(b) else []
                 fixed = [one[b.name] for one in made] if is_linked else fixed
                 arena = self._arenas[key] = self._fill(b, needed, draw, fixed)
@@ -192,7 +192,7 @@ def holds_init(b: BufferPlan) -> bool:
     return b.init is not None and not b.is_filled_by_launch
 
 
-def _made(plan: Plan, draw: Draw) -> list[dict[str, bytes]]:
+def _draw_input_versions(plan: Plan, draw: Draw) -> list[dict[str, bytes]]:
     """One version of the linked arrays after the other."""
     places = [replace(draw, place=SlotPlace(version, 1)) for version in range(VERSIONS)]
     return [{n: a.tobytes() for n, a in reference.linked_inputs(plan, one).items()} for one in places]

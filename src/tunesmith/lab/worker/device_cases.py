@@ -27,20 +27,28 @@ from tunesmith.backends.port import (
     Overseeing,
     Pointer,
     Session,
-    scramble,
+    scramble_local_memory,
 )
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
 from tunesmith.lab import references as reference
 from tunesmith.lab.layouts import PHASE, CaseLayout, GuardedLayout, layouts_of
-from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, as_array, integrity
+from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, as_array, check_integrity
 from tunesmith.lab.references import CONTESTED_ROWS, UserCodeFailed
-from tunesmith.lab.values import Array, Arrays, CaseRules, ExpectedValues, errors_of, establish, wrong_values
+from tunesmith.lab.values import (
+    Array,
+    Arrays,
+    CaseRules,
+    ExpectedValues,
+    errors_of,
+    establish_expected,
+    wrong_values,
+)
 from tunesmith.problem import compare
 from tunesmith.problem.cases import COMPARABLE_ITEMS
 from tunesmith.problem.compare import ErrorStats, Stretch, is_free, key_arrays
 from tunesmith.problem.device import Device
-from tunesmith.problem.inputs import draw_block, moves
+from tunesmith.problem.inputs import draw_block, swap_moves
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import element_type
 
@@ -149,8 +157,10 @@ class WholeOutputs:
         rows = np.asarray(request.rows, dtype=np.intp) if request.rows else None
         bare = ExpectedValues(rows=rows, sampled=frozenset(request.sampled), inputs=keys)
         rules = CaseRules(request.odd, request.may_fail)
-        ask = partial(_asked, request, plan)
-        return cls(request, *establish(plan, _outputs(plan, memory), referred, bare, rules, ask))
+        ask = partial(_ask_user_function, request, plan)
+        return cls(
+            request, *establish_expected(plan, _read_outputs(plan, memory), referred, bare, rules, ask)
+        )
 
     def wrong(
         self, plan: Plan, memory: CaseMemory, compares_errors: bool
@@ -159,25 +169,27 @@ class WholeOutputs:
         name = self.request.draw.distribution
         rules = CaseRules(self.request.odd, self.request.may_fail, compares_errors, distribution=name)
         ask = partial(self._ask_of_other, plan)
-        return wrong_values(plan, _outputs(plan, memory), self.expected, rules, ask)
+        return wrong_values(plan, _read_outputs(plan, memory), self.expected, rules, ask)
 
     def errors(self, plan: Plan, memory: CaseMemory) -> tuple[OutputErrors, ...]:
-        return errors_of(plan, _outputs(plan, memory), self.expected)
+        return errors_of(plan, _read_outputs(plan, memory), self.expected)
 
     def _ask_of_other(self, plan: Plan, output: str, got: Arrays, wanted: Arrays) -> str | None:
         try:
-            return _asked(self.request, plan, output, got, wanted)
+            return _ask_user_function(self.request, plan, output, got, wanted)
         except UserCodeFailed as error:
             return f"{output} cannot be compared: {error}"
 
 
-def _outputs(plan: Plan, memory: CaseMemory) -> dict[str, Array]:
+def _read_outputs(plan: Plan, memory: CaseMemory) -> dict[str, Array]:
     return {b.name: as_array(b, memory.read(memory.first(b))) for b in plan.compared()}
 
 
-def _asked(request: StoreCase, plan: Plan, output: str, got: Arrays, wanted: Arrays) -> str | None:
+def _ask_user_function(
+    request: StoreCase, plan: Plan, output: str, got: Arrays, wanted: Arrays
+) -> str | None:
     function = dict(request.functions)[output]
-    reason = references.ask(function, plan, request.draw, output, got, wanted)
+    reason = references.run_compare_function(function, plan, request.draw, output, got, wanted)
     return f"{output}: {reason}" if reason else None
 
 
@@ -274,7 +286,7 @@ class DeviceRuns:
         # Once on other inputs first: what that leaves behind the next run finds, and must not use.
         self.copy_inputs(stored, plan)
         self.prepare(stored, plan, guards.OTHER_PATTERN)
-        self._swap(stored, plan)
+        self._swap_inputs(stored, plan)
         self.session.run(calls)
         self.copy_inputs(stored, plan)
         self.prepare(stored, plan, guards.PATTERN, leaving=("output", "workspace"))
@@ -282,7 +294,7 @@ class DeviceRuns:
         for b in plan.compared():
             self.session.copy(self.memory.stale(b), self.memory.work(b))
         self.prepare(stored, plan, guards.PATTERN)
-        scramble(self.session)
+        scramble_local_memory(self.session)
         before = time.perf_counter()
         self.session.run(calls)
         self.busy = time.perf_counter() - before
@@ -293,7 +305,7 @@ class DeviceRuns:
             calls = self._begin_at(1, plan, executable)
             self.copy_inputs(stored, plan)
         self.prepare(stored, plan, guards.OTHER_PATTERN)
-        scramble(self.session)
+        scramble_local_memory(self.session)
         before = time.perf_counter()
         self._launch_overseen(stored, plan, calls)
         seconds = time.perf_counter() - before
@@ -329,13 +341,13 @@ class DeviceRuns:
             if b.role == "input":
                 self.session.copy(self.memory.work(b), stored.pristine[b.name])
 
-    def _swap(self, stored: StoredCase, plan: Plan) -> None:
+    def _swap_inputs(self, stored: StoredCase, plan: Plan) -> None:
         """Let a few stretches of the inputs change places."""
         for b in plan.buffers:
             if b.role not in ("input", "inout") or b.name in stored.linked:
                 continue
             work, pristine, size = self.memory.work(b), stored.pristine[b.name], b.itemsize
-            for to, source, count in moves(b, stored.request.draw.seed):
+            for to, source, count in swap_moves(b, stored.request.draw.seed):
                 part = pristine.part(source * size, count * size)
                 self.session.copy(work.part(to * size, count * size), part)
 
@@ -443,7 +455,7 @@ class StoredCases:
             return (Verdict(Status.WRONG, reason), contested) if reason else (RIGHT, ())
         for b in plan.compared():
             comparable = compares_errors and b.count >= COMPARABLE_ITEMS
-            reason, contested = self._compare(stored, b, comparable)
+            reason, contested = self._compare_output(stored, b, comparable)
             if reason:
                 return Verdict(Status.WRONG, reason), contested
         return RIGHT, ()
@@ -498,7 +510,7 @@ class StoredCases:
     def _draw(self, b: BufferPlan, draw: m.Draw, place: Pointer) -> None:
         """A block drawn on the host, repeated on the device just as the host would repeat it."""
         if draw.place is not None:
-            self._session.write(place.memory, place.offset, reference.drawn(b, draw).tobytes())
+            self._session.write(place.memory, place.offset, reference.draw_memory(b, draw).tobytes())
             return
         block = draw_block(b, draw.distribution, draw.seed)
         data = block.values.tobytes()
@@ -557,17 +569,17 @@ class StoredCases:
             return self._inspector.differing(self._memory.work(b), self._memory.first(b))
 
         evidence = RunEvidence(
-            self._damage,
+            self._find_zone_damage,
             lambda b: any(
                 self._inspector.differing(self._memory.work(b, turn), stored.pristine[b.name]).count
                 for turn in self._memory.turns
             ),
             lambda b: b.extent != b.count and self._gaps_hit(stored, b),
             lambda b: bool(differing(b).count),
-            lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
+            lambda b: self._count_unwritten(b, self._memory.first(b), differing(b)),
             lambda b: bool(self._inspector.differing(self._memory.stale(b), self._memory.first(b)).count),
         )
-        return integrity(plan, stored.request.deterministic, evidence)
+        return check_integrity(plan, stored.request.deterministic, evidence)
 
     def _is_intact(self, stored: StoredCase, plan: Plan) -> bool:
         """All at once, which saves most of what asking costs. What is not all right is asked for singly."""
@@ -581,7 +593,7 @@ class StoredCases:
             [*zones, *inputs, *runs]
         )
 
-    def _poisoned(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
+    def _count_unwritten(self, b: BufferPlan, first: Pointer, different: Difference) -> int:
         """Elements never written differ between the runs, which were poisoned differently."""
         if not b.in_c_order or b.packed > 1:
             return guards.count_poisoned(b, self._memory.read(first))
@@ -591,13 +603,13 @@ class StoredCases:
         part = replace(b, shape=(count,), strides=(1,), extent=count)
         return guards.count_poisoned(part, self._memory.read(first.part(start, end - start)))
 
-    def _damage(self, b: BufferPlan, number: int) -> str:
+    def _find_zone_damage(self, b: BufferPlan, number: int) -> str:
         pattern = guards.zone_pattern(number)
         for turn in self._memory.turns:
             zones = self._memory.zones(b, turn)
             if any(self._inspector.unlike(zone, pattern).count for zone in zones):
                 now, part = tuple(map(self._memory.read, zones)), self._memory.layout(b, turn)
-                hit = guards.damage((now[0], now[1]), guards.zones(part, number), b.itemsize)
+                hit = guards.describe_damage((now[0], now[1]), guards.intact_zones(part, number), b.itemsize)
                 return hit or "the guard zone changed"
         return ""
 
@@ -606,7 +618,7 @@ class StoredCases:
         before = guards.gaps_digest(b, self._memory.read(place)) if place is not None else None
         return guards.gaps_damaged(b, self._memory.read(self._memory.first(b)), before)
 
-    def _compare(
+    def _compare_output(
         self, stored: StoredCase, b: BufferPlan, comparable: bool
     ) -> tuple[str | None, tuple[int, ...]]:
         """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
@@ -626,12 +638,12 @@ class StoredCases:
         found = self._found_right(stored, b, original)
         if found is not None and guards.rms_holds(found, original):
             return None
-        return compare.judge(b, *self._on_host(stored, b), original)
+        return compare.judge_output(b, *self._on_host(stored, b), original)
 
     def _errors(self, stored: StoredCase, b: BufferPlan) -> ErrorStats:
         found = self._found_right(stored, b, None)
         if found is not None:
-            return ErrorStats(found.max_error, compare.rms(found.squared_error, found.count))
+            return ErrorStats(found.max_error, compare.root_mean_square(found.squared_error, found.count))
         return compare.error_stats(*self._on_host(stored, b), b)
 
     def _found_right(

@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from statistics import median
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.port import Executable, Memory, Pointer, Scrambling, Session, Shielding, scramble
+from tunesmith.backends.port import (
+    Executable,
+    Memory,
+    Pointer,
+    Scrambling,
+    Session,
+    Shielding,
+    scramble_local_memory,
+)
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
 from tunesmith.lab.layouts import CaseLayout, GuardedLayout, is_fenced, layouts_of
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.worker.output_sampling import CHANCE
 from tunesmith.problem.device import Device
-from tunesmith.problem.inputs import moves
+from tunesmith.problem.inputs import swap_moves
 from tunesmith.problem.plan import BufferPlan, Plan
 
 WRITTEN_WHOLE = 1 << 18  # bytes; of larger arrays only what changes
@@ -54,12 +62,12 @@ class _PlacedArrays:
         calls = bind_calls(request.plan, executable, {b.plan.name: b.pointer for b in self.buffers})
 
         def launch() -> None:
-            with self._shield():
+            with self._shield_memory():
                 self.session.run(calls)
 
         return launch
 
-    def _shield(self) -> AbstractContextManager[None]:
+    def _shield_memory(self) -> AbstractContextManager[None]:
         if not (self.shields and is_fenced(self.layout) and isinstance(self.session, Shielding)):
             return nullcontext()
         spans = []
@@ -74,7 +82,7 @@ class _PlacedArrays:
             self.session.release(memory)
 
 
-def _put(
+def _place_arrays(
     session: Session, plan: Plan, layout: CaseLayout, inputs: dict[str, bytes], shields: bool
 ) -> _PlacedArrays:
     memories: list[Memory] = []
@@ -87,7 +95,7 @@ def _put(
     place = _PlacedArrays(session, layout, [], shields)
     for number, (item, part) in enumerate(zip(plan.buffers, layout.parts, strict=True)):
         memory = memories[part.block]
-        before, after = zones = guards.zones(part, number)
+        before, after = zones = guards.intact_zones(part, number)
         place.buffers.append(_GuardedBuffer(number, item, memory, part, zones))
         session.write(memory, part.start, before)
         session.write(memory, part.place + part.nbytes, after)
@@ -106,29 +114,29 @@ def run_case(
     places: list[_PlacedArrays] = []
     try:
         layouts = layouts_of(plan.buffers, device, request.draw.seed)
-        places.extend(_put(session, plan, layout, inputs, request.shields) for layout in layouts)
+        places.extend(_place_arrays(session, plan, layout, inputs, request.shields) for layout in layouts)
         buffers, launch = places[0].buffers, places[0].launcher(request, executable)
         visits = VISITS if device.untimed and any(b.role == "workspace" for b in plan.buffers) else 0
 
         # Once on other inputs first: what that leaves behind the next run finds, and must not use.
         drawn = [b for b in buffers if b.plan.name in inputs and b.plan.name not in linked]
-        _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
+        _reset_buffers(session, buffers, inputs, guards.OTHER_PATTERN)
         for b in drawn:
-            _swap(session, b, inputs[b.plan.name], request.draw.seed)
+            _swap_stretches(session, b, inputs[b.plan.name], request.draw.seed)
         launch()
         written = [b for b in buffers if b.plan.role in ("output", "inout")]
-        others = {b.plan.name: _payload(session, b) for b in written}
+        others = {b.plan.name: _read_payload(session, b) for b in written}
         for b in drawn:
-            _swap(session, b, inputs[b.plan.name], request.draw.seed, back=True)
-        _prepare(session, buffers, inputs, guards.PATTERN, STATEFUL)
+            _swap_stretches(session, b, inputs[b.plan.name], request.draw.seed, back=True)
+        _reset_buffers(session, buffers, inputs, guards.PATTERN, STATEFUL)
         launch()
-        stale = {b.plan.name: _payload(session, b) for b in written}
+        stale = {b.plan.name: _read_payload(session, b) for b in written}
         visit = (session, launch, buffers, inputs, drawn, request.draw.seed)
-        again, forgot = _visited(*visit, visits)
-        _prepare(session, buffers, inputs, guards.PATTERN)
-        scramble(session)
+        again, forgot = _run_visits(*visit, visits)
+        _reset_buffers(session, buffers, inputs, guards.PATTERN)
+        scramble_local_memory(session)
         launch()
-        first = {b.plan.name: _payload(session, b) for b in written}
+        first = {b.plan.name: _read_payload(session, b) for b in written}
         stateless = {name: data == first[name] for name, data in stale.items()}
         if visits:
             seen = ((forgot, others), *((one, first) for one in again))
@@ -136,26 +144,26 @@ def run_case(
         stale.clear()
         # And once more elsewhere, where there is room.
         last = places[-1]
-        _prepare(session, last.buffers, inputs, guards.OTHER_PATTERN)
+        _reset_buffers(session, last.buffers, inputs, guards.OTHER_PATTERN)
         launch = last.launcher(request, executable)
-        scramble(session)
+        scramble_local_memory(session)
         start = time.perf_counter()
         launch()
         seconds = time.perf_counter() - start
         known = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"} | first
         everywhere = zip(*(place.buffers for place in places), strict=True)
-        reports = tuple(_report(session, at, known, stateless) for at in everywhere)
+        reports = tuple(_report_buffer(session, at, known, stateless) for at in everywhere)
     finally:
         for place in places:
             place.release()
     return m.Ran(reports, seconds), tuple(first[b.name] for b in plan.compared())
 
 
-def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
+def _swap_stretches(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
     """Let a few stretches of an input change places, or go back to theirs."""
     size = b.plan.itemsize
     whole = bytearray(data if len(data) <= WRITTEN_WHOLE else b"")
-    for to, source, count in moves(b.plan, seed, back):
+    for to, source, count in swap_moves(b.plan, seed, back):
         part = data[source * size : (source + count) * size]
         if whole:
             whole[to * size : (to + count) * size] = part
@@ -165,7 +173,7 @@ def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: boo
         session.write(b.memory, b.layout.place, bytes(whole))
 
 
-def _visited(
+def _run_visits(
     session: Session,
     launch: Callable[[], None],
     buffers: list[_GuardedBuffer],
@@ -177,19 +185,19 @@ def _visited(
     """What further calls with the same workspaces leave, on the same inputs; and one more on the others."""
     again: list[dict[str, bytes]] = []
     for number in range(visits + 1 if visits else 0):
-        _prepare(session, buffers, inputs, guards.PATTERN, REMEMBERING)
+        _reset_buffers(session, buffers, inputs, guards.PATTERN, REMEMBERING)
         is_other = number == visits
         for b in drawn if is_other else ():
-            _swap(session, b, inputs[b.plan.name], seed)
+            _swap_stretches(session, b, inputs[b.plan.name], seed)
         launch()
         written = [b for b in buffers if b.plan.role in ("output", "inout")]
-        again.append({b.plan.name: _payload(session, b) for b in written})
+        again.append({b.plan.name: _read_payload(session, b) for b in written})
         for b in drawn if is_other else ():
-            _swap(session, b, inputs[b.plan.name], seed, back=True)
+            _swap_stretches(session, b, inputs[b.plan.name], seed, back=True)
     return again[:-1], again[-1] if again else {}
 
 
-def _prepare(
+def _reset_buffers(
     session: Session,
     buffers: list[_GuardedBuffer],
     inputs: dict[str, bytes],
@@ -203,11 +211,11 @@ def _prepare(
             session.write(b.memory, b.layout.place, payload)
 
 
-def _payload(session: Session, b: _GuardedBuffer) -> bytes:
+def _read_payload(session: Session, b: _GuardedBuffer) -> bytes:
     return session.read(b.memory, b.layout.place, b.layout.nbytes) if b.layout.nbytes else b""
 
 
-def _report(
+def _report_buffer(
     session: Session, places: Sequence[_GuardedBuffer], known: dict[str, bytes], stateless: dict[str, bool]
 ) -> m.BufferReport:
     """Of one array, wherever it was."""
@@ -219,7 +227,7 @@ def _report(
             session.read(b.memory, part.start, part.offset),
             session.read(b.memory, end, part.start + part.total - end),
         )
-        hits += [guards.damage(now, b.zones, b.plan.itemsize)] if now != b.zones else []
+        hits += [guards.describe_damage(now, b.zones, b.plan.itemsize)] if now != b.zones else []
         digests.append(guards.memory_digest(*now).encode())
     name, role = last.plan.name, last.plan.role
     zones, hit = guards.memory_digest(*digests), next(filter(None, hits), "")
@@ -227,10 +235,10 @@ def _report(
         return m.BufferReport(name, zones, damage=hit)
     first = known[name]
     if role != "input":
-        same = _payload(session, last) == first
+        same = _read_payload(session, last) == first
         return m.BufferReport(name, zones, repeats=same, stateless=stateless[name], damage=hit)
     given = guards.memory_digest(first)
-    found = next((data for b in places if (data := _payload(session, b)) != first), None)
+    found = next((data for b in places if (data := _read_payload(session, b)) != first), None)
     return m.BufferReport(
         name, zones, given, given if found is None else guards.memory_digest(found), damage=hit
     )

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from tunesmith.backends.messages import REQUEST_TYPES, Failed, Reply, Request
 from tunesmith.base.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.base.errors import bug_text
-from tunesmith.lab.process import INTERPRETED, PROFILED, SANITIZED, SERVE, TOOLS, serve
+from tunesmith.lab.process import INTERPRETED, PROFILED, SANITIZED, SERVE, TOOLS, run_fork_server
 from tunesmith.lab.worker import sandbox
-from tunesmith.run.config import debugging
+from tunesmith.run.config import is_debugging
 from tunesmith.run.protection import Protection
 
 Handle = Callable[[Request, tuple[bytes, ...]], tuple[Reply, Sequence[bytes]]]
@@ -34,9 +34,9 @@ def main() -> None:
     `worker --fork-server` forks workers, each of which comes here again."""
     if sys.argv[1:] == [SERVE]:
         importlib.import_module("tunesmith.lab.worker.requests")  # what every worker needs
-        serve(main)
+        run_fork_server(main)
     if len(sys.argv) > 4:
-        requests, replies = _files(sys.argv[3], sys.argv[4])
+        requests, replies = _open_request_files(sys.argv[3], sys.argv[4])
     else:
         requests, replies = _private_descriptors()
         _die_with_parent()
@@ -49,7 +49,7 @@ def main() -> None:
             try:
                 reply, blobs = handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
             except Exception as error:
-                text = traceback.format_exc() if debugging() else bug_text(error)
+                text = traceback.format_exc() if is_debugging() else bug_text(error)
                 reply, blobs = Failed("internal", text), ()
             signal.setitimer(signal.ITIMER_REAL, 0)
             for part in frame_parts(encode_tagged(reply), blobs):
@@ -71,19 +71,19 @@ def _in_sandbox(spec: str) -> Handle:
         protection = enter_sandbox(spec, network=SPEAKS.get(sys.argv[2], "") if len(sys.argv) > 4 else "")
     except sandbox.NotProtected as missing:
         raise SystemExit(str(missing)) from None
-    bench = Bench(backends.backend(spec))
+    bench = Bench(backends.make_backend(spec))
     bench.protection = protection
-    bench.compilers = lambda: backends.compilers(spec) or ()
+    bench.compilers = lambda: backends.list_compilers(spec) or ()
     return bench.handle
 
 
 def _for_tools(spec: str) -> Handle:
     """It runs no kernel: what a tool starts enters the sandbox, and the tool could not."""
     from tunesmith import backends
-    from tunesmith.lab.device_tools import answer
+    from tunesmith.lab.device_tools import answer_tool_request
 
-    kind = backends.kind(spec)
-    return lambda request, blobs: (answer(kind, request, blobs), ())
+    kind = backends.find_backend_kind(spec)
+    return lambda request, blobs: (answer_tool_request(kind, request, blobs), ())
 
 
 def enter_sandbox(spec: str, readable: Sequence[str] = (), network: str = "") -> Protection:
@@ -91,15 +91,15 @@ def enter_sandbox(spec: str, readable: Sequence[str] = (), network: str = "") ->
     loaded, with all that it loads. `readable`: folders that it reads beside what the backend does."""
     from tunesmith import backends
 
-    kind, file = backends.kind(spec), spec.partition(":")[2]
+    kind, file = backends.find_backend_kind(spec), spec.partition(":")[2]
     needed = [*map(str, kind.readable()), *([file] if kind.from_file else []), *readable]
     try:
-        return sandbox.enter(sandbox.for_worker(os.environ, needed, kind.devices, network))
+        return sandbox.confine_process(sandbox.for_worker(os.environ, needed, kind.devices, network))
     except sandbox.NotProtected as missing:
         raise sandbox.NotProtected(f"--sandbox required, and not in force: {missing}") from None
 
 
-def _files(requests: str, replies: str) -> tuple[int, int]:
+def _open_request_files(requests: str, replies: str) -> tuple[int, int]:
     """Nobody listens here: what a kernel prints goes nowhere. A profiler may start us from a thread that
     ends, so we do not die with our parent; the alarm bounds our life."""
     null = os.open(os.devnull, os.O_RDWR)

@@ -25,7 +25,7 @@ from tunesmith.lab.worker.device_cases import CaseMemory, is_like, unlike_spans
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import judged_whole, key_arrays, views_of
 from tunesmith.problem.device import Device
-from tunesmith.problem.inputs import SlotPlace, after_slot, moves, slot_items
+from tunesmith.problem.inputs import SlotPlace, after_slot, slot_items, swap_moves
 from tunesmith.problem.plan import BufferPlan, Plan
 from tunesmith.problem.problem import Problem
 
@@ -110,7 +110,7 @@ class Watch:
     def scramble(self, slot: int) -> None:
         """What a launch finds where it shall write: what lay there, poison, or numbers."""
         for b in self.plan.buffers:
-            if not turns(b):
+            if not is_rotated(b):
                 continue
             memory, stride = self.laid_out[b.name].memory, self.arenas.stride(b)
             place = Pointer(memory, slot * stride, b.nbytes)
@@ -121,15 +121,15 @@ class Watch:
             if filling and self.session.inspector is not None:
                 self.session.inspector.fill(place, filling)
             elif filling:
-                self.session.write(memory, place.offset, guards.fill(filling, b.nbytes))
+                self.session.write(memory, place.offset, guards.repeat_pattern(filling, b.nbytes))
             if b.role == "output":
-                self.session.write(memory, place.offset + b.nbytes, self._gap(b, slot))
+                self.session.write(memory, place.offset + b.nbytes, self._gap_bytes(b, slot))
 
     def take(self) -> None:
         """What the launch left, before anything is restored."""
         taken = self._taken[-1]
         for number, b in enumerate(self.plan.compared()):
-            slot = taken.at[turns(b)]
+            slot = taken.at[is_rotated(b)]
             if self.session.inspector is not None:
                 stride = self.arenas.stride(b)  # at once, with what follows it: others write there too
                 place = Pointer(self.laid_out[b.name].memory, slot * stride, stride)
@@ -142,14 +142,14 @@ class Watch:
             for piece, now in (*self._changed_made(taken), *self._changed_swaps(taken)):
                 taken.pieces.append(piece)
                 taken.data.append(now)
-            self._undo(taken)
+            self._undo_swaps(taken)
 
     def settle(self) -> tuple[tuple[TimedLook, ...], list[bytes]]:
         """What has been seen, and for each look the bytes that travel beside it."""
         looks: list[TimedLook] = []
         blobs: list[bytes] = []
         for taken in self._taken:
-            look, data = self._evidence(taken)
+            look, data = self._collect_evidence(taken)
             looks.append(look)
             blobs += as_blobs(data)
         self._taken.clear()
@@ -159,16 +159,16 @@ class Watch:
         """What has been seen of chains that do not count; inputs are as they were before."""
         for taken in self._taken:
             if self.session.inspector is not None:  # elsewhere they are already
-                self._undo(taken)
+                self._undo_swaps(taken)
         self._taken.clear()
 
-    def _evidence(self, taken: _Taken) -> tuple[TimedLook, list[bytes]]:
+    def _collect_evidence(self, taken: _Taken) -> tuple[TimedLook, list[bytes]]:
         if self.session.inspector is None:
             look = TimedLook(taken.place, taken.at[1], tuple(taken.pieces), partial=taken.partial)
             return look, taken.data
         look, data = self._judge(taken, self.session.inspector)
         look, data = _with_pieces(look, data, self._changed_swaps(taken))
-        self._undo(taken)
+        self._undo_swaps(taken)
         return _with_pieces(look, data, self._changed_inputs(taken))
 
     # -- on the host --------------------------------------------------------------------------------
@@ -218,9 +218,9 @@ class Watch:
         for name in unlike:
             b = outputs[name][1]
             if name in whole:
-                found, is_all = self._wholly(b)
+                found, is_all = self._whole_piece(b)
             else:
-                found, is_all = self._unlike(inspector, b, seen[name], pointers[name])
+                found, is_all = self._unlike_pieces(inspector, b, seen[name], pointers[name])
             partial = partial or not is_all
             pieces += found
             data += [self.scratch.read(seen[name].part(piece.start, piece.nbytes)) for piece in found]
@@ -228,13 +228,13 @@ class Watch:
         look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(pieces), partial)
         return _with_pieces(look, data, self._hit_gaps(taken))
 
-    def _unlike(
+    def _unlike_pieces(
         self, inspector: Inspector, b: BufferPlan, seen: Pointer, own: Pointer
     ) -> tuple[list[Piece], bool]:
         """Where the host must tell, and whether that is all; of codes it counts how many differ, in all of
         them."""
         if not (guards.is_divisible(b) and b.extent == b.count and b.compare != "codes"):
-            return self._wholly(b)
+            return self._whole_piece(b)
         size = b.itemsize
         spans, is_all = unlike_spans(inspector, b, seen, own)
         if not is_all and self.request.sends_all:
@@ -243,7 +243,7 @@ class Watch:
             is_all = True
         return [Piece(b.name, first * size, (end - first) * size) for first, end in spans], is_all
 
-    def _wholly(self, b: BufferPlan) -> tuple[list[Piece], bool]:
+    def _whole_piece(self, b: BufferPlan) -> tuple[list[Piece], bool]:
         """All of it or, where the looks of one request together would send too much, nothing yet."""
         return ([Piece(b.name, 0, b.nbytes)], True) if self._sends_whole else ([], False)
 
@@ -271,7 +271,7 @@ class Watch:
         draw = self.request.draw
         for b in self._drawn("input"):
             slot = self._slot(b, taken.at[0])
-            for where, _, count in moves(b, taken.place.swaps):
+            for where, _, count in swap_moves(b, taken.place.swaps):
                 piece = Piece(b.name, where * b.itemsize, count * b.itemsize)
                 now = self.session.read(slot.memory, slot.offset + piece.start, piece.nbytes)
                 if now != slot_items(b, draw.distribution, draw.seed, taken.place, where, count).tobytes():
@@ -316,7 +316,7 @@ class Watch:
             stride = self.arenas.stride(b)
             piece = Piece(b.name, b.nbytes, stride - b.nbytes)
             now = self.scratch.read(self._seen(number, stride).part(b.nbytes, piece.nbytes))
-            if now != self._gap(b, taken.at[turns(b)]):
+            if now != self._gap_bytes(b, taken.at[is_rotated(b)]):
                 found.append((piece, now))
         return found
 
@@ -331,7 +331,7 @@ class Watch:
     def _slot(self, b: BufferPlan, slot: int) -> Pointer:
         return Pointer(self.laid_out[b.name].memory, slot * self.arenas.stride(b), max(b.nbytes, 1))
 
-    def _gap(self, b: BufferPlan, slot: int) -> bytes:
+    def _gap_bytes(self, b: BufferPlan, slot: int) -> bytes:
         draw = self.request.draw
         return after_slot(b, draw.distribution, draw.seed, SlotPlace(slot, apart_on(self.device)))
 
@@ -340,14 +340,14 @@ class Watch:
         draw = self.request.draw
         return [b for b in self.plan.buffers if b.role in roles and not self.arenas.is_linked(b, draw)]
 
-    def _undo(self, taken: _Taken) -> None:
+    def _undo_swaps(self, taken: _Taken) -> None:
         """Only of inputs: what is changed in place is restored anyway."""
         for b in self._drawn("input"):
             self._swap_in(b, self._slot(b, taken.at[0]), taken.place, back=True)
 
     def _swap_in(self, b: BufferPlan, to: Pointer, place: SlotPlace, back: bool = False) -> None:
         draw, size, plain = self.request.draw, b.itemsize, replace(place, swaps=0)
-        for where, source, count in moves(b, place.swaps, back):
+        for where, source, count in swap_moves(b, place.swaps, back):
             items = slot_items(b, draw.distribution, draw.seed, plain, source, count)
             self.session.write(to.memory, to.offset + where * size, items.tobytes())
 
@@ -361,7 +361,7 @@ def _with_pieces(
     return replace(look, pieces=pieces), [*data[:count], *(now for _, now in found), *data[count:]]
 
 
-def turns(b: BufferPlan) -> bool:
+def is_rotated(b: BufferPlan) -> bool:
     """Whether it is at the slot that is written: what is restored after each chain is where it was."""
     return b.role in ("output", "workspace") and not needs_restoring(b)
 
@@ -384,7 +384,7 @@ class WholeLook:
         differ both may be right, and only the reference can tell. A case that is too large for it is held to
         the original, as in checks, also where that may fail."""
         accuracy, whole = self._problem.accuracy, judged_whole(self._plan)
-        keys = self._keys(self._ask()) if key_arrays(self._plan) else {}
+        keys = self._referred_keys(self._ask()) if key_arrays(self._plan) else {}
         given = {name: array for name, array in original.items() if name in whole}
         trusted = accuracy.reference is None or not accuracy.baseline_may_fail
         reason = self._by_original(outputs, given, keys) if trusted else None
@@ -429,7 +429,7 @@ class WholeLook:
     def _ask(self) -> Referred:
         return self._references.ask(self._case, self._plan, digests=False, keys=True)
 
-    def _keys(self, referred: Referred) -> dict[str, Array]:
+    def _referred_keys(self, referred: Referred) -> dict[str, Array]:
         pairs = zip(key_arrays(self._plan), referred.keys, strict=True)
         return {name: as_array(self._plan.buffer(name), memory) for name, memory in pairs}
 

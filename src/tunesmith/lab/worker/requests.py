@@ -90,7 +90,7 @@ class Bench:
                 return self.protection, ()
             case m.ListDevices():
                 found = self._backend.devices()
-                return m.Devices(found, tuple(map(self._card, found))), ()
+                return m.Devices(found, tuple(map(self._device_card, found))), ()
             case m.ListCompilers():
                 return m.Compilers(self.compilers()), ()
             case m.Build():
@@ -119,7 +119,7 @@ class Bench:
             case m.TimeAll():
                 return self._time_each(request)
             case m.CountClusters():
-                return self._clusters(request), ()
+                return self._count_clusters(request), ()
             case m.LaunchOnce():
                 self._launch_once(request)
                 return m.Done(), ()
@@ -127,9 +127,9 @@ class Bench:
                 self._run_bare(request, blobs)
                 return m.Done(), ()
             case m.Refer():
-                return reference.compute(request)
+                return reference.compute_expected(request)
             case m.CompareOutputs():
-                return references.answer(request, blobs), ()
+                return references.answer_comparison(request, blobs), ()
             case m.FindTools() | m.RunUnder() | m.CountLaunches():
                 return m.Failed("unsupported", "a worker that runs kernels starts no tools"), ()
 
@@ -145,12 +145,12 @@ class Bench:
         self._device = device
         self._executables.clear()
         self._stopwatch = Stopwatch(session, device)
-        self._lock = DeviceLock(lock_name(device, self._card(device)))
+        self._lock = DeviceLock(lock_name(device, self._device_card(device)))
         inspector = session.inspector
         self._cases = StoredCases(session, inspector, device) if inspector else None
         return session
 
-    def _card(self, device: Device) -> str:
+    def _device_card(self, device: Device) -> str:
         card: Callable[[Device], str] = getattr(self._backend, "card", lambda _device: "")
         return card(device)
 
@@ -185,7 +185,7 @@ class Bench:
     def _time(self, request: m.TimeRuns) -> Answer:
         executables = [self._executables[c.code_digest] for c in request.contenders]
         own = self._original(request)
-        timed, blobs = self._timing(
+        timed, blobs = self._time_in_turn(
             lambda stopwatch: stopwatch.time(request, executables, own), [request], request.needs_turn
         )
         return timed, tuple(blobs)
@@ -194,7 +194,9 @@ class Bench:
         loaded, requests = self._executables, request.runs
         each = [(r, loaded[c.code_digest], self._original(r)) for r in requests for c in r.contenders]
         assert len(each) == len(requests), "several at once are timed in alternation"
-        timed, blobs = self._timing(lambda stopwatch: stopwatch.time_each(each), requests, request.needs_turn)
+        timed, blobs = self._time_in_turn(
+            lambda stopwatch: stopwatch.time_each(each), requests, request.needs_turn
+        )
         return m.AllTimed(timed), tuple(blobs)
 
     def _original(self, request: m.TimeRuns) -> Executable | None:
@@ -202,7 +204,7 @@ class Bench:
         judges = request.original is not None and self._session is not None and self._session.inspector
         return self._executables[request.original.code_digest] if judges and request.original else None
 
-    def _clusters(self, request: m.CountClusters) -> m.ClustersHeld:
+    def _count_clusters(self, request: m.CountClusters) -> m.ClustersHeld:
         session: object = self._session
         executable = self._executables[request.code_digest]
         if not isinstance(session, Clustering):
@@ -254,7 +256,7 @@ class Bench:
             kept.append(memory)
             session.run(bind_calls(run.plan, executable, pointers))
 
-    def _timing(
+    def _time_in_turn(
         self, action: Callable[[Stopwatch], T], requests: Sequence[m.TimeRuns], needs_turn: bool
     ) -> T:
         """In one turn. Data that the host draws is laid out before it."""

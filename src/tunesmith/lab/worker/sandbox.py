@@ -80,7 +80,7 @@ NONE, LISTENING, ALL = "none", "listening", "all"  # of sockets
 Instruction = tuple[int, int, int, int]  # what, then how far to jump if so, if not, and the operand
 
 
-def assemble(machine: str, *, sockets: str = NONE, own_process: int | None = None) -> bytes:
+def assemble_filter(machine: str, *, sockets: str = NONE, own_process: int | None = None) -> bytes:
     """`sockets` that may be made: none; such as NVIDIA's driver waits at, where nobody is ever let in; all.
     With `own_process` signals reach that one alone, and none of its children: for kernels whose Landlock
     does not keep them in. KeyError for other machines."""
@@ -96,14 +96,14 @@ def assemble(machine: str, *, sockets: str = NONE, own_process: int | None = Non
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, KILL)]
     code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, KILL)]
     deny, allow = (_RETURN, 0, 0, DENY), (_RETURN, 0, 0, ALLOW)
-    for denied in _denied(sockets):
+    for denied in _denied_calls(sockets):
         code += when(denied, deny)
     # Its arguments lie in memory, where a filter does not look: callers go on with clone.
     code += when(_CLONE3, (_RETURN, 0, 0, UNKNOWN))
-    code += when(_CLONE, _argument(0), (_ANY_BIT, 0, 1, _NAMESPACES), deny, allow)
-    code += when(_PRLIMIT, _argument(0), (_EQUAL, 1, 0, 0), deny, allow)
+    code += when(_CLONE, _load_argument(0), (_ANY_BIT, 0, 1, _NAMESPACES), deny, allow)
+    code += when(_PRLIMIT, _load_argument(0), (_EQUAL, 1, 0, 0), deny, allow)
     if sockets != ALL:
-        local = [_argument(0), (_EQUAL, 0, 3, _AF_UNIX), _argument(1), (_AND, 0, 0, _SOCK_TYPES)]
+        local = [_load_argument(0), (_EQUAL, 0, 3, _AF_UNIX), _load_argument(1), (_AND, 0, 0, _SOCK_TYPES)]
         # Pairs of streams: a datagram of a pair could be sent elsewhere.
         code += when(_SOCKETPAIR, *local, (_EQUAL, 1, 0, _SOCK_STREAM), deny, allow)
     if sockets == LISTENING:
@@ -112,16 +112,16 @@ def assemble(machine: str, *, sockets: str = NONE, own_process: int | None = Non
         code += when(_PIDFD_SEND_SIGNAL, deny)
         own_or_group = [(_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, own_process)]
         for signal in _SIGNALS.values():
-            code += when(signal, _argument(0), *own_or_group, deny, allow)
+            code += when(signal, _load_argument(0), *own_or_group, deny, allow)
     return b"".join(struct.pack("<HBBI", *step) for step in [*code, allow])
 
 
-def _denied(sockets: str) -> list[Number]:
+def _denied_calls(sockets: str) -> list[Number]:
     more = {NONE: [_SOCKET, *_NETWORK.values(), *_LISTENING.values()], LISTENING: list(_NETWORK.values())}
     return [*_DENIED.values(), *more.get(sockets, [])]
 
 
-def _argument(place: int) -> Instruction:
+def _load_argument(place: int) -> Instruction:
     return (_LOAD, 0, 0, 16 + 8 * place)  # its lower half: that of every argument we look at
 
 
@@ -195,18 +195,18 @@ class LinuxCalls:
         ruleset = self._done(self._libc.syscall(_CREATE_RULESET, attributes, size, 0))
         try:
             for path, rights in rules:
-                self._allow(ruleset, path, rights & known)
+                self._allow_path(ruleset, path, rights & known)
             self._done(self._libc.syscall(_RESTRICT_SELF, ruleset, 0))
         finally:
             os.close(ruleset)
 
     def filter_calls(self, sockets: str, own_process: int | None) -> None:
-        program = assemble(platform.machine(), sockets=sockets, own_process=own_process)
+        program = assemble_filter(platform.machine(), sockets=sockets, own_process=own_process)
         steps = ctypes.create_string_buffer(program, len(program))
         listed = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
         self._done(self._libc.prctl(_SECCOMP, _FILTER, listed, 0, 0))
 
-    def _allow(self, ruleset: int, path: str, rights: int) -> None:
+    def _allow_path(self, ruleset: int, path: str, rights: int) -> None:
         try:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
@@ -270,8 +270,10 @@ def for_worker(
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, sys.pycache_prefix or "")
     lists = (environment.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH"))
     searched = [path for paths in lists for path in paths.split(os.pathsep)]
-    own = (*python, *searched, *_vendors(environment.get("OCL_ICD_VENDORS", "")), *needed)
-    seen = [path for path in map(os.path.realpath, filter(os.path.isabs, own)) if not _holds(path, home)]
+    own = (*python, *searched, *_vendor_folders(environment.get("OCL_ICD_VENDORS", "")), *needed)
+    seen = [
+        path for path in map(os.path.realpath, filter(os.path.isabs, own)) if not _is_home_within(path, home)
+    ]
     package = str(Path(__file__).parents[2])
     return Sandbox(
         environment.get("TUNESMITH_SANDBOX", AUTO),
@@ -282,7 +284,7 @@ def for_worker(
     )
 
 
-def _vendors(folder: str) -> Iterator[str]:
+def _vendor_folders(folder: str) -> Iterator[str]:
     """Where OpenCL's loader is pointed: what lies beside that folder, and beside the libraries it names."""
     if os.path.isabs(folder):
         yield from (folder, os.path.dirname(folder.rstrip("/")))
@@ -291,7 +293,7 @@ def _vendors(folder: str) -> Iterator[str]:
                 yield os.path.dirname(Path(name).read_text().strip())
 
 
-def _holds(folder: str, home: str) -> bool:
+def _is_home_within(folder: str, home: str) -> bool:
     return bool(home) and Path(os.path.realpath(home)).is_relative_to(folder)
 
 
@@ -299,7 +301,7 @@ class NotProtected(Exception):
     """`required`, and a layer that it needs is not in force."""
 
 
-def enter(sandbox: Sandbox, calls: LinuxCalls | None = None) -> Protection:
+def confine_process(sandbox: Sandbox, calls: LinuxCalls | None = None) -> Protection:
     """From here on in this process and all that it starts; there is no way back."""
     listed = ProtectionLayer(ENVIRONMENT, True, "only variables on a list, and no home")
     calls = calls or (LinuxCalls() if sys.platform == "linux" else None)
@@ -307,18 +309,20 @@ def enter(sandbox: Sandbox, calls: LinuxCalls | None = None) -> Protection:
         why = TURNED_OFF if sandbox.mode == OFF else NOT_LINUX
         found = [ProtectionLayer(name, False, why) for name in (NETWORK, FILES, CALLS, LIMITS)]
     else:
-        found = _entered(sandbox, calls)
+        found = _apply_layers(sandbox, calls)
     protection = Protection((listed, *found))
     if sandbox.mode == REQUIRED and (missing := protection.missing(NEEDED)):
         raise NotProtected("; ".join(f"{layer.name}: {layer.detail}" for layer in missing))
     return protection
 
 
-def _entered(sandbox: Sandbox, calls: LinuxCalls) -> list[ProtectionLayer]:
-    apart = sandbox.network or _tried(calls.leave_network)
-    limits = _tried(lambda: _limit(has_driver=bool(sandbox.devices), own_user=calls.has_own_user))
-    _tried(calls.drop_capabilities)
-    _tried(calls.give_up_privileges)
+def _apply_layers(sandbox: Sandbox, calls: LinuxCalls) -> list[ProtectionLayer]:
+    apart = sandbox.network or _try_step(calls.leave_network)
+    limits = _try_step(
+        lambda: _limit_resources(has_driver=bool(sandbox.devices), own_user=calls.has_own_user)
+    )
+    _try_step(calls.drop_capabilities)
+    _try_step(calls.give_up_privileges)
     version = 0
     with contextlib.suppress(OSError):
         version = calls.landlock_version()
@@ -326,11 +330,11 @@ def _entered(sandbox: Sandbox, calls: LinuxCalls) -> list[ProtectionLayer]:
     if version:
         files = "the Landlock of kernels before 5.19 lets nobody move a file to another folder"
     if version >= MOVES_ALLOWED:
-        files = _tried(lambda: calls.restrict_files(_rules(sandbox), version))
+        files = _try_step(lambda: calls.restrict_files(_landlock_rules(sandbox), version))
     alone = None if version >= SIGNALS_KEPT and not files else os.getpid()
     # NVIDIA's driver waits for others, and cannot be had otherwise.
     sockets = ALL if sandbox.network else LISTENING if sandbox.devices else NONE
-    filtered = _tried(lambda: calls.filter_calls(sockets, alone))
+    filtered = _try_step(lambda: calls.filter_calls(sockets, alone))
     by = [what for what, why in (("no sockets", filtered), ("a network of its own", apart)) if not why]
     network = sandbox.network or ("" if by else filtered)
     as_root = ", but processes are not counted for root" if os.getuid() == 0 else ""
@@ -342,14 +346,14 @@ def _entered(sandbox: Sandbox, calls: LinuxCalls) -> list[ProtectionLayer]:
     ]
 
 
-def _rules(sandbox: Sandbox) -> Iterator[Rule]:
+def _landlock_rules(sandbox: Sandbox) -> Iterator[Rule]:
     yield from ((path, READ) for path in sandbox.readable)
     # The last for names of threads, without which NVIDIA's driver does nothing.
     yield from ((path, USE) for path in (*DEVICES, *sandbox.devices, "/proc/self/task"))
     yield sandbox.scratch, CHANGE
 
 
-def _limit(*, has_driver: bool, own_user: bool) -> None:
+def _limit_resources(*, has_driver: bool, own_user: bool) -> None:
     """As far as they are not lower already. Drivers of GPUs reserve more addresses than there is memory."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     processes = OTHERS + 8 * (os.cpu_count() or 1)
@@ -374,7 +378,7 @@ def limit_time(seconds: float) -> None:
     )
 
 
-def _tried(step: Callable[[], None]) -> str:
+def _try_step(step: Callable[[], None]) -> str:
     """Why it could not be done; empty where it was."""
     try:
         step()

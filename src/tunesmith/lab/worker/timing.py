@@ -22,7 +22,7 @@ from tunesmith.lab.memory import bind_calls
 from tunesmith.lab.worker.buffer_ring import Arena, Arenas, needs_restoring
 from tunesmith.lab.worker.device_cases import CaseMemory
 from tunesmith.lab.worker.host_cases import tell_left_over
-from tunesmith.lab.worker.output_sampling import CHANCE, Watch, turns
+from tunesmith.lab.worker.output_sampling import CHANCE, Watch, is_rotated
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan
 
@@ -79,7 +79,7 @@ class Stopwatch:
         which somebody looks, also the last."""
         policy = request.policy
         runners, _ = self._line_up(request, executables, original)
-        watch, most = runners[-1].watch, self._affordable(runners, policy)
+        watch, most = runners[-1].watch, self._choose_rounds(runners, policy)
         watched = set(CHANCE.sample(range(most), min(policy.looks, most))) if watch is not None else set()
         least = max(policy.min_rounds, max(watched, default=0) + 1)
         rounds: list[list[Sample]] = []
@@ -105,7 +105,7 @@ class Stopwatch:
             rounds.append([taken[i] for i in range(len(runners))])
             if any(contestant.hopeless for contestant in runners):
                 break
-            spent = self._spent(start)
+            spent = self._elapsed_seconds(start)
             is_late = len(rounds) >= least and spent > policy.max_seconds
             if is_late or len(rounds) >= most:
                 quiet = len(rounds) - len(disturbed_rounds(rounds, self._sensitivity))
@@ -129,25 +129,27 @@ class Stopwatch:
         clocks = self._session.clocks() if len(runners) > 1 else ()
         left_over = ""
         if policy.whole and not runners[-1].hopeless:
-            left_over = tell_left_over(self._session, lambda: self._sample(runners[-1], 1, look=False)())
+            left_over = tell_left_over(
+                self._session, lambda: self._queue_sample(runners[-1], 1, look=False)()
+            )
         about = (discarded, busy, tuple(looks), clocks, disturbed, judged.disturbance, left_over)
         return Timed(tuple(map(tuple, samples)), *about), blobs
 
     def _taken(self, contestant: _Contestant, look: bool) -> Sample:
         """A sample, with what tells whether others had the device meanwhile."""
         if not self._device.is_host:
-            seconds = self._sample(contestant, contestant.length, look)()
+            seconds = self._queue_sample(contestant, contestant.length, look)()
             return Sample(seconds, _by_launch(self._session.parts(), contestant.length) or (seconds,))
         before = read_waits()
-        seconds = self._sample(contestant, contestant.length, look)()
+        seconds = self._queue_sample(contestant, contestant.length, look)()
         return Sample(seconds, waited=before.share_until(read_waits()))
 
-    def _spent(self, start: float) -> float:
+    def _elapsed_seconds(self, start: float) -> float:
         """A simulated device spends no time: how busy the host is must not decide how often it is sampled."""
         return 0.0 if self._device.kind == "simulated" else time.perf_counter() - start
 
-    def _affordable(self, contestants: Sequence[_Contestant], policy: TimingPolicy) -> int:
-        return policy.rounds if self._device.kind == "simulated" else _rounds(contestants, policy)
+    def _choose_rounds(self, contestants: Sequence[_Contestant], policy: TimingPolicy) -> int:
+        return policy.rounds if self._device.kind == "simulated" else _affordable_rounds(contestants, policy)
 
     def time_each(
         self, requests: Sequence[tuple[TimeRuns, Executable, Executable | None]]
@@ -163,9 +165,11 @@ class Stopwatch:
             return self._one_by_one(requests)  # there is not room for all at once
         queued: list[list[Callable[[], float]]] = []
         for (request, _, _), ((contestant,), _) in zip(requests, lined_up, strict=True):
-            rounds = 0 if contestant.hopeless else _rounds([contestant], request.policy)
+            rounds = 0 if contestant.hopeless else _affordable_rounds([contestant], request.policy)
             watched = CHANCE.randrange(rounds) if rounds else -1
-            queued.append([self._sample(contestant, contestant.length, n == watched) for n in range(rounds)])
+            queued.append(
+                [self._queue_sample(contestant, contestant.length, n == watched) for n in range(rounds)]
+            )
         samples = [
             tuple(seconds() for seconds in chains) or (contestant.once,)
             for chains, ((contestant,), _) in zip(queued, lined_up, strict=True)
@@ -201,7 +205,7 @@ class Stopwatch:
 
     def _lay_out(self, request: TimeRuns) -> tuple[list[BufferPlan], int, dict[str, Arena]]:
         judges = () if request.original is None else (request.original,)
-        buffers = _union([c.plan.buffers for c in (*request.contenders, *judges)])
+        buffers = _merge_buffers([c.plan.buffers for c in (*request.contenders, *judges)])
         plan, draw = request.contenders[0].plan, request.draw
         wanted = self._arenas.slots(buffers, request.warm, request.policy.rotation)
         slots = min(wanted, max(2, wanted // self._thrift))
@@ -216,7 +220,7 @@ class Stopwatch:
     ) -> tuple[list[_Contestant], dict[str, Arena]]:
         buffers, slots, arenas = self._lay_out(request)
         runners = [
-            self._contestant(c, x, buffers, arenas, slots, request)
+            self._prepare_contestant(c, x, buffers, arenas, slots, request)
             for c, x in zip(request.contenders, executables, strict=True)
         ]
         _make_alike(runners)
@@ -229,7 +233,7 @@ class Stopwatch:
             runners[-1].watch = Watch(*parts, self._scratch, arenas, plan, request, original, number)
         return runners, arenas
 
-    def _contestant(
+    def _prepare_contestant(
         self,
         contender: Contender,
         executable: Executable,
@@ -243,29 +247,29 @@ class Stopwatch:
         own = [b for b in buffers if b.name in names]
         stride = self._arenas.stride
         pointers = {
-            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), turns(b)) for b in own
+            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), is_rotated(b)) for b in own
         }
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
-        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if turns(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if is_rotated(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()
         self._session.run(calls)  # loads code, finishes compiling
         is_quick = time.perf_counter() - started < QUICK
-        self._restore(contestant, (0,))
+        self._restore_slots(contestant, (0,))
         # Of one short launch by itself the device's own start would be most of the time.
         probe = min(PROBE, slots) if is_quick and self._device.inspects else 1
-        contestant.once = self._sample(contestant, probe, look=False)()
+        contestant.once = self._queue_sample(contestant, probe, look=False)()
         contestant.hopeless = policy.give_up is not None and contestant.once > policy.give_up
-        contestant.length = probe if contestant.hopeless else _length(contestant, policy.chain_seconds)
+        contestant.length = probe if contestant.hopeless else _chain_length(contestant, policy.chain_seconds)
         if self._session.inspector is not None:
             self._turn += -(-contestant.length // slots)  # so that the next writes elsewhere
         return contestant
 
-    def _sample(self, contestant: _Contestant, length: int, look: bool) -> Callable[[], float]:
+    def _queue_sample(self, contestant: _Contestant, length: int, look: bool) -> Callable[[], float]:
         """Queue a chain; the answer waits for its end and gives the seconds of one launch."""
         start, turn = self._start(contestant, length)
-        watch, spared = contestant.watch if look else None, self._spared(contestant, length, look)
+        watch, spared = contestant.watch if look else None, self._choose_spared(contestant, length, look)
         visits = visits_of(start, length, contestant.slots, turn, spared)
         if watch is not None:
             chosen = spared if spared >= 0 else watch.choose(length, contestant.slots)
@@ -277,15 +281,15 @@ class Stopwatch:
             make = self._session.queue if contestant.plain else self._session.record
             contestant.recordings[key] = make(contestant.calls, visits)
         if self._session.inspector is not None:
-            self._disturb(contestant, self._session.inspector)
+            self._disturb_outputs(contestant, self._session.inspector)
         seconds = contestant.recordings[key].start()
         if watch is not None:
             watch.take()
         if contestant.restored:
-            self._restore(contestant, [read for read, _ in visits])
+            self._restore_slots(contestant, [read for read, _ in visits])
         return lambda: seconds() / length
 
-    def _spared(self, contestant: _Contestant, length: int, look: bool) -> int:
+    def _choose_spared(self, contestant: _Contestant, length: int, look: bool) -> int:
         """The launch that can be looked at in a chain that comes to a slot more than once. Drawn anew for
         every look at a finalist; else once, because each takes a recording of its own."""
         watch = contestant.watch
@@ -295,12 +299,12 @@ class Stopwatch:
             contestant.spared = watch.choose(length, contestant.slots)
         return contestant.spared
 
-    def _restore(self, contestant: _Contestant, slots: Sequence[int]) -> None:
+    def _restore_slots(self, contestant: _Contestant, slots: Sequence[int]) -> None:
         """After use, not before: by its next turn a slot has left the caches again."""
         for b, arena in contestant.restored:
             self._arenas.restore(b, arena, slots)
 
-    def _disturb(self, contestant: _Contestant, inspector: Inspector) -> None:
+    def _disturb_outputs(self, contestant: _Contestant, inspector: Inspector) -> None:
         """What an earlier chain has written is not right any more: a kernel that finds it there, and does
         nothing, is seen by the next look."""
         for first, stride in contestant.written:
@@ -329,10 +333,10 @@ def visits_of(start: int, length: int, slots: int, turn: int, spared: int = -1) 
     """The slots that a chain reads from and writes to, launch by launch."""
     launches = range(start, start + length)
     visits = tuple((i % slots, (i + i // slots + turn) % slots) for i in launches)
-    return visits if spared < 0 else sparing(visits, spared, slots)
+    return visits if spared < 0 else spare_slot(visits, spared, slots)
 
 
-def sparing(visits: Sequence[Slots], kept: int, slots: int) -> tuple[Slots, ...]:
+def spare_slot(visits: Sequence[Slots], kept: int, slots: int) -> tuple[Slots, ...]:
     """The same, but that nobody writes where launch `kept` did after it: so any launch can be looked at, and
     a kernel that counts how often it has been at a place does not know which."""
     spared = visits[kept][1]
@@ -354,14 +358,14 @@ def _make_alike(contestants: Sequence[_Contestant]) -> None:
     wanted = max(contestant.seconds for contestant in contestants)
     for contestant in contestants:
         if contestant.seconds * ALIKE < wanted:
-            contestant.length = _length(contestant, wanted)
+            contestant.length = _chain_length(contestant, wanted)
     least = min(contestant.seconds for contestant in contestants)
     for contestant in contestants:
         if contestant.seconds > ALIKE * least:
-            contestant.length = _length(contestant, least, whole=1.0)
+            contestant.length = _chain_length(contestant, least, whole=1.0)
 
 
-def _length(contestant: _Contestant, seconds: float, whole: float = WHOLE) -> int:
+def _chain_length(contestant: _Contestant, seconds: float, whole: float = WHOLE) -> int:
     """Launches for a sample of so many seconds."""
     slots, once = contestant.slots, contestant.once
     length = min(MAX_CHAIN, max(1, math.ceil(seconds / max(once, 1e-7))))
@@ -371,14 +375,14 @@ def _length(contestant: _Contestant, seconds: float, whole: float = WHOLE) -> in
     return slots // -(-slots // min(length, slots))  # parts of one size, that together go all the way round
 
 
-def _rounds(contestants: Sequence[_Contestant], policy: TimingPolicy) -> int:
+def _affordable_rounds(contestants: Sequence[_Contestant], policy: TimingPolicy) -> int:
     """As many as the policy wants, fewer where they would take too long, by the one launch seen so far."""
     once = sum(contestant.once * contestant.length for contestant in contestants)
     affordable = int(policy.max_seconds / max(once, 1e-9))
     return max(policy.min_rounds, min(policy.rounds, affordable))
 
 
-def _union(groups: list[tuple[BufferPlan, ...]]) -> list[BufferPlan]:
+def _merge_buffers(groups: list[tuple[BufferPlan, ...]]) -> list[BufferPlan]:
     """Every buffer any of them needs, the larger where two need the same name."""
     found: dict[str, BufferPlan] = {}
     for group in groups:

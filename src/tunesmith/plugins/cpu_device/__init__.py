@@ -10,7 +10,7 @@ from pathlib import Path
 from tunesmith.backends import messages, port
 from tunesmith.plugins.cpu_device import build as building
 from tunesmith.plugins.cpu_device import watch as sanitizer
-from tunesmith.plugins.cpu_device.build import INSTALL, HostCompiler, compilers
+from tunesmith.plugins.cpu_device.build import INSTALL, HostCompiler, find_compilers
 from tunesmith.plugins.cpu_device.session import CpuSession
 from tunesmith.plugins.cpu_device.watch import WatchingSession
 from tunesmith.problem.device import CUDA, HIP, Device, Limits
@@ -32,22 +32,22 @@ class CpuBackend:
         """One for each compiler and width of a warp; the first is `cpu`."""
         if sys.platform != "linux":
             raise port.Unsupported(NOT_LINUX)
-        if not compilers():
+        if not find_compilers():
             raise port.Unsupported(f"{NO_COMPILER}: {INSTALL}")
-        return tuple(_describe(one, warp) for warp in (32, WAVE64) for one in compilers())
+        return tuple(_describe_device(one, warp) for warp in (32, WAVE64) for one in find_compilers())
 
     def build(self, unit: messages.Unit, device: Device) -> port.KernelBinary:
-        return building.build(unit, device, watched=bool(self._watch))
+        return building.build_host_library(unit, device, watched=bool(self._watch))
 
     def open(self, device: Device) -> port.Session:
         return WatchingSession(device, Path(self._watch)) if self._watch else CpuSession(device)
 
 
-def _describe(compiler: HostCompiler, warp: int) -> Device:
+def _describe_device(compiler: HostCompiler, warp: int) -> Device:
     """With the limits of a large GPU, so that what runs there runs here: NVIDIA's with warps of 32 threads,
     AMD's with waves of 64."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    other = "" if compiler == compilers()[0] else f"-{compiler.name}"
+    other = "" if compiler == find_compilers()[0] else f"-{compiler.name}"
     nvidia = warp == 32
     limits = Limits(
         max_threads=1024,
@@ -68,13 +68,13 @@ def _describe(compiler: HostCompiler, warp: int) -> Device:
     return Device(NAME, id, name, "host", compiler.title, "cpu", limits, untimed=True)
 
 
-def _check(_devices: port.ListDevices) -> list[port.DoctorFinding]:
+def _check_compilers(_devices: port.ListDevices) -> list[port.DoctorFinding]:
     what = "C++ compiler (cpu device)"
     if sys.platform != "linux":
         return [port.DoctorFinding(what, False, NOT_LINUX)]
-    if not compilers():
+    if not find_compilers():
         return [port.DoctorFinding(what, False, f"{NO_COMPILER}: no CUDA kernel runs without a GPU", INSTALL)]
-    names = ", ".join(one.title for one in compilers())
+    names = ", ".join(one.title for one in find_compilers())
     return [port.DoctorFinding(what, True, f"{names}: CUDA and HIP kernels are checked without a GPU")]
 
 
@@ -85,7 +85,7 @@ KIND = port.BackendKind(
     extra=NAME,
     packages=("ziglang",),
     untimed=True,
-    check=_check,
+    check=_check_compilers,
     sanitizer=sanitizer.SANITIZER,
     no_profiles="the cpu device checks kernels and times none",
 )

@@ -23,10 +23,10 @@ from tunesmith.backends.cuda import cubin as cuda_entries
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.base.text import digest_of
 from tunesmith.plugins.cpu_device import source as implied
-from tunesmith.plugins.cpu_device.source import host_text, unknown, with_entries
+from tunesmith.plugins.cpu_device.source import host_text, unknown_message, with_entries
 from tunesmith.problem.device import HIP, Device, Resources
 from tunesmith.problem.template import plain_name
-from tunesmith.problem.vetting.device_words import listed
+from tunesmith.problem.vetting.device_words import split_word_set
 from tunesmith.run.config import passed_on
 
 # -- Compilers for the host that kernels can be built with: g++, clang++, or the clang of PyPI's
@@ -112,31 +112,35 @@ class HostCompiler:
 
 
 @cache
-def compilers() -> tuple[HostCompiler, ...]:
+def find_compilers() -> tuple[HostCompiler, ...]:
     """Those that are here, the preferred one first."""
-    found = [HostCompiler(name, _version((path,)), (path,)) for name in (GNU, CLANG) if (path := _path(name))]
+    found = [
+        HostCompiler(name, _query_version((path,)), (path,))
+        for name in (GNU, CLANG)
+        if (path := _program_path(name))
+    ]
     zig = importlib.util.find_spec("ziglang")
     if zig is not None and zig.origin is not None:
         program = str(Path(zig.origin).with_name("zig"))
-        found.append(HostCompiler(ZIG, _version((program,), "version"), (program, "c++")))
+        found.append(HostCompiler(ZIG, _query_version((program,), "version"), (program, "c++")))
     return tuple(one for one in found if one.version)
 
 
-def named(title: str) -> HostCompiler:
+def compiler_by_title(title: str) -> HostCompiler:
     """The one that a device was described with; Unsupported where it is not here."""
-    for one in compilers():
+    for one in find_compilers():
         if one.title == title:
             return one
-    here = ", ".join(one.title for one in compilers()) or "none"
+    here = ", ".join(one.title for one in find_compilers()) or "none"
     raise port.Unsupported(f"the device was described with {title}, here there is: {here}")
 
 
-def _path(name: str) -> str | None:
+def _program_path(name: str) -> str | None:
     path = shutil.which(name)
     return os.path.realpath(path) if path else None
 
 
-def _version(command: tuple[str, ...], question: str = "--version") -> str:
+def _query_version(command: tuple[str, ...], question: str = "--version") -> str:
     """As 12.2.0; empty where it does not run."""
     try:
         done = subprocess.run(
@@ -176,7 +180,7 @@ class SharedArray:
         return "a shared array"
 
 
-def apart(assembly: str) -> str:
+def pad_thread_locals(assembly: str) -> str:
     """An assembly with room behind everything that is thread local."""
     lines, inside = list[str](), False
     for line in assembly.split("\n"):
@@ -204,7 +208,7 @@ def shared_arrays(library: bytes) -> tuple[SharedArray, ...]:
 # Read before anything is loaded: initialisers would run as soon as a library is.
 
 
-_ONE = listed(
+_ONE = split_word_set(
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
     "fabs fdim floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log "
     "log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow remainder remquo rint round "
@@ -237,7 +241,7 @@ def check_object(data: bytes, watched: bool, also: frozenset[str] = frozenset())
         if not data.startswith(binaries.HEAD):
             raise ValueError("not of a 64-bit little-endian system")
         sections = binaries.read_sections(data)
-        faults = list(_faults(sections, also))
+        faults = list(_symbol_faults(sections, also))
     except (struct.error, IndexError, ValueError) as error:
         raise port.BuildFailed("the compiler gives no object that can be read") from error
     first = sum(one.size for one in sections if _runs_by_itself(one))
@@ -252,7 +256,7 @@ def _runs_by_itself(section: ElfSection) -> bool:
     return by_name or section.type in (_FIRST, _LAST, _BEFORE)
 
 
-def _faults(sections: Sequence[ElfSection], also: frozenset[str]) -> Iterator[str]:
+def _symbol_faults(sections: Sequence[ElfSection], also: frozenset[str]) -> Iterator[str]:
     for symbol in binaries.read_symbols(sections, binaries.SYMTAB):
         name, is_defined = symbol.name, symbol.section != 0
         if symbol.type == _CHOSEN_AT_LOAD or (is_defined and name in ("_init", "_fini")):
@@ -304,11 +308,11 @@ _NO_HEADER = re.compile(
 )
 
 
-def build(unit: messages.Unit, device: Device, watched: bool = False) -> port.KernelBinary:
+def build_host_library(unit: messages.Unit, device: Device, watched: bool = False) -> port.KernelBinary:
     cuda_entries.check_entries(unit)
-    compiler, own = named(device.driver), plain_name(unit.path)
+    compiler, own = compiler_by_title(device.driver), plain_name(unit.path)
     kind = compiler.told(WATCHED) if watched else _PLAIN
-    flags = [*_COMMON, *compiler.fills, *kind, *_language(unit, device, watched)]
+    flags = [*_COMMON, *compiler.fills, *kind, *_language_flags(unit, device, watched)]
     with tempfile.TemporaryDirectory(prefix="tunesmith-cpu-") as name:
         folder = Path(name)
         _lay_out(folder, unit)
@@ -321,16 +325,16 @@ def build(unit: messages.Unit, device: Device, watched: bool = False) -> port.Ke
         try:
             compile_clamped(compiler, flags, [*places, own], made, folder)
         except port.BuildFailed as error:
-            raise port.BuildFailed(_words(unit, str(error))) from None
+            raise port.BuildFailed(_explain_build_log(unit, str(error))) from None
         if watched:
             assembly = folder / "kernel.s"
             # Bytes of the kernel's data need be no text.
-            assembly.write_text(apart(assembly.read_text("latin-1")), "latin-1")
+            assembly.write_text(pad_thread_locals(assembly.read_text("latin-1")), "latin-1")
             compiler.run(["-c", "-gdwarf-4", "kernel.s", "-o", "kernel.o"], folder)
         check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
-        for file, data in runtime(compiler, device.limits.warp, watched).items():
+        for file, data in compile_runtime(compiler, device.limits.warp, watched).items():
             (folder / file).write_bytes(data)
-        objects = ["kernel.o", *runtime(compiler, device.limits.warp, watched)]
+        objects = ["kernel.o", *compile_runtime(compiler, device.limits.warp, watched)]
         stripped = () if watched else ("-s",)
         compiler.run([*objects, *compiler.links, *stripped, "-o", "kernel.so"], folder)
         data = (folder / "kernel.so").read_bytes()
@@ -357,14 +361,14 @@ def compile_clamped(
     try:
         compiler.run([*flags, "-w", "-E", *source, "-o", file.name], folder)
         text = file.read_text("latin-1")
-        file.write_text(implied.unmarked(text), "latin-1")
+        file.write_text(implied.strip_markers(text), "latin-1")
         log = compiler.run([*flags, implied.WARNING, *ranges, *kind, *compiler.looks], folder)
     except port.BuildFailed:  # it does not tell ranges: what is compiled already stays
         return
-    told = implied.conversions(text, log)
+    told = implied.read_conversions(text, log)
     # In a template the type that is wanted need not be the only one that fits.
     for some in (told, [one for one in told if not one.is_generic]):
-        file.write_text(implied.mended(text, some), "latin-1")
+        file.write_text(implied.wrap_conversions(text, some), "latin-1")
         try:
             compiler.run([*flags, "-w", *kind, *made], folder)
             return
@@ -373,11 +377,11 @@ def compile_clamped(
     compiler.run(plainly, folder)
 
 
-def _language(unit: messages.Unit, device: Device, watched: bool) -> list[str]:
+def _language_flags(unit: messages.Unit, device: Device, watched: bool) -> list[str]:
     """The standard, and what the language's own compilers define."""
     defined = [f"-DTUNESMITH_WARP={device.limits.warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]
     if unit.language == HIP.name:
-        defined += contraction(not watched)
+        defined += contraction_flags(not watched)
         own = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
         standard = next((flag for flag in unit.flags if flag.startswith("-std=")), "-std=c++17")
     else:
@@ -388,22 +392,22 @@ def _language(unit: messages.Unit, device: Device, watched: bool) -> list[str]:
         standard = standard.removeprefix("-") or "-std=c++17"
         # Watched, equal sums in two places are to be equal: two threads may then write them both.
         fused = not watched and "--fmad=false" not in read_flags(unit.flags, capability).common
-        defined += contraction(fused)
+        defined += contraction_flags(fused)
         own = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
     # Templates of entries take functions as arguments, which C++17 brought.
     standard = re.sub(r"c\+\+(?:11|14|0x|1y)$", "c++17", standard)
     return [standard, *defined, *own]
 
 
-def contraction(wanted: bool) -> list[str]:
+def contraction_flags(wanted: bool) -> list[str]:
     """GPUs join a product and a sum into one rounding; here where the processor can."""
-    if not wanted or not _fuses():
+    if not wanted or not _has_fma():
         return ["-ffp-contract=off"]
     return ["-ffp-contract=fast", *(("-mfma",) if platform.machine() in ("x86_64", "AMD64") else ())]
 
 
 @cache
-def _fuses() -> bool:
+def _has_fma() -> bool:
     if platform.machine() in ("x86_64", "AMD64"):
         try:
             return (
@@ -415,7 +419,7 @@ def _fuses() -> bool:
 
 
 def _lay_out(folder: Path, unit: messages.Unit) -> None:
-    for name, text in headers().items():
+    for name, text in host_headers().items():
         file = folder / "headers" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -430,7 +434,7 @@ def _lay_out(folder: Path, unit: messages.Unit) -> None:
 
 
 @cache
-def headers() -> dict[str, str]:
+def host_headers() -> dict[str, str]:
     """Name -> text, of all that kernels can include."""
     root = resources.files("tunesmith.plugins.cpu_device").joinpath("headers")
     with resources.as_file(root) as folder:
@@ -440,16 +444,16 @@ def headers() -> dict[str, str]:
 
 
 @cache
-def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes]:
+def compile_runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes]:
     """Objects by their names, compiled once in a process."""
     sources = (RUNTIME, *((WATCHER,) if watched else ()))
     defined = [f"-DTUNESMITH_WARP={warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]
     found: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="tunesmith-cpu-") as name:
         folder = Path(name)
-        for source in headers():
+        for source in host_headers():
             if source.startswith("tunesmith_"):
-                (folder / source).write_text(headers()[source])
+                (folder / source).write_text(host_headers()[source])
         for source in sources:
             words = ("-std=c++17", "-O2", "-w", *_COMMON, *defined, "-c", source, "-o", f"{source}.o")
             compiler.run(words, folder)
@@ -457,12 +461,12 @@ def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes
     return found
 
 
-def _words(unit: messages.Unit, log: str) -> str:
+def _explain_build_log(unit: messages.Unit, log: str) -> str:
     """The compiler's, or which of CUDA's headers is not here, or what is wrong with an entry's name where
     nothing else is."""
     for file, line, *names in _NO_HEADER.findall(log):
         if re.search(rf"#\s*include\s*<{re.escape(name := ''.join(names))}>", log):
-            return f"{file}:{line}: {unknown(f'the header <{name}>')}"
+            return f"{file}:{line}: {unknown_message(f'the header <{name}>')}"
     errors = re.findall(r"^(\S[^:\n]*):(\d+):\d+: (?:fatal )?error: (.*)$", log, re.MULTILINE)
     if errors and all(file == "the entries" for file, _, _ in errors):
         _, line, words = errors[0]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tunesmith.backends import messages, port
-from tunesmith.backends.host_pages import HostPages, shielded
+from tunesmith.backends.host_pages import HostPages, shield_spans
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
 
@@ -92,7 +92,9 @@ class CpuSession(port.PlainSession):
         memory.close()
 
     def shielded(self, spans: Sequence[port.Pointer]) -> AbstractContextManager[None]:
-        return shielded([(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, HostPages)])
+        return shield_spans(
+            [(p.memory, p.offset, p.nbytes) for p in spans if isinstance(p.memory, HostPages)]
+        )
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, HostPages)
@@ -124,7 +126,7 @@ class CpuSession(port.PlainSession):
         threads = math.prod(call.block)
         if not 1 <= threads <= limits.max_threads:
             raise port.LaunchFailed(f"a block of {threads} threads; it may have 1 to {limits.max_threads}")
-        values = [_argument(arg) for arg in call.args]
+        values = [_argument_bytes(arg) for arg in call.args]
         if len(values) != len(entry.sizes):
             takes = f"{call.entry} takes {len(entry.sizes)} arguments"
             raise port.LaunchFailed(f"{takes}, {len(values)} are given")
@@ -134,7 +136,7 @@ class CpuSession(port.PlainSession):
                 raise port.LaunchFailed(words)
         slots = [ctypes.create_string_buffer(value, max(16, len(value))) for value in values]
         given = (ctypes.c_void_p * max(1, len(slots)))(*(ctypes.addressof(slot) for slot in slots))
-        arrays = _arrays(call.args)
+        arrays = _launch_arrays(call.args)
         three, message = ctypes.c_uint * 3, ctypes.create_string_buffer(MESSAGE)
         launch = executable.library["__tunesmith_launch"]
         failed = launch(
@@ -157,7 +159,7 @@ class CpuSession(port.PlainSession):
         """For those who watch."""
 
 
-def _argument(arg: port.Pointer | port.Scalar | port.LocalBytes) -> bytes:
+def _argument_bytes(arg: port.Pointer | port.Scalar | port.LocalBytes) -> bytes:
     if isinstance(arg, port.Pointer):
         assert isinstance(arg.memory, HostPages)
         return (arg.memory.address + arg.offset).to_bytes(8, "little")
@@ -166,7 +168,7 @@ def _argument(arg: port.Pointer | port.Scalar | port.LocalBytes) -> bytes:
     raise port.Unsupported("CUDA and HIP have no arguments of role 'local': use the launch's `shared`")
 
 
-def _arrays(args: Sequence[object]) -> list[_NativeArray]:
+def _launch_arrays(args: Sequence[object]) -> list[_NativeArray]:
     """What a launch may touch."""
     found: dict[tuple[int, int], _NativeArray] = {}
     for arg in args:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.backends import port
 from tunesmith.source.effects import NotAssembly, sections_of
-from tunesmith.source.lex import blank
+from tunesmith.source.lex import blank_elements
 
 # -- Inline assembly of NVIDIA's, as C++ that does the same on the host; what is not known is named.
 
@@ -95,7 +95,7 @@ def as_code(template: str, outputs: str, inputs: str) -> str:
         raise UnknownInstruction("a template that is no plain string")
     text = "".join(_STRING.findall(template)).replace("\\n", " ").replace("\\t", " ")
     text = " ".join(_COMMENT.sub(" ", text).split())
-    given = _operands(outputs, inputs)
+    given = _parse_operands(outputs, inputs)
     if _WAITS.fullmatch(text):
         return f"{given.value('%0')} = __tunesmith_arrived({given.value('%1')}, {given.value('%2')});"
     if waits := _WAITS_IN_A_LOOP.fullmatch(text):
@@ -113,17 +113,17 @@ def as_code(template: str, outputs: str, inputs: str) -> str:
             code += [f"{kind} own_{name} = {kind}();" for name in names]
         elif guarded := _GUARDED.fullmatch(line):
             condition = given.value(guarded[2])
-            code.append(f"if ({guarded[1]}{condition}) {{ {_instruction(guarded[3], given)}; }}")
+            code.append(f"if ({guarded[1]}{condition}) {{ {_translate_instruction(guarded[3], given)}; }}")
         else:
-            code.append(f"{_instruction(line, given)};")
+            code.append(f"{_translate_instruction(line, given)};")
     return " ".join(code)
 
 
-def _operands(outputs: str, inputs: str) -> _AsmOperands:
+def _parse_operands(outputs: str, inputs: str) -> _AsmOperands:
     found: list[str] = []
     names: dict[str, int] = {}
     for text in (outputs, inputs):
-        for part in _split(text):
+        for part in _split_at_commas(text):
             operand = _OPERAND.fullmatch(part.strip())
             if operand is None:
                 raise UnknownInstruction(f"the operand {part.strip()}")
@@ -133,7 +133,7 @@ def _operands(outputs: str, inputs: str) -> _AsmOperands:
     return _AsmOperands(tuple(found), names)
 
 
-def _split(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """At commas outside brackets and strings."""
     parts, depth, start, quoted = list[str](), 0, 0, False
     for at, sign in enumerate(text):
@@ -145,9 +145,9 @@ def _split(text: str) -> list[str]:
     return [part for part in (*parts, text[start:]) if part.strip()]
 
 
-def _instruction(line: str, given: _AsmOperands) -> str:
+def _translate_instruction(line: str, given: _AsmOperands) -> str:
     opcode, _, rest = line.partition(" ")
-    words, stem = [word.strip() for word in _split(rest)], opcode.partition(".")[0]
+    words, stem = [word.strip() for word in _split_at_commas(rest)], opcode.partition(".")[0]
     for pattern, make in _KNOWN:
         if pattern.match(opcode):
             try:
@@ -162,15 +162,15 @@ def _instruction(line: str, given: _AsmOperands) -> str:
     raise UnknownInstruction(line)
 
 
-def _nothing(_opcode: str, _words: Sequence[str], _given: _AsmOperands) -> str:
+def _emit_noop(_opcode: str, _words: Sequence[str], _given: _AsmOperands) -> str:
     return "(void)0"
 
 
-def _move(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_move(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"__tunesmith::put({given.value(words[0])}, {given.value(words[1])})"
 
 
-def _address(opcode: str, word: str, given: _AsmOperands) -> str:
+def _address_code(opcode: str, word: str, given: _AsmOperands) -> str:
     place = _PLACE.fullmatch(word)
     if place is None:
         raise UnknownInstruction(word)
@@ -180,29 +180,29 @@ def _address(opcode: str, word: str, given: _AsmOperands) -> str:
     return f"((unsigned char *){base}{by})"
 
 
-def _access(opcode: str, word: str) -> tuple[str, list[str]]:
+def _parse_access(opcode: str, word: str) -> tuple[str, list[str]]:
     """The type of what is moved, and the registers."""
     parts = opcode.split(".")
     several = next((int(part[1]) for part in parts if re.fullmatch(r"v[248]", part)), 1)
-    registers = _split(word.strip()[1:-1]) if word.strip().startswith("{") else [word]
+    registers = _split_at_commas(word.strip()[1:-1]) if word.strip().startswith("{") else [word]
     if len(registers) != several:
         raise UnknownInstruction(opcode)
     return f"__tunesmith::Moved<{_PTX_TYPES[parts[-1]]}, {several}>", registers
 
 
-def _load(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
-    kind, registers = _access(opcode, words[0])
+def _emit_load(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+    kind, registers = _parse_access(opcode, words[0])
     puts = " ".join(f"__tunesmith::put({given.value(r)}, got.item[{i}]);" for i, r in enumerate(registers))
-    return f"{{ const {kind} got = *(const {kind} *){_address(opcode, words[1], given)}; {puts} }}"
+    return f"{{ const {kind} got = *(const {kind} *){_address_code(opcode, words[1], given)}; {puts} }}"
 
 
-def _store(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
-    kind, registers = _access(opcode, words[1])
+def _emit_store(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+    kind, registers = _parse_access(opcode, words[1])
     puts = " ".join(f"__tunesmith::put(now.item[{i}], {given.value(r)});" for i, r in enumerate(registers))
-    return f"{{ {kind} now; {puts} *({kind} *){_address(opcode, words[0], given)} = now; }}"
+    return f"{{ {kind} now; {puts} *({kind} *){_address_code(opcode, words[0], given)} = now; }}"
 
 
-def _copy(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_copy(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     to, source = (_PLACE.fullmatch(word) for word in words[:2])
     if to is None or source is None or to[2] or source[2]:
         raise UnknownInstruction(words[0])
@@ -212,7 +212,7 @@ def _copy(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"__tunesmith_copy_to({target}, (const void *){given.value(source[1])}, {nbytes}, {zeros})"
 
 
-def _shuffle(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_shuffle(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     way = _SHUFFLES[opcode.split(".")[2]]
     if given.value(words[3]) not in (("0",) if way == "up" else ("31", "0x1f")):  # else another segment
         raise UnknownInstruction(words[3])
@@ -221,7 +221,7 @@ def _shuffle(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"{given.value(words[0])} = {call}({mask}, {given.value(words[1])}, {given.value(words[2])})"
 
 
-def _bulk(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_bulk_copy(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     to, source, nbytes, at = words
     places = [_PLACE.fullmatch(word) for word in (to, source, at)]
     to, source, at = (given.value(place[1]) for place in places if place is not None)
@@ -239,7 +239,7 @@ def _at_barrier(call: str) -> Callable[[str, Sequence[str], _AsmOperands], str]:
     return made
 
 
-def _arrive(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_arrive(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     """One that keeps no token: waits are by phase."""
     token, place = words
     at = _PLACE.fullmatch(place)
@@ -248,47 +248,47 @@ def _arrive(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"__tunesmith_expect({given.value(at[1])}, 0)"
 
 
-def _compare(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_compare(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     _, how, kind = opcode.split(".")
     a, b = (f"({_PTX_TYPES[kind]}){given.value(word)}" for word in words[1:])
     return f"{given.value(words[0])} = {a} {_COMPARED[how]} {b}"
 
 
-def _select(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_select(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     to, a, b, which = map(given.value, words)
     return f"{to} = {which} ? {a} : {b}"
 
 
-def _barrier(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+def _emit_barrier(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"__tunesmith_barrier({given.value(words[0])}, {given.value(words[1]) if words[1:] else 0})"
 
 
 _KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _AsmOperands], str]], ...] = (
     (re.compile(r"fence\.proxy\.async"), lambda _o, _w, _g: "__tunesmith_fence_copies()"),
     # Launches and blocks are run one after the other, and every thread sees at once what another wrote.
-    (re.compile(r"griddepcontrol\.|prefetch|fence\.(?:proxy|mbarrier_init)\b|nanosleep"), _nothing),
+    (re.compile(r"griddepcontrol\.|prefetch|fence\.(?:proxy|mbarrier_init)\b|nanosleep"), _emit_noop),
     (re.compile(r"fence\.|membar\."), lambda _o, _w, _g: "__tunesmith_fence()"),
-    (re.compile(r"mov\.[usbf](?:16|32|64)$"), _move),
-    (re.compile(r"ld\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _load),
-    (re.compile(r"st\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _store),
-    (re.compile(r"cp\.async\.c[ag]\.shared(?:::cta)?\.global"), _copy),
+    (re.compile(r"mov\.[usbf](?:16|32|64)$"), _emit_move),
+    (re.compile(r"ld\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _emit_load),
+    (re.compile(r"st\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _emit_store),
+    (re.compile(r"cp\.async\.c[ag]\.shared(?:::cta)?\.global"), _emit_copy),
     (re.compile(r"cp\.async\.commit_group$"), lambda _o, _w, _g: "__tunesmith_commit()"),
     (re.compile(r"cp\.async\.wait_all$"), lambda _o, _w, _g: "__tunesmith_finish(-1)"),
     (re.compile(r"cp\.async\.wait_group$"), lambda _o, w, g: f"__tunesmith_finish({g.value(w[0])})"),
-    (re.compile(r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier"), _bulk),
+    (re.compile(r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier"), _emit_bulk_copy),
     (re.compile(r"mbarrier\.init\."), _at_barrier("__tunesmith_make_arrival({0}, {1})")),
     (re.compile(r"mbarrier\.arrive\.expect_tx\."), _at_barrier("__tunesmith_expect({0}, {1})")),
-    (re.compile(r"mbarrier\.arrive\.(?:release\.cta\.)?shared(?:::cta)?\.b64$"), _arrive),
-    (re.compile(r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?$"), _barrier),
+    (re.compile(r"mbarrier\.arrive\.(?:release\.cta\.)?shared(?:::cta)?\.b64$"), _emit_arrive),
+    (re.compile(r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?$"), _emit_barrier),
     (
         re.compile(r"bar(?:rier)?(?:\.cta)?\.arrive(?:\.aligned)?$"),
         lambda _o, w, g: f"__tunesmith_arrive({g.value(w[0])}, {g.value(w[1])})",
     ),
     (re.compile(r"bar\.warp\.sync$"), lambda _o, w, g: f"__syncwarp((unsigned){g.value(w[0])})"),
-    (re.compile(r"shfl\.sync\.(?:bfly|down|up|idx)\.b32$"), _shuffle),
+    (re.compile(r"shfl\.sync\.(?:bfly|down|up|idx)\.b32$"), _emit_shuffle),
     (re.compile(r"activemask\.b32$"), lambda _o, w, g: f"{g.value(w[0])} = __activemask()"),
-    (re.compile(r"setp\.\w+\.\w+$"), _compare),
-    (re.compile(r"selp\.\w+$"), _select),
+    (re.compile(r"setp\.\w+\.\w+$"), _emit_compare),
+    (re.compile(r"selp\.\w+$"), _emit_select),
     (re.compile(r"trap$"), lambda _o, _w, _g: "__trap()"),
     (
         re.compile(r"fma\.rn(?:\.ftz)?\.f32$"),
@@ -327,7 +327,7 @@ _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?!\w|\()", re.MULTILINE)
 _CLOSING = {"(": ")", "[": "]"}
 
 
-def clamping(plain: str) -> Iterator[tuple[int, int, str]]:
+def clamping_changes(plain: str) -> Iterator[tuple[int, int, str]]:
     """Changes of a source, whose comments and strings are blank in `plain`."""
     macros = frozenset(_DEFINED.findall(plain))
     directives = [found.span() for found in _DIRECTIVE.finditer(plain)]
@@ -339,7 +339,7 @@ def clamping(plain: str) -> Iterator[tuple[int, int, str]]:
     for found in _PLAIN_CAST.finditer(plain):
         if not _may_be_cast(plain, found.start()):
             continue
-        start = _skip(plain, found.end())
+        start = _skip_blanks(plain, found.end())
         end = _operand_end(plain, start)
         # A macro or its parameter may stand for more than a cast would take.
         word = _NAME.fullmatch(plain, start, end) if end else None
@@ -352,7 +352,7 @@ def clamping(plain: str) -> Iterator[tuple[int, int, str]]:
         yield end, end, ")"
 
 
-def _skip(plain: str, at: int) -> int:
+def _skip_blanks(plain: str, at: int) -> int:
     while at < len(plain) and plain[at].isspace():
         at += 1
     return at
@@ -372,7 +372,7 @@ def _may_be_cast(plain: str, start: int) -> bool:
 
 
 def _may_be_called(plain: str, start: int, bracket: int) -> bool:
-    before, inside = plain[:start].rstrip()[-20:], plain[_skip(plain, bracket + 1) :][:1]
+    before, inside = plain[:start].rstrip()[-20:], plain[_skip_blanks(plain, bracket + 1) :][:1]
     after_word = re.search(r"\w+$", before)
     if after_word:
         return after_word[0] in _BEFORE
@@ -398,7 +398,7 @@ def _may_be_called(plain: str, start: int, bracket: int) -> bool:
     )
 
 
-def _matching(plain: str, at: int) -> int:
+def _matching_bracket(plain: str, at: int) -> int:
     """Behind the bracket that closes the one there; 0 where none does."""
     depth = 0
     for place in range(at, len(plain)):
@@ -416,7 +416,7 @@ def _matching(plain: str, at: int) -> int:
 def _operand_end(plain: str, at: int) -> int:
     """Behind what a cast there takes; 0 where that cannot be read."""
     while at < len(plain):  # what stands before an operand
-        at = _skip(plain, at)
+        at = _skip_blanks(plain, at)
         cast = _ALSO.match(plain, at)
         if cast is not None:
             at = cast.end()
@@ -425,7 +425,7 @@ def _operand_end(plain: str, at: int) -> int:
         else:
             break
     if plain[at : at + 1] == "(":
-        at = _matching(plain, at)
+        at = _matching_bracket(plain, at)
         if at and re.match(
             r"\s*[A-Za-z_0-9({]", plain[at : at + 40]
         ):  # it was a type, or what we cannot read
@@ -437,10 +437,10 @@ def _operand_end(plain: str, at: int) -> int:
     else:
         return 0
     while at:
-        after = _skip(plain, at)
+        after = _skip_blanks(plain, at)
         sign = plain[after : after + 1]
         if sign in _CLOSING and sign:
-            at = _matching(plain, after)
+            at = _matching_bracket(plain, after)
         elif arguments := _ARGUMENTS.match(plain, after):
             at = arguments.end()
         elif member := re.compile(r"(?:\.|->|::)\s*(?:template\s+)?[A-Za-z_]\w*").match(plain, after):
@@ -475,27 +475,30 @@ _UNKNOWN = {
 
 def host_text(text: str, path: str) -> str:
     """BuildFailed where it has what is not known here."""
-    plain = blank(text, ("comment", "string"))
+    plain = blank_elements(text, ("comment", "string"))
     for pattern, what in _UNKNOWN.items():
         if found := re.search(pattern, plain):
-            raise port.BuildFailed(f"{path}:{_line(text, found.start())}: {unknown(what)}")
-    text = _changed(text, clamping(plain))
-    plain = blank(text, ("comment", "string"))
-    return _changed(text, [*_dynamic(plain), *_assembly(text, plain, path), *_spelt_otherwise(plain)])
+            raise port.BuildFailed(f"{path}:{_line_number(text, found.start())}: {unknown_message(what)}")
+    text = _apply_changes(text, clamping_changes(plain))
+    plain = blank_elements(text, ("comment", "string"))
+    return _apply_changes(
+        text,
+        [*_dynamic_shared_changes(plain), *_assembly_changes(text, plain, path), *_spelt_otherwise(plain)],
+    )
 
 
-def _changed(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
+def _apply_changes(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     for start, end, new in sorted(changes, reverse=True):
-        text = text[:start] + new + _newlines(text[start:end]) + text[end:]
+        text = text[:start] + new + _keep_newlines(text[start:end]) + text[end:]
     return text
 
 
-def unknown(what: str) -> str:
+def unknown_message(what: str) -> str:
     """In the words by which others know that the kernel is not to blame."""
     return f"the cpu device does not know {what}: {ELSEWHERE}"
 
 
-def _line(text: str, place: int) -> int:
+def _line_number(text: str, place: int) -> int:
     """As `#line` counts it."""
     before = text[:place]
     markers = list(re.finditer(r"^[ \t]*#[ \t]*line[ \t]+(\d+)[^\n]*\n", before, re.MULTILINE))
@@ -504,12 +507,12 @@ def _line(text: str, place: int) -> int:
     return before.count("\n", markers[-1].end()) + int(markers[-1][1])
 
 
-def _newlines(text: str) -> str:
+def _keep_newlines(text: str) -> str:
     """Those of what is replaced, so that lines keep their numbers."""
     return "".join(re.findall(r"\\?\n", text))
 
 
-def _dynamic(plain: str) -> Iterator[tuple[int, int, str]]:
+def _dynamic_shared_changes(plain: str) -> Iterator[tuple[int, int, str]]:
     for found in _DYNAMIC.finditer(plain):
         kind = re.sub(_ALIGNED, " ", found[1]).strip()
         depth = plain.count("{", 0, found.start()) - plain.count("}", 0, found.start())
@@ -552,20 +555,20 @@ def _in_namespace(plain: str, place: int) -> bool:
     return all(opened)
 
 
-def _assembly(text: str, plain: str, path: str) -> Iterator[tuple[int, int, str]]:
+def _assembly_changes(text: str, plain: str, path: str) -> Iterator[tuple[int, int, str]]:
     for found in _ASSEMBLY.finditer(plain):
         end = _statement_end(plain, found.end())
         statement = re.sub(r"\\\n", " ", text[found.start() : end])
         try:
             sections = sections_of(statement)
-            code = as_code(*_three(sections))
+            code = as_code(*_pad_sections(sections))
         except (NotAssembly, UnknownInstruction) as error:
-            words = unknown(f"the instruction {str(error)!r}")
-            raise port.BuildFailed(f"{path}:{_line(text, found.start())}: {words}") from error
+            words = unknown_message(f"the instruction {str(error)!r}")
+            raise port.BuildFailed(f"{path}:{_line_number(text, found.start())}: {words}") from error
         yield found.start(), end, f"do {{ {code} }} while (0)"
 
 
-def _three(sections: Sequence[str]) -> tuple[str, str, str]:
+def _pad_sections(sections: Sequence[str]) -> tuple[str, str, str]:
     template, outputs, inputs, *_ = (*sections, "", "")
     return template, outputs, inputs
 
@@ -669,20 +672,20 @@ def users_lines(text: str) -> list[bool]:
     return found
 
 
-def unmarked(text: str) -> str:
+def strip_markers(text: str) -> str:
     """With places that compilers count as we do: nothing is said of other files, a character is a column."""
     plain = re.sub(r"[^\x00-\x7f]", "_", text.replace("\t", " "))
     return _MARKER.sub("", plain)
 
 
-def conversions(text: str, log: str) -> tuple[Conversion, ...]:
+def read_conversions(text: str, log: str) -> tuple[Conversion, ...]:
     """What a compiler told of a text that was `unmarked`."""
     lines, starts = users_lines(text), [0]
     for line in text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
-    generic = _templates(_plain(text))
+    generic = _template_spans(_plain_code(text))
     found = dict[tuple[int, int], Conversion]()
-    for caret, start, finish, words in (*_gnu(log), *_clang(log)):
+    for caret, start, finish, words in (*_read_gnu_log(log), *_read_clang_log(log)):
         types, places = _CONVERSION.search(words), (caret, start, finish)
         if types is None or not all(0 < place[0] <= len(lines) for place in places):
             continue
@@ -700,7 +703,7 @@ def conversions(text: str, log: str) -> tuple[Conversion, ...]:
 _Place = tuple[int, int]
 
 
-def _gnu(log: str) -> Iterator[tuple[_Place, _Place, _Place, str]]:
+def _read_gnu_log(log: str) -> Iterator[tuple[_Place, _Place, _Place, str]]:
     """A line of JSON; what is none is somebody else's."""
     for line in log.splitlines():
         try:
@@ -714,35 +717,35 @@ def _gnu(log: str) -> Iterator[tuple[_Place, _Place, _Place, str]]:
             continue
 
 
-def _clang(log: str) -> Iterator[tuple[_Place, _Place, _Place, str]]:
+def _read_clang_log(log: str) -> Iterator[tuple[_Place, _Place, _Place, str]]:
     for found in _CLANG.finditer(log):
         at = [int(found[number]) for number in range(1, 7)]
         yield (at[0], at[1]), (at[2], at[3]), (at[4], at[5] - 1), found[7]
 
 
-def mended(text: str, told: Sequence[Conversion]) -> str:
+def wrap_conversions(text: str, told: Sequence[Conversion]) -> str:
     """The text with a call at each; those that cannot be read stay as they are."""
-    plain = _plain(text)
-    changes = [change for one in told for change in _changes(plain, one)]
+    plain = _plain_code(text)
+    changes = [change for one in told for change in _conversion_changes(plain, one)]
     for place, _, end, new in sorted(changes, reverse=True):
         text = text[:place] + new + text[end:]
     return text
 
 
-def _plain(text: str) -> str:
+def _plain_code(text: str) -> str:
     """The code alone; every place stays what it is."""
-    return _MARKER.sub(lambda found: " " * len(found[0]), blank(text, ("comment", "string")))
+    return _MARKER.sub(lambda found: " " * len(found[0]), blank_elements(text, ("comment", "string")))
 
 
 _Change = tuple[int, int, int, str]  # where, which comes first there, up to where, what
 _CLOSES = -(1 << 40)  # what closes stands before what opens at the same place
 
 
-def _changes(plain: str, one: Conversion) -> Iterator[_Change]:
+def _conversion_changes(plain: str, one: Conversion) -> Iterator[_Change]:
     """Of those that begin at one place the longest comes first, and of those that end at one the shortest."""
     sign = _sign_of(plain, one)
     is_bare = one.caret == one.start == one.end - 1 and not _WORD.match(plain, one.start)
-    left = _left_of(plain, sign.start() if sign else _assigned(plain, one.start))
+    left = _left_of(plain, sign.start() if sign else _find_assignment(plain, one.start))
     if (is_bare and sign is None) or (sign is not None and not left):
         return
     if one.is_generic and not left:
@@ -773,7 +776,7 @@ def _sign_of(plain: str, one: Conversion) -> re.Match[str] | None:
     return None
 
 
-def _assigned(plain: str, start: int) -> int:
+def _find_assignment(plain: str, start: int) -> int:
     """Where the sign of the assignment stands whose right side begins there; -1: it is none."""
     before = plain[max(0, start - _FAR) : start].rstrip()
     is_sign = before.endswith("=") and before[-2:-1] not in tuple("=!<>+-*/%&|^")
@@ -809,7 +812,7 @@ def _without_heads(text: str) -> str:
     return text.strip()
 
 
-def _templates(plain: str) -> list[tuple[int, int]]:
+def _template_spans(plain: str) -> list[tuple[int, int]]:
     """Where types may be those of a template, or of a lambda that takes anything."""
     found, open_ones, last = list[tuple[int, int]](), list[tuple[int, bool]](), 0
     for sign in re.finditer(r"[{};]", plain):

@@ -19,7 +19,7 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.problem import device
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, Variant, original
+from tunesmith.problem.template import Template, Variant, original_variant
 from tunesmith.run.candidates import NextRehearsal
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Sanitized
@@ -39,7 +39,7 @@ def is_wanted(language: str, config: RunConfig) -> bool:
     if config.backend is not None:
         return config.backend == CPU
     named = (config.device or "").partition("-")[0] == CPU
-    return named and language in [own.name for own in backends.kind(CPU).languages]
+    return named and language in [own.name for own in backends.find_backend_kind(CPU).languages]
 
 
 def backend_of(language: str, config: RunConfig) -> str:
@@ -58,7 +58,7 @@ def place_to_time(
             fault = f"{TIMES_NONE}, and this version runs {language} kernels nowhere else"
             raise DeviceMissing(fault, hint="prove the kernel right with: tunesmith check PROBLEM")
         place = machine.Workplace(own.name, scratch, config.sandbox)
-        here = machine.look(place)
+        here = machine.find_local_devices(place)
         return place, replace(here, devices=(), trouble=TIMES_NONE), None
     spec = backends.backend_for(language, config.backend)
     if spec == CPU:
@@ -67,21 +67,21 @@ def place_to_time(
             hint="prove the kernel right with: tunesmith check PROBLEM",
         )
     place = machine.Workplace(spec, scratch, config.sandbox)
-    return place, machine.look(place), config.device
+    return place, machine.find_local_devices(place), config.device
 
 
 def choose_device(language: str, here: machine.LocalDevices, wanted: str | None) -> Device:
     """Of the processor's own descriptions the one whose warps are as wide as the language's."""
     if here.spec != CPU or not here.devices or (wanted not in (None, CPU)):
         return machine.choose_device(here, wanted)
-    assumed = device.named(language).assumed
+    assumed = device.find_language(language).assumed
     warp = assumed.limits.warp if assumed is not None else here.devices[0].limits.warp
     return next((one for one in here.devices if one.limits.warp == warp), here.devices[0])
 
 
 def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
     """The processor with the limits of the device that is not here; None where it cannot stand in."""
-    runs = {own.name for own in backends.kind(CPU).languages}
+    runs = {own.name for own in backends.find_backend_kind(CPU).languages}
     if absent.backend not in runs or not here.devices:
         return None
     own = next((d for d in here.devices if d.limits.warp == absent.limits.warp), None)
@@ -94,7 +94,7 @@ def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
 def in_place_of(absent: Device, scratch: Path, sandbox: str) -> tuple[Device, machine.Workplace] | None:
     """The same, looked for here, and where its workers are."""
     place = machine.Workplace(CPU, scratch, sandbox)
-    found = device_like(absent, machine.look(place))
+    found = device_like(absent, machine.find_local_devices(place))
     return (found, place) if found is not None else None
 
 
@@ -105,7 +105,7 @@ def unknown_in(words: str) -> str:
 
 def unknown_of(problem: Problem) -> str:
     """What a kernel's text has that this device does not know, by reading alone; else empty."""
-    if problem.kernel.language not in [own.name for own in backends.kind(CPU).languages]:
+    if problem.kernel.language not in [own.name for own in backends.find_backend_kind(CPU).languages]:
         return ""
     from tunesmith.backends import port
     from tunesmith.plugins.cpu_device.source import host_text
@@ -175,10 +175,10 @@ class HostRehearsal(RunRehearsal):
         if self._looked:
             return self._lab
         self._looked = True
-        if self.absent.backend not in {own.name for own in backends.kind(CPU).languages}:
+        if self.absent.backend not in {own.name for own in backends.find_backend_kind(CPU).languages}:
             return None
         place = machine.Workplace(CPU, self.scratch, self.sandbox)
-        here = machine.look(place)
+        here = machine.find_local_devices(place)
         self._device = device_like(self.absent, here)
         if self._device is None:
             self.progress(f"nothing is checked here: {here.trouble}")
@@ -213,7 +213,7 @@ class HostWatch:
         return self._of(variant, lambda code, own: own.look_at_gate(code, variant, seed))
 
     def of_original(self, seed: int) -> Sanitized:
-        own = original(self.problem)
+        own = original_variant(self.problem)
         return self._of(own, lambda _code, sanitizing: sanitizing.of_original(own, seed))
 
     def close(self) -> None:
@@ -232,7 +232,7 @@ class HostWatch:
         if isinstance(found, str):
             return Sanitized(absent=(("", found),))
         builders, sanitizing = found
-        for one in (original(self.problem, self.problem.workloads[0].as_dict()), variant):
+        for one in (original_variant(self.problem, self.problem.workloads[0].as_dict()), variant):
             code = builders.start(one).result()
             if isinstance(code, Verdict):
                 words = unknown_in(code.detail) or f"it is not built there: {first_line(code.detail)}"
@@ -246,8 +246,8 @@ class HostWatch:
     def _opened(self) -> tuple[Builders, Sanitizing] | str:
         if not self._parts:
             place = machine.Workplace(CPU, self.scratch, self.sandbox)
-            here = machine.look(place)
-            own, kind = device_like(self.device, here), backends.kind(CPU)
+            here = machine.find_local_devices(place)
+            own, kind = device_like(self.device, here), backends.find_backend_kind(CPU)
             if own is None:
                 self._parts = here.trouble or f"the cpu device does not stand in for {self.device.name}"
                 return self._parts

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.backends import messages, port
-from tunesmith.base.text import cut, plain
-from tunesmith.plugins.cpu_device.build import INSTALL, compilers, shared_arrays
+from tunesmith.base.text import strip_controls, truncate_text
+from tunesmith.plugins.cpu_device.build import INSTALL, find_compilers, shared_arrays
 from tunesmith.plugins.cpu_device.session import CpuSession, HostExecutable
 from tunesmith.problem.device import Device
-from tunesmith.run.events import SanitizerFinding, distinct, kind_of
+from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 
 # -- Which line of a source an address of a library comes from: DWARF's table of lines, version 2 to 4.
 
@@ -37,7 +37,7 @@ class LineTable:
     """Of a library that was built with debug information; empty where it has none."""
 
     def __init__(self, library: bytes) -> None:
-        rows = sorted(_rows(_section(library, b".debug_line")), key=lambda row: row[0])
+        rows = sorted(_line_rows(_read_elf_section(library, b".debug_line")), key=lambda row: row[0])
         self._addresses = [address for address, _ in rows]
         self._lines = [line for _, line in rows]
 
@@ -47,7 +47,7 @@ class LineTable:
         return self._lines[place] if place >= 0 else None
 
 
-def _section(library: bytes, wanted: bytes) -> bytes:
+def _read_elf_section(library: bytes, wanted: bytes) -> bytes:
     (start,) = struct.unpack_from("<Q", library, 40)
     size, count, names = struct.unpack_from("<HHH", library, 58)
     headers = [struct.unpack_from("<IIQQQQ", library, start + i * size) for i in range(count)]
@@ -88,7 +88,7 @@ class _ByteReader:
                 return value - (1 << shift) if signed and byte & 0x40 else value
 
 
-def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
+def _line_rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
     """Addresses, and the line that begins at each; None where code of no known line begins."""
     reader = _ByteReader(data)
     while reader.at < len(data):
@@ -96,11 +96,11 @@ def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
         end = reader.at + length
         version = reader.take("H")
         if 2 <= version <= 4:
-            yield from _program(reader, end, version)
+            yield from _run_line_program(reader, end, version)
         reader.at = end
 
 
-def _program(reader: _ByteReader, end: int, version: int) -> Iterator[tuple[int, SourceLine | None]]:
+def _run_line_program(reader: _ByteReader, end: int, version: int) -> Iterator[tuple[int, SourceLine | None]]:
     header = reader.take("I")
     start = reader.at + header
     least = reader.take("B")
@@ -197,18 +197,20 @@ class WatchingSession(CpuSession):
         table = self._tables.setdefault(id(executable), LineTable(executable.data))
         with self._log.open("a", encoding="utf-8") as log:
             for one in found[:count]:
-                told = _told(one, start.value or 0, table, call.entry, executable.unit.source)
+                told = _describe_finding(one, start.value or 0, table, call.entry, executable.unit.source)
                 if told is not None and (text := json.dumps(told)) not in self._told:
                     self._told.add(text)
                     log.write(f"{text}\n")
 
 
-def _told(one: Any, start: int, table: LineTable, entry: str, source: str) -> dict[str, str] | None:
+def _describe_finding(
+    one: Any, start: int, table: LineTable, entry: str, source: str
+) -> dict[str, str] | None:
     """What is found, where, and where the other thread was; None where it is none after all."""
-    here = _place(one.here, start, table)
+    here = _innermost_user_line(one.here, start, table)
     if one.file and _is_users(one.file.decode(errors="replace")):
         here = SourceLine(one.file.decode(errors="replace"), one.line)
-    other = _place(one.other, start, table) if one.other[0] else None
+    other = _innermost_user_line(one.other, start, table) if one.other[0] else None
     words = one.words.decode(errors="replace")
     if "in different places" in words and here == other:
         return None
@@ -223,7 +225,7 @@ def _told(one: Any, start: int, table: LineTable, entry: str, source: str) -> di
     }
 
 
-def _place(trail: Any, start: int, table: LineTable) -> SourceLine | None:
+def _innermost_user_line(trail: Any, start: int, table: LineTable) -> SourceLine | None:
     """The innermost line of the user's own: of what is in our headers, whoever called it."""
     for address in trail:
         if not address:
@@ -259,18 +261,18 @@ CASE_BYTES = 1 << 15
 WORDS = 300
 
 
-def find() -> str | None:
-    return shutil.which("env") if sys.platform == "linux" and compilers() else None
+def find_watcher() -> str | None:
+    return shutil.which("env") if sys.platform == "linux" and find_compilers() else None
 
 
 def command_line(program: str, _tool: str, log: Path) -> list[str]:
     return [program, f"{VARIABLE}={log}"]
 
 
-def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
+def read_watch_log(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
     """The log has a line for each; one that was cut off in the middle is left out."""
     found: list[SanitizerFinding] = []
-    for line in plain(text).splitlines():
+    for line in strip_controls(text).splitlines():
         try:
             told = json.loads(line)
             words, kernel, place, other = (str(told[name]) for name in ("words", "kernel", "place", "other"))
@@ -278,20 +280,22 @@ def read(tool: str, text: str) -> tuple[SanitizerFinding, ...]:
             continue
         kind, _, more = words.partition(": ")
         there = f"; the other is at {other}" if other else ""
-        found.append(SanitizerFinding(tool, kind_of(kind), kernel, place, cut(f"{more}{there}", WORDS)))
-    return distinct(found)
+        found.append(
+            SanitizerFinding(tool, kind_of(kind), kernel, place, truncate_text(f"{more}{there}", WORDS))
+        )
+    return distinct_findings(found)
 
 
 SANITIZER = port.SanitizerKind(
     program=PROGRAM,
     tools=(TOOL,),
     at_gate=(TOOL,),
-    find=find,
+    find=find_watcher,
     missing="there is no C++ compiler for the cpu device",
     fix=INSTALL,
-    version=lambda _program: compilers()[0].title if compilers() else "",
+    version=lambda _program: find_compilers()[0].title if find_compilers() else "",
     command=command_line,
-    read=read,
+    read=read_watch_log,
     nbytes=CASE_BYTES,
     own_device=True,
 )

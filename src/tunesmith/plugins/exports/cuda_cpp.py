@@ -9,14 +9,22 @@ from importlib import resources
 
 from tunesmith.backends.cuda.flags import architecture_apart
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import markdown
+from tunesmith.base.text import escape_markdown
 from tunesmith.deliver.artefact import Artefact, Export, Target, bytes_of, missing_lines
-from tunesmith.deliver.cuda.host import DRIVER, PREPARES, RUNTIME, CudaApi, DispatchLine, HostProgram, unfit
+from tunesmith.deliver.cuda.host import (
+    DRIVER,
+    PREPARES,
+    RUNTIME,
+    CudaApi,
+    DispatchLine,
+    HostProgram,
+    why_not_cpp,
+)
 from tunesmith.deliver.cuda.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.cuda.original_ptx import original_ptx
 from tunesmith.deliver.cuda.source import Unfit
-from tunesmith.deliver.expr_text import C_TYPES, comment
-from tunesmith.source.lex import directives as directives_in
+from tunesmith.deliver.expr_text import C_TYPES, format_comment
+from tunesmith.source.lex import find_directives as directives_in
 
 # -- CMakeLists.txt of the exports for C++: each translation unit with its own flags, for its own device.
 
@@ -75,7 +83,7 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
     built: dict[tuple[str, ...], list[str]] = {(): [f"{name}.cpp"]}
     for unit in units:
         built.setdefault(unit.devices, []).append(unit.file)
-    targets = {sources: _target(name, sources) for sources in built}
+    targets = {sources: _cmake_target(name, sources) for sources in built}
     text = (
         "cmake_minimum_required(VERSION 3.20)\n"
         '# Name other devices to have the original there: -DCMAKE_CUDA_ARCHITECTURES="80;90"\n'
@@ -111,14 +119,14 @@ def cmake_for_sources(name: str, devices: Sequence[int], units: Sequence[CudaUni
         "add_executable(example EXCLUDE_FROM_ALL example.cu)\n"
         f"target_link_libraries(example PRIVATE {name}_tuned)\n"
     )
-    return text + _checks(name, units, targets)
+    return text + _cmake_code_checks(name, units, targets)
 
 
-def _target(name: str, architectures: Sequence[str]) -> str:
+def _cmake_target(name: str, architectures: Sequence[str]) -> str:
     return "_".join([name, "sm", *architectures]) if architectures else f"{name}_tuned"
 
 
-def _checks(name: str, units: Sequence[CudaUnit], targets: Mapping[tuple[str, ...], str]) -> str:
+def _cmake_code_checks(name: str, units: Sequence[CudaUnit], targets: Mapping[tuple[str, ...], str]) -> str:
     checked = [unit for unit in units if unit.verified]
     if not checked:
         return ""
@@ -176,7 +184,7 @@ def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) ->
         )
     lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
     elsewhere = _with_ptx(program)
-    return _host(artefact, program, program.written(), lines, elsewhere)
+    return _host_files(artefact, program, program.written(), lines, elsewhere)
 
 
 def _with_ptx(program: HostProgram) -> str:
@@ -184,7 +192,7 @@ def _with_ptx(program: HostProgram) -> str:
     newest = max(program.artefact.results, key=lambda result: result.dispatch.capability)
     sizes = [size.name for size in newest.dispatch.sizes]
     own = [line for line in program.lines if line.is_last and line.result is newest]
-    lines = [line for line in own if not unfit(sizes, line.entry)]
+    lines = [line for line in own if not why_not_cpp(sizes, line.entry)]
     found, why = original_ptx(newest, [line.entry for line in lines]) if lines else ((), own[-1].why)
     if not found:
         return f"On another device nothing serves: there is no PTX of the original ({why})."
@@ -204,7 +212,7 @@ def _with_ptx(program: HostProgram) -> str:
     return f"On another device the original serves, as PTX that the driver there compiles: {needed}."
 
 
-def _host(
+def _host_files(
     artefact: Artefact, program: HostProgram, text: str, about: str, elsewhere: str, declared: str = ""
 ) -> HostFiles:
     """`text` is what the program writes; `declared` stands before it."""
@@ -215,7 +223,7 @@ def _host(
         [f"{artefact.problem}, tuned by Tunesmith on {devices}.", about, elsewhere],
         [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
     )
-    source = comment([f"The host's part of {artefact.problem}: see {name}.h."])
+    source = format_comment([f"The host's part of {artefact.problem}: see {name}.h."])
     source += f'#include "{name}.h"\n'
     source += "".join(f"#include <{header}>\n" for header in program.headers)
     source += f"\n{declared}namespace {outer} {{\n\n{text}\n}}  // namespace {outer}\n\n"
@@ -248,7 +256,7 @@ def _for_c(program: HostProgram, name: str) -> str:
 def _write_cubin(artefact: Artefact) -> Export:
     made, name = embedded_host(artefact), artefact.name
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
-    files["example.cpp"] = _example(artefact, made.program, DRIVER).encode()
+    files["example.cpp"] = _cuda_example(artefact, made.program, DRIVER).encode()
     files["CMakeLists.txt"] = cmake_for_embedded(name).encode()
     build = [
         "Build it with CMake, and the example:",
@@ -260,7 +268,7 @@ def _write_cubin(artefact: Artefact) -> Export:
         "",
         "    g++ -O2 -I CUDA/include -c {name}.cpp",
     ]
-    files["README.md"] = _readme(artefact, made, build).encode()
+    files["README.md"] = _cuda_readme(artefact, made, build).encode()
     return Export(files, made.left_out, notes=made.notes)
 
 
@@ -274,15 +282,15 @@ def _write_cpp(artefact: Artefact) -> Export:
     owners: dict[str, list[DispatchLine]] = {}
     program.fill(lambda line: _compiled_line(units, line, owners))
     text = program.written()  # first: it says which entries the units must name
-    declared = "".join(_declared(outer, unit) for unit in units.units.values())
+    declared = "".join(_declare_entries(outer, unit) for unit in units.units.values())
     about = "Its kernels are compiled from their sources, each with its own flags."
     elsewhere = "On another device the original serves, where the build is for it (CMAKE_CUDA_ARCHITECTURES)."
-    made = _host(artefact, program, text, about, elsewhere, declared)
+    made = _host_files(artefact, program, text, about, elsewhere, declared)
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     built: list[CudaUnit] = []
     for unit in units.units.values():
         file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
-        head = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
+        head = format_comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
         entry = "const void* {name}() {{ return {address}; }}\n"
         files[file] = _unnamed_lines(unit.written(head, outer, file, entry)).encode()
         verified = f"verified/{unit.namespace}.cubin"
@@ -292,7 +300,7 @@ def _write_cpp(artefact: Artefact) -> Export:
     files["check_code.py"] = (
         resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_bytes()
     )
-    files["example.cu"] = _example(artefact, program, RUNTIME).encode()
+    files["example.cu"] = _cuda_example(artefact, program, RUNTIME).encode()
     devices = sorted({result.dispatch.capability for result in artefact.results} - {0})
     files["CMakeLists.txt"] = cmake_for_sources(name, devices, built).encode()
     build = [
@@ -308,7 +316,7 @@ def _write_cpp(artefact: Artefact) -> Export:
             "verified. nvcc and NVRTC, which most runs build with, need not agree: `--to cubin` exports the",
             "machine code itself.",
         ]
-    files["README.md"] = _readme(artefact, made, build).encode()
+    files["README.md"] = _cuda_readme(artefact, made, build).encode()
     return Export(files, made.left_out, notes=made.notes)
 
 
@@ -345,7 +353,7 @@ def _cmake_unit(file: str, lines: list[DispatchLine], verified: str) -> CudaUnit
     return CudaUnit(file, options, tuple(sorted(own - {""})), verified, device)
 
 
-def _declared(outer: str, unit: SourceUnit) -> str:
+def _declare_entries(outer: str, unit: SourceUnit) -> str:
     functions = " ".join(f"const void* {constant}();" for constant in unit.entries.values())
     return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
 
@@ -353,10 +361,10 @@ def _declared(outer: str, unit: SourceUnit) -> str:
 # -- what both have -----------------------------------------------------------------------------------------
 
 
-def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
+def _cuda_example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
     """The least that calls it: the first workload, on zeros."""
     workload = artefact.first.dispatch.workloads[0]
-    starts, total = _places(program, workload.sizes)
+    starts, total = _memory_offsets(program, workload.sizes)
     given = []
     for parameter in program.parameters:
         if parameter.name == "stream":
@@ -382,13 +390,15 @@ def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
         end = "cuCtxSynchronize()"
     return (
         f'#include "{artefact.name}.h"\n\n'
-        + comment([f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."])
+        + format_comment(
+            [f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."]
+        )
         + f"int main() {{\n    {setup}\n    const int error = (int){call};\n"
         + f"    return error != 0 ? error : (int){end};\n}}\n"
     )
 
 
-def _places(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
+def _memory_offsets(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
     """Where each array and workspace begins in one piece of memory, by its parameter, and all its bytes."""
     wanted = [*program.dispatch.arrays, *(a for uses in program.workspaces.values() for _, a in uses)]
     lengths: dict[str, int] = {}
@@ -403,13 +413,13 @@ def _places(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int]
     return starts, total
 
 
-def _readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
+def _cuda_readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
     name = artefact.name
     winners = sum(result.dispatch.winners for result in artefact.results)
     lines = [
         f"# {name}",
         "",
-        f"Tuned by Tunesmith on {', '.join(markdown(r.dispatch.device) for r in artefact.results)}.",
+        f"Tuned by Tunesmith on {', '.join(escape_markdown(r.dispatch.device) for r in artefact.results)}.",
         f"Winners delivered: {len(artefact.tuned) - len(made.left_out)} of {winners}.",
         "",
         *(line.replace("{name}", name) for line in build),
@@ -418,11 +428,11 @@ def _readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
         "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the",
         "original serves.",
         "",
-        f"{markdown(made.elsewhere)} A line on stderr says, once, how to tune there.",
+        f"{escape_markdown(made.elsewhere)} A line on stderr says, once, how to tune there.",
     ]
     earlier = (why for result in artefact.results for why in result.dispatch.left_out)
     told = [*(f"left out: {text}" for text in (*earlier, *made.left_out)), *made.notes]
-    lines += ["", *(f"- {markdown(text)}" for text in told)] if told else []
+    lines += ["", *(f"- {escape_markdown(text)}" for text in told)] if told else []
     return "\n".join(lines) + "\n"
 
 

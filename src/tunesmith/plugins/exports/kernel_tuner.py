@@ -20,7 +20,7 @@ from tunesmith.problem.problem import Argument, Launch, Problem, PythonFunction
 from tunesmith.problem.template import PLACEHOLDER, Template, hardware_constraints, plain_name
 from tunesmith.run.candidates import Templates
 from tunesmith.run.outcome import DISTRUSTED, Result
-from tunesmith.run.race import merged, sound_scores, verified_choice
+from tunesmith.run.race import merge_measurements, sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.state import State
 from tunesmith.run.t4 import t4_metadata, t4_results
@@ -467,7 +467,7 @@ class KernelTunerScript:
     def original(self) -> Launch | None:
         """The original's launch, where its results are needed and Kernel Tuner can make it."""
         launches, has_reference = self.problem.launches, self.problem.accuracy.reference is not None
-        return None if has_reference or unlaunchable(launches) else launches[0]
+        return None if has_reference or unlaunchable_reason(launches) else launches[0]
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
@@ -480,14 +480,14 @@ class KernelTunerScript:
     def text(self) -> str:
         problem, template, launch = self.problem, self.template, self.template.launches[0]
         names, derived = self._block()
-        options = self._options(template.source, (*problem.kernel.flags, *template.flags))
+        options = self._build_options(template.source, (*problem.kernel.flags, *template.flags))
         reference = problem.accuracy.reference
         constants: dict[str, object] = {
             "PROBLEM": problem.name,
             "LANGUAGE": LANGUAGES[problem.kernel.language],
-            "PLATFORM": self._platform(),
+            "PLATFORM": self._platform_index(),
             "KERNEL": self.kernel,
-            "ENTRY": _entry(launch.entry, [p.name for p in template.space.params]),
+            "ENTRY": _tuner_entry_name(launch.entry, [p.name for p in template.space.params]),
             "OPTIONS": options,
             "INCLUDE": [INCLUDE] if self.headers else [],
             "KERNEL_DEFINES": self._kernel_defines(),
@@ -499,8 +499,8 @@ class KernelTunerScript:
             "MOST_SHARED": MOST_SHARED,
             "BLOCK_NAMES": names,
             "ARGUMENT_ORDER": list(launch.args),
-            "REFERENCE": _place("user_reference.py", reference),
-            "INPUTS": _place("user_inputs.py", problem.inputs),
+            "REFERENCE": _function_location("user_reference.py", reference),
+            "INPUTS": _function_location("user_inputs.py", problem.inputs),
             "UNCHECKED": "the problem has no reference, and Kernel Tuner cannot launch the original",
         }
         parts = [
@@ -508,13 +508,13 @@ class KernelTunerScript:
             HELPERS,
             "\n# The limits of the device that the run was made on; on another they differ.",
         ]
-        parts.append(f"DEVICE = {_literal(self.state.device.limits.names())}")
-        parts += [f"{name} = {_literal(value)}" for name, value in constants.items()]
-        parts.append(f"REQUIRE = {self._require()}")
-        parts.append(f"DEFINES = {_table({name: self._function(e) for name, e in template.defines})}")
+        parts.append(f"DEVICE = {_format_literal(self.state.device.limits.names())}")
+        parts += [f"{name} = {_format_literal(value)}" for name, value in constants.items()]
+        parts.append(f"REQUIRE = {self._constraint_table()}")
+        parts.append(f"DEFINES = {_format_dict({name: self._function(e) for name, e in template.defines})}")
         parts.append(f"GRID = {self._functions(launch.grid)}")
         parts.append(f"BLOCK = {self._functions(launch.block)}")
-        parts.append(f"BLOCK_PARAMETERS = {_table(derived)}")
+        parts.append(f"BLOCK_PARAMETERS = {_format_dict(derived)}")
         parts.append(f"SHARED = {self._function(launch.shared)}")
         parts.append(f"ARGUMENTS = {self._arguments()}")
         parts.append(f"SCRATCH = {self._scratch()}")
@@ -525,7 +525,7 @@ class KernelTunerScript:
         return {**self.state.device.limits.names(), **self.problem.workload(workload).as_dict()}
 
     @property
-    def _largest(self) -> dict[str, int]:
+    def _largest_values(self) -> dict[str, int]:
         found = {name: abs(value) for name, value in self.state.device.limits.names().items()}
         for workload in self.problem.workloads:
             for name, value in workload.sizes:
@@ -538,16 +538,16 @@ class KernelTunerScript:
         if any(name.startswith("resources.") for name in expr.names):
             fault = f"the launch asks for {expr.text!r}, which only a build can tell; Kernel Tuner does not"
             raise BadInput(fault, hint=HINT)
-        return f"lambda v: {python_text(expr, self._largest)}"
+        return f"lambda v: {python_text(expr, self._largest_values)}"
 
     def _functions(self, exprs: Sequence[Expr]) -> str:
         return "[" + "".join(f"{self._function(e)}, " for e in exprs).rstrip() + "]"
 
-    def _require(self) -> str:
+    def _constraint_table(self) -> str:
         """Of both kinds, and what the device demands, under names that tell them apart."""
         limits = hardware_constraints(self.template, self.state.device.limits)
         every = (*self.template.space.constraints, *limits)
-        return _table({_constraint_name(c): self._function(c.expr) for c in every})
+        return _format_dict({_constraint_name(c): self._function(c.expr) for c in every})
 
     def _block(self) -> tuple[list[str], dict[str, str]]:
         """The parameters that Kernel Tuner takes the sides of a block from, and those of them that are added:
@@ -600,11 +600,11 @@ class KernelTunerScript:
         taken = {p.name for p in self.template.space.params} | {name for name, _ in self.template.defines}
         return {name: str(text) for name, text in self.problem.kernel.defines if name not in taken}
 
-    def _platform(self) -> int:
+    def _platform_index(self) -> int:
         first = self.state.device.id.partition(":")[0]
         return int(first) if first.isdecimal() else 0
 
-    def _options(self, source: str, flags: Sequence[str]) -> list[str]:
+    def _build_options(self, source: str, flags: Sequence[str]) -> list[str]:
         """Build options as Kernel Tuner passes them on."""
         if self.problem.kernel.language != "cuda":
             return list(flags)
@@ -629,7 +629,7 @@ class KernelTunerScript:
             own = self._function(a.value) if isinstance(a.value, Expr) else f"lambda v: {a.value!r}"
             if isinstance(a.value, RealExpr):
                 own = f"lambda v: {real_python(a.value, lambda size: f'v[{size!r}]')}"
-            return _table({key: repr(text) for key, text in head.items()} | {"value": own}, "")
+            return _format_dict({key: repr(text) for key, text in head.items()} | {"value": own}, "")
         accuracy = self.problem.accuracy
         bounds = (-element.largest, element.largest) if element.kind == "float" else element.bounds
         head |= {
@@ -644,7 +644,7 @@ class KernelTunerScript:
             "min_exponent": element.min_exponent,
         }
         shapes = {"shape": self._functions(a.shape), "strides": self._functions(a.strides)}
-        return _table({key: repr(text) for key, text in head.items()} | shapes, "")
+        return _format_dict({key: repr(text) for key, text in head.items()} | shapes, "")
 
     def _scratch(self) -> str:
         """Arrays that hold nothing: of the problem, and of the template, shaped by its parameters."""
@@ -652,21 +652,21 @@ class KernelTunerScript:
         rows: dict[str, str] = {}
         for a in (*own, *self.template.workspace):
             used = [p.name for p in self.template.space.params if any(p.name in e.names for e in a.shape)]
-            sides = " * ".join(f"max(0, {python_text(e, self._largest)})" for e in a.shape) or "1"
+            sides = " * ".join(f"max(0, {python_text(e, self._largest_values)})" for e in a.shape) or "1"
             row = {
                 "role": repr(a.role),
                 "type": repr(a.type),
                 "used": repr(used),
                 "count": f"lambda v: {sides}",
             }
-            rows[a.name] = _table(row, "")
-        return _table(rows)
+            rows[a.name] = _format_dict(row, "")
+        return _format_dict(rows)
 
     def _original_table(self) -> str:
         launch = self.original
         if launch is None:
             return "None"
-        options = self._options(self.problem.kernel.text, self.problem.kernel.flags)
+        options = self._build_options(self.problem.kernel.text, self.problem.kernel.flags)
         rows = {
             "file": repr(self.original_file),
             "entry": repr(launch.entry),
@@ -677,10 +677,10 @@ class KernelTunerScript:
             "defines": repr({name: str(text) for name, text in self.problem.kernel.defines}),
             "options": repr(options),
         }
-        return _table(rows)
+        return _format_dict(rows)
 
 
-def unlaunchable(launches: Sequence[Launch]) -> str:
+def unlaunchable_reason(launches: Sequence[Launch]) -> str:
     """What of these launches Kernel Tuner does not do; empty: it does all."""
     if len(launches) != 1:
         return f"tunes one launch, this has {len(launches)}"
@@ -696,7 +696,7 @@ def unlaunchable(launches: Sequence[Launch]) -> str:
     return ""
 
 
-def _entry(entry: str, params: Sequence[str]) -> str:
+def _tuner_entry_name(entry: str, params: Sequence[str]) -> str:
     """Kernel Tuner puts a parameter's value in place of its name."""
     for name in PLACEHOLDER.findall(entry):
         if name not in params:
@@ -705,7 +705,7 @@ def _entry(entry: str, params: Sequence[str]) -> str:
     return PLACEHOLDER.sub(lambda m: m.group(1), entry)
 
 
-def _place(file: str, function: PythonFunction | None) -> tuple[str, str] | None:
+def _function_location(file: str, function: PythonFunction | None) -> tuple[str, str] | None:
     return (file, function.function) if function is not None else None
 
 
@@ -713,11 +713,11 @@ def _constraint_name(constraint: Constraint) -> str:
     return constraint.name if constraint.kind == "require" else f"prefer {constraint.name}"
 
 
-def _literal(value: object) -> str:
+def _format_literal(value: object) -> str:
     return pformat(value, width=100, sort_dicts=False)
 
 
-def _table(rows: Mapping[str, str], indent: str | None = None) -> str:
+def _format_dict(rows: Mapping[str, str], indent: str | None = None) -> str:
     """A dictionary whose values are Python text; with an `indent` on one line."""
     if indent is not None:
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in rows.items()) + "}"
@@ -740,8 +740,8 @@ def kernel_tuner_files(templates: Templates, state: State) -> dict[str, bytes]:
     template = templates.of(state.candidate(candidate))
     results = {w.name: results_at(state, candidate, w.name) for w in problem.workloads}
     script = KernelTunerScript(problem, template, state, candidate, results)
-    _refuse(script)
-    files = _sources(script)
+    _refuse_unsupported(script)
+    files = _exported_files(script)
     tool = f"tunesmith {dict(state.started.versions).get('tunesmith', '')}".strip()
     for workload in problem.workloads:
         about = {
@@ -752,7 +752,7 @@ def kernel_tuner_files(templates: Templates, state: State) -> dict[str, bytes]:
             "problem_size": workload.as_dict(),
         }
         files[t4_name(problem, workload.name)] = t4_results(results[workload.name], about)
-    files[METADATA] = _metadata(state)
+    files[METADATA] = _run_metadata(state)
     return files
 
 
@@ -764,7 +764,7 @@ def results_at(state: State, candidate: str, workload: str) -> list[tuple[Config
     """What became of each configuration of a candidate at a workload: its alternating measurements where it
     has raced, else the last of the others. What was wrong in a race, or failed its verification, is believed
     at no workload."""
-    raced = merged(state)
+    raced = merge_measurements(state)
     found: dict[Config, Result] = {}
     for outcome in state.outcomes:
         config = outcome.trial.config
@@ -782,7 +782,7 @@ def results_at(state: State, candidate: str, workload: str) -> list[tuple[Config
     return list(found.items())
 
 
-def _metadata(state: State) -> bytes:
+def _run_metadata(state: State) -> bytes:
     assert state.started is not None
     device, versions = state.device, dict(state.started.versions)
     system = versions.pop("system", "")
@@ -793,7 +793,7 @@ def _metadata(state: State) -> bytes:
     return t4_metadata(system, hardware, query, [f"{name}=={number}" for name, number in versions.items()])
 
 
-def _sources(script: KernelTunerScript) -> dict[str, bytes]:
+def _exported_files(script: KernelTunerScript) -> dict[str, bytes]:
     problem = script.problem
     files = {script.kernel: script.template.as_delivered(problem).encode(), SCRIPT: script.text().encode()}
     functions = {"user_reference.py": problem.accuracy.reference, "user_inputs.py": problem.inputs}
@@ -813,8 +813,8 @@ def _sources(script: KernelTunerScript) -> dict[str, bytes]:
 # -- what cannot be said --------------------------------------------------------------------------------
 
 
-def _refuse(script: KernelTunerScript) -> None:
-    if fault := _fault(script):
+def _refuse_unsupported(script: KernelTunerScript) -> None:
+    if fault := _unsupported_reason(script):
         raise BadInput(fault, hint=HINT)
     for param in script.template.space.params:
         if param.name in _FORBIDDEN or "nvml_" in param.name:
@@ -822,7 +822,7 @@ def _refuse(script: KernelTunerScript) -> None:
             raise BadInput(fault, hint="rename it in the template, and tune again")
 
 
-def _fault(script: KernelTunerScript) -> str:
+def _unsupported_reason(script: KernelTunerScript) -> str:
     problem, template, compiler = script.problem, script.template, script.state.compiler
     if problem.kernel.language not in LANGUAGES:
         return f"the export for Kernel Tuner is for CUDA and OpenCL, this kernel is {problem.kernel.language}"
@@ -830,7 +830,7 @@ def _fault(script: KernelTunerScript) -> str:
         return "the winner has no parameters, so Kernel Tuner has nothing to tune"
     if compiler.startswith("nvcc"):
         return f"Kernel Tuner compiles with NVRTC, this run compiled with {compiler}"
-    if why := unlaunchable(template.launches):
+    if why := unlaunchable_reason(template.launches):
         return f"Kernel Tuner {why}"
     for constraint in template.space.constraints:
         if constraint.needs_build:
@@ -867,7 +867,7 @@ def _shared_fault(script: KernelTunerScript) -> str:
     return ""
 
 
-def _write(artefact: Artefact) -> dict[str, bytes]:
+def _export_kernel_tuner(artefact: Artefact) -> dict[str, bytes]:
     found = artefact.first
     if len(artefact.results) > 1:
         raise BadInput("an export for Kernel Tuner is of one run", hint="name one run")
@@ -876,4 +876,6 @@ def _write(artefact: Artefact) -> dict[str, bytes]:
     return kernel_tuner_files(found.templates, found.state)
 
 
-TARGET = Target("kernel-tuner", "a Kernel Tuner script and T4 results", tuple(LANGUAGES), _write, True)
+TARGET = Target(
+    "kernel-tuner", "a Kernel Tuner script and T4 results", tuple(LANGUAGES), _export_kernel_tuner, True
+)

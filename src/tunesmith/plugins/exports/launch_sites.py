@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tunesmith.source.lex import Token, directives, lex
+from tunesmith.source.lex import Token, find_directives, lex
 from tunesmith.source.reader.templates import KernelScope, kernel_definitions, launched_scope, scopes_at
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
@@ -41,14 +41,14 @@ def launch_sites(text: str, kernel: str) -> list[PatchedLaunch]:
         replace(site, means=launched_scope(scopes[at], site.qualifiers, defined))
         for at, token in enumerate(tokens)
         if token.text == "<<<"
-        for site in _site(text, tokens, at, kernel)
+        for site in _parse_site(text, tokens, at, kernel)
     ]
 
 
 def macro_sites(text: str, kernel: str) -> list[PatchedLaunch]:
     """The same in the bodies of macros, `#define LAUNCH(width) kernel<T, width><<<...>>>(...)`."""
     found = []
-    for directive in directives(text):
+    for directive in find_directives(text):
         if directive.word != "define" or "<<<" not in directive.rest:
             continue
         raw = f" {text[directive.start + 1 : directive.end]}"  # no directive any more, every place as it was
@@ -60,13 +60,13 @@ def macro_sites(text: str, kernel: str) -> list[PatchedLaunch]:
         for at, token in enumerate(tokens):
             if token.text == "<<<":
                 found += [
-                    _moved(site, directive.start, directive.line - 1)
-                    for site in _site(raw, tokens, at, kernel)
+                    _shift_site(site, directive.start, directive.line - 1)
+                    for site in _parse_site(raw, tokens, at, kernel)
                 ]
     return found
 
 
-def _moved(site: PatchedLaunch, by: int, lines: int) -> PatchedLaunch:
+def _shift_site(site: PatchedLaunch, by: int, lines: int) -> PatchedLaunch:
     opened, closed = site.inside
     moved = replace(site, start=site.start + by, line=site.line + lines, passed=site.passed + by)
     return replace(moved, inside=(opened + by, closed + by))
@@ -91,7 +91,7 @@ def place_behind_includes(text: str, offset: int) -> int:
     return place if place >= 0 else place_before(text, offset)
 
 
-def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[PatchedLaunch]:
+def _parse_site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[PatchedLaunch]:
     first = at - 1
     if first >= 0 and tokens[first].text in (">", ">>"):
         depth = 0
@@ -106,13 +106,13 @@ def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[Patc
     while first > 0 and tokens[first - 1].text == "::":
         first -= 2 if first > 1 and tokens[first - 2].kind == "word" else 1
     start = tokens[first].offset
-    found = _pieces(text, tokens, at + 1, ">>>")
+    found = _split_launch_pieces(text, tokens, at + 1, ">>>")
     if found is None:
         return
     config, after = found
     if after >= len(tokens) or tokens[after].text != "(":
         return
-    given = _pieces(text, tokens, after + 1, ")")
+    given = _split_launch_pieces(text, tokens, after + 1, ")")
     if given is None:
         return
     args, _ = given
@@ -135,7 +135,9 @@ def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[Patc
     )
 
 
-def _pieces(text: str, tokens: list[Token], at: int, closing: str) -> tuple[tuple[str, ...], int] | None:
+def _split_launch_pieces(
+    text: str, tokens: list[Token], at: int, closing: str
+) -> tuple[tuple[str, ...], int] | None:
     """What stands between commas up to the closing bracket, and the token behind that."""
     pieces: list[str] = []
     start = tokens[at].offset if at < len(tokens) else 0

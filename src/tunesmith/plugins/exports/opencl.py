@@ -16,19 +16,26 @@ from tunesmith.deliver.artefact import (
     Artefact,
     DeviceResult,
     Target,
-    about,
     argument_of,
     bytes_of,
+    describe_argument,
     is_written,
     within_contract,
 )
-from tunesmith.deliver.expr_text import c_function, c_names, c_real_function, comment, literal, literals
+from tunesmith.deliver.expr_text import (
+    c_function,
+    c_names,
+    c_real_function,
+    format_comment,
+    string_literal,
+    string_literals,
+)
 from tunesmith.plugins.exports.python_package import call_text, function_name, package_files, package_name
 from tunesmith.plugins.exports.readmes import opencl_readme
 from tunesmith.problem.device import OPENCL
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
-from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, parse
+from tunesmith.space.expr import LIMIT, Expr, RealExpr, Undefined, parse_expr
 
 # -- A program that calls an exported operator once, and how its arguments are written in C.
 
@@ -49,7 +56,7 @@ def element_bytes(argument: DispatchArgument, value: float) -> bytes:
         return bytes(np.array(value).astype(kind).tobytes())
 
 
-def example(artefact: Artefact, names: Mapping[str, str]) -> str:
+def opencl_example(artefact: Artefact, names: Mapping[str, str]) -> str:
     """A program that makes one call, with zeros, at the first workload's sizes."""
     name, dispatch = artefact.name, artefact.first.dispatch
     sizes = dispatch.workloads[0].sizes if dispatch.workloads else {s.name: s.min for s in dispatch.sizes}
@@ -57,7 +64,9 @@ def example(artefact: Artefact, names: Mapping[str, str]) -> str:
     made = "".join(
         f"    cl_mem {names[array]} = zeros(context, queue, {length});\n" for array, length in lengths.items()
     )
-    made += "".join(f"    {C_TYPES[a.type]} {names[a.name]} = {_initial(a)};\n" for a in dispatch.literals)
+    made += "".join(
+        f"    {C_TYPES[a.type]} {names[a.name]} = {_initial_literal(a)};\n" for a in dispatch.literals
+    )
     given = [
         "self", "queue", *(names[a.name] for a in (*dispatch.arrays, *dispatch.literals)),
         *(str(sizes[s]) for s in [size.name for size in dispatch.sizes]), "0", "NULL", "NULL",
@@ -95,10 +104,10 @@ int main(void) {{
 """
 
 
-def _initial(argument: DispatchArgument) -> str:
+def _initial_literal(argument: DispatchArgument) -> str:
     value = argument.value
     try:
-        number = parse(value).evaluate({}) if isinstance(value, str) else value
+        number = parse_expr(value).evaluate({}) if isinstance(value, str) else value
     except Undefined:
         return "0"
     if number is None or not np.isfinite(number):
@@ -162,19 +171,19 @@ def opencl_files(artefact: Artefact) -> dict[str, bytes]:
     writer = _OperatorTables(artefact)
     name = artefact.name
     files = {
-        f"{name}.h": _header(artefact, writer),
+        f"{name}.h": _format_header(artefact, writer),
         f"{name}.c": writer.source(),
-        "example.c": example(artefact, writer.names),
-        "CMakeLists.txt": _cmake(name, writer.has_root),
+        "example.c": opencl_example(artefact, writer.names),
+        "CMakeLists.txt": _opencl_cmake(name, writer.has_root),
         "README.md": opencl_readme(artefact, [*writer.names.values(), *writer.size_parameters.values()]),
     }
     return {file: text.encode() for file, text in files.items()}
 
 
-def _cmake(name: str, has_root: bool) -> str:
+def _opencl_cmake(name: str, has_root: bool) -> str:
     linked = "target_link_libraries(@NAME@ PUBLIC OpenCL::OpenCL)\n"
     root = "if(UNIX)\n  target_link_libraries(@NAME@ PUBLIC m)\nendif()\n" if has_root else ""
-    return _fixed("opencl_cmake.txt").replace(linked, linked + root).replace("@NAME@", name)
+    return _read_fixed_text("opencl_cmake.txt").replace(linked, linked + root).replace("@NAME@", name)
 
 
 class _OperatorTables:
@@ -206,26 +215,26 @@ class _OperatorTables:
             "KERNELS": self.kernels, "LAUNCHES": self.launches, "WORKSPACES": max(1, self.workspaces),
             "DEVICES": len(devices), "LONGEST_NAME": LONGEST_NAME,
         }  # fmt: skip
-        names = [literal(size) for size in self.size_names]
+        names = [string_literal(size) for size in self.size_names]
         return "".join(
             [
-                comment([*self.about(), f"What calls it needs {name}.h alone."]),
+                format_comment([*self.about(), f"What calls it needs {name}.h alone."]),
                 f'#include "{name}.h"\n\n#include <ctype.h>\n#include <stdint.h>\n#include <stdio.h>\n'
                 "#include <stdlib.h>\n#include <string.h>\n",
                 "#include <math.h>\n\n" if self.has_root else "\n",
                 f"#define TS_OPERATOR {name}_operator\n",
                 *(f"#define TS_{key} {value}\n" for key, value in counts.items()),
-                f"\n{_fixed('opencl_host.c')}\n",
+                f"\n{_read_fixed_text('opencl_host.c')}\n",
                 "/* ---- Expressions over the sizes. ---- */\n\n",
                 *self.functions,
                 "\n/* ---- Kernels. ---- */\n\n",
                 self.program_table(),
-                _table("static const char *const ts_size_names", names or ["NULL"]),
-                _table("static const struct ts_array ts_arrays", arrays or ["{0, 1, NULL}"]),
+                _format_c_table("static const char *const ts_size_names", names or ["NULL"]),
+                _format_c_table("static const struct ts_array ts_arrays", arrays or ["{0, 1, NULL}"]),
                 f"static const ts_expression ts_contract = {contract};\n\n",
                 *tables,
-                _table("static const struct ts_device ts_devices", devices),
-                f"\n{_fixed('opencl_serving.c')}\n",
+                _format_c_table("static const struct ts_device ts_devices", devices),
+                f"\n{_read_fixed_text('opencl_serving.c')}\n",
                 self.public(),
             ]
         )
@@ -242,8 +251,8 @@ class _OperatorTables:
         for number, result in enumerate(self.artefact.results):
             listed = result.dispatch.entries
             entries = [self.entry(result, e, f"{number}_{k}", tables) for k, e in enumerate(listed)]
-            tables.append(_table(f"static const struct ts_entry ts_entries_{number}", entries))
-            rows.append(f"{{{literal(result.dispatch.device)}, ts_entries_{number}, {len(entries)}}}")
+            tables.append(_format_c_table(f"static const struct ts_entry ts_entries_{number}", entries))
+            rows.append(f"{{{string_literal(result.dispatch.device)}, ts_entries_{number}, {len(entries)}}}")
         last = f"ts_entries_0 + {len(self.dispatch.entries) - 1}"
         return tables, [*rows, f"{{NULL, {last}, 1}}"]
 
@@ -257,15 +266,18 @@ class _OperatorTables:
             self.launch(result.dispatch, entry, launch, f"{label}_{number}", tables)
             for number, launch in enumerate(entry.launches)
         ]
-        tables.append(_table(f"static const struct ts_launch ts_launches_{label}", launches))
+        tables.append(_format_c_table(f"static const struct ts_launch ts_launches_{label}", launches))
         work = "NULL"
         if spaces:
             work = f"ts_workspaces_{label}"
             tables.append(
-                _table(f"static const struct ts_workspace {work}", [self.workspace(a) for a in spaces])
+                _format_c_table(
+                    f"static const struct ts_workspace {work}", [self.workspace(a) for a in spaces]
+                )
             )
         fields = [
-            literal(entry.file), str(int(entry.config is not None)), self.expression(parse(entry.when)),
+            string_literal(entry.file), str(int(entry.config is not None)),
+            self.expression(parse_expr(entry.when)),
             str(program), f"ts_launches_{label}", str(len(launches)), str(self.kernels), work,
             str(len(spaces)),
         ]  # fmt: skip
@@ -282,39 +294,43 @@ class _OperatorTables:
         label: str,
         tables: list[str],
     ) -> str:
-        if launch.shared is not None and parse(launch.shared).names | {launch.shared} != {"0"}:
+        if launch.shared is not None and parse_expr(launch.shared).names | {launch.shared} != {"0"}:
             fault = f"{launch.entry} asks for shared memory by its launch, which OpenCL does not have"
             raise BadInput(fault, hint="use an argument of role local")
         if len(launch.entry) >= LONGEST_NAME // 2:
             raise BadInput(f"{entry.file}: a kernel's name has {len(launch.entry)} characters")
         args = [self.argument(entry, argument_of(dispatch, entry, name)) for name in launch.args]
         tables.append(
-            _table(f"static const struct ts_argument ts_arguments_{label}", args or [_argument("TS_BUFFER")])
+            _format_c_table(
+                f"static const struct ts_argument ts_arguments_{label}", args or [_argument_row("TS_BUFFER")]
+            )
         )
         grid, block = (self.three(each) for each in (launch.grid, launch.block))
-        when = self.expression(parse(launch.when)) if launch.when is not None else "NULL"
-        return f"{{{literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}, {when}}}"
+        when = self.expression(parse_expr(launch.when)) if launch.when is not None else "NULL"
+        return (
+            f"{{{string_literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}, {when}}}"
+        )
 
     def argument(self, entry: DispatchEntry, argument: DispatchArgument) -> str:
         if argument.role == "local":
-            return _argument("TS_LOCAL", expression=self.expression(bytes_of(argument)))
+            return _argument_row("TS_LOCAL", expression=self.expression(bytes_of(argument)))
         if argument.role != "scalar":
             spaces = [a.name for a in entry.workspace if a.is_array]
             if argument.name in spaces:
-                return _argument("TS_WORKSPACE", spaces.index(argument.name))
+                return _argument_row("TS_WORKSPACE", spaces.index(argument.name))
             own = [a.name for a in self.arrays]
-            return _argument("TS_BUFFER", own.index(argument.alias or argument.name))
+            return _argument_row("TS_BUFFER", own.index(argument.alias or argument.name))
         if not argument.follows_sizes:
-            return _argument("TS_GIVEN", [a.name for a in self.scalars].index(argument.name))
+            return _argument_row("TS_GIVEN", [a.name for a in self.scalars].index(argument.name))
         if argument.type not in _COMPUTED:
             fault = f"{argument.name} is a {argument.type} that follows the sizes, which C cannot compute"
             raise BadInput(fault, hint="export the Python form, or pass it as an integer or a float32")
         expr, element = value_expr(argument), element_type(argument.type)
         if isinstance(expr, RealExpr):  # a float's bits are passed as those of an integer
             kind = f"TS_INT{8 * element.bytes}"
-            return _argument("TS_COMPUTED", 0, kind, self.real(expr, argument.type), -LARGEST, LARGEST)
+            return _argument_row("TS_COMPUTED", 0, kind, self.real(expr, argument.type), -LARGEST, LARGEST)
         low, high = max(-LIMIT, element.bounds[0]), min(LIMIT, element.bounds[1])
-        return _argument("TS_COMPUTED", 0, _COMPUTED[argument.type], self.expression(expr), low, high)
+        return _argument_row("TS_COMPUTED", 0, _COMPUTED[argument.type], self.expression(expr), low, high)
 
     def workspace(self, argument: DispatchArgument) -> str:
         pattern = b""
@@ -328,7 +344,7 @@ class _OperatorTables:
         return f"{{{self.expression(bytes_of(argument))}, {len(pattern)}, {{{listed}}}}}"
 
     def three(self, axes: Sequence[str]) -> str:
-        made = [self.expression(parse(text)) for text in axes[:3]]
+        made = [self.expression(parse_expr(text)) for text in axes[:3]]
         return f"{{{', '.join([*made, 'NULL', 'NULL', 'NULL'][:3])}}}"
 
     def expression(self, expr: Expr) -> str:
@@ -337,7 +353,7 @@ class _OperatorTables:
         if key not in self.expressions:
             self.expressions[key] = f"ts_value_{len(self.expressions)}"
             made = c_function(self.expressions[key], expr, self.sizes)
-            self.functions.append(comment([expr.text]) + made)
+            self.functions.append(format_comment([expr.text]) + made)
         return self.expressions[key]
 
     def real(self, expr: RealExpr, kind: str) -> str:
@@ -346,7 +362,7 @@ class _OperatorTables:
         if key not in self.expressions:
             self.expressions[key] = f"ts_value_{len(self.expressions)}"
             self.functions.append(
-                comment([expr.text]) + c_real_function(self.expressions[key], expr, kind, self.sizes)
+                format_comment([expr.text]) + c_real_function(self.expressions[key], expr, kind, self.sizes)
             )
             self.has_root |= expr.has_root
         return self.expressions[key]
@@ -354,10 +370,10 @@ class _OperatorTables:
     def program_table(self) -> str:
         parts, rows = [], []
         for (source, flags), number in self.programs.items():
-            lines = literals(source) or ['""']
-            parts.append(_table(f"static const char *const ts_text_{number}", lines))
-            rows.append(f"{{ts_text_{number}, {len(lines)}, {literal(' '.join(flags))}}}")
-        return "".join([*parts, _table("static const struct ts_program ts_programs", rows)])
+            lines = string_literals(source) or ['""']
+            parts.append(_format_c_table(f"static const char *const ts_text_{number}", lines))
+            rows.append(f"{{ts_text_{number}, {len(lines)}, {string_literal(' '.join(flags))}}}")
+        return "".join([*parts, _format_c_table("static const struct ts_program ts_programs", rows)])
 
     # -- the functions that programs call -----------------------------------------------------------------
 
@@ -414,7 +430,7 @@ class _OperatorTables:
         """To the bit, as the kernel would get it: a kernel may have the value in its code."""
         try:
             value = argument.value
-            number = parse(value).evaluate({}) if isinstance(value, str) else value
+            number = parse_expr(value).evaluate({}) if isinstance(value, str) else value
         except Undefined:
             return "0"
         if number is None or not element_type(argument.type).holds(number):
@@ -424,29 +440,29 @@ class _OperatorTables:
         return f"ts_same_bits(&{name}, {bits:#x}ULL, sizeof {name})"
 
 
-def _argument(
+def _argument_row(
     kind: str, index: int = 0, type: str = "0", expression: str = "NULL", low: int = 0, high: int = 0
 ) -> str:
     return f"{{{kind}, {index}, {type}, {expression}, {low}LL, {high}LL}}"
 
 
-def _table(declared: str, rows: Sequence[str]) -> str:
+def _format_c_table(declared: str, rows: Sequence[str]) -> str:
     return f"{declared}[] = {{\n{''.join(f'    {row},' + chr(10) for row in rows)}}};\n"
 
 
-def _fixed(name: str) -> str:
+def _read_fixed_text(name: str) -> str:
     return resources.files("tunesmith.plugins.exports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _header(artefact: Artefact, writer: _OperatorTables) -> str:
+def _format_header(artefact: Artefact, writer: _OperatorTables) -> str:
     name, declared = artefact.name, writer.declarations()
     guard = f"{name.upper()}_TUNESMITH_H"
-    taken = [f"  {writer.names[a.name]}: {about(a)}" for a in (*writer.arrays, *writer.scalars)]
+    taken = [f"  {writer.names[a.name]}: {describe_argument(a)}" for a in (*writer.arrays, *writer.scalars)]
     taken += [
         f"  {parameter}: {size.describe()}"
         for parameter, size in zip(writer.size_parameters.values(), writer.dispatch.sizes, strict=True)
     ]
-    head = comment(
+    head = format_comment(
         [
             *writer.about(),
             "",
@@ -493,7 +509,7 @@ typedef struct {name}_operator {name}_operator;
 """
 
 
-def _write(artefact: Artefact) -> dict[str, bytes]:
+def _export_opencl(artefact: Artefact) -> dict[str, bytes]:
     own = {f"python/{name}": data for name, data in python_files(artefact).items()}
     return opencl_files(artefact) | own
 
@@ -502,5 +518,5 @@ TARGET = Target(
     name="opencl",
     about="C for any OpenCL program, with an example and CMakeLists.txt; and a package for PyOpenCL",
     languages=(OPENCL.name,),
-    write=_write,
+    write=_export_opencl,
 )

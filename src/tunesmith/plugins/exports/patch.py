@@ -20,11 +20,11 @@ from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.cubin import Cubin, Refused
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.deliver.artefact import Artefact, DeviceResult, Export, Target
-from tunesmith.deliver.cuda.host import image_text, resource
-from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, pop, push, section
-from tunesmith.deliver.expr_text import comment
+from tunesmith.deliver.cuda.host import image_text, read_cuda_resource
+from tunesmith.deliver.cuda.source import NamespacedSource, Unfit, namespace_source, pop_macro, push_macro
+from tunesmith.deliver.expr_text import format_comment
 from tunesmith.plugins.exports.launch_sites import (
     PatchedLaunch,
     launch_sites,
@@ -36,15 +36,15 @@ from tunesmith.plugins.exports.patch_dispatch import (
     CannotServe,
     TunedUnit,
     dispatch_code,
-    launcher,
+    format_launcher,
     sites_code,
 )
 from tunesmith.plugins.exports.readmes import patch_readme
 from tunesmith.problem.device import CUDA, OPENCL
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, DispatchLaunch, delivered_variant
-from tunesmith.problem.reduced import shortened
+from tunesmith.problem.reduced import shorten_source
 from tunesmith.problem.template import PLACEHOLDER, Variant
-from tunesmith.source.lex import Token, blank, directives, first_word, lex
+from tunesmith.source.lex import Token, blank_elements, find_directives, first_word, lex
 from tunesmith.source.preprocess import Preprocessor
 from tunesmith.source.reader.templates import kernel_definitions
 from tunesmith.source.tree import Unreadable
@@ -78,8 +78,8 @@ def patch_of(artefact: Artefact, path: str, text: str, made: PatchedFile | None 
     made = made or patched_file(artefact, text)
     devices = ", ".join(result.dispatch.device for result in artefact.results)
     told = [f"{artefact.problem}, tuned by Tunesmith on {devices}.", *_summary_lines(artefact, made)]
-    head = "".join(f"# {line}\n" for line in plain("\n".join(told)).split("\n"))
-    return head + diff_text(_relative(path), text, made.text)
+    head = "".join(f"# {line}\n" for line in strip_controls("\n".join(told)).split("\n"))
+    return head + diff_text(_relative_path(path), text, made.text)
 
 
 def _summary_lines(artefact: Artefact, made: PatchedFile) -> list[str]:
@@ -107,7 +107,7 @@ def _with_returns(text: str) -> str:
     return _BARE_END.sub("\r\n", text)
 
 
-def _relative(path: str) -> str:
+def _relative_path(path: str) -> str:
     """A path that a patch may name."""
     found = PurePosixPath(path.replace("\\", "/"))
     if found.is_absolute() or ".." in found.parts or not found.name:
@@ -126,7 +126,7 @@ def diff_text(path: str, before: str | None, after: str) -> str:
     )
 
 
-def _write(artefact: Artefact) -> Export:
+def _export_patch(artefact: Artefact) -> Export:
     first = artefact.first
     if not first.kernel_path or not first.kernel_text:
         raise BadInput("the user's own kernel file is not known, so there is nothing to make a patch of")
@@ -139,7 +139,7 @@ def _write(artefact: Artefact) -> Export:
     verified = _verified_code(made)
     check = resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_text("utf-8")
     texts |= {"check_code.py": check} if verified else {}
-    path, written = _relative(first.kernel_path), (*texts, *verified)
+    path, written = _relative_path(first.kernel_path), (*texts, *verified)
     texts["README.md"] = patch_readme(artefact, path, written, _summary_lines(artefact, made))
     files = {name: text.encode(errors="surrogatepass") for name, text in texts.items()}
     return Export(files | verified, made.left_out, made.delivered)
@@ -158,7 +158,7 @@ TARGET = Target(
     name="patch",
     about="a unified diff of your own kernel file: tuned kernels added, the original kept for the rest",
     languages=(CUDA.name, OPENCL.name),
-    write=_write,
+    write=_export_patch,
     from_journal=True,
 )
 
@@ -186,24 +186,27 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     entries = tuple((unit.result, unit.entry) for unit in units)
     sites, faults = usable_launches(artefact, text)
     notes += faults
-    head = sections(macros_in(text), units, namespace)
-    shared = "\n".join(map(resource, HOST_PARTS))
+    head = format_sections(macros_in(text), units, namespace)
+    shared = "\n".join(map(read_cuda_resource, HOST_PARTS))
     code = f"\nnamespace {namespace} {{\n\n{shared}\n{dispatch_code(artefact, units)}"
     if sites:
         code += f"{sites_code(artefact)}\n}}  // namespace {namespace}\n"
-        block = f"{head}{code}{_ending(namespace)}\n"
+        block = f"{head}{code}{_guard_end(namespace)}\n"
         place = min(place_before(text, site.start) for site in sites)
         return PatchedFile(
-            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes), entries
+            _rewrite_launches(text, sites, place, block, namespace, artefact),
+            delivered,
+            tuple(notes),
+            entries,
         )
     if not faults:
         notes.append(f"the file launches nothing: call {name}_tuned_launch, which is at its end")
-    code += f"\n}}  // namespace {namespace}\n\n{launcher(artefact, namespace)}"
+    code += f"\n}}  // namespace {namespace}\n\n{format_launcher(artefact, namespace)}"
     whole = text if text.endswith("\n") else f"{text}\n"
-    return PatchedFile(f"{whole}\n{head}{code}{_ending(namespace)}", delivered, tuple(notes), entries)
+    return PatchedFile(f"{whole}\n{head}{code}{_guard_end(namespace)}", delivered, tuple(notes), entries)
 
 
-def _ending(namespace: str) -> str:
+def _guard_end(namespace: str) -> str:
     return f"#endif  // {namespace.upper()}\n"
 
 
@@ -225,7 +228,9 @@ def tuned_units(
                 units.append(replace(twin, entry=entry))
                 continue
             try:
-                units.append(_unit(result, entry, *own, _as_users if embeds else _if_capped, same_code))
+                units.append(
+                    _make_tuned_unit(result, entry, *own, _as_users if embeds else _if_capped, same_code)
+                )
             except (CannotServe, Unfit) as error:
                 made = embedded_unit(result, entry, *own) if embeds else None
                 if made is not None:
@@ -247,7 +252,7 @@ def twin_of(units: Sequence[TunedUnit], result: DeviceResult, entry: DispatchEnt
     return None
 
 
-def unserved(dispatch: Dispatch, entry: DispatchEntry) -> str:
+def unserved_reason(dispatch: Dispatch, entry: DispatchEntry) -> str:
     """Why no launch of the original can be served by it; empty: one can."""
     if entry.workspace:
         return "it needs memory beside the kernel's own arguments"
@@ -260,7 +265,7 @@ def embedded_unit(
     result: DeviceResult, entry: DispatchEntry, namespace: str, capability: int
 ) -> TunedUnit | None:
     data, binary = result.binary(entry), entry.binary
-    if data is None or binary is None or unserved(result.dispatch, entry):
+    if data is None or binary is None or unserved_reason(result.dispatch, entry):
         return None
     if not all(launch.entry in binary.symbols for launch in entry.launches):
         return None
@@ -268,7 +273,7 @@ def embedded_unit(
     return TunedUnit(result, entry, namespace, nothing, capability, image=data)
 
 
-def _unit(
+def _make_tuned_unit(
     result: DeviceResult,
     entry: DispatchEntry,
     namespace: str,
@@ -277,12 +282,12 @@ def _unit(
     same_code: SameCode,
 ) -> TunedUnit:
     dispatch = result.dispatch
-    if why := unserved(dispatch, entry):
+    if why := unserved_reason(dispatch, entry):
         raise CannotServe(why)
     variant = delivered_variant(dispatch, entry, result.files, {})
     variant = as_users(variant, dispatch.original.flags, capability, same_code)
     names = tuple(launch.entry for launch in entry.launches)
-    made = section(variant.source, variant.headers, entry.file, names)
+    made = namespace_source(variant.source, variant.headers, entry.file, names)
     made = replace(made, text=_LINE_MARKER.sub("", made.text))
     return TunedUnit(result, entry, namespace, made, capability)
 
@@ -292,7 +297,7 @@ def _as_users(variant: Variant, flags: tuple[str, ...], capability: int, same_co
     in a flag what a compiler does anyway."""
     names = {word for entry in variant.entries for word in re.findall(r"\w+", entry)}
     headers = (text for _, text in variant.headers)
-    short = shortened(variant.source, variant.language, names, headers)
+    short = shorten_source(variant.source, variant.language, names, headers)
     sources = (variant.source,) if short is None else (short, variant.source)
     more = variant.flags[len(flags) :]
     caps = tuple(flag for flag in more if _CAP.fullmatch(flag) and "=" in flag)
@@ -304,15 +309,15 @@ def _as_users(variant: Variant, flags: tuple[str, ...], capability: int, same_co
             continue
         alone = replace(plain, flags=(*flags, *caps))
         if alone == variant or same_code(variant, alone, capability):
-            return _capped(alone, flags, capability, same_code)
+            return _cap_registers(alone, flags, capability, same_code)
     raise CannotServe(f"it is built with flags of its own, {' '.join(more or variant.flags)}")
 
 
 def _if_capped(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
-    return variant if variant.flags == flags else _capped(variant, flags, capability, same_code)
+    return variant if variant.flags == flags else _cap_registers(variant, flags, capability, same_code)
 
 
-def _capped(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
+def _cap_registers(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
     """The same with a cap on registers in its text instead of its flags, where a build shows that it is."""
     more = list(variant.flags[len(flags) :])
     spelled = " ".join(variant.flags)
@@ -320,7 +325,7 @@ def _capped(variant: Variant, flags: tuple[str, ...], capability: int, same_code
     number = (cap[1] or (more[1] if len(more) == 2 else None)) if cap else None
     if number is None or len(more) != (1 if cap and cap[1] else 2):
         raise CannotServe(f"it is built with flags of its own, {spelled}")
-    shown = blank(variant.source, ("comment", "string"))
+    shown = blank_elements(variant.source, ("comment", "string"))
     if "__launch_bounds__" in shown:
         raise CannotServe(f"{more[0]} and its __launch_bounds__ cannot both be said in the text")
     pieces, done = [], 0
@@ -338,12 +343,16 @@ def same_code_by_nvcc(one: Variant, other: Variant, capability: int) -> bool:
     digests = []
     for variant in (one, other):
         how = variant.flags, variant.entries, variant.headers, "nvcc"
-        digests.append(_code(messages.Unit(variant.path, variant.source, variant.language, *how), capability))
+        digests.append(
+            _machine_code_digest(
+                messages.Unit(variant.path, variant.source, variant.language, *how), capability
+            )
+        )
     return digests[0] is not None and digests[0] == digests[1]
 
 
 @lru_cache(maxsize=16)
-def _code(unit: messages.Unit, capability: int) -> str | None:
+def _machine_code_digest(unit: messages.Unit, capability: int) -> str | None:
     """The digest of its machine code; None where nvcc does not take it, or is not here."""
     try:
         compiled = COMPILERS["nvcc"](unit, read_flags(unit.flags, capability))
@@ -353,10 +362,10 @@ def _code(unit: messages.Unit, capability: int) -> str | None:
 
 
 def macros_in(text: str) -> set[str]:
-    return {first_word(d.rest)[0] for d in directives(text) if d.word == "define"} - {""}
+    return {first_word(d.rest)[0] for d in find_directives(text) if d.word == "define"} - {""}
 
 
-def sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides: bool = False) -> str:
+def format_sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides: bool = False) -> str:
     """Every tuned source in its namespace; `users`, macros of the user's files, mean nothing there.
 
     With `hides` it may stand in a header: nothing of it is seen by linkers, nor are macros of headers that
@@ -365,7 +374,7 @@ def sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides:
     rule = f"// {'-' * 100}\n"
     parts = [
         rule,
-        comment(
+        format_comment(
             [f"Tuned by Tunesmith on {', '.join(dict.fromkeys(u.result.dispatch.device for u in units))}."]
         ),
         f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <atomic>\n#include <cstdint>\n"
@@ -374,16 +383,16 @@ def sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides:
     for unit in {unit.namespace: unit for unit in units}.values():
         words = set(re.findall(r"[^\W\d]\w*", unit.section.text + unit.section.includes))
         hidden = [*dict.fromkeys([*unit.section.macros, *sorted(users & words)])]
-        parts += [f"{push(macro)}\n" for macro in hidden]
+        parts += [f"{push_macro(macro)}\n" for macro in hidden]
         given = " ".join(unit.entry.flags)
         gone = [macro for macro in hidden if macro in users or (hides and f"-D{macro}" not in given)]
         parts += [f"#undef {macro}\n" for macro in gone]
         parts.append(unit.section.includes)
         opened = f"namespace {namespace} {{ {outer}namespace {unit.namespace} {{\n"
         own = unit.addresses() if unit.image is None else image_text("image", unit.image)
-        body = f"\n{comment([unit.file])}{opened}{unit.section.text}\n\n{own}"
+        body = f"\n{format_comment([unit.file])}{opened}{unit.section.text}\n\n{own}"
         parts.append(f"{body}}}{end}}}\n")
-        parts += [f"{pop(macro)}\n" for macro in reversed(hidden)]
+        parts += [f"{pop_macro(macro)}\n" for macro in reversed(hidden)]
     return "".join(parts)
 
 
@@ -432,13 +441,15 @@ def kernel_path(entry: str) -> str:
     return "".join(entry.partition("<")[0].split()).removeprefix("::")
 
 
-def _rewritten(
+def _rewrite_launches(
     text: str, sites: Sequence[PatchedLaunch], place: int, block: str, namespace: str, artefact: Artefact
 ) -> str:
-    return f"{text[:place]}{block}{asking(text, sites, place, namespace, artefact)}"
+    return f"{text[:place]}{block}{redirect_launches(text, sites, place, namespace, artefact)}"
 
 
-def asking(text: str, sites: Sequence[PatchedLaunch], start: int, namespace: str, artefact: Artefact) -> str:
+def redirect_launches(
+    text: str, sites: Sequence[PatchedLaunch], start: int, namespace: str, artefact: Artefact
+) -> str:
     """The text from `start` on, with launches that ask first."""
     entry = artefact.first.dispatch.original.launches[0].entry
     _, template = base_name(entry)
@@ -483,13 +494,13 @@ def names_declared(text: str, defines: Iterable[tuple[str, str]] = ()) -> set[st
         for count, answers in enumerate(waiting):
             work = _Reading(answers, defines)
             try:
-                found |= _declared(work.read(tokens))
+                found |= _declared_names(work.read(tokens))
             except _AskedMacros as question:
                 waiting += [{**answers, str(question): holds} for holds in (True, False)]
             if count >= _MOST_READ:
                 raise Unreadable("its conditions leave too many ways to read it")
     except Unreadable:
-        return _declared(tokens) - macros_in(text)
+        return _declared_names(tokens) - macros_in(text)
     return found
 
 
@@ -522,7 +533,7 @@ class _Reading(Preprocessor):
         return self._answers[asked] == (word != "ifndef")
 
 
-def _declared(tokens: Sequence[Token]) -> set[str]:
+def _declared_names(tokens: Sequence[Token]) -> set[str]:
     found: set[str] = set()
     depth = 0
     initial = enumerates = False  # within what a variable is set to; whether a list of an enum is next
@@ -622,11 +633,11 @@ class _OpenclFile:
         for name in renamed:
             if _COMPONENTS.fullmatch(name) and re.search(rf"\.\s*{name}\b", source):
                 raise _Clash(f"in which {name} is a function and a part of a vector")
-        self.parts.append(self._section(result, entries, source, renamed, defines))
+        self.parts.append(self._opencl_section(result, entries, source, renamed, defines))
         self.taken |= names - set(renamed)
         self.number += 1
 
-    def _section(
+    def _opencl_section(
         self,
         result: DeviceResult,
         entries: list[DispatchEntry],
@@ -641,31 +652,31 @@ class _OpenclFile:
             *(line for entry in entries for line in _serving_lines(entry, self.number)),
         ]
         opened = "".join(f'#pragma push_macro("{name}")\n#undef {name}\n' for name in hidden)
-        opened += "".join(f"#define {name} {_renamed(name, self.number)}\n" for name in renamed)
+        opened += "".join(f"#define {name} {_tuned_name(name, self.number)}\n" for name in renamed)
         opened += "".join(f"#define {name} {value}\n" for name, value in defines)
         closed = "".join(f"#undef {name}\n" for name in sorted({*own, *renamed}))
         closed += "".join(f'#pragma pop_macro("{name}")\n' for name in reversed(hidden))
         # Two line ends: the source may close with a backslash.
-        return f"\n{comment(lines)}{opened}{source}\n\n{closed}"
+        return f"\n{format_comment(lines)}{opened}{source}\n\n{closed}"
 
 
 def _serving_lines(entry: DispatchEntry, number: int) -> list[str]:
     order = ", in this order" if len(entry.launches) > 1 else ""
     lines = [f"It serves where {entry.when}", f"Launch{order}:"]
-    lines += [f"  {_launch(launch, number)}" for launch in entry.launches]
+    lines += [f"  {_launch_summary(launch, number)}" for launch in entry.launches]
     for a in entry.workspace:
         filled = f", filled with {a.init:g} before each call" if a.init is not None else ""
         lines.append(f"  {a.name}: {a.role} memory of {a.type} [{', '.join(a.shape)}]{filled}")
     return lines
 
 
-def _launch(launch: DispatchLaunch, number: int) -> str:
+def _launch_summary(launch: DispatchLaunch, number: int) -> str:
     groups, items = ", ".join(launch.grid), ", ".join(launch.block)
-    name = _renamed(launch.entry, number)
+    name = _tuned_name(launch.entry, number)
     return f"{name}: ({groups}) work-groups of ({items}) work-items; arguments {', '.join(launch.args)}"
 
 
-def _renamed(name: str, number: int) -> str:
+def _tuned_name(name: str, number: int) -> str:
     return f"{name}_tuned_{number}"
 
 
@@ -772,26 +783,28 @@ def patched_repository(
         chosen = [number for number, site in enumerate(sites) if site in kept]
         notes += [f"{file.path}: {fault}" for fault in faults]
         if sites and file.other:
-            notes += [f"{file.path}:{site.line} stays as it is: {_another(file)}" for site in sites]
+            notes += [f"{file.path}:{site.line} stays as it is: {_name_clash_text(file)}" for site in sites]
         elif kept:
             macros |= file.macros | macros_in(file.text)
             after = _with_header(file, min(site.start for site in sites), header)
             moved = usable_launches(artefact, after, macros=True)[0]
             own = [moved[number] for number in chosen]
-            changes.append(FileChange(file.path, file.text, asking(after, own, 0, namespace, artefact)))
+            changes.append(
+                FileChange(file.path, file.text, redirect_launches(after, own, 0, namespace, artefact))
+            )
             launches += [f"{file.path}:{site.line}" for site in kept]
     if not changes:
         raise _no_launch(artefact, files, notes, namespace)
     embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
-    shared = "\n".join(map(resource, (*HOST_PARTS, *embedded)))
+    shared = "\n".join(map(read_cuda_resource, (*HOST_PARTS, *embedded)))
     lines = [
         f"of {artefact.problem}, tuned on {', '.join(r.dispatch.device for r in artefact.results)}.",
         "A launch is served by one of them where its sizes, arguments and device are as they were verified,",
         "else by the original. Take it out again with: tunesmith apply --undo RUN",
     ]
     text = (
-        f"{HEADER_MARK}\n{comment(lines)}#pragma once\n{_DEVICE_ONLY}"
-        f"{sections(macros, units, namespace, hides=True)}"
+        f"{HEADER_MARK}\n{format_comment(lines)}#pragma once\n{_DEVICE_ONLY}"
+        f"{format_sections(macros, units, namespace, hides=True)}"
         f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
         f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
         "#endif  // __CUDACC__\n"
@@ -808,7 +821,7 @@ _EMBEDDED = ("embedded_runtime.cuh", "embedded_kernel.h")
 _EXPORT = "take what was delivered in another form: tunesmith export RUN --to cpp"
 
 
-def _another(file: LaunchingFile) -> str:
+def _name_clash_text(file: LaunchingFile) -> str:
     where = "the file" if file.other == file.path else file.other
     return f"{where} defines a kernel of this name itself"
 

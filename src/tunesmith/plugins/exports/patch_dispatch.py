@@ -10,11 +10,11 @@ import numpy as np
 from tunesmith.deliver.artefact import Artefact, DeviceResult, bytes_of, is_written, within_contract
 from tunesmith.deliver.cuda.host import scalar_text, shape_text
 from tunesmith.deliver.cuda.source import NamespacedSource
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_names, c_text, comment
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_names, c_text, format_comment
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.space import expr as n
-from tunesmith.space.expr import Expr, Node, Undefined, parse, unparse
+from tunesmith.space.expr import Expr, Node, Undefined, parse_expr, unparse
 
 _AXES = ("x", "y", "z")
 
@@ -41,25 +41,25 @@ class TunedUnit:
     def addresses(self) -> str:
         """Inside the namespace, because an entry may name the source's own types and macros."""
         return "".join(
-            f"static const void* const tuned_entry_{number} = (const void*)&{_name(launch)};\n"
+            f"static const void* const tuned_entry_{number} = (const void*)&{_bare_entry_name(launch)};\n"
             for number, launch in enumerate(self.entry.launches)
         )
 
 
-def _name(launch: DispatchLaunch) -> str:
+def _bare_entry_name(launch: DispatchLaunch) -> str:
     return " ".join(launch.entry.split()).removeprefix("::")
 
 
-def _sizes(dispatch: Dispatch) -> dict[str, str]:
+def _size_names(dispatch: Dispatch) -> dict[str, str]:
     return c_names([size.name for size in dispatch.sizes], "size")
 
 
-def _taken(dispatch: Dispatch) -> str:
-    return "".join(f"long long {size}, " for size in _sizes(dispatch).values())
+def _size_parameters(dispatch: Dispatch) -> str:
+    return "".join(f"long long {size}, " for size in _size_names(dispatch).values())
 
 
-def _passed(dispatch: Dispatch) -> str:
-    return "".join(f"{size}, " for size in _sizes(dispatch).values())
+def _size_arguments(dispatch: Dispatch) -> str:
+    return "".join(f"{size}, " for size in _size_names(dispatch).values())
 
 
 def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
@@ -67,9 +67,9 @@ def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
 
     `values` holds the address of every argument of the operator, in its order."""
     dispatch = artefact.first.dispatch
-    parts = [_run(dispatch, number, unit) for number, unit in enumerate(units)]
+    parts = [_format_run_function(dispatch, number, unit) for number, unit in enumerate(units)]
     body = [*_as_verified(dispatch)]
-    names = _sizes(dispatch)
+    names = _size_names(dispatch)
     for result in artefact.results:
         own = [unit for unit in units if unit.result is result]
         if not own:
@@ -80,19 +80,21 @@ def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
             if unit is None and entry.config is not None:
                 continue  # left out: whoever comes next serves
             label = entry.file if unit is None else f"{entry.file} in {unit.namespace}"
-            body.append(comment([f"{label}: {entry.when}"], "        "))
-            body.append(f"        undefined = false;\n        holds = {c_code(parse(entry.when), names)};\n")
-            passed = f"values, {_passed(dispatch)}device, stream"
+            body.append(format_comment([f"{label}: {entry.when}"], "        "))
+            body.append(
+                f"        undefined = false;\n        holds = {c_code(parse_expr(entry.when), names)};\n"
+            )
+            passed = f"values, {_size_arguments(dispatch)}device, stream"
             run = "false" if unit is None else f"run_{units.index(unit)}({passed})"
             body.append(f"        if (holds && !undefined) return {run};\n")
         body.append("    }\n")
-    head = f"inline bool served(void* const* values, {_taken(dispatch)}cudaStream_t stream) {{\n"
+    head = f"inline bool served(void* const* values, {_size_parameters(dispatch)}cudaStream_t stream) {{\n"
     return "\n".join([*parts, f"{head}{''.join(body)}    return false;\n}}\n"])
 
 
 def _as_verified(dispatch: Dispatch) -> list[str]:
     """Returns where anything about the call is not as it was while tuning."""
-    names = _sizes(dispatch)
+    names = _size_names(dispatch)
     lines = ["    bool undefined = false, holds = true;\n"]
     lines.append("    if (cudaPeekAtLastError() != cudaSuccess) return false;  // the caller is to find it\n")
     lines += [f"    if ({size} < -limit || {size} > limit) return false;\n" for size in names.values()]
@@ -101,7 +103,7 @@ def _as_verified(dispatch: Dispatch) -> list[str]:
     arrays = []
     for number, argument in enumerate(dispatch.arguments):
         if argument.role == "scalar" and not argument.follows_sizes:
-            lines.append(f"    if (!({_literal(number, argument)})) return false;\n")
+            lines.append(f"    if (!({_same_bits_test(number, argument)})) return false;\n")
         elif argument.alias:
             other = [a.name for a in dispatch.arguments].index(argument.alias)
             lines.append(f"    if (pointer(values, {number}) != pointer(values, {other})) return false;\n")
@@ -121,10 +123,10 @@ def _as_verified(dispatch: Dispatch) -> list[str]:
     return lines
 
 
-def _literal(number: int, argument: DispatchArgument) -> str:
+def _same_bits_test(number: int, argument: DispatchArgument) -> str:
     """To the bit, as the kernel gets it."""
     try:
-        value = parse(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
+        value = parse_expr(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
     except Undefined:
         return "false"
     element = element_type(argument.type)
@@ -135,14 +137,14 @@ def _literal(number: int, argument: DispatchArgument) -> str:
     return f"same_bits(values[{number}], {bits:#x}ULL, {element.bytes})"
 
 
-def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
+def _format_run_function(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
     """Whether it was launched. Where the first launch fails, nothing has begun: the original serves."""
-    names = _sizes(dispatch)
+    names = _size_names(dispatch)
     order = [a.name for a in dispatch.arguments]
     body = ["    bool undefined = false;\n"]
     body += [shape_text(k, launch, names) for k, launch in enumerate(unit.entry.launches)]
     body.append("    if (undefined) return false;\n")
-    body += _found(unit)
+    body += _kernel_definitions(unit)
     is_open = any(launch.when is not None for launch in unit.entry.launches)
     body += ["    bool has_begun = false;\n"] if is_open else []
     for k, launch in enumerate(unit.entry.launches):
@@ -158,13 +160,13 @@ def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
             continue
         fails = "{\n        cudaGetLastError();\n        return false;\n    }" if k == 0 else "return true;"
         body.append(f"    if ({begun}) {fails}\n")
-    taken = f"void* const* values, {_taken(dispatch)}int device, cudaStream_t stream"
+    taken = f"void* const* values, {_size_parameters(dispatch)}int device, cudaStream_t stream"
     head = f"inline bool run_{number}({taken}) {{\n"
     unused = "".join(f"    (void){name};\n" for name in ("values", *names.values()))
     return f"{head}{unused}{''.join(body)}    return {'has_begun' if is_open else 'true'};\n}}\n"
 
 
-def _found(unit: TunedUnit) -> list[str]:
+def _kernel_definitions(unit: TunedUnit) -> list[str]:
     """Definitions of `kernel_NUMBER`; where machine code cannot be loaded, the original serves."""
     lines = []
     for k, launch in enumerate(unit.entry.launches):
@@ -201,7 +203,7 @@ def at_launch_code(artefact: Artefact) -> str:
     given = [arguments[name] for name in launch.args]
     if missing := [a.name for a in dispatch.arguments if a.name not in launch.args]:
         raise CannotServe(f"the kernel does not take {missing[0]}")
-    names = _sizes(dispatch)
+    names = _size_names(dispatch)
     lines, checks = [], []
     known: list[tuple[Node, str]] = []
     for number, argument in enumerate(given):
@@ -209,15 +211,15 @@ def at_launch_code(artefact: Artefact) -> str:
             kind = C_TYPES[argument.type][0]
             value = f"static_cast<long long>(*static_cast<const {kind}*>(args[{number}]))"
             lines.append(f"    const long long given_{number} = {value};\n")
-            known.append((parse(str(argument.value)).tree, f"given_{number}"))
+            known.append((parse_expr(str(argument.value)).tree, f"given_{number}"))
         elif argument.follows_sizes:
             raise CannotServe(f"{argument.name} is a {argument.type} that follows the sizes")
     for what in ("grid", "block"):
         texts = getattr(launch, what)
         for axis, name in enumerate(_AXES):
-            tree = parse(texts[axis]).tree if axis < len(texts) else n.Num(1)
+            tree = parse_expr(texts[axis]).tree if axis < len(texts) else n.Num(1)
             known.append((tree, f"static_cast<long long>({what}.{name})"))
-    lines += _solved(dispatch, known, names)
+    lines += _solve_sizes(dispatch, known, names)
     for tree, value in known:
         checks.append(f"{value} == {c_code(Expr(unparse(tree), tree), names)}")
     order = [launch.args.index(a.name) for a in dispatch.arguments]
@@ -227,7 +229,7 @@ def at_launch_code(artefact: Artefact) -> str:
 inline bool at_launch(void* const* args, dim3 grid, dim3 block, cudaStream_t stream) {{
     bool undefined = false;
 {"".join(lines)}{tests}    void* const values[] = {{{", ".join(f"args[{k}]" for k in order)}}};
-    return served(values, {_passed(dispatch)}stream);
+    return served(values, {_size_arguments(dispatch)}stream);
 }}
 """
 
@@ -254,7 +256,9 @@ inline void launch(const void* tuned, void (*kernel)(P...), dim3 grid, dim3 bloc
 """
 
 
-def _solved(dispatch: Dispatch, known: Sequence[tuple[Node, str]], names: Mapping[str, str]) -> list[str]:
+def _solve_sizes(
+    dispatch: Dispatch, known: Sequence[tuple[Node, str]], names: Mapping[str, str]
+) -> list[str]:
     """Definitions of the sizes, each from a value that the launch passes; bare names first."""
     found: dict[str, str] = {}
     lines: list[str] = []
@@ -263,8 +267,8 @@ def _solved(dispatch: Dispatch, known: Sequence[tuple[Node, str]], names: Mappin
         options = [
             (depth, number, *solution)
             for number, (tree, value) in enumerate(known)
-            if (left := set(n.names(tree)) - found.keys()) and len(left) == 1
-            for depth, solution in [_inverse(tree, value, next(iter(left)), found)]
+            if (left := set(n.iterate_variable_names(tree)) - found.keys()) and len(left) == 1
+            for depth, solution in [_invert_expression(tree, value, next(iter(left)), found)]
             if solution is not None
         ]
         if not options:
@@ -277,7 +281,7 @@ def _solved(dispatch: Dispatch, known: Sequence[tuple[Node, str]], names: Mappin
     return lines
 
 
-def _inverse(
+def _invert_expression(
     tree: Node, value: str, name: str, found: Mapping[str, str]
 ) -> tuple[int, tuple[str, str] | None]:
     """The size as C++, where `value` is the tree's; what does not fit is refused by the check behind it."""
@@ -286,8 +290,8 @@ def _inverse(
         depth += 1
         if not isinstance(tree, n.Arithmetic):
             return depth, None
-        on_left = name in set(n.names(tree.left))
-        if on_left and name in set(n.names(tree.right)):
+        on_left = name in set(n.iterate_variable_names(tree.left))
+        if on_left and name in set(n.iterate_variable_names(tree.right)):
             return depth, None
         other = tree.right if on_left else tree.left
         side = c_code(Expr(unparse(other), other), found)
@@ -309,10 +313,10 @@ def _inverse(
 # -- where the file launches nothing ----------------------------------------------------------------------
 
 
-def launcher(artefact: Artefact, namespace: str) -> str:
+def format_launcher(artefact: Artefact, namespace: str) -> str:
     """A function at the end of the file that serves a call, by the original where no tuned kernel does."""
     dispatch = artefact.first.dispatch
-    sizes = _sizes(dispatch)
+    sizes = _size_names(dispatch)
     own = c_names([a.name for a in dispatch.arguments], "arg")
     taken, values = [], []
     body = ["    bool undefined = false;\n"]
@@ -330,11 +334,11 @@ def launcher(artefact: Artefact, namespace: str) -> str:
     body += [shape_text(k, launch, sizes) for k, launch in enumerate(dispatch.original.launches)]
     body.append("    if (undefined) return cudaErrorInvalidValue;\n")
     body.append(f"    void* const values[] = {{{', '.join(values)}}};\n")
-    body.append(f"    if (served(values, {_passed(dispatch)}stream)) return cudaPeekAtLastError();\n")
+    body.append(f"    if (served(values, {_size_arguments(dispatch)}stream)) return cudaPeekAtLastError();\n")
     order = [a.name for a in dispatch.arguments]
     for k, launch in enumerate(dispatch.original.launches):
         listed = ", ".join(f"values[{order.index(arg)}]" for arg in launch.args) or "nullptr"
-        body.append(f"    static Kernel kernel_{k} = {{(const void*)&::{_name(launch)}, {{}}}};\n")
+        body.append(f"    static Kernel kernel_{k} = {{(const void*)&::{_bare_entry_name(launch)}, {{}}}};\n")
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
         # For no device: what shared memory it may have is set each time, because the user's code may set it.
         started = f"start(kernel_{k}, shape_{k}, args_{k}, -1, stream)"

@@ -10,9 +10,9 @@ from functools import cache
 from importlib import resources
 
 from tunesmith import __version__
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.deliver.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.cuda.original_ptx import builds_of
 from tunesmith.deliver.runtime.binding import Signature
@@ -58,7 +58,7 @@ def function_name(artefact: Artefact) -> str:
 def call_text(artefact: Artefact, *first: str, every: bool = False) -> str:
     """A call as a README shows it: inputs in, outputs back, or `every` array in the kernel's order. Sizes
     that no shape tells are named."""
-    own = Signature(read_dispatch(encode(artefact.first.dispatch)))
+    own = Signature(read_dispatch(encode_json(artefact.first.dispatch)))
     arrays, unshown = (own.arrays, own.unshown_by_all) if every else (own.given, own.unshown)
     named = [f"{name}={name}" for name in unshown]
     call = f"{function_name(artefact)}({', '.join([*first, *(a.name for a in arrays), *named])})"
@@ -73,8 +73,8 @@ def package_files(
     _check_names(artefact)
     package = package_name(artefact)
     files = {
-        "pyproject.toml": _pyproject(package, requires),
-        "README.md": _readme(artefact, package, usage),
+        "pyproject.toml": _pyproject_text(package, requires),
+        "README.md": _package_readme(artefact, package, usage),
         f"{package}/__init__.py": module,
     }
     written = {name: text.encode() for name, text in files.items()}
@@ -94,7 +94,7 @@ def runtime_text(name: str) -> str:
 
 def result_files(result: DeviceResult) -> dict[str, bytes]:
     """What the runtime reads of a result: the dispatch, what it names, and how sources are built."""
-    files = {"dispatch.json": result.files.get("dispatch.json") or encode(result.dispatch) + b"\n"}
+    files = {"dispatch.json": result.files.get("dispatch.json") or encode_json(result.dispatch) + b"\n"}
     for entry in result.dispatch.entries:
         names = [entry.file, *(entry.headers.files if entry.headers else ())]
         names += [entry.binary.file] if entry.binary else []
@@ -114,7 +114,7 @@ def _check_names(artefact: Artefact) -> None:
             raise BadInput(fault, hint="rename it in the problem file, and tune again")
 
 
-def _pyproject(package: str, requires: str) -> str:
+def _pyproject_text(package: str, requires: str) -> str:
     return f"""[build-system]
 requires = ["setuptools>=61"]
 build-backend = "setuptools.build_meta"
@@ -134,17 +134,20 @@ packages = ["{package}", "{package}._runtime"]
 """
 
 
-def _readme(artefact: Artefact, package: str, usage: str) -> str:
+def _package_readme(artefact: Artefact, package: str, usage: str) -> str:
     first = artefact.first.dispatch
     arrays = "\n".join(_argument_line(a) for a in first.arguments if a.is_array and a.role != "workspace")
-    sizes = "\n".join(f"- {_code(size.name)}: {_words(size.describe())}" for size in first.sizes)
+    sizes = "\n".join(
+        f"- {_inline_code(size.name)}: {_escape_markdown(size.describe())}" for size in first.sizes
+    )
     numbers = "".join(
-        f"- {_code(a.name)}: {a.type}, tuned with {_code(str(a.value))}\n" for a in first.literals
+        f"- {_inline_code(a.name)}: {a.type}, tuned with {_inline_code(str(a.value))}\n"
+        for a in first.literals
     )
     tuned = "\n".join(_result_line(result) for result in artefact.results)
     return f"""# {package}
 
-The kernel {_code(first.problem)}, tuned by Tunesmith {__version__}. Install it with: `pip install .`
+The kernel {_inline_code(first.problem)}, tuned by Tunesmith {__version__}. Install it with: `pip install .`
 
 {usage}
 
@@ -166,27 +169,30 @@ Sizes, which follow from the shapes where those tell them and are passed by name
 def _argument_line(argument: DispatchArgument) -> str:
     shape = ", ".join(argument.shape)
     strides = f", strides [{', '.join(argument.strides)}] in elements" if argument.strides else ""
-    shared = f", the same array as {_code(argument.alias)}" if argument.alias else ""
+    shared = f", the same array as {_inline_code(argument.alias)}" if argument.alias else ""
     align = f", `align` {argument.align}" if argument.align > 1 else ""
-    kind = f"{argument.role}, {argument.type} {_code(f'[{shape}]')}"
-    return f"- {_code(argument.name)}: {kind}{strides}{align}{shared}"
+    kind = f"{argument.role}, {argument.type} {_inline_code(f'[{shape}]')}"
+    return f"- {_inline_code(argument.name)}: {kind}{strides}{align}{shared}"
 
 
 def _result_line(result: DeviceResult) -> str:
     own = result.dispatch
     faster = [w for w in own.workloads if w.speedup is not None]
-    gains = "; ".join(f"{_words(w.name)} {w.speedup:.2f}×" for w in faster)
-    place = f"{_words(own.device)} ({_code(own.architecture) if own.architecture else 'by name'})"
+    gains = "; ".join(f"{_escape_markdown(w.name)} {w.speedup:.2f}×" for w in faster)
+    place = (
+        f"{_escape_markdown(own.device)} "
+        f"({_inline_code(own.architecture) if own.architecture else 'by name'})"
+    )
     return f"- {place}: {f'verified speed-ups: {gains}' if gains else 'no gains are recorded'}"
 
 
-def _code(text: str | None) -> str:
-    return f"`{plain(text or '').replace('`', '')}`"
+def _inline_code(text: str | None) -> str:
+    return f"`{strip_controls(text or '').replace('`', '')}`"
 
 
-def _words(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Text of others as text, whatever Markdown would make of it."""
-    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", plain(text)).replace("\n", " ")
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", strip_controls(text)).replace("\n", " ")
 
 
 # -- The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the

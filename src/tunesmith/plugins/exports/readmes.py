@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from tunesmith import __version__
 from tunesmith.backends.cuda.flags import host_flags
-from tunesmith.base.text import markdown, plain
+from tunesmith.base.text import escape_markdown, strip_controls
 from tunesmith.deliver.artefact import Artefact
 from tunesmith.problem.device import OPENCL
 
@@ -19,14 +19,15 @@ def patch_readme(artefact: Artefact, path: str, files: Sequence[str], told: Sequ
     """`files` are the export's; `told`: how much of the result is in the patch, and what is not."""
     windows = f"{artefact.name}.crlf.patch"
     lines = [
-        *_head(artefact, artefact.problem),
-        *(f"- {markdown(line)}" for line in told),
+        *_readme_head(artefact, artefact.problem),
+        *(f"- {escape_markdown(line)}" for line in told),
         "",
         "Apply it where your sources begin; FOLDER is this one:",
         "",
-        *_block([f"patch -p1 < FOLDER/{artefact.name}.patch"]),
+        *_code_block([f"patch -p1 < FOLDER/{artefact.name}.patch"]),
         "",
-        f"or `git apply` the same file. It changes {_code(path)}, which must be as it was when it was tuned.",
+        f"or `git apply` the same file. It changes {_code_span(path)}, which must be as it was "
+        "when it was tuned.",
     ]
     if windows in files:
         lines.append(f"Where that file has the line ends of Windows, apply `{windows}` instead.")
@@ -65,7 +66,7 @@ def _cuda_patch(artefact: Artefact, path: str, files: Sequence[str]) -> list[str
         "Your compiler builds the kernels again. This compares what it makes of them with what was",
         "verified; give it the options that you build with:",
         "",
-        *_block(commands),
+        *_code_block(commands),
         "",
         "It needs nvcc on the PATH. The status is 0 where every kernel has the code that was verified,",
         "1 where one has other code (check and time it again, or use `--to cubin`), and 2 where nothing",
@@ -85,7 +86,7 @@ def _opencl_patch(artefact: Artefact) -> list[str]:
         "and your own kernel everywhere else. `--to opencl` exports C and Python that do this, and",
         "check devices, sizes and buffers.",
         "",
-        f"It was verified with the build options {_code(flags)}."
+        f"It was verified with the build options {_code_span(flags)}."
         if flags
         else "It was verified without build options.",
         "The device's driver builds the text, so there is no machine code to compare before it has.",
@@ -96,11 +97,11 @@ def opencl_readme(artefact: Artefact, taken: Sequence[str]) -> str:
     """`taken`: the names of what the function takes between the queue and the events."""
     name = artefact.name
     lines = [
-        *_head(artefact, artefact.problem),
+        *_readme_head(artefact, artefact.problem),
         "Speed-ups of the kernels alone, as they were verified:",
         "",
         *(
-            f"- {markdown(w.name)} on {markdown(r.dispatch.device)}: {w.speedup:.2f}×"
+            f"- {escape_markdown(w.name)} on {escape_markdown(r.dispatch.device)}: {w.speedup:.2f}×"
             for r in artefact.results
             for w in r.dispatch.workloads
             if w.speedup is not None
@@ -113,7 +114,9 @@ def opencl_readme(artefact: Artefact, taken: Sequence[str]) -> str:
         "| `CMakeLists.txt` | the library, and the example as a target of its own |",
         "| `python/` | a package for PyOpenCL, with a README of its own |",
         "",
-        *_block(["cmake -B build && cmake --build build", f"cmake --build build --target {name}_example"]),
+        *_code_block(
+            ["cmake -B build && cmake --build build", f"cmake --build build --target {name}_example"]
+        ),
         "",
         f"or compile `{name}.c` with your program, and link with OpenCL.",
         "",
@@ -142,14 +145,14 @@ def opencl_readme(artefact: Artefact, taken: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(artefact: Artefact, title: str) -> list[str]:
-    devices = ", ".join(markdown(result.dispatch.device) for result in artefact.results)
-    return [f"# {markdown(title)}", "", f"Tuned by Tunesmith {__version__} on {devices}.", ""]
+def _readme_head(artefact: Artefact, title: str) -> list[str]:
+    devices = ", ".join(escape_markdown(result.dispatch.device) for result in artefact.results)
+    return [f"# {escape_markdown(title)}", "", f"Tuned by Tunesmith {__version__} on {devices}.", ""]
 
 
-def _block(lines: Sequence[str]) -> list[str]:
-    return ["```", *(plain(line).replace("\n", " ") for line in lines), "```"]
+def _code_block(lines: Sequence[str]) -> list[str]:
+    return ["```", *(strip_controls(line).replace("\n", " ") for line in lines), "```"]
 
 
-def _code(text: str) -> str:
-    return f"`{plain(text).replace('`', '').replace(chr(10), ' ')}`"
+def _code_span(text: str) -> str:
+    return f"`{strip_controls(text).replace('`', '').replace(chr(10), ' ')}`"

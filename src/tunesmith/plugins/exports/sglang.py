@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.deliver.expr_text import c_text, comment, identifier
-from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, words
+from tunesmith.deliver.expr_text import c_identifier, c_text, format_comment
+from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, strip_markup
 from tunesmith.problem.dispatch import DispatchArgument
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
@@ -79,7 +79,7 @@ inline void check_device(const TensorView& tensor, const char* name, DLDevice fi
 """
 
 
-def _write(artefact: Artefact) -> Export:
+def _export_sglang(artefact: Artefact) -> Export:
     call = TensorCall(artefact)
     name = call.name
     launch = call.host.source
@@ -87,9 +87,9 @@ def _write(artefact: Artefact) -> Export:
         f"csrc/tuned/{name}.h": call.host.header,
         f"csrc/tuned/{name}_launch.h": b"#pragma once\n" + launch,
         f"csrc/tuned/{name}_tensors.h": call.header,
-        f"csrc/tuned/{name}.cuh": _binding(call).encode(),
-        f"{name}_tuned.py": _module(call).encode(),
-        "README.md": _readme(call).encode(),
+        f"csrc/tuned/{name}.cuh": _tvm_binding(call).encode(),
+        f"{name}_tuned.py": _sglang_module(call).encode(),
+        "README.md": _sglang_readme(call).encode(),
     }
     return Export(files, call.host.left_out)
 
@@ -97,16 +97,18 @@ def _write(artefact: Artefact) -> Export:
 # -- C++ ----------------------------------------------------------------------------------------------------
 
 
-def _binding(call: TensorCall) -> str:
+def _tvm_binding(call: TensorCall) -> str:
     """The one file that the loader's source includes."""
     name = call.name
-    text = comment([f"{call.artefact.problem} as a function of TVM FFI, for SGLang's loader of kernels."])
+    text = format_comment(
+        [f"{call.artefact.problem} as a function of TVM FFI, for SGLang's loader of kernels."]
+    )
     text += "#pragma once\n" + "".join(f"#include <{header}>\n" for header in _HEADERS)
     text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\n'
     text += f"namespace {name}_tensors {{\n\n{_SHARED}\n"
-    text += _SCRATCH + _needed(call) if call.scratch else ""
-    text += _function(call, "tuned", "false")
-    text += _function(call, "original", "true")
+    text += _SCRATCH + _scratch_size_functions(call) if call.scratch else ""
+    text += _tvm_function(call, "tuned", "false")
+    text += _tvm_function(call, "original", "true")
     text += "// Loads what may serve on that device; false where some of it cannot be.\n"
     text += (
         "inline bool prepare(int64_t device) {\n    try {\n"
@@ -116,13 +118,13 @@ def _binding(call: TensorCall) -> str:
     return text + f"}}  // namespace {name}_tensors\n"
 
 
-def _begin(call: TensorCall) -> str:
+def _function_prologue(call: TensorCall) -> str:
     """From tensors to views and sizes, with checks of what views do not tell."""
     tensors = [call.view(a) for a in call.arrays]
     checks, views = "", ""
     for argument, tensor in zip(call.arrays, tensors, strict=True):
         shown, rule = c_text(argument.name), c_text(f"[{', '.join(argument.shape)}]")
-        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in _kinds(argument))
+        kinds = ", ".join(f"{{{code}, {bits}}}" for code, bits in _dlpack_kinds(argument))
         checks += (
             f"        check_kind(tensor_{tensor}, {shown}, {c_text(argument.type)}, {{{kinds}}});\n"
             f"        check_device(tensor_{tensor}, {shown}, device);\n"
@@ -131,7 +133,7 @@ def _begin(call: TensorCall) -> str:
             f"        int64_t room_{tensor}[64] = {{}};\n"
             f"        const View {tensor} = view_of(tensor_{tensor}, {shown}, {rule}, room_{tensor});\n"
         )
-    given = [*tensors, *(f"given_{identifier(size)}" for size in call.unshown_by_all)]
+    given = [*tensors, *(f"given_{c_identifier(size)}" for size in call.unshown_by_all)]
     return (
         f"    try {{\n        const DLDevice device = tensor_{tensors[0]}.device();\n{checks}{views}"
         f"        const Sizes sizes = sizes_of_all({', '.join(given)});\n"
@@ -139,17 +141,17 @@ def _begin(call: TensorCall) -> str:
     )
 
 
-def _taken(call: TensorCall) -> list[str]:
+def _tensor_parameters(call: TensorCall) -> list[str]:
     taken = [f"TensorView tensor_{call.view(a)}" for a in call.arrays]
-    return taken + [f"int64_t given_{identifier(size)}" for size in call.unshown_by_all]
+    return taken + [f"int64_t given_{c_identifier(size)}" for size in call.unshown_by_all]
 
 
 _END = "    } catch (const Refused& refused) {\n        raise_refused(refused);\n    }\n}\n\n"
 
 
-def _function(call: TensorCall, name: str, original: str) -> str:
-    taken = _taken(call)
-    taken += [f"{'double' if is_float(a) else 'int64_t'} scalar_{identifier(a.name)}" for a in call.scalars]
+def _tvm_function(call: TensorCall, name: str, original: str) -> str:
+    taken = _tensor_parameters(call)
+    taken += [f"{'double' if is_float(a) else 'int64_t'} scalar_{c_identifier(a.name)}" for a in call.scalars]
     taken += [f"TensorView scratch_{s.variable}" for s in call.scratch]
     scratch = ""
     for s in call.scratch:
@@ -157,11 +159,11 @@ def _function(call: TensorCall, name: str, original: str) -> str:
         scratch += f"        check_device(scratch_{s.variable}, {shown}, device);\n"
         scratch += f"        check_scratch(scratch_{s.variable}, {shown}, bytes_{s.variable}(sizes));\n"
     passed = [original, *(call.view(a) for a in call.arrays)]
-    passed += [*(f"scalar_{identifier(a.name)}" for a in call.scalars), "sizes"]
+    passed += [*(f"scalar_{c_identifier(a.name)}" for a in call.scalars), "sizes"]
     passed += [f"scratch_of(scratch_{s.variable})" for s in call.scratch]
     empty = ", ".join(call.view(a) for a in call.written)
     return (
-        f"inline void {name}({', '.join(taken)}) {{\n{_begin(call)}"
+        f"inline void {name}({', '.join(taken)}) {{\n{_function_prologue(call)}"
         f"        if (is_empty({empty})) return;\n"
         f"{scratch}"
         "        const CurrentDevice current(device.device_id);\n"
@@ -171,10 +173,11 @@ def _function(call: TensorCall, name: str, original: str) -> str:
     )
 
 
-def _needed(call: TensorCall) -> str:
+def _scratch_size_functions(call: TensorCall) -> str:
     """How many bytes each workspace has for a call."""
     return "".join(
-        f"inline int64_t needed_{s.variable}({', '.join(_taken(call))}) {{\n{_begin(call)}"
+        f"inline int64_t needed_{s.variable}({', '.join(_tensor_parameters(call))}) "
+        f"{{\n{_function_prologue(call)}"
         f"        return bytes_{s.variable}(sizes);\n{_END}"
         for s in call.scratch
     )
@@ -193,7 +196,7 @@ inline void* scratch_of(const TensorView& tensor) { return tensor.numel() > 0 ? 
 """
 
 
-def _kinds(argument: DispatchArgument) -> list[tuple[int, int]]:
+def _dlpack_kinds(argument: DispatchArgument) -> list[tuple[int, int]]:
     types = (argument.type, *STAND_INS.get(argument.type, ()))
     return list(dict.fromkeys(_DLPACK[kind] for kind in types))
 
@@ -247,7 +250,7 @@ def {name}_tuned_original({taken}) -> None:
 '''
 
 
-def _module(call: TensorCall) -> str:
+def _sglang_module(call: TensorCall) -> str:
     passed = call.python_passed
     wrappers, functions = "", ""
     if call.scratch:
@@ -284,12 +287,12 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 '''
 
 
-def _readme(call: TensorCall) -> str:
+def _sglang_readme(call: TensorCall) -> str:
     name = call.name
-    left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
+    left_out = "".join(f"\n- left out: {strip_markup(text)}" for text in call.host.left_out)
     return f"""# {name} for SGLang
 
-Tuned by Tunesmith on {words(", ".join(r.dispatch.device for r in call.artefact.results))}.
+Tuned by Tunesmith on {strip_markup(", ".join(r.dispatch.device for r in call.artefact.results))}.
 
 | file | where it goes in SGLang |
 |---|---|
@@ -327,8 +330,8 @@ The kernels are machine code, to the byte what was verified; nvcc compiles only 
 `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
 device raises an error that says what to do.
 
-{words(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
+{strip_markup(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
 """
 
 
-TARGET = Target("sglang", "a JIT kernel of SGLang", ("cuda",), _write)
+TARGET = Target("sglang", "a JIT kernel of SGLang", ("cuda",), _export_sglang)

@@ -15,15 +15,15 @@ from functools import cached_property
 import numpy as np
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import plain
+from tunesmith.base.text import strip_controls
 from tunesmith.deliver.artefact import Artefact
-from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, resource
-from tunesmith.deliver.expr_text import C_TYPES, c_code, c_text, comment, identifier
+from tunesmith.deliver.cuda.host import DRIVER_AT_RUN_TIME, read_cuda_resource
+from tunesmith.deliver.expr_text import C_TYPES, c_code, c_identifier, c_text, format_comment
 from tunesmith.plugins.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import element_type
 from tunesmith.space import expr as n
-from tunesmith.space.expr import Expr, Undefined, parse
+from tunesmith.space.expr import Expr, Undefined, parse_expr
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LENGTH = 720720  # stands for any length: whether a size follows from shapes does not depend on it
@@ -38,9 +38,9 @@ STAND_INS: dict[str, tuple[str, ...]] = {
 }
 
 
-def words(text: str) -> str:
+def strip_markup(text: str) -> str:
     """Text of others in Markdown, between backticks or not: nothing in it is markup."""
-    return re.sub(r"[`|<>\[\]\\]", "", " ".join(plain(text).split()))
+    return re.sub(r"[`|<>\[\]\\]", "", " ".join(strip_controls(text).split()))
 
 
 def plain_name(name: str) -> str:
@@ -53,7 +53,7 @@ def is_float(argument: DispatchArgument) -> bool:
 
 
 def scalar_value(argument: DispatchArgument) -> float | int:
-    value = parse(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
+    value = parse_expr(argument.value).evaluate({}) if isinstance(argument.value, str) else argument.value
     return float(value or 0) if is_float(argument) else int(value or 0)
 
 
@@ -137,23 +137,23 @@ class TensorCall:
     @property
     def arrays_listed(self) -> str:
         return "\n".join(
-            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`"
+            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{strip_markup(', '.join(a.shape))}`"
             for a in self.arrays
         )
 
     # -- sizes ----------------------------------------------------------------------------------------
 
     def _unshown(self, arrays: Sequence[DispatchArgument]) -> tuple[str, ...]:
-        known = self._inferred(arrays)
+        known = self._infer_sizes(arrays)
         return tuple(name for name in self.program.sizes if name not in known)
 
-    def _inferred(
+    def _infer_sizes(
         self, arrays: Sequence[DispatchArgument], named: Sequence[str] = ()
     ) -> dict[str, tuple[int, str]]:
         """Each size that shapes tell -> a value, if every length were the same, and the C++ that finds it.
         Bare names first, then what can be turned round, until nothing new is found."""
         pairs = [
-            (parse(text), _length(argument, axis, self.program.pointers[argument.name]))
+            (parse_expr(text), _axis_length(argument, axis, self.program.pointers[argument.name]))
             for argument in arrays
             for axis, text in enumerate(argument.shape)
         ]
@@ -161,21 +161,21 @@ class TensorCall:
         for expr, length in pairs:
             if isinstance(expr.tree, n.Variable) and expr.tree.id in self.program.sizes:
                 known.setdefault(expr.tree.id, (_LENGTH, length))
-        known |= {name: (_LENGTH, f"given_{identifier(name)}") for name in named if name not in known}
+        known |= {name: (_LENGTH, f"given_{c_identifier(name)}") for name in named if name not in known}
         while True:
             found = False
             for expr, length in pairs:
                 unknown = expr.names - known.keys()
                 if len(unknown) == 1 and unknown <= self.program.sizes.keys():
                     (name,) = unknown
-                    answer = self._undone(expr.tree, name, known, (_LENGTH, length))
+                    answer = self._solve_for_size(expr.tree, name, known, (_LENGTH, length))
                     if answer is not None:
                         known[name] = answer
                         found = True
             if not found:
                 return known
 
-    def _undone(
+    def _solve_for_size(
         self, node: n.Node, name: str, known: Mapping[str, tuple[int, str]], result: tuple[int, str]
     ) -> tuple[int, str] | None:
         """What the name is where the node has this result; None where that is not one value."""
@@ -183,7 +183,9 @@ class TensorCall:
         if isinstance(node, n.Variable):
             return result if node.id == name else None
         if isinstance(node, n.Neg):
-            return self._undone(node.operand, name, known, (-value, f"subtract(0LL, {text}, undefined)"))
+            return self._solve_for_size(
+                node.operand, name, known, (-value, f"subtract(0LL, {text}, undefined)")
+            )
         if not isinstance(node, n.Arithmetic):
             return None
         left, right = self._valued(node.left, name, known), self._valued(node.right, name, known)
@@ -204,7 +206,7 @@ class TensorCall:
             undone = (value // amount, f"divide({text}, {code}, undefined)")
         else:
             return None
-        return self._undone(inner, name, known, undone)
+        return self._solve_for_size(inner, name, known, undone)
 
     def _valued(
         self, node: n.Node, name: str, known: Mapping[str, tuple[int, str]]
@@ -225,7 +227,7 @@ class TensorCall:
     def header(self) -> bytes:
         """NAME_tensors.h."""
         words = [f"{self.artefact.problem} over tensors: what each must be, and the call. See {self.name}.h."]
-        text = comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
+        text = format_comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
         text += "".join(f"#include <{header}>\n" for header in _HEADERS)
         devices = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.artefact.results)
         devices = f"Its machine code is for {devices}. {self.host.elsewhere}"
@@ -235,7 +237,10 @@ class TensorCall:
             f"static const std::string operator_devices = {c_text(devices)};\n\n"
         )
         text += "\n".join(
-            map(resource, ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h"))
+            map(
+                read_cuda_resource,
+                ("arithmetic.cuh", "launch_checks.h", "driver_at_run_time.h", "tensor_checks.h"),
+            )
         )
         members = "".join(f"    long long {size};\n" for size in self.program.sizes.values())
         text += f"\nstruct Sizes {{\n{members}}};\n\n{self._sizes_as_text()}"
@@ -250,7 +255,7 @@ class TensorCall:
     def view(self, argument: DispatchArgument) -> str:
         return self.program.pointers[argument.name]
 
-    def _unpacked(self) -> str:
+    def _unpack_sizes(self) -> str:
         return "".join(
             f"    const long long {size} = sizes.{size}; (void){size};\n"
             for size in self.program.sizes.values()
@@ -269,10 +274,10 @@ class TensorCall:
 
     def _sizes_function(self, name: str, arrays: Sequence[DispatchArgument], unshown: Sequence[str]) -> str:
         taken = [f"const View& {self.view(a)}" for a in arrays]
-        taken += [f"long long given_{identifier(size)}" for size in unshown]
+        taken += [f"long long given_{c_identifier(size)}" for size in unshown]
         body = "".join(f"    check_axes({self.view(a)}, {len(a.shape)});\n" for a in arrays)
         body += "    bool undefined = false;\n"
-        inferred = self._inferred(arrays, unshown)
+        inferred = self._infer_sizes(arrays, unshown)
         for size, (_, code) in inferred.items():  # in an order in which each is found from those before it
             own = self.program.sizes[size]
             body += f"    const long long {own} = within({code}, -limit, limit, undefined);\n"
@@ -284,9 +289,9 @@ class TensorCall:
         """Shape and strides in memory, and whether a view has them."""
         own, axes = self.view(argument), len(argument.shape)
         packed = element_type(argument.type).packed
-        shape = [f"larger({c_code(parse(e), self.program.sizes)}, 0LL)" for e in argument.shape]
+        shape = [f"larger({c_code(parse_expr(e), self.program.sizes)}, 0LL)" for e in argument.shape]
         if argument.strides:
-            strides = [c_code(parse(e), self.program.sizes) for e in argument.strides]
+            strides = [c_code(parse_expr(e), self.program.sizes) for e in argument.strides]
         else:
             strides = ["1LL"] * axes
             for axis in reversed(range(axes - 1)):
@@ -300,7 +305,7 @@ class TensorCall:
         )
         room = f"long long (&shape)[{axes + 1}], long long (&strides)[{axes + 1}]"
         return (
-            f"\nstatic inline void layout_{own}(const Sizes& sizes, {room}) {{\n{self._unpacked()}"
+            f"\nstatic inline void layout_{own}(const Sizes& sizes, {room}) {{\n{self._unpack_sizes()}"
             "    bool undefined = false;\n    (void)shape, (void)strides;\n"
             f"{lines}    check_defined(undefined, {c_text(f'the shape of {argument.name}')});\n}}\n"
             f"static inline void check_{own}(const View& view, const Sizes& sizes) {{\n"
@@ -316,12 +321,13 @@ class TensorCall:
         for when, argument in scratch.uses:
             body += (
                 "    {\n        bool undefined = false;\n"
-                f"        const bool serves = {c_code(parse(when), self.program.sizes)};\n"
+                f"        const bool serves = {c_code(parse_expr(when), self.program.sizes)};\n"
                 f"        const long long bytes = serves ? {self.program.bytes_of(argument)} : 0LL;\n"
                 "        if (!undefined) most = larger(most, bytes);\n    }\n"
             )
         return (
-            f"\nstatic inline long long bytes_{scratch.variable}(const Sizes& sizes) {{\n{self._unpacked()}"
+            f"\nstatic inline long long bytes_{scratch.variable}(const Sizes& sizes) "
+            f"{{\n{self._unpack_sizes()}"
             f"    long long most = 0;\n{body}    return most;\n}}\n"
         )
 
@@ -331,7 +337,7 @@ class TensorCall:
         written = [self.view(a) for a in self.written]
         taken = ["bool original", *views]
         taken += [
-            f"{'double' if is_float(a) else 'long long'} scalar_{identifier(a.name)}" for a in self.scalars
+            f"{'double' if is_float(a) else 'long long'} scalar_{c_identifier(a.name)}" for a in self.scalars
         ]
         taken += ["const Sizes& sizes", *(f"void* {s.variable}" for s in self.scratch), "CUstream stream"]
         fills = ""
@@ -341,7 +347,7 @@ class TensorCall:
         for scratch in self.scratch:
             if scratch.filled is not None:
                 fills += self._fill(scratch.filled, scratch.variable, f"bytes_{scratch.variable}(sizes)")
-        unpacked = self._unpacked()
+        unpacked = self._unpack_sizes()
         if fills:
             fills = f"    bool undefined = false;\n{fills}"
         return (
@@ -360,7 +366,7 @@ class TensorCall:
     def _fill(self, argument: DispatchArgument, place: str, nbytes: str) -> str:
         element = element_type(argument.type)
         count = f"divide({nbytes}, {element.bytes}LL, undefined)"
-        pattern = int.from_bytes(_bits(argument), "little")
+        pattern = int.from_bytes(_fill_bits(argument), "little")
         made = f"fill({place}, {pattern:#x}ULL, {element.bytes}, {count}, stream)"
         return f"    {made};\n"
 
@@ -368,7 +374,7 @@ class TensorCall:
         """In the order of `launch`, of the types that it takes."""
         values = {self.program.pointers[a.name]: f"{self.view(a)}.data" for a in self.arrays}
         values |= {s.variable: s.variable for s in self.scratch}
-        scalars = {f"arg_{identifier(a.name)}": f"scalar_{identifier(a.name)}" for a in self.scalars}
+        scalars = {f"arg_{c_identifier(a.name)}": f"scalar_{c_identifier(a.name)}" for a in self.scalars}
         given = []
         for parameter in self.program.parameters:
             if parameter.name in values:
@@ -385,13 +391,13 @@ def _pointer_type(argument: DispatchArgument) -> str:
     return f"{C_TYPES[argument.type][0]}*"
 
 
-def _length(argument: DispatchArgument, axis: int, view: str) -> str:
+def _axis_length(argument: DispatchArgument, axis: int, view: str) -> str:
     packed = element_type(argument.type).packed if axis == len(argument.shape) - 1 else 1
     length = f"static_cast<long long>({view}.shape[{axis}])"
     return f"multiply({length}, {packed}LL, undefined)" if packed > 1 else length
 
 
-def _bits(argument: DispatchArgument) -> bytes:
+def _fill_bits(argument: DispatchArgument) -> bytes:
     """One element of what it is filled with; where several share a byte, all of them."""
     element = element_type(argument.type)
     bits = np.array(argument.init).astype(element.numpy).tobytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.expr_text import c_text, comment, identifier
+from tunesmith.deliver.expr_text import c_identifier, c_text, format_comment
 from tunesmith.plugins.exports.tensor_call import STAND_INS, TensorCall, is_float, plain_name, scalar_value
 from tunesmith.problem.dispatch import DispatchArgument
 
@@ -128,11 +128,15 @@ class TorchBinding:
     def source(self, about: str, own: str = "", first_include: str = "") -> str:
         """The whole file but for what `own` adds at its end; the registration may be left to another file."""
         name = self.call.name
-        text = comment([about]) + first_include + "".join(f"#include <{header}>\n" for header in _HEADERS)
+        text = (
+            format_comment([about]) + first_include + "".join(f"#include <{header}>\n" for header in _HEADERS)
+        )
         text += f'#include "{name}_tensors.h"\n\nnamespace {name}_tensors {{\nnamespace {{\n\n{_SHARED}\n'
         text += self._run() + f"}}  // namespace\n}}  // namespace {name}_tensors\n\n"
         text += f"namespace {name}_tuned {{\n\n"
-        text += "".join(self._allocating(op) if op.allocates else self._passing(op) for op in self.ops)
+        text += "".join(
+            self._allocating_function(op) if op.allocates else self._passing_function(op) for op in self.ops
+        )
         text += f"}}  // namespace {name}_tuned\n\n"
         text += "#ifndef TUNESMITH_REGISTERED_ELSEWHERE\n"
         text += f"TORCH_LIBRARY_FRAGMENT({self.namespace}, ops) {{\n"
@@ -151,28 +155,28 @@ class TorchBinding:
             f"{'' if a.role != 'input' else 'const '}torch::Tensor& tensor_{self.call.view(a)}"
             for a in arrays
         ]
-        parts += [f"int64_t given_{identifier(size)}" for size in unshown]
+        parts += [f"int64_t given_{c_identifier(size)}" for size in unshown]
         return ", ".join([*parts, *self._scalars("double", "int64_t")])
 
     def _scalars(self, floating: str, integer: str) -> list[str]:
         return [
-            f"{floating if is_float(a) else integer} scalar_{identifier(a.name)}" for a in self.call.scalars
+            f"{floating if is_float(a) else integer} scalar_{c_identifier(a.name)}" for a in self.call.scalars
         ]
 
     @property
     def _scalars_passed(self) -> list[str]:
-        return [f"scalar_{identifier(a.name)}" for a in self.call.scalars]
+        return [f"scalar_{c_identifier(a.name)}" for a in self.call.scalars]
 
     def _run(self) -> str:
         """Every array is there: check, allocate scratch memory, queue."""
         call = self.call
         tensors = [call.view(a) for a in call.arrays]
         taken = ["bool original", *(f"const torch::Tensor& tensor_{t}" for t in tensors)]
-        taken += [f"int64_t given_{identifier(size)}" for size in call.unshown_by_all]
+        taken += [f"int64_t given_{c_identifier(size)}" for size in call.unshown_by_all]
         taken += self._scalars("double", "int64_t")
-        given = [*tensors, *(f"given_{identifier(size)}" for size in call.unshown_by_all)]
+        given = [*tensors, *(f"given_{c_identifier(size)}" for size in call.unshown_by_all)]
         empty = ", ".join(call.view(a) for a in call.written)
-        body = self._checks(call.arrays) + self._views(call.arrays)
+        body = self._tensor_checks(call.arrays) + self._tensor_views(call.arrays)
         body += (
             f"  const Sizes sizes = sizes_of_all({', '.join(given)});\n"
             f"  check_all({', '.join([*tensors, 'sizes'])});\n"
@@ -199,7 +203,7 @@ class TorchBinding:
         )
         return f"void call({', '.join(taken)}) {{\n{body}}}\n\n"
 
-    def _checks(self, arrays: Sequence[DispatchArgument]) -> str:
+    def _tensor_checks(self, arrays: Sequence[DispatchArgument]) -> str:
         text = ""
         for argument in arrays:
             kinds = dict.fromkeys(_TYPES[t] for t in (argument.type, *STAND_INS.get(argument.type, ())))
@@ -210,7 +214,7 @@ class TorchBinding:
             )
         return text
 
-    def _views(self, arrays: Sequence[DispatchArgument]) -> str:
+    def _tensor_views(self, arrays: Sequence[DispatchArgument]) -> str:
         text = ""
         for argument in arrays:
             own, is_written = self.call.view(argument), "false" if argument.role == "input" else "true"
@@ -219,17 +223,17 @@ class TorchBinding:
             text += f"  const View {own} = view_of(tensor_{own}, {name}, {rule}, {is_written});\n"
         return text
 
-    def _passing(self, op: TorchOp) -> str:
+    def _passing_function(self, op: TorchOp) -> str:
         passed = [f"tensor_{self.call.view(a)}" for a in self.call.arrays]
-        passed += [f"given_{identifier(size)}" for size in self.call.unshown_by_all]
+        passed += [f"given_{c_identifier(size)}" for size in self.call.unshown_by_all]
         call = ", ".join(["true" if op.original else "false", *passed, *self._scalars_passed])
         return self._function(op, f"    call({call});\n")
 
-    def _allocating(self, op: TorchOp) -> str:
+    def _allocating_function(self, op: TorchOp) -> str:
         own = self.call
-        body = self._checks(own.given).replace("\n  ", "\n    ").replace("  check", "    check", 1)
-        body += self._views(own.given).replace("  const View", "    const View")
-        given = [own.view(a) for a in own.given] + [f"given_{identifier(size)}" for size in own.unshown]
+        body = self._tensor_checks(own.given).replace("\n  ", "\n    ").replace("  check", "    check", 1)
+        body += self._tensor_views(own.given).replace("  const View", "    const View")
+        given = [own.view(a) for a in own.given] + [f"given_{c_identifier(size)}" for size in own.unshown]
         body += f"    const Sizes sizes = sizes_given({', '.join(given)});\n    (void)sizes;\n"
         for argument in own.outputs:
             body += self._allocated(argument)

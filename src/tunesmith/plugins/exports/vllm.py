@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tunesmith.deliver.artefact import Artefact, Export, Target
-from tunesmith.plugins.exports.tensor_call import TensorCall, plain_name, words
+from tunesmith.plugins.exports.tensor_call import TensorCall, plain_name, strip_markup
 from tunesmith.plugins.exports.torch_cpp import TorchBinding, TorchOp
 
 NAMESPACE = "_C"
 
 
-def _write(artefact: Artefact) -> Export:
+def _export_vllm(artefact: Artefact) -> Export:
     call = TensorCall(artefact)
     name = call.name
     ops = (
@@ -23,8 +23,8 @@ def _write(artefact: Artefact) -> Export:
         f"csrc/tuned/{name}.cpp": call.host.source,
         f"csrc/tuned/{name}_tensors.h": call.header,
         f"csrc/tuned/{name}_op.cpp": binding.source(about).encode(),
-        f"{name}_tuned.py": _module(call).encode(),
-        "README.md": _readme(call, binding).encode(),
+        f"{name}_tuned.py": _vllm_module(call).encode(),
+        "README.md": _vllm_readme(call, binding).encode(),
     }
     return Export(files, call.host.left_out)
 
@@ -74,7 +74,7 @@ def _tunesmith_fake_original({taken}) -> None:
 '''
 
 
-def _module(call: TensorCall) -> str:
+def _vllm_module(call: TensorCall) -> str:
     return _MODULE.format(
         namespace=NAMESPACE,
         name=call.name,
@@ -84,14 +84,14 @@ def _module(call: TensorCall) -> str:
     )
 
 
-def _readme(call: TensorCall, binding: TorchBinding) -> str:
+def _vllm_readme(call: TensorCall, binding: TorchBinding) -> str:
     name = call.name
     declared = "\n".join(f"namespace {name}_tuned {{ {line} }}" for line in binding.declarations())
     lines = binding.definitions(f"{name}_tuned::", "")
-    left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
+    left_out = "".join(f"\n- left out: {strip_markup(text)}" for text in call.host.left_out)
     return f"""# {name} for vLLM
 
-Tuned by Tunesmith on {words(", ".join(r.dispatch.device for r in call.artefact.results))}.
+Tuned by Tunesmith on {strip_markup(", ".join(r.dispatch.device for r in call.artefact.results))}.
 
 | file | where it goes in vLLM |
 |---|---|
@@ -138,8 +138,8 @@ The kernels are machine code, to the byte what was verified; a C++ compiler buil
 and nothing is linked with libcuda. `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of
 the wrong type, shape, layout or device raises an error that says what to do.
 
-{words(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
+{strip_markup(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
 """
 
 
-TARGET = Target("vllm", "a custom operator of vLLM", ("cuda",), _write)
+TARGET = Target("vllm", "a custom operator of vLLM", ("cuda",), _export_vllm)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import (
     BadInput,
     DeviceMissing,
@@ -27,7 +27,7 @@ from tunesmith.base.errors import (
 )
 from tunesmith.base.files import is_locked, read_plain, write_whole
 from tunesmith.base.interrupts import end_when_asked
-from tunesmith.base.text import cut, flat
+from tunesmith.base.text import flatten_text, truncate_text
 from tunesmith.plugins.fleet.plan import HOSTS, OUTCOMES, FleetCell, FleetPlan, run_path, stored_plan
 from tunesmith.plugins.fleet.record import (
     CellBegan,
@@ -36,16 +36,22 @@ from tunesmith.plugins.fleet.record import (
     How,
     Then,
     VerifiedCell,
-    fold,
+    fold_fleet_events,
 )
-from tunesmith.run.budget import evaluations
-from tunesmith.run.config import RunConfig, debugging, resolve
+from tunesmith.run.budget import count_evaluations
+from tunesmith.run.config import RunConfig, is_debugging, resolve_config
 from tunesmith.run.events import Recorded
-from tunesmith.run.folder import CERTIFICATE, LOCK, FolderInbox, RunFolder, begun
-from tunesmith.run.progress import standing
+from tunesmith.run.folder import CERTIFICATE, LOCK, FolderInbox, RunFolder, has_begun
+from tunesmith.run.progress import current_standing
 from tunesmith.run.state import State
 from tunesmith.session import runs
-from tunesmith.session.problems import TEMPLATE, refuse_broken, restore, state_and_templates, template_of
+from tunesmith.session.problems import (
+    TEMPLATE,
+    refuse_broken,
+    restore_problem,
+    state_and_templates,
+    template_of,
+)
 from tunesmith.session.result import Run, as_it_stands
 
 STOP = "stop"  # a file in the fleet's folder: whoever wants it to end after the batches under way
@@ -85,38 +91,38 @@ def read_outcome(folder: Path, began: CellBegan, reason: str, how: How = "lost")
     """Of a session that has ended; `reason` and `how`: where its process could not say anything."""
     outcome: CellOutcome | None
     try:
-        outcome = decode(read_plain(outcome_path(folder, began.cell)), CellOutcome)
+        outcome = decode_json(read_plain(outcome_path(folder, began.cell)), CellOutcome)
     except (OSError, Malformed):
         outcome = None  # it was killed
     if outcome is not None and outcome.until == began.until:  # else it is an earlier session's
         return outcome
     try:
         now = standing_of(run_path(folder, began.cell))
-        return CellOutcome(how, now, cut(reason, MAX_REASON), 1 if how == "lost" else 0)
+        return CellOutcome(how, now, truncate_text(reason, MAX_REASON), 1 if how == "lost" else 0)
     except TunesmithError as error:  # of this cell alone: others go on
         return CellOutcome("failed", _last_standing(folder, began.cell), str(error), error.exit_code)
 
 
 def _last_standing(folder: Path, cell: str) -> CellStanding:
     """As the fleet's journal has it, where the run's own cannot be read."""
-    return fold(FleetJournal(folder).read()).of(cell).standing
+    return fold_fleet_events(FleetJournal(folder).read()).of(cell).standing
 
 
 def standing_of(path: Path) -> CellStanding:
     """By the journal of its run alone."""
-    if not begun(path):
+    if not has_begun(path):
         return CellStanding()
     folder = RunFolder.open(path)
     state, _ = state_and_templates(folder)
     refuse_broken(state, path)
-    now = standing(state)
+    now = current_standing(state)
     times = [floor.times for floor in now.floors]
     known = [math.log(one) for one in times if one is not None and one > 0]
     has_ended = state.stopped is not None and (path / CERTIFICATE).exists()
     return CellStanding(
         device_seconds=round(state.device_seconds, 6),
         seconds=state.elapsed,
-        evaluations=evaluations(state),
+        evaluations=count_evaluations(state),
         best=max(1.0, now.best or 1.0),
         expected=next((gain for gain in reversed(state.gains) if gain is not None), None),
         headroom=sum(known) / len(known) if known and len(known) == len(times) else None,
@@ -145,7 +151,7 @@ class CellListener:
         """Nobody looks at what is true only for now."""
 
     def say(self, text: str) -> None:
-        sys.stderr.write(f"{flat(text)}\n")  # which is the cell's log
+        sys.stderr.write(f"{flatten_text(text)}\n")  # which is the cell's log
         sys.stderr.flush()
 
     def instruct(self, what: Then) -> None:
@@ -167,8 +173,8 @@ def run_cell(
         how, reason, code, now = "failed", str(error), error.exit_code, _last_standing(folder, cell.name)
     if how == "finished" and now.verified is None:
         how, reason, code = "failed", reason or "its journal does not carry what it found", 2
-    outcome = CellOutcome(how, now, cut(flat(reason), MAX_REASON), code, order.until)
-    write_whole(outcome_path(folder, cell.name), encode(outcome))
+    outcome = CellOutcome(how, now, truncate_text(flatten_text(reason), MAX_REASON), code, order.until)
+    write_whole(outcome_path(folder, cell.name), encode_json(outcome))
     return outcome
 
 
@@ -187,18 +193,18 @@ def _run_session(
     except KeyboardInterrupt:  # also the run's own: it was asked to stop, and nothing is lost
         return "paused", "", 0
     except TunesmithError as error:
-        return _explain(error)
+        return _classify_error(error)
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         return "failed", f"{name}{error.strerror or error}", 2
     except Exception as error:
-        if debugging():
+        if is_debugging():
             raise
         return "failed", f"a bug in Tunesmith: {bug_text(error)}", 1
-    return _explain(run.missing) if run.missing is not None else ("finished", run.result.reason, 0)
+    return _classify_error(run.missing) if run.missing is not None else ("finished", run.result.reason, 0)
 
 
-def _explain(error: TunesmithError) -> tuple[How, str, int]:
+def _classify_error(error: TunesmithError) -> tuple[How, str, int]:
     """What is nobody's fault that we know of may be the machine's: that is tried again, elsewhere."""
     how: How = next((how for kind, how in _HOWS if isinstance(error, kind)), "lost")
     words = f"{error} ({error.hint})" if error.hint else str(error)
@@ -208,25 +214,25 @@ def _explain(error: TunesmithError) -> tuple[How, str, int]:
 def _begin_or_resume(plan: FleetPlan, cell: FleetCell, order: CellOrder, listener: CellListener) -> Run:
     folder, path = Path(order.fleet), listener.path
     config = cell_config(plan, cell, order)
-    if begun(path):
+    if has_begun(path):
         if order.then == "finish" and standing_of(path).device_seconds >= order.until:
             listener.instruct("finish")
         return runs.resume(path, config, listener)
     stored = RunFolder(folder)
     texts = {name: stored.get(digest).decode() for name, digest in cell.problem.files}
-    loaded, template = restore(texts), None
+    loaded, template = restore_problem(texts), None
     if name := cell.problem.template:
         template = template_of(texts[name], name.removeprefix(TEMPLATE), loaded.definition, texts)
-    return runs.begin(runs.RunInput(loaded, template), config, path, listener)
+    return runs.begin_run(runs.RunInput(loaded, template), config, path, listener)
 
 
 def cell_config(plan: FleetPlan, cell: FleetCell, order: CellOrder) -> RunConfig:
     """As `tune` would have it, for one place of the cell's device."""
     flags: dict[str, object] = {**dict(plan.settings), **dict(cell.author.settings), "wait": False}
     if model := flags.get("model"):
-        from tunesmith.agents.models import placed
+        from tunesmith.agents.models import move_model_folders
 
-        flags["model"] = placed(str(model), cell.name)
+        flags["model"] = move_model_folders(str(model), cell.name)
     flags |= {"backend": cell.device.backend or None, "device": cell.device.device or None}
     if order.on_ray:
         flags |= {"ray": "", "workers": ""}  # it is where it is to work
@@ -237,7 +243,7 @@ def cell_config(plan: FleetPlan, cell: FleetCell, order: CellOrder) -> RunConfig
             fault = "a fleet's copy of a hosts file is not what was planned"
             raise BadInput(fault, where=str(path), hint="name the fleet's plan again")
         flags["workers"] = str(path)
-    return resolve(flags)
+    return resolve_config(flags)
 
 
 # -- the process ----------------------------------------------------------------------------------------
@@ -261,7 +267,7 @@ def main() -> None:
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     if not (first := source.readline()).endswith(b"\n"):
         return
-    order = decode(first, CellOrder)
+    order = decode_json(first, CellOrder)
     try:
         plan, cells = stored_plan(Path(order.fleet))
         run_cell(plan, cells[order.cell], order, _stop_watch(Path(order.fleet), source))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.cli import console
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def run_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) ->
     """Start or go on, and show what it has come to."""
     from tunesmith.plugins.fleet import fleets
 
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         fleet = fleets.run_fleet(target, out, listener, ray or "")
     show_fleet(fleet, as_json)
 
@@ -33,9 +33,9 @@ def stop_fleet(target: Path, out: Path | None, ray: str | None, as_json: bool) -
     from tunesmith.plugins.fleet import fleets
 
     has_head, cells = fleets.stop_fleet(target)
-    words = f"asked to stop: {counted(cells, 'cell')} at work"
+    words = f"asked to stop: {format_count(cells, 'cell')} at work"
     lines = [words if has_head or cells else "nobody is at work in this fleet"]
-    console.say(as_json, {"folder": str(target), "led": has_head, "at_work": cells}, lines)
+    console.print_result(as_json, {"folder": str(target), "led": has_head, "at_work": cells}, lines)
 
 
 def show_fleet(fleet: FleetRun, as_json: bool) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.base.errors import BadInput, Interrupted
-from tunesmith.base.files import explained, is_locked, remove_partial, write_whole
-from tunesmith.base.text import counted
+from tunesmith.base.files import explain_disk_errors, is_locked, remove_partial, write_whole
+from tunesmith.base.text import format_count
 from tunesmith.plugins.fleet.cell import STOP
 from tunesmith.plugins.fleet.head import FleetHead, LocalRunner, RayRunner
 from tunesmith.plugins.fleet.plan import (
@@ -18,15 +18,15 @@ from tunesmith.plugins.fleet.plan import (
     OUTCOMES,
     PLAN_COPY,
     RUNS,
-    differences,
+    fleet_plan_differences,
     load_plan,
     refuse_strangers,
     run_path,
     store_plan,
     stored_plan,
 )
-from tunesmith.plugins.fleet.record import FleetJournal, FleetResult, fold
-from tunesmith.run.config import resolve
+from tunesmith.plugins.fleet.record import FleetJournal, FleetResult, fold_fleet_events
+from tunesmith.run.config import resolve_config
 from tunesmith.run.folder import FLEET, LOCK, FolderInbox, RunFolder
 from tunesmith.run.ports import Listener
 from tunesmith.session.problems import read_text
@@ -52,7 +52,7 @@ def run_fleet(target: Path, out: Path | None, listener: Listener, ray: str = "")
     journal = FleetJournal(folder.path)
     try:
         plan, cells = stored_plan(folder.path)
-        state = fold(journal.read())
+        state = fold_fleet_events(journal.read())
         # What an earlier head began is waited for.
         _refuse_held(folder.path, [name for name in cells if name not in state.at_work])
         runner = RayRunner(folder.path, plan, ray) if ray else LocalRunner(folder.path, plan)
@@ -75,7 +75,7 @@ def stop_fleet(target: Path) -> tuple[bool, int]:
     _, cells = stored_plan(target)
     has_head = is_locked(target / LOCK)
     if has_head:
-        with explained("ask it to stop", target / STOP):
+        with explain_disk_errors("ask it to stop", target / STOP):
             write_whole(target / STOP, b"")
     at_work = [name for name in cells if is_locked(run_path(target, name) / LOCK)]
     for name in at_work:  # somebody may have gone on with a run by hand
@@ -87,7 +87,7 @@ def _refuse_held(path: Path, names: Iterable[str]) -> None:
     """Whoever goes on with a run by hand uses what would be dealt to it."""
     held = [name for name in names if is_locked(run_path(path, name) / LOCK)]
     if held:
-        count = counted(len(held), "run")
+        count = format_count(len(held), "run")
         rule = "a budget is dealt while nobody else has a run of the fleet"
         hint = f"wait until they have ended, or stop them: tunesmith fleet {path} --stop"
         raise BadInput(f"{rule}: {count} held, the first {held[0]}", where=str(path), hint=hint)
@@ -104,8 +104,8 @@ def _open_fleet(target: Path, out: Path | None) -> RunFolder:
         return folder
     text = read_text(target, "name the plan of a fleet, or its folder; docs/fleet.md says what is in it")
     plan, stored = load_plan(target)
-    path = out if out is not None else Path(resolve({}).runs) / f"{target.stem}-fleet"
-    with explained("create the folder", path, instead="another folder with --out"):
+    path = out if out is not None else Path(resolve_config({}).runs) / f"{target.stem}-fleet"
+    with explain_disk_errors("create the folder", path, instead="another folder with --out"):
         (path / "objects").mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
     is_new = not (path / FLEET).exists()
@@ -114,7 +114,7 @@ def _open_fleet(target: Path, out: Path | None) -> RunFolder:
         if is_new:
             _refuse_strange_files(path)
             remove_partial(path)
-        elif different := differences(stored_plan(path)[0], plan):
+        elif different := fleet_plan_differences(stored_plan(path)[0], plan):
             fault = f"this folder holds another fleet: {'; '.join(different)}"
             hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
             raise BadInput(fault, where=str(path), hint=hint)

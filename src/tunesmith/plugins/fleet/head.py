@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunesmith.base.codec import decode, encode
+from tunesmith.base.codec import decode_json, encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing
 from tunesmith.base.files import is_locked, open_plain, read_plain
 from tunesmith.base.interrupts import counted_requests
-from tunesmith.base.text import counted, cut, flat, ratio_text
+from tunesmith.base.text import flatten_text, format_count, ratio_text, truncate_text
 from tunesmith.plugins.fleet import record
 from tunesmith.plugins.fleet.cell import STOP, CellOrder, CellOutcome, outcome_path, read_outcome
 from tunesmith.plugins.fleet.plan import HOUR, LOGS, RUNS, FleetCell, FleetPlan, FleetSlot, run_path, slots_of
@@ -35,7 +35,7 @@ from tunesmith.plugins.fleet.record import (
     FleetRow,
     FleetState,
     HeadBegan,
-    apply,
+    apply_fleet_event,
     fund_cells,
     next_start,
 )
@@ -70,7 +70,7 @@ def start_process(order: CellOrder, folder: str = "", gpu: str = "") -> subproce
         os.close(log)
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # it has died already, and is told of as one that did
-        process.stdin.write(encode(order) + b"\n")
+        process.stdin.write(encode_json(order) + b"\n")
         process.stdin.flush()
     return process
 
@@ -87,7 +87,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 def run_on_node(order: bytes, folder: str) -> int:
     """A task of a Ray cluster. It is interrupted where it is cancelled; where it is killed, its cell's input
     ends."""
-    process = start_process(decode(order, CellOrder), folder)
+    process = start_process(decode_json(order, CellOrder), folder)
     try:
         while (code := process.poll()) is None:
             time.sleep(POLL_SECONDS)  # Ray interrupts no call that waits for a process
@@ -141,7 +141,9 @@ class CellRunner:
         except OSError:
             log = ""
         last = next((line for line in reversed(log.splitlines()) if line.strip()), "")
-        return read_outcome(self.folder, began, reason + (f"; it said last: {flat(last)}" if last else ""))
+        return read_outcome(
+            self.folder, began, reason + (f"; it said last: {flatten_text(last)}" if last else "")
+        )
 
 
 class LocalRunner(CellRunner):
@@ -200,7 +202,10 @@ class RayRunner(CellRunner):
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
         except Exception as error:  # of many kinds, by what is wrong
-            fault = f"the Ray cluster at {address!r} cannot be used: {cut(flat(str(error)), 600)}"
+            fault = (
+                f"the Ray cluster at {address!r} cannot be used: "
+                f"{truncate_text(flatten_text(str(error)), 600)}"
+            )
             hint = "start one with: ray start --head; or use one of this machine alone with: --ray local"
             raise DeviceMissing(fault, hint=hint) from error
         self._ray: Any = ray
@@ -216,7 +221,7 @@ class RayRunner(CellRunner):
         device = next(device for device in self.plan.devices if device.name == slot.device)
         wanted = {"num_gpus": device.num_gpus, "num_cpus": 1, "max_retries": MAX_LOSSES}
         kind = {"accelerator_type": device.accelerator} if device.accelerator else {}
-        order = encode(self.order(slot, began, on_ray=True))
+        order = encode_json(self.order(slot, began, on_ray=True))
         self._at_work[self._task.options(**wanted, **kind).remote(order, os.getcwd())] = began
         needed = {"GPU": device.num_gpus} | {f"accelerator_type:{name}": 1 for name in kind.values()}
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
@@ -235,7 +240,7 @@ class RayRunner(CellRunner):
             except self._ray.exceptions.TaskCancelledError:  # as we asked
                 outcome = read_outcome(self.folder, began, "", "paused")
             except self._ray.exceptions.RayError as error:
-                outcome = read_outcome(self.folder, began, f"Ray says: {flat(str(error))}")
+                outcome = read_outcome(self.folder, began, f"Ray says: {flatten_text(str(error))}")
             over.append((began.cell, outcome))
         return over
 
@@ -277,7 +282,7 @@ class FleetHead:
     def run(self) -> FleetResult:
         """Until nothing is left that can be done here, or it is asked to stop."""
         earlier = dict(self.state.at_work)
-        self._append(HeadBegan(self.plan.hours))
+        self._record_event(HeadBegan(self.plan.hours))
         (self.folder.path / STOP).unlink(missing_ok=True)
         with counted_requests() as requests:
             while self._step(earlier):
@@ -314,7 +319,7 @@ class FleetHead:
 
     def _begin(self, slot: FleetSlot, began: CellBegan) -> None:
         share = began.until - self.state.of(began.cell).standing.device_seconds
-        self._append(began)
+        self._record_event(began)
         what = f"{share:.1f} device-seconds" if began.then == "stop" else "race and verification"
         remark = self.runner.start(slot, began)
         self.listener.say(f"{began.cell}: {what}, on {slot.name}" + (f", {remark}" if remark else ""))
@@ -324,7 +329,7 @@ class FleetHead:
         assert before.began is not None
         slot, got_on = before.began.slot, outcome.standing.device_seconds > before.standing.device_seconds
         known = (outcome.how, outcome.standing, outcome.reason, outcome.code, self.is_stopped)
-        self._append(CellEnded(cell, slot, *known))
+        self._record_event(CellEnded(cell, slot, *known))
         self.listener.say(ended_line(cell, self.state, outcome))
         losses = self._losses.setdefault(slot, [])
         if outcome.how not in ("lost", "no device") or got_on:
@@ -349,9 +354,9 @@ class FleetHead:
         self._notes.append(text)
         self.listener.say(text)
 
-    def _append(self, event: FleetEvent) -> None:
+    def _record_event(self, event: FleetEvent) -> None:
         self.journal.append(event)
-        self.state = apply(self.state, event)
+        self.state = apply_fleet_event(self.state, event)
         self._has_changed = True
 
     def _write(self) -> FleetResult:
@@ -359,7 +364,7 @@ class FleetHead:
         result = result_of(self.folder.path, self.plan, self.cells, self.state, tuple(self._notes))
         self.folder.write(record.HTML, record.fleet_html(result).encode())
         self.folder.write(record.MARKDOWN, record.fleet_markdown(result).encode())
-        self.folder.write(record.DATA, encode(result) + b"\n")
+        self.folder.write(record.DATA, encode_json(result) + b"\n")
         return result
 
 
@@ -375,10 +380,10 @@ def ended_line(cell: str, state: FleetState, outcome: CellOutcome) -> str:
         figure = now.verified.figure
         return f"{cell}: finished, {figure.words} verified ({figure.span})"
     if outcome.how == "paused":
-        tried = counted(now.evaluations, "evaluation")
+        tried = format_count(now.evaluations, "evaluation")
         return f"{cell}: paused at {ratio_text(now.best)} by the search, {tried}"
     later = "; it goes on later" if state.of(cell).is_ready else ""
-    return f"{cell}: {outcome.how}: {cut(outcome.reason, 300)}{later}"
+    return f"{cell}: {outcome.how}: {truncate_text(outcome.reason, 300)}{later}"
 
 
 def result_of(

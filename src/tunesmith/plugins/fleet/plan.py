@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import get_args
 
 from tunesmith import backends
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput, TunesmithError
-from tunesmith.base.files import check_below, explained, folder_names, read_plain
+from tunesmith.base.files import check_below, explain_disk_errors, folder_names, read_plain
 from tunesmith.base.text import digest_of
 from tunesmith.plugins.hosts import hosts
-from tunesmith.plugins.repo.capture.ranking import ranking
+from tunesmith.plugins.repo.capture.ranking import rank_kernels
 from tunesmith.plugins.repo.capture.records import read_capture
 from tunesmith.plugins.repo.capture.trace import function_name
 from tunesmith.problem.template import Template
@@ -155,7 +155,7 @@ def slots_of(plan: FleetPlan) -> Iterator[FleetSlot]:
                 yield from (FleetSlot(device.name, place, number, gpu) for place, gpu in pairs)
 
 
-def differences(plan: FleetPlan, wanted: FleetPlan) -> tuple[str, ...]:
+def fleet_plan_differences(plan: FleetPlan, wanted: FleetPlan) -> tuple[str, ...]:
     """In which respects a plan is not the one that is wanted, in words. The budget, weights and places may
     change while a fleet is under way."""
     pairs = zip(_fixed_parts(plan), _fixed_parts(wanted), strict=True)
@@ -424,7 +424,7 @@ def _weigh_problems(entries: PlanEntries, problems: Sequence[PlannedProblem]) ->
 def _captured_shares(folder: Path) -> dict[str, float]:
     """By the bare names of kernels; instances of one template count together."""
     shares: dict[str, float] = {}
-    for kernel in ranking(read_capture(folder)):
+    for kernel in rank_kernels(read_capture(folder)):
         for name in {_bare_name(kernel.demangled), _bare_name(kernel.name)} - {""}:
             shares[name] = shares.get(name, 0.0) + kernel.share
     return shares
@@ -452,7 +452,7 @@ def _check_device(entries: PlanEntries, place: int, device: FleetDevice, languag
     """What every cell of it would be refused for."""
     for language in languages:
         with entries.note_fault("device", place, "backend"):
-            kind = backends.kind(backends.backend_for(language, device.backend or None))
+            kind = backends.find_backend_kind(backends.backend_for(language, device.backend or None))
             if kind.from_file:
                 fault = f"{kind.name} has the times of one template, and a fleet has many problems"
                 raise BadInput(fault, hint="name a device, or another backend")
@@ -491,7 +491,7 @@ def store_plan(folder: RunFolder, plan: FleetPlan, stored: Stored, text: str) ->
     kept = {name: folder.get(digest) for device in plan.devices for name, digest in device.hosts}
     folder.replace_folder(HOSTS, kept)
     folder.write(PLAN_COPY, text.encode())
-    folder.write(FLEET, encode(plan) + b"\n")
+    folder.write(FLEET, encode_json(plan) + b"\n")
     trust.remember_begun(folder.path / FLEET)
 
 
@@ -501,10 +501,10 @@ def stored_plan(path: Path) -> tuple[FleetPlan, dict[str, FleetCell]]:
     if not where.is_file():
         hint = "name the plan of a fleet, or the folder that `tunesmith fleet PLAN.toml` has written"
         raise BadInput(f"there is no fleet in this folder: it has no {FLEET}", where=str(path), hint=hint)
-    with explained("read the plan", where):
+    with explain_disk_errors("read the plan", where):
         data = read_plain(where)
     try:
-        plan = decode(data, FleetPlan, "plan of a fleet")
+        plan = decode_json(data, FleetPlan, "plan of a fleet")
     except Malformed as error:
         raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED) from error
     if plan.format != FLEET_FORMAT:

@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, open_plain, read_plain
-from tunesmith.base.text import Markup, counted, cut, digest_of, element, markdown, ratio_text, table
+from tunesmith.base.files import explain_disk_errors, open_plain, read_plain
+from tunesmith.base.text import (
+    Markup,
+    digest_of,
+    escape_markdown,
+    format_count,
+    html_element,
+    markdown_table,
+    ratio_text,
+    truncate_text,
+)
 from tunesmith.deliver.pages import page
 from tunesmith.deliver.pages.parts import Grid
 from tunesmith.plugins.fleet.plan import DAMAGED, HOUR, FleetCell, FleetSlot
@@ -209,11 +218,11 @@ class FleetJournal:
     def read(self) -> Iterator[FleetEvent]:
         if not self._path.exists():
             return
-        with explained("read the fleet's journal", self._path):
+        with explain_disk_errors("read the fleet's journal", self._path):
             lines = read_plain(self._path).split(b"\n")[:-1]
         for number, data in enumerate(lines):
             try:
-                line = decode(data, FleetLine, "line of a fleet's journal")
+                line = decode_json(data, FleetLine, "line of a fleet's journal")
                 if line.number != number or line.event is None:
                     raise Malformed(f"event {line.number} stands in place {number}")
             except Malformed as error:
@@ -224,13 +233,13 @@ class FleetJournal:
 
     def append(self, event: FleetEvent) -> None:
         """After everything was read."""
-        with explained("write the fleet's journal", self._path):
+        with explain_disk_errors("write the fleet's journal", self._path):
             if self._descriptor is None:
                 self._descriptor = open_plain(self._path, os.O_RDWR | os.O_CREAT)
                 data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
                 os.ftruncate(self._descriptor, data.rfind(b"\n") + 1)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            data = encode(FleetLine(self._number, **{_FIELDS[type(event)]: event})) + b"\n"  # type: ignore[arg-type]
+            data = encode_json(FleetLine(self._number, **{_FIELDS[type(event)]: event})) + b"\n"  # type: ignore[arg-type]
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -289,7 +298,7 @@ class FleetState:
         return sum((max(0.0, began.until - used[name]) for name, began in self.at_work.items()), 0.0)
 
 
-def apply(state: FleetState, event: FleetEvent) -> FleetState:
+def apply_fleet_event(state: FleetState, event: FleetEvent) -> FleetState:
     match event:
         case HeadBegan(hours):
             cells = {name: _try_again(cell) for name, cell in state.cells.items()}
@@ -301,10 +310,10 @@ def apply(state: FleetState, event: FleetEvent) -> FleetState:
     return replace(state, cells={**state.cells, name: cell})
 
 
-def fold(events: Iterable[FleetEvent]) -> FleetState:
+def fold_fleet_events(events: Iterable[FleetEvent]) -> FleetState:
     state = FleetState()
     for event in events:
-        state = apply(state, event)
+        state = apply_fleet_event(state, event)
     return state
 
 
@@ -449,11 +458,11 @@ def cell_values(row: FleetRow) -> tuple[str, ...]:
 
 
 def fleet_grid(found: FleetResult) -> Grid:
-    rows = [(*cell_values(row), cut(_why(row), MAX_REASON)) for row in found.rows]
+    rows = [(*cell_values(row), truncate_text(_unfinished_reason(row), MAX_REASON)) for row in found.rows]
     return Grid(f"{_HEAD} | why", rows)
 
 
-def _why(row: FleetRow) -> str:
+def _unfinished_reason(row: FleetRow) -> str:
     return "" if row.status == "finished" else row.reason
 
 
@@ -470,10 +479,10 @@ def total_lines(found: FleetResult) -> list[tuple[str, str]]:
 
 def fleet_markdown(found: FleetResult) -> str:
     grid = fleet_grid(found)
-    lines = [f"# {markdown(found.name)}: {counted(len(found.rows), 'cell')}", ""]
-    lines += [f"- {markdown(f'{name}: {text}')}" for name, text in total_lines(found)]
+    lines = [f"# {escape_markdown(found.name)}: {format_count(len(found.rows), 'cell')}", ""]
+    lines += [f"- {escape_markdown(f'{name}: {text}')}" for name, text in total_lines(found)]
     lines += ["", "A speed-up in brackets is by the search, not verified.", ""]
-    lines += table(grid.head, ([markdown(str(value)) for value in row] for row in grid.rows))
+    lines += markdown_table(grid.head, ([escape_markdown(str(value)) for value in row] for row in grid.rows))
     return "\n".join(lines) + "\n"
 
 
@@ -481,7 +490,7 @@ def fleet_html(found: FleetResult) -> str:
     """In the form of a run's own page, with a link to each."""
     shown = found.rows[:MAX_ROWS]
     finished = found.counts["finished"]
-    inside: list[Markup] = [element("h2", "What was verified")]
+    inside: list[Markup] = [html_element("h2", "What was verified")]
     figures = [(f"{finished} of {len(found.rows)}", "cells are finished", finished == len(found.rows))]
     if found.mean is not None:
         words = "weighted geometric mean of the finished, verified"
@@ -489,24 +498,32 @@ def fleet_html(found: FleetResult) -> str:
     hours = f"of {found.hours:g} device hours used; with builds, races and verification {found.held:.3f}"
     figures.append((f"{found.used:.3f}", hours, False))
     inside.append(page.figures_markup(figures))
-    rows = [(*cell_values(row), _link(row), cut(_why(row), MAX_REASON)) for row in shown]
+    rows = [
+        (*cell_values(row), _report_link(row), truncate_text(_unfinished_reason(row), MAX_REASON))
+        for row in shown
+    ]
     words = "Each problem on each device; a speed-up in brackets is by the search, not verified"
     inside.append(page.table_markup(Grid(f"{_HEAD} | report | why", rows), words, MAX_ROWS))
     if len(found.rows) > len(shown):
-        inside.append(element("p", f"{len(found.rows) - len(shown):,} more in {DATA}."))
+        inside.append(html_element("p", f"{len(found.rows) - len(shown):,} more in {DATA}."))
     told = [
-        part for n, text in total_lines(found) for part in (element("dt", n), element("dd", cut(text, 600)))
+        part
+        for n, text in total_lines(found)
+        for part in (html_element("dt", n), html_element("dd", truncate_text(text, 600)))
     ]
     parts = [
-        element("section", *inside, id="verified"),
-        element("section", element("h2", "Altogether"), element("dl", *told)),
+        html_element("section", *inside, id="verified"),
+        html_element("section", html_element("h2", "Altogether"), html_element("dl", *told)),
     ]
-    about = f"A fleet of {counted(len(found.rows), 'cell')} under one budget of {found.hours:g} device hours."
-    return page.whole_page(cut(found.name, 80), about, parts, "Written by Tunesmith.")
+    about = (
+        f"A fleet of {format_count(len(found.rows), 'cell')} under one budget of "
+        f"{found.hours:g} device hours."
+    )
+    return page.whole_page(truncate_text(found.name, 80), about, parts, "Written by Tunesmith.")
 
 
-def _link(row: FleetRow) -> Markup | str:
+def _report_link(row: FleetRow) -> Markup | str:
     """Runs that have ended have a page."""
     if row.verified is None:
         return ""
-    return element("a", "report", href=f"{quote(row.run)}/report.html")
+    return html_element("a", "report", href=f"{quote(row.run)}/report.html")

@@ -14,4 +14,4 @@ def worker() -> None:
     """The other end of a command of `--workers`: speaks on its standard streams with a lab elsewhere."""
     from tunesmith.plugins.hosts import transport
 
-    console.print_note(f"tunesmith worker: {transport.serve()}")
+    console.print_note(f"tunesmith worker: {transport.serve_standard_streams()}")

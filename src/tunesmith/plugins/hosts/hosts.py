@@ -57,7 +57,7 @@ class HostWorkers(RemoteWorkers):
         del scratch
         name, _, path = spec.partition(":")
         file, digest = b"", ""
-        if backends.kind(spec).from_file:
+        if backends.find_backend_kind(spec).from_file:
             file = Path(path).read_bytes()
             digest = hashlib.sha256(file).hexdigest()
         return lambda purpose: self.worker(StartWorker(name, purpose, sandbox, digest), file)
@@ -66,13 +66,15 @@ class HostWorkers(RemoteWorkers):
         """Asked once: the lab of each of its devices wants to know."""
         if (spec, sandbox) not in self._sanitizers:
             spawn = self.spawner(spec, scratch, sandbox)
-            self._sanitizers[spec, sandbox] = sanitizer_tools_there(backends.kind(spec), spawn, sandbox)
+            self._sanitizers[spec, sandbox] = sanitizer_tools_there(
+                backends.find_backend_kind(spec), spawn, sandbox
+            )
         return self._sanitizers[spec, sandbox]
 
     def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
         from tunesmith.lab.device_tools import counting_there  # which few runs need
 
-        return counting_there(backends.kind(spec), self.spawner(spec, scratch, sandbox), sandbox)
+        return counting_there(backends.find_backend_kind(spec), self.spawner(spec, scratch, sandbox), sandbox)
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         worker = self.spawner(spec, Path(), AUTO)("devices")
@@ -91,15 +93,17 @@ class HostWorkers(RemoteWorkers):
 
 
 @contextmanager
-def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
+def connected_hosts(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
     """The hosts of `--workers` that answer."""
     entries = read_hosts(Path(config.workers))
-    with reached([HostWorkers(entry, note) for entry in entries], note) as hosts:
+    with reachable_hosts([HostWorkers(entry, note) for entry in entries], note) as hosts:
         yield hosts
 
 
 @contextmanager
-def reached(hosts: Sequence[HostWorkers], note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
+def reachable_hosts(
+    hosts: Sequence[HostWorkers], note: Callable[[str], None]
+) -> Iterator[tuple[HostWorkers, ...]]:
     """Those that answer, of several; DeviceMissing where none does that measures."""
     # Hosts are closed before threads that still wait for them are joined.
     with ThreadPoolExecutor(len(hosts)) as threads, ExitStack() as until:
@@ -133,7 +137,7 @@ def read_hosts(path: Path) -> tuple[WorkerEntry, ...]:
     if set(table) != {"worker"} or not isinstance(entries, list) or not entries:
         found = ", ".join(table) or "nothing"
         raise BadInput(f"one [[worker]] is needed; there is {found}", where=where, hint=f"e.g.:\n{EXAMPLE}")
-    read = tuple(_entry(entry, where) for entry in entries)
+    read = tuple(_read_worker_entry(entry, where) for entry in entries)
     for name, count in Counter(entry.name for entry in read).items():
         if count > 1:
             fault = f"{count} workers are called {name!r}; outcomes could not say which was meant"
@@ -143,7 +147,7 @@ def read_hosts(path: Path) -> tuple[WorkerEntry, ...]:
     return tuple(sorted(read, key=lambda entry: not entry.measures))
 
 
-def _entry(table: object, where: str) -> WorkerEntry:
+def _read_worker_entry(table: object, where: str) -> WorkerEntry:
     hint = f"e.g.:\n{EXAMPLE}"
     if not isinstance(table, Mapping):
         raise BadInput("[[worker]] is a table", where=where, hint=hint)

@@ -29,8 +29,8 @@ from typing import Any
 
 from tunesmith.base import codec
 from tunesmith.base.errors import BadInput, DeviceMissing
-from tunesmith.base.text import cut, redacted
-from tunesmith.plugins.hosts.hosts import HostWorkers, WorkerEntry, reached
+from tunesmith.base.text import redact_secrets, truncate_text
+from tunesmith.plugins.hosts.hosts import HostWorkers, WorkerEntry, reachable_hosts
 from tunesmith.plugins.hosts.transport import (
     CLOSE_SECONDS,
     ByteStream,
@@ -41,7 +41,7 @@ from tunesmith.plugins.hosts.transport import (
     message_parts,
     read_call,
 )
-from tunesmith.run.config import RunConfig, secrets
+from tunesmith.run.config import RunConfig, secret_values
 from tunesmith.session.place import WorkerSource
 
 LOCAL = "local"  # a cluster of this machine alone, as long as the run needs it
@@ -63,13 +63,13 @@ class ClusterPlace:
     measures: bool = True
 
 
-def places(nodes: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPlace]:
+def cluster_places(nodes: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPlace]:
     """One for each GPU, and one for each node without, which only builds; where no node has any, the first
     measures: a run has one processor. A node's cores are shared out among its GPUs."""
     alive = [node for node in nodes if node.get("Alive")]
-    is_wanted = not any(_count(node, "GPU") for node in alive)  # one that measures, of those without
+    is_wanted = not any(_resource_count(node, "GPU") for node in alive)  # one that measures, of those without
     for node in alive:
-        identity, cpus, gpus = str(node["NodeID"]), _count(node, "CPU"), _count(node, "GPU")
+        identity, cpus, gpus = str(node["NodeID"]), _resource_count(node, "CPU"), _resource_count(node, "GPU")
         host = str(node.get("NodeManagerHostname") or "node")
         title = "".join(c if c.isalnum() or c in "-._" else "_" for c in f"{host}-{identity[:6]}")
         for number in range(gpus):
@@ -80,7 +80,7 @@ def places(nodes: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPlace]:
             is_wanted = False
 
 
-def _count(node: Mapping[str, Any], resource: str) -> int:
+def _resource_count(node: Mapping[str, Any], resource: str) -> int:
     return int(node.get("Resources", {}).get(resource, 0))
 
 
@@ -120,7 +120,7 @@ class Driver:
 
     def look(self) -> None:
         """At the nodes: tell of places that have come, and of those that have gone."""
-        found = {place.id: place for place in places(self._ray.nodes())}
+        found = {place.id: place for place in cluster_places(self._ray.nodes())}
         for gone in self._places.keys() - found.keys():
             del self._places[gone]
             self.say(left=gone)
@@ -138,11 +138,11 @@ class Driver:
         with client, client.makefile("rb") as calls:
             place = self._places.get(calls.readline(1 << 10).decode(errors="replace").strip())
             if place is None:
-                _send(client, message_parts(LostHost("the cluster has no such place")))
+                _send_parts(client, message_parts(LostHost("the cluster has no such place")))
             else:
-                self._carry(client, calls, place)
+                self._relay_calls(client, calls, place)
 
-    def _carry(self, client: socket.socket, calls: ByteStream, place: ClusterPlace) -> None:
+    def _relay_calls(self, client: socket.socket, calls: ByteStream, place: ClusterPlace) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(place.node, soft=False)
@@ -157,19 +157,19 @@ class Driver:
             except self._ray.exceptions.RayError as error:
                 call, parts = 0, message_parts(LostHost(_first_lines(error)))
             with sending:
-                _send(client, parts, call)
+                _send_parts(client, parts, call)
 
         try:
             if not self._is_placed(actor, client):
                 return
-            _send(client, self._ray.get(actor.greet.remote()))
+            _send_parts(client, self._ray.get(actor.greet.remote()))
             while (found := read_call(calls)) is not None:
                 if found[0]:  # the lab's greeting is for no worker
                     threading.Thread(target=answer, args=found, daemon=True).start()
             self._ray.get(actor.close.remote(), timeout=CLOSE_SECONDS)
         except (OSError, codec.Malformed, self._ray.exceptions.RayError) as error:
             with sending:
-                _send(client, message_parts(LostHost(_first_lines(error))))
+                _send_parts(client, message_parts(LostHost(_first_lines(error))))
         finally:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.kill(actor)  # its GPU is free again; one that waits for it no longer does
@@ -181,12 +181,12 @@ class Driver:
             if is_left(client):
                 return False
             if time.monotonic() > until:
-                _send(client, message_parts(LostHost("its node had no room: others hold what it has")))
+                _send_parts(client, message_parts(LostHost("its node had no room: others hold what it has")))
                 return False
         return True  # or it cannot be, which the next call tells
 
 
-def _send(client: socket.socket, parts: Sequence[bytes], call: int = 0) -> None:
+def _send_parts(client: socket.socket, parts: Sequence[bytes], call: int = 0) -> None:
     with contextlib.suppress(OSError):  # whoever has gone asks no more
         for part in call_parts(call, 0, parts):
             client.sendall(part)
@@ -394,7 +394,7 @@ class RayCluster:
 
     def _take(self, fact: dict[str, object]) -> None:
         if isinstance(fault := fact.get("fault"), str):
-            self._fault = cut(redacted(fault, secrets()), 600)
+            self._fault = truncate_text(redact_secrets(fault, secret_values()), 600)
         elif isinstance(table := fact.get("place"), dict):
             one = RayWorkers(ClusterPlace(**table), self, self._note)
             self._made.append(one)
@@ -408,12 +408,14 @@ class RayCluster:
 
     def _last_words(self) -> str:
         self._errors.seek(0)
-        printed = redacted(self._errors.read()[-4096:].decode(errors="replace"), secrets()).strip()
-        return cut("; ".join(printed.splitlines()[-4:]) or "its driver ended", 600)
+        printed = redact_secrets(
+            self._errors.read()[-4096:].decode(errors="replace"), secret_values()
+        ).strip()
+        return truncate_text("; ".join(printed.splitlines()[-4:]) or "its driver ended", 600)
 
 
 @contextmanager
-def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
+def connect_cluster(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
     """Those places of the cluster that answer."""
     if config.workers:
         raise BadInput("--ray and --workers both say where workers are", hint="leave out one of them")
@@ -424,7 +426,7 @@ def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[
     with tempfile.TemporaryDirectory(prefix="tunesmith-ray-", dir=short) as folder:
         cluster = RayCluster(config.ray, Path(folder), note)
         try:
-            with reached(cluster.first(), note) as hosts:
+            with reachable_hosts(cluster.first(), note) as hosts:
                 yield hosts
         finally:
             cluster.close()

@@ -30,7 +30,7 @@ from tunesmith import __version__, backends
 from tunesmith.backends import messages as m
 from tunesmith.base import codec
 from tunesmith.base.errors import DeviceMissing, TunesmithError, bug_text
-from tunesmith.base.text import cut, end_of_process, redacted
+from tunesmith.base.text import end_of_process, redact_secrets, truncate_text
 from tunesmith.lab.process import (
     WorkerDied,
     WorkerProcess,
@@ -39,7 +39,7 @@ from tunesmith.lab.process import (
     start_in_folder,
     worker_command,
 )
-from tunesmith.run.config import secrets
+from tunesmith.run.config import secret_values
 from tunesmith.run.protection import MODES
 from tunesmith.session.place import machine_digest, temporary_scratch, usable_cores, worker_environment
 
@@ -153,7 +153,7 @@ def read_call(source: ByteStream) -> tuple[int, int, codec.Frame] | None:
     return call, worker, frame
 
 
-def disagreement(ours: Greeting, theirs: Greeting) -> str:
+def greeting_mismatch(ours: Greeting, theirs: Greeting) -> str:
     """Why the two cannot work together, in a sentence; empty: they can."""
     if theirs.role == ours.role:
         return f"it greets as a {theirs.role}, as we do: the command sends back what it is sent"
@@ -223,8 +223,10 @@ class CommandChannel:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         self._drain.join(timeout=1)
-        last = redacted(self._printed.decode(errors="replace"), secrets()).strip().splitlines()[-4:]
-        return "; ".join(filter(None, [how, *(cut(line.strip(), 300) for line in last)]))
+        last = (
+            redact_secrets(self._printed.decode(errors="replace"), secret_values()).strip().splitlines()[-4:]
+        )
+        return "; ".join(filter(None, [how, *(truncate_text(line.strip(), 300) for line in last)]))
 
     def _listen(self) -> None:
         """Keep the last words, drop the rest."""
@@ -278,7 +280,7 @@ class Connection:
             self._over.set()
             waiting, self._calls = self._calls, {}
         for one in waiting.values():
-            one.set_exception(ConnectionLost(self._loss()))
+            one.set_exception(ConnectionLost(self._loss_message()))
         self._greeted.set()
 
     def call(
@@ -295,7 +297,7 @@ class Connection:
         longest = deadline + (self._silence if silence is None else silence)
         with self._calls_lock:
             if self._over.is_set():
-                raise ConnectionLost(self._loss())
+                raise ConnectionLost(self._loss_message())
             self._calls[number] = reply
         self._send(call_parts(number, worker, codec.frame_parts(json, blobs, deadline)))
         while True:
@@ -328,9 +330,9 @@ class Connection:
     def expect_done(self, reply: codec.Frame) -> None:
         if reply.json != DONE:
             self.drop(f"it spoke nonsense: not the reply to what it was asked: {reply.json[:64]!r}")
-            raise ConnectionLost(self._loss())
+            raise ConnectionLost(self._loss_message())
 
-    def _loss(self) -> str:
+    def _loss_message(self) -> str:
         self._over.wait()
         return f"{self._title} was lost: {self.lost}"
 
@@ -343,7 +345,7 @@ class Connection:
             why = f"the connection broke: {error.strerror}"
         if why:
             self.drop(why)
-            raise ConnectionLost(self._loss())
+            raise ConnectionLost(self._loss_message())
 
     def _write(self, parts: Sequence[bytes]) -> str:
         """Why not all of it could be written; empty: it was."""
@@ -378,10 +380,12 @@ class Connection:
         if number == 0:
             found = codec.decode_tagged(frame.json, HOST_REPLIES)
             if isinstance(found, LostHost):
-                raise ConnectionLost(cut(redacted(found.words, secrets()), LONGEST_WORDS))
+                raise ConnectionLost(
+                    truncate_text(redact_secrets(found.words, secret_values()), LONGEST_WORDS)
+                )
             if not isinstance(found, Greeting) or self.greeting is not None:
                 raise codec.Malformed(f"{type(found).__name__}, of no worker")
-            self.fault = disagreement(self._ours, found)
+            self.fault = greeting_mismatch(self._ours, found)
             self.is_other_version = bool(self.fault) and found.role != self._ours.role
             if self.fault:
                 raise ConnectionLost(self.fault)
@@ -436,7 +440,7 @@ class RemoteWorker(WorkerProcess):
         except KeyboardInterrupt:
             self.kill()
             raise
-        if (ended := _ended(frame)) is None:
+        if (ended := _decode_ended_worker(frame)) is None:
             return frame
         self.kill()
         if ended.how == "timed out":
@@ -472,7 +476,7 @@ class RemoteWorker(WorkerProcess):
             connection.keep_file(self._wanted.digest, self._file)
         self._at = connection, next(connection.workers)
         reply = connection.call(self._at[1], codec.encode_tagged(self._wanted))
-        if (ended := _ended(reply)) is not None:
+        if (ended := _decode_ended_worker(reply)) is not None:
             raise WorkerDied(self._post_mortem(ended.words))
         connection.expect_done(reply)
 
@@ -481,12 +485,12 @@ class RemoteWorker(WorkerProcess):
         return otherwise
 
 
-def _ended(reply: codec.Frame) -> EndedWorker | None:
+def _decode_ended_worker(reply: codec.Frame) -> EndedWorker | None:
     try:
         found = codec.decode_tagged(reply.json, {EndedWorker.__name__: EndedWorker})
     except codec.Malformed:  # it is something else; whoever reads it says what may be wrong with it
         return None
-    return EndedWorker(found.how, cut(redacted(found.words, secrets()), LONGEST_WORDS))
+    return EndedWorker(found.how, truncate_text(redact_secrets(found.words, secret_values()), LONGEST_WORDS))
 
 
 class RemoteWorkers:
@@ -667,7 +671,7 @@ class WorkerHost:
         return m.Done()
 
     def _worker(self, wanted: StartWorker) -> WorkerProcess:
-        kind = backends.kind(wanted.backend)
+        kind = backends.find_backend_kind(wanted.backend)
         if wanted.sandbox not in MODES or not wanted.purpose.isalpha():
             raise codec.Malformed("a worker that nobody here knows")
         spec = kind.name
@@ -731,16 +735,16 @@ class _Serving:
             try:
                 while (found := read_call(source)) is not None:
                     if found[0]:
-                        threads.submit(self._respond, *found)
+                        threads.submit(self._answer_call, *found)
                         continue
                     theirs = codec.decode_tagged(found[2].json, {Greeting.__name__: Greeting})
-                    if fault := disagreement(ours, theirs):
+                    if fault := greeting_mismatch(ours, theirs):
                         return fault
             except codec.Malformed as error:
                 return f"it spoke nonsense: {error}"
         return "it has ended"
 
-    def _respond(self, call: int, worker: int, frame: codec.Frame) -> None:
+    def _answer_call(self, call: int, worker: int, frame: codec.Frame) -> None:
         self._write(call_parts(call, worker, self._host.answer(worker, frame)))
 
     def _write(self, parts: Sequence[bytes]) -> None:
@@ -751,7 +755,7 @@ class _Serving:
                     view = view[os.write(self._writes, view) :]
 
 
-def serve() -> str:
+def serve_standard_streams() -> str:
     """On the standard streams, which nothing else uses from here on; why it ended."""
     reads, writes = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tunesmith.base.errors import TunesmithError, WaitingForModel
-from tunesmith.base.text import counted, cut, named_values, plain
+from tunesmith.base.text import format_count, named_values, strip_controls, truncate_text
 from tunesmith.run.figures import Figure
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ LONGEST_LINE = 2000
 LONGEST_TEXT = 400_000  # characters of one text: a whole template, a whole request
 
 
-def foreign(text: str, most: int = LONGEST_LINE) -> str:
-    return cut(plain(text), most)
+def sanitize_text(text: str, most: int = LONGEST_LINE) -> str:
+    return truncate_text(strip_controls(text), most)
 
 
 def foreign_lines(lines: Iterable[str]) -> tuple[str, ...]:
-    found = [foreign(line) for line in lines]
+    found = [sanitize_text(line) for line in lines]
     left = len(found) - MOST_LINES
-    return (*found[:MOST_LINES], f"… and {counted(left, 'line')} more") if left > 0 else tuple(found)
+    return (*found[:MOST_LINES], f"… and {format_count(left, 'line')} more") if left > 0 else tuple(found)
 
 
-def address(run: Path, *parts: str) -> str:
+def resource_uri(run: Path, *parts: str) -> str:
     """Of a resource of a run."""
     return "/".join(["tunesmith://runs", quote(str(run), safe=""), *(quote(part, safe="") for part in parts)])
 
@@ -253,7 +253,7 @@ class RequestAnswer:
 def kernel_answers(source: ExplainedSource) -> tuple[KernelAnswer, ...]:
     return tuple(
         KernelAnswer(
-            foreign(one.entry),
+            sanitize_text(one.entry),
             one.line,
             one.read,
             foreign_lines(one.lines),
@@ -267,7 +267,7 @@ def kernel_answers(source: ExplainedSource) -> tuple[KernelAnswer, ...]:
 
 def check_answer(done: CheckedProblem) -> CheckAnswer:
     return CheckAnswer(
-        foreign(done.problem),
+        sanitize_text(done.problem),
         done.device,
         right=done.missing is None,
         cases=done.cases,
@@ -275,27 +275,27 @@ def check_answer(done: CheckedProblem) -> CheckAnswer:
         configurations=done.feasible,
         sanitized=foreign_lines(one.sentence for one in done.sanitized),
         notes=foreign_lines(done.notes),
-        missing=foreign(str(done.missing)) if done.missing else "",
+        missing=sanitize_text(str(done.missing)) if done.missing else "",
     )
 
 
 def explain_answer(found: ExplainedKernel) -> ExplainAnswer:
     about = dict(found.about)
     return ExplainAnswer(
-        foreign(found.problem),
+        sanitize_text(found.problem),
         found.device,
         foreign_lines(found.lines),
-        {move: foreign(about.get(move, "")) for move in found.moves},
-        {move: foreign(why) for move, why in found.refused},
+        {move: sanitize_text(about.get(move, "")) for move in found.moves},
+        {move: sanitize_text(why) for move, why in found.refused},
         foreign_lines(found.notes),
     )
 
 
 def template_answer(made: TemplateMade) -> TemplateAnswer:
     return TemplateAnswer(
-        foreign(made.problem),
-        foreign(made.template or "", LONGEST_TEXT),
-        foreign(made.declined),
+        sanitize_text(made.problem),
+        sanitize_text(made.template or "", LONGEST_TEXT),
+        sanitize_text(made.declined),
         made.moves,
         made.feasible,
         made.device,
@@ -308,7 +308,9 @@ def profile_answer(page: ProfilePage) -> ProfileAnswer:
     from tunesmith.deliver.pages.profile import page_lines
 
     lines = foreign_lines(page_lines(page))
-    return ProfileAnswer(foreign(page.problem), page.device, lines, page.plot, foreign(page.missing))
+    return ProfileAnswer(
+        sanitize_text(page.problem), page.device, lines, page.plot, sanitize_text(page.missing)
+    )
 
 
 def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
@@ -320,18 +322,20 @@ def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
     elif requests and state == "stopped":
         state = "waiting"
     has_won = found.general is not None or any(w.config is not None for w in found.workloads)
-    resources = {name: address(run.folder, name) for name in ("report.md", "report.json", "report.html")}
-    resources |= {name: address(run.folder, "kernels", name.removeprefix("tuned/")) for name in found.tuned}
+    resources = {name: resource_uri(run.folder, name) for name in ("report.md", "report.json", "report.html")}
+    resources |= {
+        name: resource_uri(run.folder, "kernels", name.removeprefix("tuned/")) for name in found.tuned
+    }
     return RunAnswer(
         str(run.folder),
-        foreign(found.problem),
+        sanitize_text(found.problem),
         found.device,
         state,
-        foreign(str(missing) if missing else found.reason),
+        sanitize_text(str(missing) if missing else found.reason),
         found.geometric_mean if found.finished else None,
         tuple(
             WorkloadAnswer(
-                foreign(w.name), w.sizes, w.baseline_us, w.tuned_us, w.speedup, *w.interval, w.config
+                sanitize_text(w.name), w.sizes, w.baseline_us, w.tuned_us, w.speedup, *w.interval, w.config
             )
             for w in found.workloads
         )
@@ -343,12 +347,12 @@ def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
         found.tuned,
         tuple(requests),
         resources,
-        _next(state, missing, has_won),
+        _suggest_next_step(state, missing, has_won),
         found.headline if found.finished else "",
     )
 
 
-def _next(state: str, missing: TunesmithError | None, has_won: bool) -> str:
+def _suggest_next_step(state: str, missing: TunesmithError | None, has_won: bool) -> str:
     if state == "finished":
         kept = "export it with the tool export, or read its kernels and its report as resources"
         return (
@@ -360,7 +364,7 @@ def _next(state: str, missing: TunesmithError | None, has_won: bool) -> str:
         return "read the request with next_request, and hand in the answer with reply"
     if state == "running":
         return "wait for it with the tool wait, or end it with cancel"
-    words = foreign(missing.hint or "") if missing else ""
+    words = sanitize_text(missing.hint or "") if missing else ""
     return words or "go on with it with the tool resume"
 
 
@@ -371,19 +375,19 @@ def diff_answer(found: Sequence[RunDifference]) -> DiffAnswer:
             one.after,
             one.judged_by,
             one.ratio,
-            {foreign(w.name): w.ratio for w in one.workloads},
-            {foreign(w.name): w.is_clear for w in one.workloads},
+            {sanitize_text(w.name): w.ratio for w in one.workloads},
+            {sanitize_text(w.name): w.is_clear for w in one.workloads},
             foreign_lines((*(f"{w.name}: {w.moved}" for w in one.workloads if w.moved), *one.notes)),
         )
         for one in found
     )
-    return DiffAnswer(foreign(found[0].problem), rows)
+    return DiffAnswer(sanitize_text(found[0].problem), rows)
 
 
 def export_answer(found: Exported) -> ExportAnswer:
     return ExportAnswer(
         found.target,
-        foreign(found.problem),
+        sanitize_text(found.problem),
         found.folder,
         found.files,
         found.kernels,
@@ -413,10 +417,13 @@ def run_lines(answer: RunAnswer) -> list[str]:
 
 def check_lines(answer: CheckAnswer) -> list[str]:
     by = "the reference" if answer.judged_by_reference else "itself, run twice (no reference given)"
-    right = f"{answer.problem} is right on {counted(answer.cases, 'case')} on {answer.device}, judged by {by}"
+    right = (
+        f"{answer.problem} is right on {format_count(answer.cases, 'case')} on "
+        f"{answer.device}, judged by {by}"
+    )
     lines = [answer.missing or right]
     if answer.configurations is not None:
-        lines.append(f"the template has {counted(answer.configurations, 'configuration')} for it there")
+        lines.append(f"the template has {format_count(answer.configurations, 'configuration')} for it there")
     return [*lines, *answer.sanitized, *(f"note: {note}" for note in answer.notes)]
 
 
@@ -425,7 +432,7 @@ def job_lines(answer: JobAnswer) -> list[str]:
     lines = [f"{head}: {answer.state} after {answer.seconds:.0f} s"]
     if answer.state == "running":
         best = f", best {answer.best:.2f}× by the search, not verified" if answer.best else ""
-        lines.append(f"{counted(answer.evaluations, 'evaluation')}{best}; call wait with this handle")
+        lines.append(f"{format_count(answer.evaluations, 'evaluation')}{best}; call wait with this handle")
         lines += answer.said[-1:]
     if answer.error:
         lines += [f"error: {answer.error}", *([f"hint: {answer.hint}"] if answer.hint else [])]

@@ -16,7 +16,7 @@ import typer
 
 from tunesmith.agents.models import parse_spec
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, read_plain, write_whole
+from tunesmith.base.files import explain_disk_errors, read_plain, write_whole
 from tunesmith.cli import console
 
 SKILL = "tunesmith/SKILL.md"
@@ -41,19 +41,19 @@ def serve_agents(
     for model in models:
         parse_spec(model)
     token = token_of(http.token_file) if http is not None else ""
-    from tunesmith.plugins.mcp.server import serve
+    from tunesmith.plugins.mcp.server import serve_mcp
 
     if http is None:
-        serve(roots, models)
+        serve_mcp(roots, models)
         return
     from tunesmith.plugins.mcp.server import serve_http
 
     def tell(address: str) -> None:
         """Where and how to call it; a token that the user has in a file is not shown again."""
         shown = {"address": address} | ({"token": token} if http.token_file is None else {})
-        console.say(as_json, shown, [f"{name:<16} {value}" for name, value in shown.items()])
+        console.print_result(as_json, shown, [f"{name:<16} {value}" for name, value in shown.items()])
 
-    serve(roots, models, lambda server: serve_http(server, http.port, token, tell))
+    serve_mcp(roots, models, lambda server: serve_http(server, http.port, token, tell))
 
 
 def token_of(file: Path | None) -> str:
@@ -80,14 +80,14 @@ def token_of(file: Path | None) -> str:
 def skill_files() -> dict[str, str]:
     """Name -> text."""
     root = resources.files("tunesmith.plugins.mcp") / "skills"
-    return {name: file.read_text(encoding="utf-8") for name, file in sorted(_walk(root, ""))}
+    return {name: file.read_text(encoding="utf-8") for name, file in sorted(_walk_markdown(root, ""))}
 
 
-def _walk(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+def _walk_markdown(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
     for item in folder.iterdir():
         own = f"{name}/{item.name}" if name else item.name
         if item.is_dir():
-            yield from _walk(item, own)
+            yield from _walk_markdown(item, own)
         elif item.name.endswith(".md"):
             yield own, item
 
@@ -98,7 +98,7 @@ def write_skill(out: Path | None) -> dict[str, str]:
     if out is not None:
         for name, text in files.items():
             path = out / name
-            with explained("write the skill", path, instead="another folder with --out"):
+            with explain_disk_errors("write the skill", path, instead="another folder with --out"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, text.encode())
     return files
@@ -138,8 +138,8 @@ def skill(
     """Write the skill that teaches coding agents to tune by this command line."""
     written = write_skill(out)
     if out is None:
-        console.say(as_json, {"skill": written[SKILL]}, [written[SKILL].rstrip()])
+        console.print_result(as_json, {"skill": written[SKILL]}, [written[SKILL].rstrip()])
     else:
-        console.say(
+        console.print_result(
             as_json, {"folder": str(out), "files": list(written)}, [f"wrote {', '.join(written)} in {out}"]
         )

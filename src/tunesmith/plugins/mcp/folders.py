@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tunesmith.agents.mailbox import has_reply, letter
-from tunesmith.agents.models import EXPERT, parse_models, reaching
+from tunesmith.agents.mailbox import format_letter, has_reply
+from tunesmith.agents.models import EXPERT, external_models, parse_models
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, write_whole
+from tunesmith.base.files import explain_disk_errors, write_whole
 from tunesmith.run.events import LONGEST, Request
 from tunesmith.run.folder import RunFolder
 from tunesmith.session.problems import state_of
@@ -57,7 +57,7 @@ class ClientFolders:
         return max(around, key=lambda folder: len(folder.parts), default=self.first)
 
 
-def allowed(named: Iterable[str] | None, bounds: Iterable[Path]) -> ClientFolders:
+def allowed_folders(named: Iterable[str] | None, bounds: Iterable[Path]) -> ClientFolders:
     """What the client names as addresses (None: it cannot say), within the bounds that whoever started the
     server set; without bounds all that it names, and without its word the bounds."""
     limits = tuple(bound.resolve() for bound in bounds)
@@ -99,7 +99,7 @@ def check_models(text: str, permitted: Sequence[str]) -> None:
     are neither the run's own mailbox nor among those the server was started with."""
     if text:
         parse_models(text)
-    for one in reaching(text):
+    for one in external_models(text):
         if one in permitted:
             continue
         named = ", ".join(["mailbox", EXPERT, *permitted])
@@ -128,7 +128,7 @@ def open_requests(folder: Path) -> tuple[Request, ...]:
 
 
 def text_of(request: Request) -> str:
-    return letter(request, f"{request.name}.reply.md")
+    return format_letter(request, f"{request.name}.reply.md")
 
 
 def hand_in(folder: Path, name: str, text: str) -> None:
@@ -142,7 +142,7 @@ def hand_in(folder: Path, name: str, text: str) -> None:
         hint = "send what the request asks for: one JSON object, or one whole file in a fence"
         raise BadInput(f"a reply has 1 to {LONGEST} characters, got {len(text)}", where=name, hint=hint)
     target = own_mailbox(folder) / f"{name}.reply.md"
-    with explained("write the reply", target):
+    with explain_disk_errors("write the reply", target):
         target.parent.mkdir(exist_ok=True)
         write_whole(target, text.encode("utf-8", "replace"))
         then = time.time() - _LONG_AGO

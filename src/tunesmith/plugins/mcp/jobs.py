@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import tunesmith
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput, Interrupted, TunesmithError, WaitingForModel, bug_text
 from tunesmith.base.interrupts import end_when_asked
 from tunesmith.plugins.mcp.answers import (
@@ -28,17 +28,17 @@ from tunesmith.plugins.mcp.answers import (
     ProfileAnswer,
     RunAnswer,
     check_answer,
-    foreign,
     foreign_lines,
     profile_answer,
     run_answer,
+    sanitize_text,
 )
 from tunesmith.plugins.mcp.folders import check_models, check_run, open_requests
 from tunesmith.plugins.studies.pages import RUNS
-from tunesmith.plugins.studies.plan import schedule
-from tunesmith.plugins.studies.result import limits
+from tunesmith.plugins.studies.plan import schedule_runs
+from tunesmith.plugins.studies.result import caveat_sentences
 from tunesmith.plugins.studies.run import Compared, read_plan
-from tunesmith.run.folder import PLAN, RunFolder, begun
+from tunesmith.run.folder import PLAN, RunFolder, has_begun
 from tunesmith.session.problems import readable_folders
 
 # -- A comparison of strategies as it is answered: what its runs say together, and what keeps it waiting.
@@ -50,9 +50,9 @@ def check_comparison(folder: Path, permitted: Sequence[str]) -> str:
         return ""  # whoever goes on with it says what is missing
     plan = read_plan(RunFolder(folder))
     check_models(plan.model, permitted)
-    for item in schedule(plan):
+    for item in schedule_runs(plan):
         path = folder / RUNS / item.place
-        if begun(path):
+        if has_begun(path):
             check_run(path, permitted)
     return plan.model
 
@@ -61,7 +61,7 @@ def compared_answer(found: Compared) -> ComparedAnswer:
     result = found.comparison
     arms = tuple(
         ArmAnswer(
-            foreign(cell.problem),
+            sanitize_text(cell.problem),
             cell.arm,
             cell.counted,
             cell.planned,
@@ -75,7 +75,7 @@ def compared_answer(found: Compared) -> ComparedAnswer:
     troubles = foreign_lines([f"{folder.name}: {error}" for folder, error in found.troubles])
     runs = tuple(str(found.folder / RUNS / run.planned.place) for run in result.runs)
     waiting = tuple(str(path) for path, error in found.troubles if isinstance(error, WaitingForModel))
-    told = limits(result)
+    told = caveat_sentences(result)
     lines = [
         *map(_arm_line, arms),
         *told,
@@ -162,16 +162,16 @@ class Reporter:
     def say(self, line: WorkLine) -> None:
         with self._lock:
             try:
-                self.out.write(encode(line) + b"\n")
+                self.out.write(encode_json(line) + b"\n")
                 self.out.flush()
             except OSError as error:
                 raise KeyboardInterrupt from error
 
     def update(self, update: tunesmith.ProgressUpdate) -> None:
-        self.say(WorkLine(foreign(update.text), update.evaluations, update.best))
+        self.say(WorkLine(sanitize_text(update.text), update.evaluations, update.best))
 
 
-def check(order: WorkOrder, listener: Listener) -> WorkLine:
+def run_check_job(order: WorkOrder, listener: Listener) -> WorkLine:
     done = tunesmith.check(
         order.target,
         template=order.template,
@@ -183,7 +183,7 @@ def check(order: WorkOrder, listener: Listener) -> WorkLine:
     return WorkLine(checked=check_answer(done))
 
 
-def tune(order: WorkOrder, listener: Listener) -> WorkLine:
+def run_tune_job(order: WorkOrder, listener: Listener) -> WorkLine:
     assert order.out is not None, "the server chooses the folder, so that it can name it"
     budget = tunesmith.Budget(evals=order.evals, seconds=order.seconds, rounds=order.rounds)
     run = tunesmith.tune(
@@ -198,15 +198,17 @@ def tune(order: WorkOrder, listener: Listener) -> WorkLine:
         wait=False,
         listener=listener,
     )
-    return WorkLine(run=_answer(run))
+    return WorkLine(run=_answer_with_requests(run))
 
 
-def resume(order: WorkOrder, listener: Listener) -> WorkLine:
+def run_resume_job(order: WorkOrder, listener: Listener) -> WorkLine:
     model = check_run(Path(order.target), order.permitted)
-    return WorkLine(run=_answer(tunesmith.resume(order.target, model=model, wait=False, listener=listener)))
+    return WorkLine(
+        run=_answer_with_requests(tunesmith.resume(order.target, model=model, wait=False, listener=listener))
+    )
 
 
-def profile(order: WorkOrder, listener: Listener) -> WorkLine:
+def run_profile_job(order: WorkOrder, listener: Listener) -> WorkLine:
     page = tunesmith.profile(
         order.target,
         template=order.template,
@@ -219,7 +221,7 @@ def profile(order: WorkOrder, listener: Listener) -> WorkLine:
     return WorkLine(profile=profile_answer(page))
 
 
-def compare(order: WorkOrder, listener: Listener) -> WorkLine:
+def run_compare_job(order: WorkOrder, listener: Listener) -> WorkLine:
     if not order.problems:
         model = check_comparison(Path(order.target), order.permitted)
         found = tunesmith.resume_comparison(order.target, model=model, wait=False, listener=listener)
@@ -241,41 +243,47 @@ def compare(order: WorkOrder, listener: Listener) -> WorkLine:
     return WorkLine(compared=compared_answer(found))
 
 
-def _answer(run: tunesmith.Run) -> RunAnswer:
+def _answer_with_requests(run: tunesmith.Run) -> RunAnswer:
     return run_answer(run, [request.name for request in open_requests(run.folder)])
 
 
-KINDS = {"check": check, "tune": tune, "resume": resume, "profile": profile, "compare": compare}
+KINDS = {
+    "check": run_check_job,
+    "tune": run_tune_job,
+    "resume": run_resume_job,
+    "profile": run_profile_job,
+    "compare": run_compare_job,
+}
 
 
-def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
+def execute_order(order: WorkOrder, reporter: Reporter) -> WorkLine:
     """Errors are lines like any other; a traceback is for nobody."""
     try:
         with readable_folders(map(Path, order.folders), only=True):
             done = KINDS[order.kind](order, reporter.update)
-        return replace(done, ended=_state(done))
+        return replace(done, ended=_end_state(done))
     except Interrupted as error:
         if order.kind == "compare":
             hint = f"go on with it with the tool compare: resume={error.where}"
-            return WorkLine(ended="cancelled", error=foreign(str(error)), hint=foreign(hint))
-        run = _answer(tunesmith.load_run(error.where)) if error.where else None
+            return WorkLine(ended="cancelled", error=sanitize_text(str(error)), hint=sanitize_text(hint))
+        run = _answer_with_requests(tunesmith.load_run(error.where)) if error.where else None
         hint = "go on with it with the tool resume"
-        return WorkLine(ended="cancelled", run=run, error=foreign(str(error)), hint=hint)
+        return WorkLine(ended="cancelled", run=run, error=sanitize_text(str(error)), hint=hint)
     except KeyboardInterrupt:
         return WorkLine(ended="cancelled", error="interrupted", hint="call the tool again")
     except TunesmithError as error:
-        return WorkLine(ended="failed", error=foreign(str(error)), hint=foreign(error.hint or ""))
+        return WorkLine(ended="failed", error=sanitize_text(str(error)), hint=sanitize_text(error.hint or ""))
     except MemoryError:
         error_text, hint = "this machine ran out of memory", "choose smaller sizes"
         return WorkLine(ended="failed", error=error_text, hint=hint)
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        return WorkLine(ended="failed", error=foreign(f"{name}{error.strerror or error}"))
+        return WorkLine(ended="failed", error=sanitize_text(f"{name}{error.strerror or error}"))
     except Exception as error:
-        return WorkLine(ended="failed", error=foreign(f"a bug in Tunesmith: {bug_text(error)}"))
+        return WorkLine(ended="failed", error=sanitize_text(f"a bug in Tunesmith: {bug_text(error)}"))
 
 
-def _state(done: WorkLine) -> str:
+def _end_state(done: WorkLine) -> str:
     if done.compared is not None and done.compared.troubles:
         return "waiting" if done.compared.waiting else "stopped"
     return done.run.state if done.run is not None else "finished"
@@ -294,7 +302,7 @@ def _stop_when_closed(source: BinaryIO) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main() -> None:
+def run_job_worker() -> None:
     # What anybody else prints in this process goes where errors go.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -308,14 +316,14 @@ def main() -> None:
     reporter = Reporter(out)
     try:
         _stop_when_closed(source)
-        done = work(decode(first, WorkOrder), reporter)
+        done = execute_order(decode_json(first, WorkOrder), reporter)
         reporter.say(done)
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
 
 
 if __name__ == "__main__":
-    main()
+    run_job_worker()
 
 PATIENCE = 20.0  # seconds that work which was asked to end may take to clean up
 _SAID = 12  # lines of progress that are kept
@@ -347,7 +355,7 @@ class Job:
         assert self.process.stdout is not None
         for data in self.process.stdout:
             try:
-                line = decode(data, WorkLine, "line of a worker")
+                line = decode_json(data, WorkLine, "line of a worker")
             except Malformed:
                 continue
             if line.ended:
@@ -435,7 +443,7 @@ class Jobs:
             )
             job = Job(f"{order.kind}-{next(self._numbers)}", order, process)
             assert process.stdin is not None
-            process.stdin.write(encode(order) + b"\n")
+            process.stdin.write(encode_json(order) + b"\n")
             process.stdin.flush()
             self._jobs[job.handle] = job
             self._forget()

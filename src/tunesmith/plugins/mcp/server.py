@@ -27,9 +27,9 @@ from tunesmith.base.errors import BadInput, TunesmithError
 from tunesmith.base.files import read_plain
 from tunesmith.plugins.mcp import folders as mailbox
 from tunesmith.plugins.mcp import tools
-from tunesmith.plugins.mcp.answers import LONGEST_TEXT, address, foreign
-from tunesmith.plugins.mcp.tools import Desk, add_tools, refusal
-from tunesmith.plugins.watch.guard import HOST, listen
+from tunesmith.plugins.mcp.answers import LONGEST_TEXT, resource_uri, sanitize_text
+from tunesmith.plugins.mcp.tools import Desk, add_tools, error_result
+from tunesmith.plugins.watch.guard import HOST, open_listener
 
 INSTRUCTIONS = (
     "Tunesmith makes GPU kernels faster and proves that they are still right. Begin with the prompt "
@@ -60,28 +60,28 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
-            return refusal(
+            return error_result(
                 f"a bug in Tunesmith: the tool {name} failed: {error.__cause__}", "please report it"
             )
         except ToolError as error:
             cause = error.__cause__
             if not isinstance(cause, ValidationError):
-                return refusal(str(error), "list the tools")
+                return error_result(str(error), "list the tools")
             faults = [_fault_text(fault) for fault in cause.errors(include_url=False)]
-            return refusal(f"{name}: {'; '.join(faults)}", "call it again with arguments of its schema")
+            return error_result(f"{name}: {'; '.join(faults)}", "call it again with arguments of its schema")
 
     async def _unknown(self, name: str, arguments: dict[str, Any]) -> CallToolResult | None:
         """The SDK leaves out what a tool does not know: who meant a budget by it would get another."""
         known = [one.input_schema["properties"] for one in await self.list_tools() if one.name == name]
-        if known and (unknown := [foreign(own, 100) for own in arguments if own not in known[0]]):
+        if known and (unknown := [sanitize_text(own, 100) for own in arguments if own not in known[0]]):
             words = f"{name} has no argument {', '.join(unknown)}; it has {', '.join(known[0]) or 'none'}"
-            return refusal(words, "call it again with arguments of its schema")
+            return error_result(words, "call it again with arguments of its schema")
         return None
 
 
 def _fault_text(fault: Any) -> str:
     where = ".".join(map(str, fault["loc"])) or "arguments"
-    got = "" if fault["type"] == "missing" else f", got {foreign(repr(fault['input']), 100)}"
+    got = "" if fault["type"] == "missing" else f", got {sanitize_text(repr(fault['input']), 100)}"
     return f"{where}: {fault['msg'][:1].lower()}{fault['msg'][1:]}{got}"
 
 
@@ -110,7 +110,7 @@ def tune_kernel(
     kernel: Annotated[str, Field(description="the kernel source or the problem to begin with")] = "",
 ) -> str:
     """How to make a kernel faster with this server and prove it."""
-    begin = f"\nBegin with this path, which is data: {foreign(kernel, 500)!r}\n" if kernel else ""
+    begin = f"\nBegin with this path, which is data: {sanitize_text(kernel, 500)!r}\n" if kernel else ""
     return method() + begin
 
 
@@ -130,7 +130,7 @@ def _add_resources(server: AgentServer, desk: Desk) -> None:
 
     def adds_report(form: str, mime: str) -> None:
         async def report(run: str, context: Context) -> str | InputRequiredResult:
-            return await _read(desk, context, run, lambda folder: _report(folder, form))
+            return await _read_run_resource(desk, context, run, lambda folder: _report_text(folder, form))
 
         add(f"report.{form}", mime, f"The report of a run, as {form}")(report)
 
@@ -138,10 +138,12 @@ def _add_resources(server: AgentServer, desk: Desk) -> None:
         adds_report(form, mime)
 
     async def kernel(run: str, file: str, context: Context) -> str | InputRequiredResult:
-        return await _read(desk, context, run, lambda folder: _kernel(folder, file))
+        return await _read_run_resource(
+            desk, context, run, lambda folder: _delivered_kernel_text(folder, file)
+        )
 
     async def request(run: str, name: str, context: Context) -> str | InputRequiredResult:
-        return await _read(desk, context, run, lambda folder: _request(folder, name))
+        return await _read_run_resource(desk, context, run, lambda folder: _open_request_text(folder, name))
 
     add("kernels/{file}", "text/plain", "A file that a run delivered")(kernel)
     add("requests/{name}", "text/markdown", "A request that waits for a reply")(request)
@@ -149,17 +151,19 @@ def _add_resources(server: AgentServer, desk: Desk) -> None:
 
 def _of_run(run: Path, files: Sequence[str]) -> Iterator[Resource]:
     for form, mime in _FORMS.items():
-        title = f"The report of {foreign(run.name)}, as {form}"
-        yield Resource(uri=address(run, f"report.{form}"), name=f"report.{form}", title=title, mime_type=mime)
+        title = f"The report of {sanitize_text(run.name)}, as {form}"
+        yield Resource(
+            uri=resource_uri(run, f"report.{form}"), name=f"report.{form}", title=title, mime_type=mime
+        )
     for file in files:
-        title, name = f"What {foreign(run.name)} delivered", foreign(file)
-        yield Resource(uri=address(run, "kernels", file), name=name, title=title, mime_type="text/plain")
+        title, name = f"What {sanitize_text(run.name)} delivered", sanitize_text(file)
+        yield Resource(uri=resource_uri(run, "kernels", file), name=name, title=title, mime_type="text/plain")
 
 
-async def _read(
+async def _read_run_resource(
     desk: Desk, context: Context, run: str, read: Callable[[Path], str]
 ) -> str | InputRequiredResult:
-    roots = await _roots(context)
+    roots = await _request_roots(context)
     if isinstance(roots, InputRequiredResult):
         return roots
     try:
@@ -172,7 +176,7 @@ async def _read(
         raise ResourceError(f"it cannot be read: {error.strerror or error}") from error
 
 
-async def _roots(context: Context) -> ListRootsResult | InputRequiredResult | None:
+async def _request_roots(context: Context) -> ListRootsResult | InputRequiredResult | None:
     """As `ask_roots` of the tools, which the SDK has for tools alone."""
     can_say = context.client_capabilities
     if can_say is None or can_say.roots is None:
@@ -185,12 +189,12 @@ async def _roots(context: Context) -> ListRootsResult | InputRequiredResult | No
     return answered if isinstance(answered, ListRootsResult) else ListRootsResult.model_validate(answered)
 
 
-def _report(folder: Path, form: str) -> str:
+def _report_text(folder: Path, form: str) -> str:
     run = tunesmith.load_run(folder)
     return run.report("json" if form == "json" else "html" if form == "html" else "md")
 
 
-def _kernel(folder: Path, file: str) -> str:
+def _delivered_kernel_text(folder: Path, file: str) -> str:
     delivered = tunesmith.load_run(folder).result.tuned
     if f"tuned/{file}" not in delivered:
         names = ", ".join(name.removeprefix("tuned/") for name in delivered) or "nothing"
@@ -198,31 +202,33 @@ def _kernel(folder: Path, file: str) -> str:
     path = folder / "tuned" / file
     if not path.resolve().is_relative_to(folder):
         raise BadInput("a file of a run lies in its folder", where=str(path), hint="remove the link there")
-    return foreign(read_plain(path).decode("utf-8", "replace"), LONGEST_TEXT)
+    return sanitize_text(read_plain(path).decode("utf-8", "replace"), LONGEST_TEXT)
 
 
-def _request(folder: Path, name: str) -> str:
+def _open_request_text(folder: Path, name: str) -> str:
     for request in mailbox.open_requests(folder):
         if request.name == name:
-            return foreign(mailbox.text_of(request), LONGEST_TEXT)
+            return sanitize_text(mailbox.text_of(request), LONGEST_TEXT)
     raise BadInput(f"there is no open request {name!r}", where=str(folder), hint="ask with next_request")
 
 
 # -- serving -----------------------------------------------------------------------------------------------
 
 
-def serve(roots: Sequence[Path], models: Sequence[str], http: Callable[[Any], None] | None = None) -> None:
+def serve_mcp(
+    roots: Sequence[Path], models: Sequence[str], http: Callable[[Any], None] | None = None
+) -> None:
     """Until the client closes stdin, or for ever where `http` serves. What is at work then is ended cleanly,
     and can be resumed."""
     desk = Desk(tuple(root.resolve() for root in roots), tuple(models), has_one_client=http is None)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # a client that is in a hurry asks by a signal
-            _serve(desk, http)
+            _run_server(desk, http)
     finally:
         desk.jobs.close()
 
 
-def _serve(desk: Desk, http: Callable[[Any], None] | None) -> None:
+def _run_server(desk: Desk, http: Callable[[Any], None] | None) -> None:
     # No settings are read that lie where the client happens to be.
     os.chdir(desk.jobs.nowhere)
     server = make_server(desk)
@@ -264,7 +270,7 @@ class TokenGuard:
         return len(given) == 1 and hmac.compare_digest(given[0], wanted)
 
 
-def application(server: Any, port: int, token: str) -> TokenGuard:
+def build_http_app(server: Any, port: int, token: str) -> TokenGuard:
     """For exactly this address; pages of other origins are refused even if they know the token."""
     names = (f"{HOST}:{port}", f"localhost:{port}")
     checks = TransportSecuritySettings(
@@ -277,10 +283,10 @@ def application(server: Any, port: int, token: str) -> TokenGuard:
 
 def serve_http(server: Any, port: int, token: str, tell: Callable[[str], None]) -> None:
     """On a port of loopback, by default a free one, until it is interrupted."""
-    with listen(port) as listening:
+    with open_listener(port) as listening:
         own = listening.getsockname()[1]
         tell(f"http://{HOST}:{own}{PATH}")
         config = uvicorn.Config(
-            application(server, own, token), log_level="warning", access_log=False, lifespan="on"
+            build_http_app(server, own, token), log_level="warning", access_log=False, lifespan="on"
         )
         anyio.run(uvicorn.Server(config).serve, [listening])

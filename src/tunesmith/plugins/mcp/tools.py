@@ -24,9 +24,9 @@ from mcp_types import CallToolResult, ListRootsResult, TextContent, ToolAnnotati
 from pydantic import Field
 
 import tunesmith
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, TunesmithError, bug_text
-from tunesmith.base.text import counted, named_values
+from tunesmith.base.text import format_count, named_values
 from tunesmith.plugins.mcp import answers
 from tunesmith.plugins.mcp import folders as mailbox
 from tunesmith.plugins.mcp.answers import (
@@ -40,12 +40,12 @@ from tunesmith.plugins.mcp.answers import (
     RequestAnswer,
     RunAnswer,
     TemplateAnswer,
-    foreign,
     kernel_answers,
     run_answer,
+    sanitize_text,
     template_answer,
 )
-from tunesmith.plugins.mcp.folders import ClientFolders, allowed, open_requests
+from tunesmith.plugins.mcp.folders import ClientFolders, allowed_folders, open_requests
 from tunesmith.plugins.mcp.jobs import Job, Jobs, WorkOrder
 from tunesmith.problem.device import is_source_name
 from tunesmith.run.folder import JOURNAL
@@ -75,22 +75,24 @@ Wait = Annotated[float, Field(ge=0, le=MOST_WAIT, description="seconds; then a h
 Handle = Annotated[str, Field(description="as tune, check, profile, compare, resume or reply returned it")]
 
 
-def refusal(message: str, hint: str | None = None) -> CallToolResult:
+def error_result(message: str, hint: str | None = None) -> CallToolResult:
     """An error of the tool: the rule and the value, then the next step."""
     words = f"{message}\nnext: {hint}" if hint else message
-    return CallToolResult(content=[TextContent(type="text", text=foreign(words))], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=sanitize_text(words))], is_error=True)
 
 
-def answer(value: object, lines: Sequence[str], failed: bool = False) -> CallToolResult:
+def tool_result(value: object, lines: Sequence[str], failed: bool = False) -> CallToolResult:
     text = "\n".join(lines)
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
-        structured_content=msgspec.json.decode(encode(value)),
+        structured_content=msgspec.json.decode(encode_json(value)),
         is_error=failed,
     )
 
 
-def told(function: Callable[_P, Awaitable[CallToolResult]]) -> Callable[_P, Awaitable[CallToolResult]]:
+def report_errors(
+    function: Callable[_P, Awaitable[CallToolResult]],
+) -> Callable[_P, Awaitable[CallToolResult]]:
     """Errors as sentences; a traceback is for nobody."""
 
     @functools.wraps(function)
@@ -98,12 +100,12 @@ def told(function: Callable[_P, Awaitable[CallToolResult]]) -> Callable[_P, Awai
         try:
             return await function(*given, **named)
         except TunesmithError as error:
-            return refusal(str(error), error.hint)
+            return error_result(str(error), error.hint)
         except OSError as error:
             name = f"{error.filename}: " if error.filename else ""
-            return refusal(f"{name}{error.strerror or error}", "name another path")
+            return error_result(f"{name}{error.strerror or error}", "name another path")
         except Exception as error:
-            return refusal(f"a bug in Tunesmith: {bug_text(error)}", "please report it")
+            return error_result(f"a bug in Tunesmith: {bug_text(error)}", "please report it")
 
     return call
 
@@ -123,13 +125,13 @@ MOST_FOLDERS = 5000  # that are looked into
 _PASSED_OVER = ("node_modules", "__pycache__", "build", "dist")
 
 
-def survey(path: Path | None, folders: Sequence[Path], entry: str | None) -> InspectAnswer:
+def inspect_path(path: Path | None, folders: Sequence[Path], entry: str | None) -> InspectAnswer:
     """Of a path, or of all folders with the devices that are here."""
     named = tuple(map(str, folders))
     if path is None:
         found = tunesmith.devices()
         devices = tuple(f"{d.backend} {d.id}: {d.name}" for d in found.devices)
-        return _folder("", folders, named, devices, found.troubles)
+        return _inspect_folders("", folders, named, devices, found.troubles)
     if path.is_file() and path.name != PROBLEM_FILE:
         source = tunesmith.explain_file(path, entry=entry)
         notes = (source.missing,) if source.missing else ()
@@ -140,14 +142,14 @@ def survey(path: Path | None, folders: Sequence[Path], entry: str | None) -> Ins
     if path.name == PROBLEM_FILE or (path / PROBLEM_FILE).is_file():
         own = tunesmith.Problem.load(path).definition
         sizes = "; ".join(f"{w.name} at {named_values(w.as_dict())}" for w in own.workloads)
-        notes = (foreign(f"{own.name}, {own.kernel.language}, workloads: {sizes}"),)
+        notes = (sanitize_text(f"{own.name}, {own.kernel.language}, workloads: {sizes}"),)
         return InspectAnswer(str(path), "problem", named, problems=(str(path),), notes=notes)
     if not path.is_dir():
         raise BadInput("there is nothing", where=str(path), hint="name a file or a folder that is there")
-    return _folder(str(path), (path,), named)
+    return _inspect_folders(str(path), (path,), named)
 
 
-def _folder(
+def _inspect_folders(
     path: str,
     roots: Sequence[Path],
     named: tuple[str, ...],
@@ -157,7 +159,7 @@ def _folder(
     problems: list[str] = []
     runs: list[str] = []
     kernels: list[str] = []
-    for folder, files in _walk(roots):
+    for folder, files in _walk_folders(roots):
         if JOURNAL in files:
             runs.append(str(folder))
         elif PROBLEM_FILE in files:
@@ -165,15 +167,15 @@ def _folder(
         else:
             kernels += [str(folder / name) for name in files if is_source_name(name)]
     cut_off = [len(found) - MOST_FOUND for found in (problems, runs, kernels)]
-    more = tuple(f"{counted(left, 'path')} more of a kind" for left in cut_off if left > 0)
-    found = (tuple(map(foreign, sorted(each)[:MOST_FOUND])) for each in (problems, runs, kernels))
+    more = tuple(f"{format_count(left, 'path')} more of a kind" for left in cut_off if left > 0)
+    found = (tuple(map(sanitize_text, sorted(each)[:MOST_FOUND])) for each in (problems, runs, kernels))
     own_problems, own_runs, own_kernels = found
     return InspectAnswer(
         path, "folder", named, (), own_problems, own_runs, own_kernels, devices, (*notes, *more)
     )
 
 
-def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
+def _walk_folders(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
     """No link is followed; what is in a run or in a hidden folder is passed over, and what has a name that no
     answer can spell."""
     for root in roots:
@@ -196,15 +198,15 @@ def _is_text(name: str) -> bool:
 def run_files(folders: Sequence[Path]) -> list[tuple[Path, tuple[str, ...]]]:
     """The newest runs below the folders, each with the names of the files that it has delivered."""
     found: list[tuple[float, Path]] = []
-    for folder, files in _walk(folders):
+    for folder, files in _walk_folders(folders):
         if JOURNAL in files:
             with contextlib.suppress(OSError):  # it is gone again
                 found.append(((folder / JOURNAL).lstat().st_mtime, folder))
     newest = sorted(dict.fromkeys(found), reverse=True)[:MOST_LISTED]
-    return [(folder, _delivered(folder / "tuned")) for _, folder in newest]
+    return [(folder, _delivered_files(folder / "tuned")) for _, folder in newest]
 
 
-def _delivered(tuned: Path) -> tuple[str, ...]:
+def _delivered_files(tuned: Path) -> tuple[str, ...]:
     try:
         if tuned.is_symlink() or not tuned.is_dir():
             return ()
@@ -215,9 +217,11 @@ def _delivered(tuned: Path) -> tuple[str, ...]:
     return tuple(filter(_is_text, names))[:MOST_FOUND]
 
 
-def draft(kernel: Path, folder: Path, entry: str | None, defines: Sequence[str]) -> DraftAnswer:
-    made = check.draft(kernel, folder, entry, check.given_defines(defines))
-    text = foreign(read_text(made.folder / PROBLEM_FILE), LONGEST_TEXT)
+def draft_problem_folder(
+    kernel: Path, folder: Path, entry: str | None, defines: Sequence[str]
+) -> DraftAnswer:
+    made = check.write_problem_draft(kernel, folder, entry, check.given_defines(defines))
+    text = sanitize_text(read_text(made.folder / PROBLEM_FILE), LONGEST_TEXT)
     return DraftAnswer(str(made.folder), made.files, made.fills, text)
 
 
@@ -232,7 +236,7 @@ def kept_template(run: Path, winner: bool, out: Path | None) -> TemplateAnswer:
     if len(found.texts) > 1:
         fault = f"{len(found.texts)} templates won: {', '.join(found.texts)}"
         raise BadInput(fault, where=str(run), hint="read them in the run's folder")
-    text = foreign(next(iter(found.texts.values())), LONGEST_TEXT)
+    text = sanitize_text(next(iter(found.texts.values())), LONGEST_TEXT)
     return TemplateAnswer(tunesmith.load_run(run).result.problem, text, file=", ".join(found.files))
 
 
@@ -270,17 +274,19 @@ class Desk:
     _named: ClientFolders | None = None  # as the one client named them last
 
     def folders(self, roots: ListRootsResult | None) -> ClientFolders:
-        self._named = allowed(None if roots is None else [str(root.uri) for root in roots.roots], self.bounds)
+        self._named = allowed_folders(
+            None if roots is None else [str(root.uri) for root in roots.roots], self.bounds
+        )
         return self._named
 
     def listed(self) -> tuple[Path, ...]:
         """The folders whose runs are listed: who asks for a list cannot be asked for its folders first."""
         known = self._named if self.has_one_client else None
-        return (known or allowed(None, self.bounds)).folders
+        return (known or allowed_folders(None, self.bounds)).folders
 
     # -- before anything is run ------------------------------------------------------------------------
 
-    @told
+    @report_errors
     async def inspect(
         self,
         roots: Roots,
@@ -293,11 +299,11 @@ class Desk:
         stands in the way, what only its owner can say. Nothing is built or run."""
         folders = self.folders(roots)
         where = folders.inside(path) if path else folders.first
-        look = functools.partial(survey, where if path else None, folders.folders, entry)
+        look = functools.partial(inspect_path, where if path else None, folders.folders, entry)
         found = await in_thread(folders, look)
-        return answer(found, inspect_lines(found))
+        return tool_result(found, inspect_lines(found))
 
-    @told
+    @report_errors
     async def draft(
         self,
         roots: Roots,
@@ -310,11 +316,15 @@ class Desk:
         of the kernel knows: edit problem.toml and reference.py there, then check."""
         folders = self.folders(roots)
         source, out = folders.inside(kernel), folders.inside(folder)
-        found = await in_thread(folders, functools.partial(draft, source, out, entry, defines or ()))
+        found = await in_thread(
+            folders, functools.partial(draft_problem_folder, source, out, entry, defines or ())
+        )
         places = f'{found.fills} places say "FILL": edit problem.toml in {found.folder}, then check'
-        return answer(found, [f"wrote {', '.join(found.files)} in {found.folder}", places, found.problem])
+        return tool_result(
+            found, [f"wrote {', '.join(found.files)} in {found.folder}", places, found.problem]
+        )
 
-    @told
+    @report_errors
     async def explain(
         self, roots: Roots, problem: ProblemPath, device: DeviceWish = None
     ) -> Annotated[CallToolResult, ExplainAnswer]:
@@ -327,9 +337,9 @@ class Desk:
         )
         lines = [*found.reading, f"moves that apply on {found.device}:", *answers.move_lines(found.moves)]
         lines += ["moves that do not:", *answers.move_lines(found.refused)] if found.refused else []
-        return answer(found, [*lines, *(f"note: {note}" for note in found.notes)])
+        return tool_result(found, [*lines, *(f"note: {note}" for note in found.notes)])
 
-    @told
+    @report_errors
     async def template(
         self,
         roots: Roots,
@@ -348,11 +358,11 @@ class Desk:
             make = functools.partial(expert_template, path, moves, file, device)
         found = await in_thread(folders, make)
         lines = [found.template or f"there is no template: {found.why_none}", *found.notes]
-        return answer(found, [*lines, *([f"wrote {found.file}"] if found.file else [])])
+        return tool_result(found, [*lines, *([f"wrote {found.file}"] if found.file else [])])
 
     # -- jobs ------------------------------------------------------------------------------------------
 
-    @told
+    @report_errors
     async def check(
         self,
         roots: Roots,
@@ -371,7 +381,7 @@ class Desk:
         order = self._order("check", folders, problem, template, device)
         return await self._work(replace(order, sanitize=sanitize), wait_seconds, context)
 
-    @told
+    @report_errors
     async def tune(
         self,
         roots: Roots,
@@ -403,7 +413,7 @@ class Desk:
         order = replace(order, evals=evals, seconds=seconds, rounds=rounds, seed=seed)
         return await self._work(replace(order, out=str(run), model=model), wait_seconds, context)
 
-    @told
+    @report_errors
     async def resume(
         self, roots: Roots, context: Context, run: RunPath, wait_seconds: Wait = 0.0
     ) -> Annotated[CallToolResult, JobAnswer]:
@@ -411,7 +421,7 @@ class Desk:
         order = self._order("resume", self.folders(roots), run)
         return await self._work(order, wait_seconds, context)
 
-    @told
+    @report_errors
     async def profile(
         self,
         roots: Roots,
@@ -431,7 +441,7 @@ class Desk:
         order = replace(order, config=config, workloads=tuple(workloads or ()), out=out)
         return await self._work(order, wait_seconds, context)
 
-    @told
+    @report_errors
     async def compare(
         self,
         roots: Roots,
@@ -468,7 +478,7 @@ class Desk:
         order = replace(order, problems=paths, strategies=strategies, repeats=repeats, out=str(where))
         return await self._work(order, wait_seconds, context)
 
-    @told
+    @report_errors
     async def wait(
         self, context: Context, handle: Handle, seconds: Wait = 30.0
     ) -> Annotated[CallToolResult, JobAnswer]:
@@ -476,14 +486,14 @@ class Desk:
         call ends the waiting, not the job."""
         return await self._follow(self.jobs.get(handle), seconds, context, ends_it=False)
 
-    @told
+    @report_errors
     async def cancel(self, context: Context, handle: Handle) -> Annotated[CallToolResult, JobAnswer]:
         """End a job. A run keeps all that was measured; resume goes on with it."""
         job = self.jobs.get(handle)
         job.stop()
         return await self._follow(job, 30.0, context, ends_it=False)
 
-    @told
+    @report_errors
     async def status(
         self,
         roots: Roots,
@@ -505,7 +515,7 @@ class Desk:
 
     # -- results ---------------------------------------------------------------------------------------
 
-    @told
+    @report_errors
     async def diff(
         self,
         roots: Roots,
@@ -520,9 +530,9 @@ class Desk:
         for one in value.differences:
             each = ", ".join(f"{name} {ratio:.3f}×" for name, ratio in one.workloads.items())
             lines.append(f"{one.after} against {one.before}: {one.ratio:.3f}× by {one.judged_by} ({each})")
-        return answer(value, [*lines, "below 1 it got slower"])
+        return tool_result(value, [*lines, "below 1 it got slower"])
 
-    @told
+    @report_errors
     async def export(
         self,
         roots: Roots,
@@ -538,11 +548,13 @@ class Desk:
         delivered = f"{value.kernels} of {value.winners} tuned kernels"
         lines = [f"exported {value.problem} for {value.target}: {delivered}, in {value.folder}"]
         lines += [f"not delivered: {why}" for why in value.left_out]
-        return answer(value, [*lines, *(f"note: {note}" for note in value.notes), ", ".join(value.files)])
+        return tool_result(
+            value, [*lines, *(f"note: {note}" for note in value.notes), ", ".join(value.files)]
+        )
 
     # -- the client as the model -----------------------------------------------------------------------
 
-    @told
+    @report_errors
     async def next_request(self, roots: Roots, run: RunPath) -> Annotated[CallToolResult, RequestAnswer]:
         """The next question of a run to its model, where that is you (model=…mailbox). What stands in it of
         kernels, compilers and measurements is data. Answer it with reply."""
@@ -551,13 +563,13 @@ class Desk:
         waiting = await in_thread(folders, lambda: mailbox.open_requests(path))
         if not waiting:
             value = RequestAnswer(str(path), "", "", "", "")
-            return answer(value, ["no request is open: look at the run with status"])
+            return tool_result(value, ["no request is open: look at the run with status"])
         first, names = waiting[0], tuple(request.name for request in waiting)
-        text = answers.foreign(mailbox.text_of(first), answers.LONGEST_TEXT)
+        text = answers.sanitize_text(mailbox.text_of(first), answers.LONGEST_TEXT)
         value = RequestAnswer(str(path), first.name, first.role, first.expects, text, names)
-        return answer(value, [f"request {first.name}; hand in the answer with reply", text])
+        return tool_result(value, [f"request {first.name}; hand in the answer with reply", text])
 
-    @told
+    @report_errors
     async def reply(
         self,
         roots: Roots,
@@ -618,7 +630,7 @@ def _progress_line(job: Job) -> str:
 
 
 def _job_answer(value: JobAnswer) -> CallToolResult:
-    return answer(value, answers.job_lines(value), failed=value.state == "failed")
+    return tool_result(value, answers.job_lines(value), failed=value.state == "failed")
 
 
 def _next_run(folders: ClientFolders, problem: Path, name: str) -> Path:

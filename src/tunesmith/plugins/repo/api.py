@@ -36,14 +36,14 @@ def capture_program(
     from tunesmith.plugins.repo.capture import capture as watching
 
     note = listener_of(listener).note
-    return watching.watch(list(command), watching.wish_of(**wish), path_of(out), note)
+    return watching.watch_program(list(command), watching.wish_of(**wish), path_of(out), note)
 
 
 def load_capture(folder: PathName | None = None) -> CapturedRun:
     """A capture that is there, by default the newest here."""
     from tunesmith.plugins.repo.capture import capture as watching
 
-    return watching.load(path_of(folder))
+    return watching.load_captured_run(path_of(folder))
 
 
 def extract(

@@ -11,7 +11,7 @@ import typer
 
 import tunesmith
 from tunesmith.base.errors import BadInput, KernelWrong
-from tunesmith.base.text import counted, cut, flat, one_line, seconds_text
+from tunesmith.base.text import flatten_text, format_count, one_line, seconds_text, truncate_text
 from tunesmith.cli import console
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def check_words(program: list[str] | None, swap: bool, kernel: str | None, run: 
 
 
 def show_applied(found: Applied, as_json: bool) -> None:
-    console.say(as_json, found, list(_applied_lines(found)))
+    console.print_result(as_json, found, list(_applied_lines(found)))
     if found.ending in ("rolled back", "swap failed"):
         raise typer.Exit(KernelWrong.exit_code)
 
@@ -124,7 +124,7 @@ def _swap_lines(found: Applied) -> Iterator[str]:
     if (counts := found.counts) is not None:
         yield (
             f"launches         {counts.swapped} swapped, {counts.left} as they are; of all kernels "
-            f"{counts.launches}, in {counted(counts.processes, 'process', 'processes')}"
+            f"{counts.launches}, in {format_count(counts.processes, 'process', 'processes')}"
         )
 
 
@@ -176,7 +176,7 @@ def extract(
     as_json: console.AsJson = False,
 ) -> None:
     """Take a kernel out of a repository: a problem folder that stands alone."""
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         found = tunesmith.extract(
             repository,
             kernel=kernel,
@@ -196,7 +196,7 @@ def extract(
             trim=trim,
             listener=listener,
         )
-    console.say(as_json, found, list(_extract_lines(found)))
+    console.print_result(as_json, found, list(_extract_lines(found)))
     if not found.stands_alone:
         raise typer.Exit(2)
 
@@ -247,7 +247,7 @@ def apply(
 ) -> None:
     """Patch the repository that a kernel was taken from; test and time it before and after."""
     check_words(program, swap, kernel, run)
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         found = tunesmith.apply(
             run,
             repo=repo,
@@ -275,13 +275,13 @@ def _extract_lines(found: ExtractedFolder) -> Iterator[str]:
     yield from (f"missing          {line}" for line in found.missing)
     yield from (f"problem file     {line}" for line in found.faults)
     yield from (f"proof            {line}" for line in found.proof)
-    code = counted(found.lines, "line")
+    code = format_count(found.lines, "line")
     yield f"wrote            {', '.join(found.files)} in {found.folder}, {code} of code"
     then = f"tunesmith check {shlex.quote(str(found.folder))}"
     if not found.stands_alone:
         yield "stands alone     no, it does not compile: see what is missing"
     elif found.fills:
-        places = counted(found.fills, 'place says "FILL"', 'places say "FILL"')
+        places = format_count(found.fills, 'place says "FILL"', 'places say "FILL"')
         yield f"stands alone     yes, it compiles; {places}, and what was seen stands beside it. Then: {then}"
     else:
         yield f"stands alone     yes, it compiles. Next: {then}"
@@ -303,10 +303,10 @@ def _one_folder(words: list[str] | None) -> Path | None:
     return Path(words[0]) if words else None
 
 
-def _show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
-    from tunesmith.plugins.repo.capture.ranking import ranking
+def _show_capture(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
+    from tunesmith.plugins.repo.capture.ranking import rank_kernels
 
-    ranked = ranking(capture)
+    ranked = rank_kernels(capture)
     if as_json:
         about = {"program": capture.program, "devices": capture.devices, "notes": capture.notes}
         times = {"seconds": capture.seconds, "span": capture.span, "copies": capture.copies}
@@ -314,7 +314,7 @@ def _show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
         return
     shown = ranked if every else ranked[:SHOWN]
     head = "# | kernel | of | launches: | time: | share: | by floor: | could save: | if busy: | end to end:"
-    console.print_table(head, [_row(number, one) for number, one in enumerate(shown, 1)])
+    console.print_table(head, [_ranked_kernel_row(number, one) for number, one in enumerate(shown, 1)])
     console.show_lines([*_capture_lines(folder, capture, ranked, len(shown))])
 
 
@@ -322,16 +322,18 @@ def _show_kernel(capture: Capture, name: str, as_json: bool) -> None:
     """One kernel's launches, with their arguments."""
     found = list(capture.named(name))
     if not found:
-        known = ", ".join(cut(flat(kernel.shown), LONGEST) for kernel in capture.kernels[:5])
+        known = ", ".join(
+            truncate_text(flatten_text(kernel.shown), LONGEST) for kernel in capture.kernels[:5]
+        )
         raise BadInput(f"no kernel of this capture has {name!r} in its name", hint=f"it has e.g. {known}")
     if as_json:
         console.print_encoded(found)
         return
     for kernel in found:
-        console.print_line(f"{flat(kernel.shown)}")
+        console.print_line(f"{flatten_text(kernel.shown)}")
         code = f"code {kernel.code[:12]}" if kernel.code else "code not known"
         uses = f"{kernel.registers} registers, {kernel.static_shared} B static shared, {kernel.local} B local"
-        console.print_line(f"{flat(kernel.name)}; {code}; {uses}")
+        console.print_line(f"{flatten_text(kernel.name)}; {code}; {uses}")
         head = "launch | grid | block | shared: | cluster | streams | count: | mean: | arguments"
         rows = [_launch_row(launch) for launch in kernel.launches[:MOST_LAUNCHES]]
         console.print_table(head, rows)
@@ -353,20 +355,20 @@ def _argument_text(argument: CapturedArgument) -> str:
     if memory := argument.memory:
         return f"→ {argument.pointers[0].least} of {memory.size} B"
     if argument.pointers:
-        return f"{argument.size} B with {counted(len(argument.pointers), 'pointer')}"
+        return f"{argument.size} B with {format_count(len(argument.pointers), 'pointer')}"
     if argument.size in (1, 2, 4, 8):
         return str(int.from_bytes(argument.value, "little", signed=True))
     return f"{argument.size} B"
 
 
-def _row(number: int, one: RankedKernel) -> tuple[str, ...]:
+def _ranked_kernel_row(number: int, one: RankedKernel) -> tuple[str, ...]:
     by_floor = f"{one.distance:.2f}×" if one.distance is not None else "?"
     saving = f"{'' if one.distance else '≤ '}{100 * one.score:.1f} %" if one.tunable else "–"
     gains = [
         f"{gain:.2f}×" if one.tunable and gain is not None else "–"
         for gain in (one.on_device, one.end_to_end)
     ]
-    name = cut(flat(one.demangled or one.name), LONGEST) or "(no name)"
+    name = truncate_text(flatten_text(one.demangled or one.name), LONGEST) or "(no name)"
     times = (str(one.count), seconds_text(one.seconds), f"{100 * one.share:.1f} %")
     return (str(number), name, one.kind, *times, by_floor, saving, *gains)
 
@@ -382,7 +384,8 @@ def _capture_lines(folder: Path, capture: Capture, ranked: list[RankedKernel], s
         "end to end       what that gives at most from the first kernel to the last",
         f"device           {devices}",
         f"device's time    {seconds_text(capture.seconds)}, of it copies and fills "
-        f"{seconds_text(copies.seconds)} ({counted(copies.count, 'copy', 'copies')}); from first to last "
+        f"{seconds_text(copies.seconds)} ({format_count(copies.count, 'copy', 'copies')}); from "
+        "first to last "
         f"{seconds_text(capture.span)}",
     ]
     if capture.span > 0 and (idle := 1 - capture.seconds / capture.span) >= IDLE:
@@ -395,20 +398,23 @@ def _capture_lines(folder: Path, capture: Capture, ranked: list[RankedKernel], s
         ended = (
             "" if code is None else f", ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
         )
-        lines.append(f"program          {flat(shlex.join(program.command))}{ended}")
+        lines.append(f"program          {flatten_text(shlex.join(program.command))}{ended}")
     reasons: dict[str, list[int]] = {}
     for number, one in enumerate(ranked[:shown], 1):
         for reason in one.missing:
             reasons.setdefault(reason, []).append(number)
-    lines += [f"missing          of {_listed(numbers)}: {flat(why)}" for why, numbers in reasons.items()]
+    lines += [
+        f"missing          of {_join_numbers(numbers)}: {flatten_text(why)}"
+        for why, numbers in reasons.items()
+    ]
     if shown < len(ranked):
-        lines.append(f"not shown        {counted(len(ranked) - shown, 'kernel')}; all with --all")
-    lines += [f"note             {flat(note)}" for note in capture.notes]
+        lines.append(f"not shown        {format_count(len(ranked) - shown, 'kernel')}; all with --all")
+    lines += [f"note             {flatten_text(note)}" for note in capture.notes]
     lines.append(f"capture          {folder}")
     return lines
 
 
-def _listed(numbers: list[int]) -> str:
+def _join_numbers(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
@@ -446,9 +452,9 @@ def capture(
         if kernel is not None:
             _show_kernel(found.capture, kernel, as_json)
         else:
-            _show(found.folder, found.capture, every, as_json)
+            _show_capture(found.folder, found.capture, every, as_json)
         return
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         found = tunesmith.capture_program(
             program or [],
             out=out,
@@ -458,4 +464,4 @@ def capture(
             exact=exact,
             listener=listener,
         )
-    _show(found.folder, found.capture, every, as_json)
+    _show_capture(found.folder, found.capture, every, as_json)

@@ -24,12 +24,14 @@ _NO_FILTER = {"clean": "", "smudge": "", "process": "", "required": "false"}
 _OWN_SCOPES = (b"system", b"global")  # the user's
 
 
-def git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes] | None:
+def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes] | None:
     """None: it ran past its deadline."""
-    listed = _run(folder, {}, "config", "--list", "--show-scope", "--name-only", "--includes", "-z")
+    listed = _run_git_command(
+        folder, {}, "config", "--list", "--show-scope", "--name-only", "--includes", "-z"
+    )
     if listed is None or listed.returncode:  # then it does nothing else there either
         return listed
-    return _run(folder, _without_filters(listed.stdout), *words)
+    return _run_git_command(folder, _without_filters(listed.stdout), *words)
 
 
 def _without_filters(listed: bytes) -> dict[str, str]:
@@ -44,7 +46,9 @@ def _without_filters(listed: bytes) -> dict[str, str]:
     return variables
 
 
-def _run(folder: Path, more: dict[str, str], *words: str) -> subprocess.CompletedProcess[bytes] | None:
+def _run_git_command(
+    folder: Path, more: dict[str, str], *words: str
+) -> subprocess.CompletedProcess[bytes] | None:
     options = [part for setting in _OVERRIDDEN for part in ("-c", setting)]
     # `git apply` would leave out, without a word, what it takes for another folder of a repository above.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)} if words[0] == "apply" else {}

@@ -45,15 +45,15 @@ def bench(
         fault = "this run is not finished, so nothing can be called yet"
         raise BadInput(fault, where=str(own.folder), hint=f"go on with: {own.resume_command}")
     with interrupted_once():
-        return bench_calls.bench(own.folder, listener_of(listener), seconds, settings().sandbox)
+        return bench_calls.bench_run(own.folder, listener_of(listener), seconds, settings().sandbox)
 
 
 def diff(before: RunLike | Report, after: RunLike | Report, *others: RunLike | Report) -> RunDifference:
     """Finished runs of one problem, workload by workload, each against the first. A path is a run's folder or
     its report.json."""
-    from tunesmith.plugins.studies.difference import differences
+    from tunesmith.plugins.studies.difference import compare_reports
 
-    return differences([report_of(one) for one in (before, after, *others)])
+    return compare_reports([report_of(one) for one in (before, after, *others)])
 
 
 def compare(
@@ -79,7 +79,7 @@ def compare(
     if not loaded:
         raise BadInput("no problem is given", hint="pass the path of a problem.toml, or several")
     with interrupted_once():
-        return comparison.start(loaded, arms, repeats, config, path_of(out), listener_of(listener))
+        return comparison.start_comparison(loaded, arms, repeats, config, path_of(out), listener_of(listener))
 
 
 def resume_comparison(
@@ -90,7 +90,7 @@ def resume_comparison(
     from tunesmith.plugins.studies import run as comparison
 
     with interrupted_once():
-        return comparison.resume(
+        return comparison.continue_comparison(
             Path(folder),
             settings(wait=wait, record=record, sandbox=sandbox, model=model),
             listener_of(listener),

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from tunesmith import backends
 from tunesmith.backends import messages
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.references import draw_inputs
 from tunesmith.lab.worker.main import enter_sandbox
@@ -23,7 +23,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.dispatch import Dispatch, DispatchWorkload
 from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.run.folder import RunFolder
 from tunesmith.run.outcome import median_interval
 from tunesmith.run.ports import Listener
@@ -111,7 +111,9 @@ def notes_of(name: str, verified: float | None, ways: tuple[BenchedWay, ...]) ->
     return tuple(notes)
 
 
-def bench(folder: Path, listener: Listener, deadline: float = DEADLINE, sandbox: str = AUTO) -> BenchResult:
+def bench_run(
+    folder: Path, listener: Listener, deadline: float = DEADLINE, sandbox: str = AUTO
+) -> BenchResult:
     """Of a run that has ended. DeviceMissing where its device, or what calls it, is not here. What was timed
     before the time was up, or before something broke, is the result, with a note."""
     dispatch = result.dispatch_in(folder, result.delivered_files(folder))
@@ -129,22 +131,22 @@ def bench(folder: Path, listener: Listener, deadline: float = DEADLINE, sandbox:
             late.start()
             try:
                 assert worker.stdout is not None
-                told = _followed(worker.stdout, listener)
+                told = _follow_messages(worker.stdout, listener)
             finally:
                 expired = not late.is_alive()
                 late.cancel()
                 worker.kill()
             errors.seek(0)
             said = errors.read().decode(errors="replace").strip()[-_MAX_FAILURE:]
-    return _result(told, f"took longer than {deadline:.0f} s and was ended" if expired else "", said)
+    return _bench_result(told, f"took longer than {deadline:.0f} s and was ended" if expired else "", said)
 
 
-def _followed(lines: Iterable[bytes], listener: Listener) -> list[BenchMessage]:
+def _follow_messages(lines: Iterable[bytes], listener: Listener) -> list[BenchMessage]:
     """All but the progress, until the last."""
     told: list[BenchMessage] = []
     for line in lines:
         try:
-            message = decode(line, BenchMessage)
+            message = decode_json(line, BenchMessage)
         except Malformed:  # a library that prints
             continue
         if message.progress:
@@ -156,7 +158,7 @@ def _followed(lines: Iterable[bytes], listener: Listener) -> list[BenchMessage]:
     return told
 
 
-def _result(told: Sequence[BenchMessage], late: str, said: str) -> BenchResult:
+def _bench_result(told: Sequence[BenchMessage], late: str, said: str) -> BenchResult:
     """`late`: that it was ended, where it was; `said`: the last words of a process that ended by itself."""
     last = told[-1] if told else BenchMessage()
     if last.missing:
@@ -208,42 +210,42 @@ class CallPlace(Protocol):
     def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways: ...
 
 
-def main() -> None:
+def run_bench_worker() -> None:
     try:
         folder = Path(sys.argv[2])
         held = enter_sandbox(sys.argv[1], [str(folder)])
-        _bench(folder, () if not held.missing(NEEDED) else (held.sentence,))
+        _bench_workloads(folder, () if not held.missing(NEEDED) else (held.sentence,))
         last = BenchMessage(done=True)
     except (Missing, NotProtected) as error:
         last = BenchMessage(missing=str(error))
     except Exception as error:
-        last = BenchMessage(failed=_words(error))
-    _say(last)
+        last = BenchMessage(failed=_error_summary(error))
+    _write_message(last)
 
 
-def _say(message: BenchMessage) -> None:
-    sys.stdout.buffer.write(encode(message) + b"\n")
+def _write_message(message: BenchMessage) -> None:
+    sys.stdout.buffer.write(encode_json(message) + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _words(error: Exception) -> str:
+def _error_summary(error: Exception) -> str:
     """The first line that says something: compilers of calls tell long stories."""
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {line}"[:_MAX_REASON]
 
 
-def _bench(folder: Path, notes: tuple[str, ...] = ()) -> None:
+def _bench_workloads(folder: Path, notes: tuple[str, ...] = ()) -> None:
     dispatch = result.dispatch_in(folder, result.delivered_files(folder))
     place: CallPlace = _Torch(folder, dispatch) if dispatch.language == "cuda" else _OpenCL(folder, dispatch)
     notes = (*device_notes(dispatch, place.name), *notes)
-    _say(BenchMessage(start=BenchResult(dispatch.problem, place.name, (), notes)))
+    _write_message(BenchMessage(start=BenchResult(dispatch.problem, place.name, (), notes)))
     state, templates = problems.state_and_templates(RunFolder.open(folder))
     for workload in dispatch.workloads:
 
         def drawn(sizes: Mapping[str, int] = workload.sizes) -> tuple[Plan, dict[str, Any]]:
-            return _arrays(templates.problem, state.device, sizes)
+            return _draw_arrays(templates.problem, state.device, sizes)
 
-        _say(BenchMessage(workload=benched(place, dispatch, workload, drawn)))
+        _write_message(BenchMessage(workload=bench_workload(place, dispatch, workload, drawn)))
 
 
 def device_notes(dispatch: Dispatch, name: str) -> tuple[str, ...]:
@@ -254,7 +256,7 @@ def device_notes(dispatch: Dispatch, name: str) -> tuple[str, ...]:
     )
 
 
-def benched(
+def bench_workload(
     place: CallPlace,
     dispatch: Dispatch,
     workload: DispatchWorkload,
@@ -262,18 +264,18 @@ def benched(
 ) -> BenchedWorkload:
     """Each way by itself: where one cannot be timed, the others are."""
     name, ways, failed = workload.name, list[BenchedWay](), list[FailedWay]()
-    _say(BenchMessage(progress=f"timing {name}"))
+    _write_message(BenchMessage(progress=f"timing {name}"))
     entry, notes = dispatch.entry_for(workload.sizes), list[str]()
     try:
         possible = place.ways(workload.sizes, drawn())
     except Exception as error:
-        return BenchedWorkload(name, workload.sizes, None, (), failed=(FailedWay("", _words(error)),))
+        return BenchedWorkload(name, workload.sizes, None, (), failed=(FailedWay("", _error_summary(error)),))
     for way, make in possible:
-        _say(BenchMessage(progress=f"timing {name}: {way}"))
+        _write_message(BenchMessage(progress=f"timing {name}: {way}"))
         try:
-            ways.append(_compared(way, *make(), place.finish))
+            ways.append(_compare_calls(way, *make(), place.finish))
         except Exception as error:
-            failed.append(FailedWay(way, _words(error)))
+            failed.append(FailedWay(way, _error_summary(error)))
     verified = workload.speedup if entry.config is not None else None
     if verified is not None and entry.file in place.refused:
         verified = None
@@ -282,15 +284,15 @@ def benched(
     return BenchedWorkload(name, workload.sizes, verified, tuple(ways), tuple(notes), tuple(failed))
 
 
-def _arrays(problem: Problem, device: Device, sizes: Mapping[str, int]) -> tuple[Plan, dict[str, Any]]:
+def _draw_arrays(problem: Problem, device: Device, sizes: Mapping[str, int]) -> tuple[Plan, dict[str, Any]]:
     """What the kernel reads at these sizes, as flat memory, drawn as in a run."""
-    plan = plan_launch(problem, original(problem, sizes), sizes, device, None)
+    plan = plan_launch(problem, original_variant(problem, sizes), sizes, device, None)
     if isinstance(plan, CannotRun):
         raise ValueError(f"the original cannot run on this device: {plan.reason}")
     return plan, draw_inputs(plan, messages.Draw("normal", SEED, problem.inputs))
 
 
-def _compared(way: str, before: Call, after: Call, finish: Call) -> BenchedWay:
+def _compare_calls(way: str, before: Call, after: Call, finish: Call) -> BenchedWay:
     """In alternation, pair by pair, each sample as many calls as take long enough."""
     for call in (before, after):  # builds, loads, warms up
         for _ in range(3):
@@ -301,8 +303,8 @@ def _compared(way: str, before: Call, after: Call, finish: Call) -> BenchedWay:
     hosts: dict[Call, list[float]] = {before: [], after: []}
     for number in range(ROUNDS):
         for call in (before, after) if number % 2 == 0 else (after, before):
-            samples[call].append(_seconds(call, counts[call], finish)[1])
-            hosts[call].append(_seconds(call, min(counts[call], QUEUED), finish)[0])
+            samples[call].append(_time_calls(call, counts[call], finish)[1])
+            hosts[call].append(_time_calls(call, min(counts[call], QUEUED), finish)[0])
     ratios = tuple(a / b for a, b in zip(samples[before], samples[after], strict=True))
     middle = median_interval(ratios, SEED)
 
@@ -315,12 +317,12 @@ def _compared(way: str, before: Call, after: Call, finish: Call) -> BenchedWay:
 
 def _calls_for(call: Call, finish: Call) -> int:
     count = 10
-    while count < 100_000 and _seconds(call, count, finish)[1] * count < SECONDS:
+    while count < 100_000 and _time_calls(call, count, finish)[1] * count < SECONDS:
         count *= 2
     return count
 
 
-def _seconds(call: Call, count: int, finish: Call) -> tuple[float, float]:
+def _time_calls(call: Call, count: int, finish: Call) -> tuple[float, float]:
     """For a call: until the host has queued it, and until the device is done."""
     finish()
     start = time.perf_counter()
@@ -339,10 +341,12 @@ def chosen_device(dispatch: Dispatch, devices: Sequence[tuple[str, str]]) -> int
     architectures = [architecture for architecture, _ in devices]
     if dispatch.architecture in architectures:
         return architectures.index(dispatch.architecture)
-    raise Missing(_elsewhere(dispatch, [f"{name} ({architecture})" for architecture, name in devices]))
+    raise Missing(
+        _wrong_device_text(dispatch, [f"{name} ({architecture})" for architecture, name in devices])
+    )
 
 
-def _elsewhere(dispatch: Dispatch, here: Sequence[str]) -> str:
+def _wrong_device_text(dispatch: Dispatch, here: Sequence[str]) -> str:
     suffix = f" ({dispatch.architecture})" if dispatch.architecture else ""
     return (
         f"the run was made on {dispatch.device}{suffix}, here is {', '.join(here)}: the original would serve "
@@ -401,15 +405,15 @@ class _Torch:
             )
 
         return [
-            ("eager PyTorch", pair(self._eager)),
-            ("torch.compile", pair(self._compiled)),
+            ("eager PyTorch", pair(self._eager_call)),
+            ("torch.compile", pair(self._compiled_call)),
             ("CUDA graph", pair(self._graph)),
         ]
 
-    def _eager(self, operator: Any, tensors: list[Any], named: dict[str, int]) -> Call:
+    def _eager_call(self, operator: Any, tensors: list[Any], named: dict[str, int]) -> Call:
         return lambda: operator(*tensors, **named)
 
-    def _compiled(self, operator: Any, tensors: list[Any], named: dict[str, int]) -> Call:
+    def _compiled_call(self, operator: Any, tensors: list[Any], named: dict[str, int]) -> Call:
         @self._torch.compile(fullgraph=True)  # type: ignore[untyped-decorator,unused-ignore]
         def step(*arrays: Any) -> None:
             operator(*arrays, **named)
@@ -437,7 +441,7 @@ class _OpenCL:
         self._arrays = pyopencl.array
         self.name = self._queue.device.name.strip()
         if self.name != dispatch.device:
-            raise Missing(_elsewhere(dispatch, [self.name]))
+            raise Missing(_wrong_device_text(dispatch, [self.name]))
         self._calls.prepare(self._queue)
 
     @property
@@ -464,4 +468,4 @@ class _OpenCL:
 
 
 if __name__ == "__main__":
-    main()
+    run_bench_worker()

@@ -24,7 +24,7 @@ def bench(
     as_json: console.AsJson = False,
 ) -> None:
     """Time original and tuned where they are called: eager, compiled, captured; the host's cost apart."""
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         found = tunesmith.bench(run, seconds=seconds, listener=listener)
     if as_json:
         console.print_encoded(found)
@@ -58,7 +58,7 @@ def bench(
 SLOWER = 6  # exit code of `diff --fail-below`
 
 
-def _arms(incomplete: str) -> list[str]:
+def _complete_arms(incomplete: str) -> list[str]:
     """Of a list with commas the last one."""
     from tunesmith.plugins.studies.plan import ARMS
 
@@ -72,7 +72,7 @@ _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, e
 class PlanOptions(TypedDict):
     """What a comparison is planned by: none of them can be given when one goes on."""
 
-    strategies: Annotated[str | None, typer.Option(help=_ARMS, autocompletion=_arms)]
+    strategies: Annotated[str | None, typer.Option(help=_ARMS, autocompletion=_complete_arms)]
     repeats: Annotated[int | None, typer.Option(min=1, help="Of each arm; 3 by default.")]
     out: Annotated[Path | None, typer.Option(help="The comparison's folder.")]
     model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
@@ -149,10 +149,10 @@ def compare(
     **plan: Unpack[PlanOptions],
 ) -> None:
     """Compare strategies on the same problems with the same budget, repeatedly."""
-    from tunesmith.run.config import resolve
+    from tunesmith.run.config import resolve_config
     from tunesmith.run.folder import resume_command
 
-    waits = resolve({"wait": wait}).wait
+    waits = resolve_config({"wait": wait}).wait
     planned = {
         "PROBLEM": problem or None,
         **{f"--{name.replace('_', '-')}": value for name, value in plan.items()},
@@ -164,7 +164,7 @@ def compare(
     if resume is None and not problem:
         hint = f"tunesmith compare PROBLEM..., or {resume_command(Path('DIR'), waits, compared=True)}"
         raise BadInput("no PROBLEM is named", hint=hint)
-    with console.progress(as_json) as listener:
+    with console.show_progress(as_json) as listener:
         if resume is not None:
             found = tunesmith.resume_comparison(
                 resume, listener=listener, wait=wait, record=record, model=plan["model"]

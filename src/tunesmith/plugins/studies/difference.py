@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import Markup, counted, cut, element, markdown, named_values, table
+from tunesmith.base.text import (
+    Markup,
+    escape_markdown,
+    format_count,
+    html_element,
+    markdown_table,
+    named_values,
+    truncate_text,
+)
 from tunesmith.deliver.pages import page, plots
 from tunesmith.deliver.pages.parts import Grid, config_text
 from tunesmith.deliver.pages.plots import MOST_ROWS, ROWS_RIGHT, ratio_scale
@@ -137,15 +145,15 @@ class RunDifference:
         return tuple(w for w in self.workloads if w.ratio < threshold and w not in below)
 
 
-def differences(reports: Sequence[tuple[Report, str]]) -> RunDifference:
+def compare_reports(reports: Sequence[tuple[Report, str]]) -> RunDifference:
     """Two or more, each with its name; BadInput where one cannot be compared with the first."""
     (first, name), *rest = reports
-    pairs = [difference(first, other, name, called) for other, called in rest]
+    pairs = [compare_report_pair(first, other, name, called) for other, called in rest]
     runs = tuple(ComparedRun.of(report, called) for report, called in reports)
     return replace(pairs[0], runs=runs, others=tuple(pairs[1:]))
 
 
-def difference(before: Report, after: Report, before_name: str, after_name: str) -> RunDifference:
+def compare_report_pair(before: Report, after: Report, before_name: str, after_name: str) -> RunDifference:
     """BadInput where the two cannot be compared."""
     for report, name in ((before, before_name), (after, after_name)):
         if is_broken(report.unproven):
@@ -172,7 +180,7 @@ def difference(before: Report, after: Report, before_name: str, after_name: str)
     by_time = same_device and not _same_original(before, after)
     rows = tuple(compared_workload(old[name], new[name], by_time) for name in shared)
     mean = mean_figure([Figure(row.ratio, *row.interval) for row in rows], [row.weight for row in rows])
-    notes = _notes(before, after, old, new, same_device)
+    notes = _difference_notes(before, after, old, new, same_device)
     notes += [f"the weight of {name} is not the same in both; the second run's counts" for name in changed]
     judged_by = "time" if by_time else "speed-up"
     interval = mean.low, mean.high
@@ -186,8 +194,8 @@ def _same_original(before: Report, after: Report) -> bool:
 
 def compared_workload(old: WorkloadReport, new: WorkloadReport, by_time: bool = False) -> WorkloadDifference:
     ratio = new.speedup / old.speedup
-    low = _over(new.interval[0], old.interval[1])
-    high = _over(new.interval[1], old.interval[0])
+    low = _ratio_or_inf(new.interval[0], old.interval[1])
+    high = _ratio_or_inf(new.interval[1], old.interval[0])
     if by_time:
         shift = old.tuned_us / new.tuned_us / ratio
         ratio, low, high = ratio * shift, low * shift / DRIFT, high * shift * DRIFT
@@ -211,11 +219,11 @@ def compared_workload(old: WorkloadReport, new: WorkloadReport, by_time: bool = 
     )
 
 
-def _over(one: float, other: float) -> float:
+def _ratio_or_inf(one: float, other: float) -> float:
     return one / other if other > 0 else math.inf
 
 
-def _notes(
+def _difference_notes(
     before: Report,
     after: Report,
     old: Mapping[str, WorkloadReport],
@@ -240,7 +248,7 @@ def _notes(
     notes += [f"the second run was {after.unproven}"] if after.unproven else []
     alone = [*(n for n in old if n not in new), *(n for n in new if n not in old)]
     if alone:
-        notes.append(f"{counted(len(alone), 'workload')} of one run alone: {', '.join(alone)}")
+        notes.append(f"{format_count(len(alone), 'workload')} of one run alone: {', '.join(alone)}")
     return notes
 
 
@@ -259,16 +267,19 @@ def workload_grid(found: RunDifference) -> Grid:
             f"workload | {figures} | intervals of the speed-ups", list(map(_pair_row, found.workloads))
         )
     head = "workload | run | time: | ratio: | speed-up: | 95 % interval | against the first"
-    return Grid(head, [row for name in _workloads(found) for row in _rows_of(found, name)])
+    return Grid(head, [row for name in _workload_names(found) for row in _rows_of(found, name)])
 
 
 def _pair_row(w: WorkloadDifference) -> tuple[str, ...]:
-    spans = f"{_span(w.before_interval)}, {_span(w.after_interval)}: {_apart(w)}, ratio {_ratio_span(w)}"
+    spans = (
+        f"{_interval_span(w.before_interval)}, {_interval_span(w.after_interval)}: "
+        f"{_overlap_word(w)}, ratio {_ratio_span(w)}"
+    )
     times = (f"{t:.1f} µs" for t in (w.before_us, w.after_us))
     return w.name, *times, f"{w.ratio:.3f}×", f"{w.before_speedup:.2f}×", f"{w.after_speedup:.2f}×", spans
 
 
-def _workloads(found: RunDifference) -> list[str]:
+def _workload_names(found: RunDifference) -> list[str]:
     return list(dict.fromkeys(w.name for pair in found.pairs for w in pair.workloads))
 
 
@@ -280,11 +291,26 @@ def _rows_of(found: RunDifference, name: str) -> list[tuple[str, ...]]:
             rows.append((name, pair.after, "", "", "", "", "it has no such workload"))
             continue
         if not any(row[1] == pair.before for row in rows):
-            own = f"{w.before_us:.1f} µs", "1.000×", f"{w.before_speedup:.2f}×", _span(w.before_interval)
+            own = (
+                f"{w.before_us:.1f} µs",
+                "1.000×",
+                f"{w.before_speedup:.2f}×",
+                _interval_span(w.before_interval),
+            )
             rows.insert(0, (name, pair.before, *own, ""))
-        own = f"{w.after_us:.1f} µs", f"{w.ratio:.3f}×", f"{w.after_speedup:.2f}×", _span(w.after_interval)
+        own = (
+            f"{w.after_us:.1f} µs",
+            f"{w.ratio:.3f}×",
+            f"{w.after_speedup:.2f}×",
+            _interval_span(w.after_interval),
+        )
         rows.append(
-            (name, pair.after, *own, f"by {pair.judged_by}, intervals {_apart(w)}, ratio {_ratio_span(w)}")
+            (
+                name,
+                pair.after,
+                *own,
+                f"by {pair.judged_by}, intervals {_overlap_word(w)}, ratio {_ratio_span(w)}",
+            )
         )
     return rows
 
@@ -293,7 +319,7 @@ def runs_grid(found: RunDifference) -> Grid:
     rows = [
         (
             r.name, r.device, r.driver, r.compiler or "not told", f"Tunesmith {r.tunesmith}".strip(),
-            f"{r.strategy}, {r.authors}", f"{r.search}, seed {r.seed}", r.evaluations, _mean(r),
+            f"{r.strategy}, {r.authors}", f"{r.search}, seed {r.seed}", r.evaluations, _run_headline(r),
         )
         for r in found.runs
     ]  # fmt: skip
@@ -335,15 +361,15 @@ def note_lines(found: RunDifference) -> list[tuple[str, str]]:
 
 def slower_text(found: RunDifference, threshold: float) -> str:
     """The workloads below the threshold, with their runs where there are several; empty: there is none."""
-    return _listed(found, [pair.below(threshold) for pair in found.pairs])
+    return _list_workloads(found, [pair.below(threshold) for pair in found.pairs])
 
 
 def unclear_text(found: RunDifference, threshold: float) -> str:
     """Those of which it cannot be told."""
-    return _listed(found, [pair.unclear(threshold) for pair in found.pairs])
+    return _list_workloads(found, [pair.unclear(threshold) for pair in found.pairs])
 
 
-def _listed(found: RunDifference, chosen: Sequence[Sequence[WorkloadDifference]]) -> str:
+def _list_workloads(found: RunDifference, chosen: Sequence[Sequence[WorkloadDifference]]) -> str:
     several = bool(found.others)
     return ", ".join(
         f"{w.name} {w.ratio:.3f}× ({_ratio_span(w)}){f' in {pair.after}' if several else ''}"
@@ -352,7 +378,7 @@ def _listed(found: RunDifference, chosen: Sequence[Sequence[WorkloadDifference]]
     )
 
 
-def _span(interval: tuple[float, float]) -> str:
+def _interval_span(interval: tuple[float, float]) -> str:
     return f"{interval[0]:.2f} to {interval[1]:.2f}"
 
 
@@ -360,11 +386,11 @@ def _ratio_span(w: WorkloadDifference) -> str:
     return f"{w.interval[0]:.3f} to {w.interval[1]:.3f}"
 
 
-def _apart(w: WorkloadDifference) -> str:
+def _overlap_word(w: WorkloadDifference) -> str:
     return "apart" if w.is_clear else "overlap"
 
 
-def _mean(run: ComparedRun) -> str:
+def _run_headline(run: ComparedRun) -> str:
     return run.headline
 
 
@@ -373,44 +399,61 @@ def _mean(run: ComparedRun) -> str:
 
 def difference_markdown(found: RunDifference, threshold: float | None = None) -> str:
     """For the summary of a job in CI."""
-    lines = [f"# {markdown(found.problem)}: {len(found.pairs) + 1} runs", ""]
+    lines = [f"# {escape_markdown(found.problem)}: {len(found.pairs) + 1} runs", ""]
     if threshold is not None:
-        lines += [markdown(_verdict(found, threshold)), ""]
+        lines += [escape_markdown(_verdict_text(found, threshold)), ""]
     for grid in (workload_grid(found), runs_grid(found)):
-        lines += [*table(grid.head, ([markdown(str(v)) for v in row] for row in grid.rows)), ""]
+        lines += [
+            *markdown_table(grid.head, ([escape_markdown(str(v)) for v in row] for row in grid.rows)),
+            "",
+        ]
     told = [*mean_lines(found), *config_lines(found), *note_lines(found)]
-    return "\n".join([*lines, *(f"- {markdown(f'{name}: {text}')}" for name, text in told)]) + "\n"
+    return "\n".join([*lines, *(f"- {escape_markdown(f'{name}: {text}')}" for name, text in told)]) + "\n"
 
 
 def difference_page(found: RunDifference, threshold: float | None = None) -> str:
     """In the form of a run's own page."""
-    name = f"{cut(found.problem, LONGEST_NAME)}: {counted(len(found.pairs) + 1, 'run')} compared"
-    inside: list[Markup] = [element("h2", "What each delivers, verified")]
+    name = (
+        f"{truncate_text(found.problem, LONGEST_NAME)}: {format_count(len(found.pairs) + 1, 'run')} compared"
+    )
+    inside: list[Markup] = [html_element("h2", "What each delivers, verified")]
     figures = [
-        (f"{pair.ratio:.3f}×", f"{cut(pair.after, 200)}, by {pair.judged_by}, geometric mean", pair.ratio > 1)
+        (
+            f"{pair.ratio:.3f}×",
+            f"{truncate_text(pair.after, 200)}, by {pair.judged_by}, geometric mean",
+            pair.ratio > 1,
+        )
         for pair in found.pairs[:MOST_RUNS]
     ]
     inside.append(page.figures_markup(figures))
     if threshold is not None:
-        inside.append(element("p", _verdict(found, threshold)))
+        inside.append(html_element("p", _verdict_text(found, threshold)))
     inside.append(page.table_markup(workload_grid(found), "Ratios to the first run; below 1 it is slower"))
     words = "Verified speed-ups of each run with their intervals, as in the table above"
     inside.append(page.picture_markup(words, runs_svg(found)))
-    parts = [element("section", *inside, id="verified")]
+    parts = [html_element("section", *inside, id="verified")]
     parts.append(
-        element("section", element("h2", "The runs"), page.table_markup(runs_grid(found), "Made with"))
+        html_element(
+            "section", html_element("h2", "The runs"), page.table_markup(runs_grid(found), "Made with")
+        )
     )
     told = [*config_lines(found), *note_lines(found)]
     if told:
-        rows = [part for name, text in told for part in (element("dt", name), element("dd", cut(text, 1200)))]
-        parts.append(element("section", element("h2", "What else differs"), element("dl", *rows)))
-    about = f"Each against {cut(found.before, 200)}."
+        rows = [
+            part
+            for name, text in told
+            for part in (html_element("dt", name), html_element("dd", truncate_text(text, 1200)))
+        ]
+        parts.append(
+            html_element("section", html_element("h2", "What else differs"), html_element("dl", *rows))
+        )
+    about = f"Each against {truncate_text(found.before, 200)}."
     return page.whole_page(
         name, about, parts, "Written by Tunesmith. All speed-ups are those of the verifications."
     )
 
 
-def _verdict(found: RunDifference, threshold: float) -> str:
+def _verdict_text(found: RunDifference, threshold: float) -> str:
     slower, unclear = slower_text(found, threshold), unclear_text(found, threshold)
     below = f"Below {threshold}×: {slower}." if slower else f"No workload is below {threshold}×."
     return f"{below} Cannot tell: {unclear}." if unclear else below
@@ -421,7 +464,7 @@ LEFT, TOP, HIGH, BETWEEN = 240.0, 66.0, 22.0, 12.0
 
 def runs_svg(found: RunDifference) -> bytes:
     """A block of rows for each workload: every run's verified speed-up with its interval."""
-    blocks = [(name, _marks(found, name)) for name in _workloads(found)[:MOST_ROWS]]
+    blocks = [(name, _speedup_marks(found, name)) for name in _workload_names(found)[:MOST_ROWS]]
     bottom = TOP + sum(HIGH * len(marks) + BETWEEN for _, marks in blocks)
     drawing = plots.Drawing(
         820, bottom + 48, f"Verified speed-ups: {found.problem}", "dot: median; line: 95 % interval"
@@ -432,30 +475,30 @@ def runs_svg(found: RunDifference) -> bytes:
     drawing.line(x.at(1), TOP, x.at(1), bottom, plots.MUTED, 1, "5 4")
     y = TOP + BETWEEN / 2
     for name, marks in blocks:
-        drawing.text(12, y + HIGH / 2 + 4, plots.cut(name, 90, 12), 12, bold=True)
+        drawing.text(12, y + HIGH / 2 + 4, plots.fit_label(name, 90, 12), 12, bold=True)
         for place, (number, run, at, span) in enumerate(marks):
             middle, colour = y + HIGH * (place + 0.5), plots.PALETTE[number % len(plots.PALETTE)]
-            drawing.text(LEFT - 34, middle + 4, plots.cut(run, 110, 11), 11, colour, "end")
+            drawing.text(LEFT - 34, middle + 4, plots.fit_label(run, 110, 11), 11, colour, "end")
             low, high = (x.at(min(max(end, x.low), x.high)) for end in span)
             drawing.line(low, middle, high, middle, colour, 2)
             drawing.circle(x.at(at), middle, 4.5, colour)
-            drawing.text(ROWS_RIGHT + 14, middle + 4, plots.times(at), 12, plots.INK)
+            drawing.text(ROWS_RIGHT + 14, middle + 4, plots.format_ratio(at), 12, plots.INK)
         y += HIGH * len(marks) + BETWEEN
     return drawing.render()
 
 
-def _marks(found: RunDifference, name: str) -> list[tuple[int, str, float, tuple[float, float]]]:
+def _speedup_marks(found: RunDifference, name: str) -> list[tuple[int, str, float, tuple[float, float]]]:
     """Of each run that has the workload: its number, its name's end, its speed-up and the interval."""
     marks: list[tuple[int, str, float, tuple[float, float]]] = []
     for number, pair in enumerate(found.pairs[: MOST_RUNS - 1], 1):
         for w in (one for one in pair.workloads if one.name == name):
             if not marks:
-                marks.append((0, _short(pair.before), w.before_speedup, w.before_interval))
-            marks.append((number, _short(pair.after), w.after_speedup, w.after_interval))
+                marks.append((0, _short_run_name(pair.before), w.before_speedup, w.before_interval))
+            marks.append((number, _short_run_name(pair.after), w.after_speedup, w.after_interval))
     return marks
 
 
-def _short(name: str) -> str:
+def _short_run_name(name: str) -> str:
     """The part of a path that tells runs apart."""
     parts: Sequence[str] = [part for part in name.split("/") if part and part != "report.json"]
     return parts[-1] if parts else name

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.base.text import counted, markdown, ratio_text, table
+from tunesmith.base.text import escape_markdown, format_count, markdown_table, ratio_text
 from tunesmith.plugins.studies.plan import (
     ARMS,
     Allowance,
@@ -24,9 +24,9 @@ from tunesmith.plugins.studies.plan import (
     RunResult,
     SearchGain,
     StoppedCounts,
-    added,
+    add_counts,
 )
-from tunesmith.plugins.studies.result import listed, percent
+from tunesmith.plugins.studies.result import format_chance, join_names
 from tunesmith.run.outcome import chance_apart, geometric_mean
 from tunesmith.run.rounds import BY_SEARCH
 
@@ -127,7 +127,7 @@ def arm_label(arm: str, plan: ComparisonPlan) -> str:
     return ", ".join([arm, *parts])
 
 
-def figures(runs: Sequence[ExperimentRun]) -> ExperimentFigures:
+def experiment_figures(runs: Sequence[ExperimentRun]) -> ExperimentFigures:
     arms, every = tuple(dict.fromkeys(r.arm for r in runs)), tuple(dict.fromkeys(r.problem for r in runs))
     planned = {(r.arm, r.problem) for r in runs}
     counted: dict[tuple[str, str], list[RunResult]] = {}
@@ -140,75 +140,78 @@ def figures(runs: Sequence[ExperimentRun]) -> ExperimentFigures:
     return ExperimentFigures(
         common,
         tuple(p for p in every if p not in common),
-        tuple(_arm(arm, at[arm]) for arm in arms if at[arm]),
+        tuple(_arm_figures(arm, at[arm]) for arm in arms if at[arm]),
         tuple(
-            _ratio(one, other, at[one], at[other])
+            _arm_ratio(one, other, at[one], at[other])
             for one, other in combinations(arms, 2)
             if at[one].keys() & at[other].keys()
         ),
     )
 
 
-def _arm(arm: str, at: Mapping[str, Sequence[RunResult]]) -> ArmFigures:
-    logs = {problem: [_log(run) for run in runs] for problem, runs in at.items()}
+def _arm_figures(arm: str, at: Mapping[str, Sequence[RunResult]]) -> ArmFigures:
+    logs = {problem: [_log_speedup(run) for run in runs] for problem, runs in at.items()}
     worst, where = min((log, problem) for problem, own in logs.items() for log in own)
     known = {p: [run.facts for run in runs if run.facts is not None] for p, runs in at.items()}
     facts = [f for own in known.values() for f in own]
     won = [(f.refactoring, f.search) for f in facts if f.refactoring is not None and f.search is not None]
-    spent = [_tokens(f) for f in facts]
+    spent = [_spent_token_count(f) for f in facts]
     stopped = [f.stopped for f in facts if f.stopped is not None]
-    after = _after(at)
+    after = _logs_by_round(at)
     return ArmFigures(
         arm=arm,
         problems=tuple(at),
         runs=sum(map(len, at.values())),
-        mean=estimate(list(logs.values())),
-        deviation=_deviation(list(logs.values())),
-        worst=_figure(math.exp(worst)),
+        mean=estimate_mean(list(logs.values())),
+        deviation=_pooled_log_deviation(list(logs.values())),
+        worst=_to_six_digits(math.exp(worst)),
         worst_at=where,
         successes=sum(run.success for runs in at.values() for run in runs),
-        after=tuple(estimate([[own[number] for own in g] for g in after]) for number in _numbers(after)),
+        after=tuple(
+            estimate_mean([[own[number] for own in g] for g in after]) for number in _round_numbers(after)
+        ),
         gains=tuple(
-            estimate([[_step(own, number) for own in g] for g in after]) for number in _numbers(after)
+            estimate_mean([[_round_gain(own, number) for own in g] for g in after])
+            for number in _round_numbers(after)
         ),
         tokens=sum(spent) / len(spent) if spent else None,
         per_tokens=_per_tokens(at),
-        within=_within(at),
-        searches=_searches(known),
+        within=_token_curve(at),
+        searches=_search_figures(known),
         refactoring=geometric_mean(one for one, _ in won) if won else None,
         search=geometric_mean(other for _, other in won) if won else None,
-        stopped=added(stopped) if stopped else None,
+        stopped=add_counts(stopped) if stopped else None,
         spent=ArmSpent(
-            _known([f.of_budget for f in facts]),
-            _known([f.searched_seconds for f in facts]),
-            _known([f.seconds for f in facts]),
-            _known([f.sent for f in facts]),
-            _known([f.received for f in facts]),
-            _known([f.dollars for f in facts]),
+            _mean_if_known([f.of_budget for f in facts]),
+            _mean_if_known([f.searched_seconds for f in facts]),
+            _mean_if_known([f.seconds for f in facts]),
+            _mean_if_known([f.sent for f in facts]),
+            _mean_if_known([f.received for f in facts]),
+            _mean_if_known([f.dollars for f in facts]),
         ),
     )
 
 
-def _known(values: Sequence[float | None]) -> float | None:
+def _mean_if_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return _figure(sum(known) / len(known)) if known and len(known) == len(values) else None
+    return _to_six_digits(sum(known) / len(known)) if known and len(known) == len(values) else None
 
 
-def _log(run: RunResult) -> float:
+def _log_speedup(run: RunResult) -> float:
     assert run.speedup is not None, "a run that counts has one"
     return math.log(run.speedup)
 
 
-def _tokens(facts: RunFacts) -> int:
+def _spent_token_count(facts: RunFacts) -> int:
     return facts.tokens_by_length
 
 
 # -- rounds and tokens --------------------------------------------------------------------------------------
 
 
-def _after(at: Mapping[str, Sequence[RunResult]]) -> list[list[list[float]]]:
+def _logs_by_round(at: Mapping[str, Sequence[RunResult]]) -> list[list[list[float]]]:
     """Logarithms of the best so far after each round; a run that has ended keeps what it had."""
-    rounds = [[_rounds(run) for run in runs] for runs in at.values()]
+    rounds = [[_best_by_round(run) for run in runs] for runs in at.values()]
     most = max((len(own) for group in rounds for own in group), default=0)
     return [
         [
@@ -219,15 +222,15 @@ def _after(at: Mapping[str, Sequence[RunResult]]) -> list[list[list[float]]]:
     ]
 
 
-def _rounds(run: RunResult) -> tuple[float, ...]:
+def _best_by_round(run: RunResult) -> tuple[float, ...]:
     return run.facts.rounds if run.facts is not None and run.status == "finished" else ()
 
 
-def _numbers(after: Sequence[Sequence[Sequence[float]]]) -> range:
+def _round_numbers(after: Sequence[Sequence[Sequence[float]]]) -> range:
     return range(max((len(own) for group in after for own in group), default=0))
 
 
-def _step(own: Sequence[float], number: int) -> float:
+def _round_gain(own: Sequence[float], number: int) -> float:
     return own[number] - (own[number - 1] if number else 0.0)
 
 
@@ -235,7 +238,8 @@ def _per_tokens(at: Mapping[str, Sequence[RunResult]]) -> Estimate | None:
     """All logarithms over all tokens, problem by problem: the mean of what single runs have for their tokens
     would be that of the cheapest."""
     groups = [
-        [(_log(run), float(_tokens(run.facts)) if run.facts else 0.0) for run in runs] for runs in at.values()
+        [(_log_speedup(run), float(_spent_token_count(run.facts)) if run.facts else 0.0) for run in runs]
+        for runs in at.values()
     ]
     if not any(tokens for group in groups for _, tokens in group):
         return None
@@ -244,25 +248,29 @@ def _per_tokens(at: Mapping[str, Sequence[RunResult]]) -> Estimate | None:
         spent = np.where(means[:, 1] > 0, means[:, 1], np.inf)
         return np.asarray(means[:, 0] / spent * TOKENS)
 
-    return estimated(groups, gain)
+    return estimate_statistic(groups, gain)
 
 
-def _within(at: Mapping[str, Sequence[RunResult]]) -> tuple[tuple[int, float], ...]:
+def _token_curve(at: Mapping[str, Sequence[RunResult]]) -> tuple[tuple[int, float], ...]:
     """What each run had reached when so many tokens were spent, by the search."""
     facts = [[run.facts for run in runs if run.facts is not None] for runs in at.values()]
-    most = max((_tokens(f) for group in facts for f in group if f.round_tokens is not None), default=0)
+    most = max(
+        (_spent_token_count(f) for group in facts for f in group if f.round_tokens is not None), default=0
+    )
     if not most:
         return ()
     found: list[tuple[int, float]] = []
     for step in STEPS:
-        groups = [[_reached(f, step * TOKENS) for f in group] for group in facts if group]
-        found.append((step * TOKENS, _figure(geometric_mean(geometric_mean(group) for group in groups))))
+        groups = [[_best_within_tokens(f, step * TOKENS) for f in group] for group in facts if group]
+        found.append(
+            (step * TOKENS, _to_six_digits(geometric_mean(geometric_mean(group) for group in groups)))
+        )
         if step * TOKENS >= most:
             break
     return tuple(found)
 
 
-def _reached(facts: RunFacts, tokens: int) -> float:
+def _best_within_tokens(facts: RunFacts, tokens: int) -> float:
     known = zip(facts.rounds, facts.round_tokens or (), strict=False)
     return max((best for best, spent in known if spent <= tokens), default=1.0)
 
@@ -270,7 +278,7 @@ def _reached(facts: RunFacts, tokens: int) -> float:
 # -- searches -----------------------------------------------------------------------------------------------
 
 
-def _searches(known: Mapping[str, Sequence[RunFacts]]) -> SearchFigures | None:
+def _search_figures(known: Mapping[str, Sequence[RunFacts]]) -> SearchFigures | None:
     groups = [[s for f in facts for s in f.searches or ()] for facts in known.values()]
     groups = [group for group in groups if group]
     every = [search for group in groups for search in group]
@@ -279,33 +287,36 @@ def _searches(known: Mapping[str, Sequence[RunFacts]]) -> SearchFigures | None:
     ratios = [search.best / search.default for search in every]
     return SearchFigures(
         templates=len(every),
-        default=_over(groups, lambda s: s.default),
-        best=_over(groups, lambda s: s.best),
-        gain=estimate([[math.log(s.best / s.default) for s in group] for group in groups]),
-        least=_figure(min(ratios)),
-        most=_figure(max(ratios)),
+        default=_geometric_mean_by(groups, lambda s: s.default),
+        best=_geometric_mean_by(groups, lambda s: s.best),
+        gain=estimate_mean([[math.log(s.best / s.default) for s in group] for group in groups]),
+        least=_to_six_digits(min(ratios)),
+        most=_to_six_digits(max(ratios)),
     )
 
 
-def _over(groups: Sequence[Sequence[SearchGain]], of: Callable[[SearchGain], float]) -> float:
-    return _figure(geometric_mean(geometric_mean(map(of, group)) for group in groups))
+def _geometric_mean_by(groups: Sequence[Sequence[SearchGain]], of: Callable[[SearchGain], float]) -> float:
+    return _to_six_digits(geometric_mean(geometric_mean(map(of, group)) for group in groups))
 
 
 # -- arm against arm ----------------------------------------------------------------------------------------
 
 
-def _ratio(
+def _arm_ratio(
     first: str, second: str, one: Mapping[str, Sequence[RunResult]], other: Mapping[str, Sequence[RunResult]]
 ) -> ArmRatio:
     """The same problems are drawn for both, of each its own repeats."""
     problems = tuple(p for p in one if p in other)
-    sides = [[[_log(run) for run in at[p]] for p in problems] for at in (one, other)]
+    sides = [[[_log_speedup(run) for run in at[p]] for p in problems] for at in (one, other)]
     value = _mean_of_means(sides[0]) - _mean_of_means(sides[1])
-    found = Estimate(_figure(math.exp(value)))
+    found = Estimate(_to_six_digits(math.exp(value)))
     if len(problems) >= LEAST_PROBLEMS:
         rng = np.random.default_rng(SEED)
         choice = rng.integers(0, len(problems), (DRAWS, len(problems)))
-        drawn = [_drawn([[(log,) for log in group] for group in side], choice, rng)[:, 0] for side in sides]
+        drawn = [
+            _bootstrap_means([[(log,) for log in group] for group in side], choice, rng)[:, 0]
+            for side in sides
+        ]
         found = _with_ends(value, drawn[0] - drawn[1])
     chance = chance_apart(list(zip(*sides, strict=True)), SEED)
     return ArmRatio(first, second, problems, found, float(f"{chance:.6g}"))
@@ -314,23 +325,23 @@ def _ratio(
 # -- the bootstrap ------------------------------------------------------------------------------------------
 
 
-def estimate(groups: Sequence[Sequence[float]]) -> Estimate:
+def estimate_mean(groups: Sequence[Sequence[float]]) -> Estimate:
     """Of logarithms, by problem: the mean of the problems' means, as a factor."""
-    return estimated([[(value,) for value in group] for group in groups], lambda means: means[:, 0])
+    return estimate_statistic([[(value,) for value in group] for group in groups], lambda means: means[:, 0])
 
 
-def estimated(groups: Sequence[Sequence[tuple[float, ...]]], statistic: Statistic) -> Estimate:
+def estimate_statistic(groups: Sequence[Sequence[tuple[float, ...]]], statistic: Statistic) -> Estimate:
     """Of several numbers of each run: a logarithm that follows from their means, as a factor."""
     point = np.mean([np.mean(np.asarray(group, dtype=np.float64), axis=0) for group in groups], axis=0)
     value = float(statistic(point[None, :])[0])
     if len(groups) < LEAST_PROBLEMS:
-        return Estimate(_figure(math.exp(value)))
+        return Estimate(_to_six_digits(math.exp(value)))
     rng = np.random.default_rng(SEED)
     choice = rng.integers(0, len(groups), (DRAWS, len(groups)))
-    return _with_ends(value, statistic(_drawn(groups, choice, rng)))
+    return _with_ends(value, statistic(_bootstrap_means(groups, choice, rng)))
 
 
-def _drawn(
+def _bootstrap_means(
     groups: Sequence[Sequence[tuple[float, ...]]], choice: NDArray[np.int64], rng: np.random.Generator
 ) -> Numbers:
     """Means for each draw of problems, each time with other repeats of each."""
@@ -351,23 +362,23 @@ def _drawn(
 
 def _with_ends(value: float, draws: Numbers) -> Estimate:
     low, high = (float(end) for end in np.quantile(draws, [0.025, 0.975]))
-    return Estimate(*(_figure(math.exp(log)) for log in (value, low, high)))
+    return Estimate(*(_to_six_digits(math.exp(log)) for log in (value, low, high)))
 
 
 def _mean_of_means(groups: Sequence[Sequence[float]]) -> float:
     return sum(sum(group) / len(group) for group in groups) / len(groups)
 
 
-def _deviation(groups: Sequence[Sequence[float]]) -> float | None:
+def _pooled_log_deviation(groups: Sequence[Sequence[float]]) -> float | None:
     freedom = sum(len(group) - 1 for group in groups)
     if not freedom:
         return None
     means = [sum(group) / len(group) for group in groups]
     squares = sum((v - mean) ** 2 for group, mean in zip(groups, means, strict=True) for v in group)
-    return _figure(math.exp(math.sqrt(squares / freedom)))
+    return _to_six_digits(math.exp(math.sqrt(squares / freedom)))
 
 
-def _figure(value: float) -> float:
+def _to_six_digits(value: float) -> float:
     """Six digits: more than a clock can tell, and the same on every machine."""
     return float(f"{value:.6g}")
 
@@ -392,7 +403,7 @@ def means_section(found: ExperimentFigures) -> list[str]:
             arm.runs,
             estimate_text(arm.mean),
             "" if arm.deviation is None else f"×/÷ {arm.deviation:.3f}",
-            f"{ratio_text(arm.worst)}, {markdown(arm.worst_at)}",
+            f"{ratio_text(arm.worst)}, {escape_markdown(arm.worst_at)}",
             f"{arm.successes} of {arm.runs}",
         )
         for arm in found.arms
@@ -404,18 +415,19 @@ def means_section(found: ExperimentFigures) -> list[str]:
         if len(found.problems) >= LEAST_PROBLEMS
         else f"Fewer than {LEAST_PROBLEMS} problems: no intervals."
     )
-    lines = [f"Verified speed-ups. {sure}", "", *table(head, rows)]
+    lines = [f"Verified speed-ups. {sure}", "", *markdown_table(head, rows)]
     if found.left_out:
-        names = ", ".join(map(markdown, found.left_out))
+        names = ", ".join(map(escape_markdown, found.left_out))
         lines += ["", f"Left out, because some arm has no run that counts there: {names}."]
     return lines
 
 
 def ratios_section(found: ExperimentFigures) -> list[str]:
     rows = [
-        (r.first, r.second, len(r.problems), estimate_text(r.ratio), percent(r.chance)) for r in found.ratios
+        (r.first, r.second, len(r.problems), estimate_text(r.ratio), format_chance(r.chance))
+        for r in found.ratios
     ]
-    return table("arm | over | problems: | ratio of means (95 % interval) | by chance:", rows)
+    return markdown_table("arm | over | problems: | ratio of means (95 % interval) | by chance:", rows)
 
 
 def together_section(found: ExperimentFigures) -> list[str]:
@@ -440,7 +452,7 @@ def rounds_section(found: ExperimentFigures) -> list[str]:
         f"What each round added to the best so far, {BY_SEARCH} (95 % interval); a run that has ended adds "
         "1.00×."
     )
-    return [what, "", *table(f"arm | {names} | all:", rows)]
+    return [what, "", *markdown_table(f"arm | {names} | all:", rows)]
 
 
 def tokens_section(found: ExperimentFigures) -> list[str]:
@@ -464,7 +476,7 @@ def tokens_section(found: ExperimentFigures) -> list[str]:
         f"tokens; then the best so far when so many tokens were spent, {BY_SEARCH}. Tokens are as told by "
         "the model, else by length."
     )
-    return [what, "", *table(f"arm | tokens: | for each {TOKENS} (95 % interval){names}", rows)]
+    return [what, "", *markdown_table(f"arm | tokens: | for each {TOKENS} (95 % interval){names}", rows)]
 
 
 def searches_section(found: ExperimentFigures) -> list[str]:
@@ -492,7 +504,7 @@ def searches_section(found: ExperimentFigures) -> list[str]:
         "short looks is a lucky one, so what the search adds is rather less. The last column divides the "
         "verified speed-up of winners alone."
     )
-    return [what, "", *table(head, rows)]
+    return [what, "", *markdown_table(head, rows)]
 
 
 def stopped_section(found: ExperimentFigures) -> list[str]:
@@ -500,14 +512,15 @@ def stopped_section(found: ExperimentFigures) -> list[str]:
     if not known:
         return ["These runs were written down before it was counted."]
     drafts = [
-        (arm, s.drafts, s.admitted, *_turned_away(s), _share(s.turned_away, s.drafts)) for arm, s in known
+        (arm, s.drafts, s.admitted, *_turned_away(s), _share_text(s.turned_away, s.drafts))
+        for arm, s in known
     ]
     head = (
         "arm | drafts: | let in: | form: | build: | oracle: | crash, deadline: | too large: | "
         "the same again: | turned away:"
     )
     trials = [
-        (arm, s.tried, s.tried_build, s.tried_wrong, s.tried_broken, s.forbidden, s.late, *_replies(s))
+        (arm, s.tried, s.tried_build, s.tried_wrong, s.tried_broken, s.forbidden, s.late, *_reply_counts(s))
         for arm, s in known
     ]
     below = (
@@ -517,14 +530,14 @@ def stopped_section(found: ExperimentFigures) -> list[str]:
     return [
         "Drafts, a file each, by what turned them away: reader or vetting (form), compiler, oracle.",
         "",
-        *table(head, drafts),
+        *markdown_table(head, drafts),
         "",
         "Of all that gates and searches tried, what was stopped by whom; combinations of values that a "
         "template which was let in may not have (forbidden); configurations that the short check let pass "
         "and a full check or the verification stopped (late); and replies of models that were not what was "
         "asked for.",
         "",
-        *table(below, trials),
+        *markdown_table(below, trials),
     ]
 
 
@@ -532,27 +545,29 @@ def _turned_away(s: StoppedCounts) -> tuple[int, ...]:
     return s.form, s.build, s.wrong, s.broken, s.unfit, s.repeated
 
 
-def _replies(s: StoppedCounts) -> tuple[int, int]:
+def _reply_counts(s: StoppedCounts) -> tuple[int, int]:
     return s.replies, s.unusable
 
 
-def _share(part: int, whole: int) -> str:
+def _share_text(part: int, whole: int) -> str:
     return f"{part} ({100 * part / whole:.0f} %)" if whole else "0"
 
 
 def budget_text(budget: Allowance) -> str:
     shown = {
-        "evaluations": None if budget.evals is None else counted(budget.evals, "evaluation"),
-        "time": None if budget.seconds is None else f"{counted(float(budget.seconds), 'second')} of search",
+        "evaluations": None if budget.evals is None else format_count(budget.evals, "evaluation"),
+        "time": None
+        if budget.seconds is None
+        else f"{format_count(float(budget.seconds), 'second')} of search",
         "device-seconds": None
         if budget.device_seconds is None
-        else f"{counted(float(budget.device_seconds), 'second')} on the device",
-        "tokens": None if budget.tokens is None else counted(budget.tokens, "token"),
+        else f"{format_count(float(budget.device_seconds), 'second')} on the device",
+        "tokens": None if budget.tokens is None else format_count(budget.tokens, "token"),
         "money": None if budget.dollars is None else f"${budget.dollars:g}",
     }
     free = [name for name, text in shown.items() if text is None]
-    parts = [counted(budget.rounds, "round"), *(text for text in shown.values() if text is not None)]
-    return ", ".join(parts) + (f"; no limit on {listed(free)}" if free else "")
+    parts = [format_count(budget.rounds, "round"), *(text for text in shown.values() if text is not None)]
+    return ", ".join(parts) + (f"; no limit on {join_names(free)}" if free else "")
 
 
 _SPENT = {
@@ -578,8 +593,8 @@ def spent_section(found: ExperimentFigures, budgets: Iterable[Allowance]) -> lis
     rows = [
         (arm.arm, *(_spent_text(name, getattr(arm.spent, name)) for name in _SPENT)) for arm in found.arms
     ]
-    lines = ["For one run, in the mean.", "", *table(f"arm | {' | '.join(heads)}", rows), ""]
-    unequal = [words for name, what in _SPENT.items() if (words := _unequal(found, name, what))]
+    lines = ["For one run, in the mean.", "", *markdown_table(f"arm | {' | '.join(heads)}", rows), ""]
+    unequal = [words for name, what in _SPENT.items() if (words := _unequal_spending(found, name, what))]
     lines += (
         [f"Not the same for all arms: {'; '.join(unequal)}."]
         if unequal
@@ -598,7 +613,7 @@ def _spent_text(name: str, value: float | None) -> str:
     return f"{value:.1f}" if name.endswith("seconds") else f"{value:.0f}"
 
 
-def _unequal(found: ExperimentFigures, name: str, what: str) -> str:
+def _unequal_spending(found: ExperimentFigures, name: str, what: str) -> str:
     """Arms that have no use for it (none of it was spent) are told apart by the table."""
     known = {arm.arm: value for arm in found.arms if (value := getattr(arm.spent, name))}
     if len(known) < 2:

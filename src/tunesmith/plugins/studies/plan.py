@@ -10,16 +10,16 @@ from itertools import pairwise
 from typing import Literal
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted, named_values
+from tunesmith.base.text import format_count, named_values
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import (
-    evaluations,
+    count_evaluations,
     exchange_tokens,
     exhausted_budget,
     is_concrete,
     no_more_rounds,
-    spent,
+    sum_model_usage,
     tokens_used,
 )
 from tunesmith.run.candidates import Templates
@@ -78,7 +78,7 @@ class SearchGain:
     evaluations: int
 
 
-def added(counts: Iterable[StoppedCounts]) -> StoppedCounts:
+def add_counts(counts: Iterable[StoppedCounts]) -> StoppedCounts:
     every = list(counts)
     return StoppedCounts(*(sum(getattr(one, field.name) for one in every) for field in fields(StoppedCounts)))
 
@@ -88,11 +88,11 @@ def stopped_counts(state: State) -> StoppedCounts:
     faults = Counter(fault for c in drafts if (fault := draft_fault(state, c)) is not None)
     tried = [*state.outcomes.of("search"), *state.outcomes.of("gate")]
     late = [*state.outcomes.of("finalist"), *(v.outcome for v in state.verified)]
-    found = {(o.trial.config, _seen(o)) for o in late if _seen(o) in ("wrong", "broken")}
-    how = Counter(map(_seen, tried))
+    found = {(o.trial.config, _trial_fault(o)) for o in late if _trial_fault(o) in ("wrong", "broken")}
+    how = Counter(map(_trial_fault, tried))
     return StoppedCounts(
         replies=sum(e.reply is not None for e in state.dialogue),
-        unusable=_unusable(state),
+        unusable=_count_unusable_replies(state),
         drafts=len(drafts),
         admitted=sum(c.admitted is not None for c in drafts),
         **{str(fault): count for fault, count in faults.items()},
@@ -115,10 +115,10 @@ def draft_fault(state: State, draft: Candidate) -> Fault | None:
     shown = [o for o in state.outcomes.of(("gate", draft.id)) if o.trial.id in rejected.trials]
     if not shown:
         return "form"
-    return _seen(shown[0]) or "unfit"
+    return _trial_fault(shown[0]) or "unfit"
 
 
-def _seen(outcome: Outcome) -> Fault | None:
+def _trial_fault(outcome: Outcome) -> Fault | None:
     """What stopped a trial: the first fault that is not that it does not fit."""
     for result in outcome.results:
         if result.status in DISTRUSTED:
@@ -130,7 +130,7 @@ def _seen(outcome: Outcome) -> Fault | None:
     return None if any(r.ok for r in outcome.results) else "unfit"
 
 
-def _unusable(state: State) -> int:
+def _count_unusable_replies(state: State) -> int:
     """Replies without what was asked for: after them the same role was asked again though nothing was
     written, or the branch was given up."""
     by_place: dict[tuple[str, int, int], list[Exchange]] = {}
@@ -141,10 +141,10 @@ def _unusable(state: State) -> int:
     again = sum(one.drafts == two.drafts for own in by_place.values() for one, two in pairwise(own))
     given_up = {("author", place + 1, declined.branch) for place, declined in state.declined}
     last = [own[-1] for place, own in by_place.items() if place in given_up]
-    return again + sum(not _wrote(state, exchange) for exchange in last)
+    return again + sum(not _has_template_after(state, exchange) for exchange in last)
 
 
-def _wrote(state: State, exchange: Exchange) -> bool:
+def _has_template_after(state: State, exchange: Exchange) -> bool:
     """Whether a template of its branch and round came after it."""
     own = [c for c in state.candidates if c.drafted and c.branch == exchange.request.branch]
     return any(c.round + 1 == exchange.turn for c in own[exchange.drafts :])
@@ -278,7 +278,7 @@ def parse_arms(text: str) -> tuple[str, ...]:
     return names
 
 
-def schedule(plan: ComparisonPlan) -> tuple[Planned, ...]:
+def schedule_runs(plan: ComparisonPlan) -> tuple[Planned, ...]:
     """Repeat by repeat, so that drift hits all arms alike, and another arm first each time."""
     count = len(plan.arms)
     return tuple(
@@ -289,7 +289,7 @@ def schedule(plan: ComparisonPlan) -> tuple[Planned, ...]:
     )
 
 
-def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]:
+def list_plan_differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]:
     """In which respects a plan is not the one that is wanted, in words: what it has, what is asked for."""
     found: list[str] = []
     if [p.digest for p in plan.problems] != [p.digest for p in wanted.problems]:
@@ -301,12 +301,12 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
     for name, what in _OPTIONS.items():
         has, asked = getattr(plan, name), getattr(wanted, name)
         if has != asked:
-            found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
+            found.append(f"its {what} is {_option_text(has)}, you ask for {_option_text(asked)}")
     for name, what in _LIMITS.items():
         every = (one if name in _OF_PLAN else one.budget for one in (plan, wanted))
         has, asked = (getattr(one, name) for one in every)
         if has != asked:
-            found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
+            found.append(f"it has {_limit_text(has, what)}, you ask for {_limit_text(asked, what)}")
     if plan.prompts != wanted.prompts:
         found.append("its prompts are others")
     return tuple(found)
@@ -329,14 +329,14 @@ _LIMITS = {
 _LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar", "device_seconds": "device-second"}
 
 
-def _option(value: object) -> str:
+def _option_text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return "not given" if value == "" else str(value)
 
 
-def _limit(value: float | None, what: str) -> str:
-    return f"no limit on {what}s" if value is None else counted(value, what)
+def _limit_text(value: float | None, what: str) -> str:
+    return f"no limit on {what}s" if value is None else format_count(value, what)
 
 
 # -- one run ------------------------------------------------------------------------------------------------
@@ -433,12 +433,15 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     figure = run_figure(problem, choice)
     mean = figure.value if figure is not None else None
     rounds = round_reports(problem, state, templates)
-    refactoring, search = _attribution(choice, rounds, mean, is_concrete(state))
+    refactoring, search = _attribute_speedup(choice, rounds, mean, is_concrete(state))
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
     outcomes += [state.baseline.outcome] if state.baseline else []
     kernels = sum(o.busy for o in outcomes)
     tokens = [exchange_tokens(e) for e in state.dialogue]
-    cost, silent = spent(state), not state.dialogue  # where no model was asked, nothing was spent on one
+    cost, silent = (
+        sum_model_usage(state),
+        not state.dialogue,
+    )  # where no model was asked, nothing was spent on one
     return RunFacts(
         speedup=mean,
         success=any(not g.stays for g in gains),
@@ -446,16 +449,16 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         and not (exhausted_budget(state) or no_more_rounds(state, bool(state.settings.models))),
         reason=state.stopped.reason if state.stopped else "",
         judged_by=judged_by(problem, state),
-        originals=_originals(problem, state),
+        originals=_original_times(problem, state),
         workloads=gains,
         rounds=tuple(r.best for r in rounds),
         refactoring=refactoring,
         search=search,
         evaluations=state.outcomes.count("search") + state.outcomes.count("gate"),
-        of_budget=evaluations(state),
+        of_budget=count_evaluations(state),
         requests=cost.requests,
         unanswered=sum(bool(e.failed) for e in state.dialogue),
-        repairs=_repairs(state),
+        repairs=_count_repairs(state),
         tokens=0 if silent else cost.tokens,
         tokens_by_length=tokens_used(state),
         dollars=0.0 if silent else cost.dollars,
@@ -476,7 +479,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     )
 
 
-def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
+def _original_times(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
     outcome = state.baseline.outcome if state.baseline else None
     timed = [(w, outcome.result(w.name) if outcome else None) for w in problem.workloads]
     return tuple(
@@ -486,7 +489,7 @@ def _originals(problem: Problem, state: State) -> tuple[OriginalTime, ...]:
     )
 
 
-def _attribution(
+def _attribute_speedup(
     choice: Winners, rounds: Sequence[RoundReport], verified: float | None, concrete: bool
 ) -> tuple[float | None, float | None]:
     """Of the general winner, else of the first: what its template gave as it was written, and the rest."""
@@ -499,10 +502,10 @@ def _attribution(
     won = next((r for r in every if r.has(own)), None)
     if won is None or not won.default or not won.speedup:
         return None, None
-    return divided(won.default, won.speedup, verified)
+    return divide_speedup(won.default, won.speedup, verified)
 
 
-def divided(default: float, best: float, verified: float) -> tuple[float, float]:
+def divide_speedup(default: float, best: float, verified: float) -> tuple[float, float]:
     """A verified speed-up, divided as short measurements divide theirs: by how much they are off each part is
     corrected, the larger one by more. Their best alone would not do: of many it is the luckiest."""
     first, rest = math.log(default), math.log(best / default)
@@ -511,7 +514,7 @@ def divided(default: float, best: float, verified: float) -> tuple[float, float]
     return math.exp(first + off * share), math.exp(rest + off * (1 - share))
 
 
-def _repairs(state: State) -> int:
+def _count_repairs(state: State) -> int:
     """Replies that were no template count as well as drafts that were turned away."""
     author = ("author", SINGLE)
     asked = Counter((e.turn, e.request.branch) for e in state.dialogue if e.request.role in author)

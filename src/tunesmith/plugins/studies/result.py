@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from tunesmith import backends
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.plugins.studies.plan import ARMS, ComparisonPlan, RunResult
 from tunesmith.run.outcome import chance_apart, geometric_mean, mean_interval
 
@@ -105,7 +105,7 @@ class ComparisonResult:
         ]
 
 
-def compare(plan: ComparisonPlan, runs: Sequence[RunResult]) -> ComparisonResult:
+def summarize_runs(plan: ComparisonPlan, runs: Sequence[RunResult]) -> ComparisonResult:
     problems = [p.folder for p in plan.problems]
     by_place = {
         (problem, arm): [r for r in runs if r.planned.problem == problem and r.planned.arm == arm]
@@ -113,16 +113,18 @@ def compare(plan: ComparisonPlan, runs: Sequence[RunResult]) -> ComparisonResult
         for arm in plan.arms
     }
     common = tuple(p for p in problems if all(any(r.counts for r in by_place[p, a]) for a in plan.arms))
-    cells = [_cell(p, a, [by_place[p, a]]) for p in problems for a in plan.arms]
-    overall = [_cell("", a, [by_place[p, a] for p in common]) for a in plan.arms]
+    cells = [_comparison_cell(p, a, [by_place[p, a]]) for p in problems for a in plan.arms]
+    overall = [_comparison_cell("", a, [by_place[p, a] for p in common]) for a in plan.arms]
     pairs = [
         pair
         for problem in problems
         for first, second in combinations(plan.arms, 2)
-        if (pair := _pair(problem, by_place[problem, first], by_place[problem, second])) is not None
+        if (pair := _compare_pair(problem, by_place[problem, first], by_place[problem, second])) is not None
     ]
     contrasts = [
-        _contrast(one, other, [(_logs(by_place[p, one]), _logs(by_place[p, other])) for p in common])
+        _contrast_arms(
+            one, other, [(_log_speedups(by_place[p, one]), _log_speedups(by_place[p, other])) for p in common]
+        )
         for one, other in combinations(plan.arms, 2)
         if common
     ]
@@ -131,28 +133,30 @@ def compare(plan: ComparisonPlan, runs: Sequence[RunResult]) -> ComparisonResult
     )
 
 
-def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> ComparisonCell:
+def _comparison_cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> ComparisonCell:
     """`groups`: the runs of each problem."""
     planned = [run for group in groups for run in group]
     counted = [run for run in planned if run.counts]
-    logs = [found for group in groups if (found := _logs(group))]
+    logs = [found for group in groups if (found := _log_speedups(group))]
     every = [value for group in logs for value in group]
     facts = [run.facts for run in counted if run.facts is not None]
     won = [f for f in facts if f.refactoring is not None and f.search is not None]
     interval = mean_interval(logs) if logs and min(map(len, logs)) >= ENOUGH else None
     names = (field.name for field in fields(MeanCosts) if field.name != "runs")
-    costs: dict[str, Any] = {name: _known([getattr(f, name) for f in facts]) for name in names if facts}
+    costs: dict[str, Any] = {
+        name: _mean_if_all_known([getattr(f, name) for f in facts]) for name in names if facts
+    }
     return ComparisonCell(
         problem=problem,
         arm=arm,
         counted=len(counted),
         planned=len(planned),
         successes=sum(run.success for run in counted),
-        mean=_exp(_mean(_mean(group) for group in logs)) if logs else None,
-        least=_exp(min(every)) if every else None,
-        most=_exp(max(every)) if every else None,
-        deviation=_deviation(logs),
-        interval=(_exp(interval.low), _exp(interval.high)) if interval else None,
+        mean=_ratio_from_log(_arithmetic_mean(_arithmetic_mean(group) for group in logs)) if logs else None,
+        least=_ratio_from_log(min(every)) if every else None,
+        most=_ratio_from_log(max(every)) if every else None,
+        deviation=_pooled_deviation(logs),
+        interval=(_ratio_from_log(interval.low), _ratio_from_log(interval.high)) if interval else None,
         rounds=_by_round([[r.facts.rounds if r.facts else () for r in g if r.counts] for g in groups]),
         refactoring=geometric_mean(f.refactoring or 1.0 for f in won) if won else None,
         search=geometric_mean(f.search or 1.0 for f in won) if won else None,
@@ -161,17 +165,17 @@ def _cell(problem: str, arm: str, groups: Sequence[Sequence[RunResult]]) -> Comp
     )
 
 
-def _logs(runs: Iterable[RunResult]) -> list[float]:
+def _log_speedups(runs: Iterable[RunResult]) -> list[float]:
     return [math.log(run.speedup) for run in runs if run.counts and run.speedup is not None]
 
 
-def _deviation(groups: Sequence[Sequence[float]]) -> float | None:
+def _pooled_deviation(groups: Sequence[Sequence[float]]) -> float | None:
     """Pooled over the problems: how far two runs of the same thing are apart, whatever that thing is."""
     freedom = sum(len(group) - 1 for group in groups)
     if freedom < FREEDOM:
         return None
-    squares = sum((value - _mean(group)) ** 2 for group in groups for value in group)
-    return _exp(math.sqrt(squares / freedom))
+    squares = sum((value - _arithmetic_mean(group)) ** 2 for group in groups for value in group)
+    return _ratio_from_log(math.sqrt(squares / freedom))
 
 
 def _by_round(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
@@ -188,8 +192,8 @@ def _by_round(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
     )
 
 
-def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult]) -> Pair | None:
-    one, other = _logs(first), _logs(second)
+def _compare_pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult]) -> Pair | None:
+    one, other = _log_speedups(first), _log_speedups(second)
     if not one or not other:
         return None
     names = first[0].planned.arm, second[0].planned.arm
@@ -198,23 +202,25 @@ def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult])
     return Pair(problem, *names, ahead, min(1.0, 2 / math.comb(len(one) + len(other), len(one))))
 
 
-def _contrast(first: str, second: str, groups: Sequence[tuple[list[float], list[float]]]) -> Contrast:
-    ratio = _exp(_mean(_mean(one) - _mean(other) for one, other in groups))
+def _contrast_arms(first: str, second: str, groups: Sequence[tuple[list[float], list[float]]]) -> Contrast:
+    ratio = _ratio_from_log(
+        _arithmetic_mean(_arithmetic_mean(one) - _arithmetic_mean(other) for one, other in groups)
+    )
     runs = sum(len(one) + len(other) for one, other in groups)
     return Contrast(first, second, ratio, runs, float(f"{chance_apart(groups):.6g}"))
 
 
-def _mean(values: Iterable[float]) -> float:
+def _arithmetic_mean(values: Iterable[float]) -> float:
     found = list(values)
     return sum(found) / len(found)
 
 
-def _known(values: Sequence[float | None]) -> float | None:
+def _mean_if_all_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return _mean(known) if len(known) == len(values) else None
+    return _arithmetic_mean(known) if len(known) == len(values) else None
 
 
-def _exp(log: float) -> float:
+def _ratio_from_log(log: float) -> float:
     """Six digits: more than a clock can tell, and the same on every machine."""
     return float(f"{math.exp(log):.6g}")
 
@@ -226,15 +232,16 @@ FAR = 1.25  # ratio of short measurements to the verified speed-up, from which o
 CHANCE = 0.05  # a separation that chance brings more often than this shows little
 
 
-def limits(found: ComparisonResult) -> tuple[str, ...]:
+def caveat_sentences(found: ComparisonResult) -> tuple[str, ...]:
     """Most important first."""
     parts = (
-        _finished, _scope, _repeats, _pairs, _disagreements, _failures, _early, _unanswered, _expense, _places
+        _note_unfinished, _state_scope, _note_repeats, _note_pairs, _note_disagreements, _note_failures,
+        _note_early_stops, _note_lost_requests, _note_expense, _note_environments
     )  # fmt: skip
     return tuple(sentence for part in parts for sentence in part(found))
 
 
-def devices(found: ComparisonResult) -> tuple[str, ...]:
+def describe_devices(found: ComparisonResult) -> tuple[str, ...]:
     """In words: name, driver and compiler."""
     every = dict.fromkeys((f.device, f.driver, f.compiler) for r in found.runs if (f := r.facts))
     return tuple(
@@ -243,12 +250,12 @@ def devices(found: ComparisonResult) -> tuple[str, ...]:
     )
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     *most, last = list(names) or ["none"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _finished(found: ComparisonResult) -> Iterator[str]:
+def _note_unfinished(found: ComparisonResult) -> Iterator[str]:
     if found.unfinished:
         kinds = Counter(run.status for run in found.unfinished)
         why = ", ".join(f"{count} {status}" for status, count in kinds.items())
@@ -258,9 +265,9 @@ def _finished(found: ComparisonResult) -> Iterator[str]:
         )
 
 
-def _scope(found: ComparisonResult) -> Iterator[str]:
+def _state_scope(found: ComparisonResult) -> Iterator[str]:
     names = [p.folder for p in found.plan.problems]
-    what = f"{counted(len(names), 'problem')} ({listed(names)})"
+    what = f"{format_count(len(names), 'problem')} ({join_names(names)})"
     by = ", and with the model named above" if any(ARMS[a].talks for a in found.plan.arms) else ""
     yield (
         f"The figures are about {what} at their workloads, on the device named above{by}. They say nothing "
@@ -268,7 +275,7 @@ def _scope(found: ComparisonResult) -> Iterator[str]:
     )
 
 
-def _repeats(found: ComparisonResult) -> Iterator[str]:
+def _note_repeats(found: ComparisonResult) -> Iterator[str]:
     count = found.plan.repeats
     if count == 1:
         yield (
@@ -288,7 +295,7 @@ def _repeats(found: ComparisonResult) -> Iterator[str]:
         )
 
 
-def _pairs(found: ComparisonResult) -> Iterator[str]:
+def _note_pairs(found: ComparisonResult) -> Iterator[str]:
     if found.plan.repeats == 1:
         return
     by_arms: dict[tuple[str, str], list[Pair]] = {}
@@ -296,7 +303,7 @@ def _pairs(found: ComparisonResult) -> Iterator[str]:
         by_arms.setdefault((pair.first, pair.second), []).append(pair)
     over = {(c.first, c.second): c for c in found.contrasts}
     everywhere = len(found.common) == len(found.plan.problems)
-    where = "over all problems" if everywhere else f"at {listed(found.common)}"
+    where = "over all problems" if everywhere else f"at {join_names(found.common)}"
     for arms, pairs in by_arms.items():
         yield _of_two(*arms, pairs, over.get(arms), where)
     apart = [pair for pair in found.pairs if pair.ahead]
@@ -317,33 +324,34 @@ def _of_two(first: str, second: str, pairs: Sequence[Pair], over: Contrast | Non
             little = ", which shows little" if chance > CHANCE and len(won) == 1 else ""
             parts.append(
                 f"every run of {ahead} is faster than every run of {other} at "
-                f"{listed(pair.problem for pair in won)} (by chance alone this happens to {percent(chance)} "
+                f"{join_names(pair.problem for pair in won)} (by chance alone this happens to "
+                f"{format_chance(chance)} "
                 f"of pairs that are alike{little})"
             )
     if alike := [pair.problem for pair in pairs if not pair.ahead]:
-        parts.append(f"their ranges overlap at {listed(alike)}, where the repeats do not tell them apart")
-    together = f" {_together(over, where)}" if over is not None and len(pairs) > 1 else ""
+        parts.append(f"their ranges overlap at {join_names(alike)}, where the repeats do not tell them apart")
+    together = f" {_combined_sentence(over, where)}" if over is not None and len(pairs) > 1 else ""
     return f"{first} and {second}: {'; '.join(parts)}.{together}"
 
 
-def _together(over: Contrast, where: str) -> str:
+def _combined_sentence(over: Contrast, where: str) -> str:
     ahead, other = (over.first, over.second) if over.ratio >= 1 else (over.second, over.first)
     much = max(over.ratio, 1 / over.ratio)
     little = "" if over.chance <= CHANCE else ", so this shows little"
     return (
         f"Together, {where}, {ahead} is {much:.2f}× as fast as {other} in the mean; by chance alone two that "
-        f"are alike get as far apart in {percent(over.chance)} of cases{little}."
+        f"are alike get as far apart in {format_chance(over.chance)} of cases{little}."
     )
 
 
-def percent(chance: float) -> str:
+def format_chance(chance: float) -> str:
     """Never 0 %: there is always the one deal that was seen."""
     if chance < 1e-4:
         return "less than 0.01 %"
     return f"{100 * chance:.0f} %" if chance >= 0.1 else f"{100 * chance:.2g} %"
 
 
-def _disagreements(found: ComparisonResult) -> Iterator[str]:
+def _note_disagreements(found: ComparisonResult) -> Iterator[str]:
     known = [(c, c.rounds[-1], c.mean) for c in found.cells if c.mean is not None and c.rounds]
     apart = [
         f"{cell.arm} at {cell.problem} ({last:.2f}× and {mean:.2f}×)"
@@ -352,20 +360,20 @@ def _disagreements(found: ComparisonResult) -> Iterator[str]:
     ]
     if apart:
         yield (
-            f"Short measurements of the search and the verification differ much for {listed(apart)}. The "
+            f"Short measurements of the search and the verification differ much for {join_names(apart)}. The "
             "verified figures count: the best of many short looks is a lucky one, the more so on a busy "
             "machine."
         )
 
 
-def _failures(found: ComparisonResult) -> Iterator[str]:
+def _note_failures(found: ComparisonResult) -> Iterator[str]:
     for arm in found.plan.arms:
         runs = found.of(arm)
         if count := sum(run.status == "failed" for run in runs):
             yield f"{arm}: {count} of {len(runs)} runs failed and count as 1.00×, for reasons given below."
 
 
-def _early(found: ComparisonResult) -> Iterator[str]:
+def _note_early_stops(found: ComparisonResult) -> Iterator[str]:
     arms: list[str] = []
     for arm in found.plan.arms:
         runs = found.of(arm)
@@ -373,10 +381,10 @@ def _early(found: ComparisonResult) -> Iterator[str]:
             arms.append(f"{arm} in {early} of {len(runs)} runs")
     if arms:
         end = "It was not the budget that ended these."
-        yield f"Stopped before any budget was used up: {listed(arms)}. {end}"
+        yield f"Stopped before any budget was used up: {join_names(arms)}. {end}"
 
 
-def _unanswered(found: ComparisonResult) -> Iterator[str]:
+def _note_lost_requests(found: ComparisonResult) -> Iterator[str]:
     for arm in found.plan.arms:
         counts = [run.facts.unanswered for run in found.of(arm) if run.facts is not None]
         if any(counts):
@@ -387,7 +395,7 @@ def _unanswered(found: ComparisonResult) -> Iterator[str]:
             )
 
 
-def _expense(found: ComparisonResult) -> Iterator[str]:
+def _note_expense(found: ComparisonResult) -> Iterator[str]:
     costs = {cell.arm: cell.costs for cell in found.overall if cell.costs is not None}
     if len(costs) > 1:
         least, most = (pick(costs, key=lambda arm: costs[arm].evaluations) for pick in (min, max))
@@ -399,18 +407,18 @@ def _expense(found: ComparisonResult) -> Iterator[str]:
             )
     if unknown := [arm for arm, cost in costs.items() if cost.tokens is None]:
         yield (
-            f"How many tokens {listed(unknown)} took is not known, since not every reply came with the "
+            f"How many tokens {join_names(unknown)} took is not known, since not every reply came with the "
             "number; estimates by length are marked as such."
         )
 
 
-def _places(found: ComparisonResult) -> Iterator[str]:
+def _note_environments(found: ComparisonResult) -> Iterator[str]:
     facts = [run.facts for run in found.runs if run.facts is not None]
-    if len(devices(found)) > 1:
-        yield f"The runs were not all made on the same device: {listed(devices(found))}."
+    if len(describe_devices(found)) > 1:
+        yield f"The runs were not all made on the same device: {join_names(describe_devices(found))}."
     if len({f.versions for f in facts}) > 1:
         yield "The runs were not all made with the same versions; each run's report names its own."
-    if any(backends.kind(f.backend).simulated for f in facts):
+    if any(backends.find_backend_kind(f.backend).simulated for f in facts):
         yield "The device is simulated: times are computed, and nothing here is about a real one."
 
 

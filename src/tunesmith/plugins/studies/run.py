@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.agents.mailbox import has_reply, near_miss
-from tunesmith.agents.models import alone, placed, reaching
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.agents.models import external_models, move_model_folders, sole_model
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import (
     BadInput,
     DeviceMissing,
@@ -27,16 +27,16 @@ from tunesmith.base.errors import (
     WaitingForModel,
     bug_text,
 )
-from tunesmith.base.files import check_below, explained, folder_names, read_plain, remove_partial
-from tunesmith.base.text import counted, digest_of
+from tunesmith.base.files import check_below, explain_disk_errors, folder_names, read_plain, remove_partial
+from tunesmith.base.text import digest_of, format_count
 from tunesmith.plugins.studies import pages
 from tunesmith.plugins.studies import plan as comparing
 from tunesmith.plugins.studies.plan import ARMS
-from tunesmith.plugins.studies.result import ComparisonResult, compare, limits
+from tunesmith.plugins.studies.result import ComparisonResult, caveat_sentences, summarize_runs
 from tunesmith.run import trust
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
-from tunesmith.run.config import RunConfig, beyond_permission, debugging
-from tunesmith.run.folder import CERTIFICATE, PLAN, RunFolder, begun
+from tunesmith.run.config import RunConfig, beyond_permission, is_debugging
+from tunesmith.run.folder import CERTIFICATE, PLAN, RunFolder, has_begun
 from tunesmith.run.ports import Listener
 from tunesmith.run.state import State
 from tunesmith.search import check_name
@@ -47,11 +47,11 @@ from tunesmith.session.problems import (
     all_texts,
     read_text,
     refuse_broken,
-    restore,
+    restore_problem,
     state_and_templates,
 )
-from tunesmith.session.roles import played
-from tunesmith.session.runs import RunInput, begin
+from tunesmith.session.roles import specs_by_role
+from tunesmith.session.runs import RunInput, begin_run
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
 USUAL = "template,rewrite,single,expert"  # arms
@@ -74,7 +74,7 @@ class Compared:
     troubles: Troubles  # what keeps runs from going on, or made them fail
 
 
-def start(
+def start_comparison(
     loaded: Sequence[LoadedProblem],
     strategies: str,
     repeats: int,
@@ -85,11 +85,11 @@ def start(
     """A new comparison; or, where `out` holds the same one, what is left of it."""
     arms = comparing.parse_arms(strategies)
     texts = [all_texts(*one) for one in loaded]
-    prompts = _prompts(config.prompts, listener.note)
-    _check(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
+    prompts = _read_prompts(config.prompts, listener.note)
+    _check_arms(arms, {problem.kernel.language for problem, _ in loaded}, config, listener)
     names = folder_names([problem.name for problem, _ in loaded])
     planned = tuple(
-        comparing.PlannedProblem(name, problem.name, problem.digest, _digests(own))
+        comparing.PlannedProblem(name, problem.name, problem.digest, _file_digests(own))
         for name, (problem, _), own in zip(names, loaded, texts, strict=True)
     )
     for place, problem in enumerate(planned):
@@ -111,29 +111,29 @@ def start(
         prune=config.prune,
         steer=config.steer,
         counters=config.counters,
-        prompts=_digests(prompts),
+        prompts=_file_digests(prompts),
         moves=config.moves,
-        versions=backends.versions(*backends.kinds()),
+        versions=backends.package_versions(*backends.backend_kinds()),
     )
     if out is not None and (out / PLAN).exists():
         return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
     if out is None:
         folder = RunFolder.create_next(Path(config.runs), "compare", config.wait)
     else:
-        with explained("create the folder", out, instead="another folder with --out"):
+        with explain_disk_errors("create the folder", out, instead="another folder with --out"):
             remove_partial(out)  # of one that was killed before it had a plan
         folder = RunFolder.create(out, config.wait)
     try:
         for text in (text for own in (*texts, prompts) for text in own.values()):
             folder.put(text.encode())
-        folder.write(PLAN, encode(plan) + b"\n")
+        folder.write(PLAN, encode_json(plan) + b"\n")
         trust.remember_begun(folder.path / PLAN)
         return _go_on(folder, config, listener)
     finally:
         folder.unlock()
 
 
-def resume(path: Path, config: RunConfig, listener: Listener) -> Compared:
+def continue_comparison(path: Path, config: RunConfig, listener: Listener) -> Compared:
     if not (path / PLAN).is_file():
         hint = "name the folder that `tunesmith compare PROBLEM...` has written"
         raise BadInput(f"there is no comparison in this folder: it has no {PLAN}", where=str(path), hint=hint)
@@ -146,7 +146,7 @@ def _lock_and_go_on(
     """With what is there, which must be as planned where there is a plan."""
     folder.lock()
     try:
-        if plan is not None and (other := comparing.differences(read_plan(folder), plan)):
+        if plan is not None and (other := comparing.list_plan_differences(read_plan(folder), plan)):
             fault = f"this folder holds another comparison: {'; '.join(other)}"
             hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
             raise BadInput(fault, where=str(folder.path), hint=hint)
@@ -159,7 +159,7 @@ def _lock_and_go_on(
 
 def _refuse_strangers(folder: RunFolder, plan: comparing.ComparisonPlan, config: RunConfig) -> None:
     """Of a plan that somebody else may have made."""
-    models = plan.model if plan.model != config.model and reaching(plan.model) else ""
+    models = plan.model if plan.model != config.model and external_models(plan.model) else ""
     asked = {name: value for name, value in (("model", models), ("backend", plan.backend)) if value}
     beyond = {name: asked[name] for name in beyond_permission(asked, folder.path)}
     how = f"give --model {shlex.quote(models)}, or " if [*beyond] == ["model"] else ""
@@ -169,28 +169,28 @@ def _refuse_strangers(folder: RunFolder, plan: comparing.ComparisonPlan, config:
 # -- planning -----------------------------------------------------------------------------------------------
 
 
-def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener: Listener) -> None:
+def _check_arms(arms: Sequence[str], languages: set[str], config: RunConfig, listener: Listener) -> None:
     """Everything that can be refused before anything is written."""
     talking = [arm for arm in arms if ARMS[arm].talks]
     models = [(model_of(arm, config.model), ARMS[arm].strategy) for arm in talking]
-    if not all(config.model and played(*one) for one in models):
+    if not all(config.model and specs_by_role(*one) for one in models):
         hint = "add --model openai:NAME or another, or compare --strategies expert alone"
         raise BadInput(f"{', '.join(talking)}: a model is needed, and --model names none", hint=hint)
     for one in models:
-        roles.prepare(*one)
+        roles.prepare_models(*one)
     for arm in talking:
         roles.check_moves(config, ARMS[arm].strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
-        if backends.kind(spec).from_file:
+        if backends.find_backend_kind(spec).from_file:
             raise BadInput(
                 f"{spec.partition(':')[0]} has the times of one template; arms that write their own cannot "
                 "be compared on it",
                 hint="leave out --backend, or take another one",
             )
         with machine.temporary_scratch() as scratch:
-            here = machine.look(machine.Workplace(spec, scratch, config.sandbox))
+            here = machine.find_local_devices(machine.Workplace(spec, scratch, config.sandbox))
             try:
                 machine.choose_device(here, config.device)
             except DeviceMissing as error:
@@ -199,7 +199,7 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
                 listener.note(f"planned without a device: {error}")
 
 
-def _prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:
+def _read_prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:
     """The user's own, as they are now: all arms and repeats are told the same."""
     if not folder:
         return {}
@@ -207,16 +207,16 @@ def _prompts(folder: str, note: Callable[[str], None]) -> dict[str, str]:
     return {file.name: read_text(file) for file in sorted(Path(folder).glob("*.md"))}
 
 
-def _digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _file_digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, digest_of(text.encode())) for name, text in texts.items())
 
 
 def read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
     where = folder.path / PLAN
-    with explained("read the plan", where):
+    with explain_disk_errors("read the plan", where):
         data = read_plain(where)
     try:
-        plan = decode(data, comparing.ComparisonPlan, "plan of a comparison")
+        plan = decode_json(data, comparing.ComparisonPlan, "plan of a comparison")
     except Malformed as error:
         raise BadInput(f"the plan is damaged: {error}", where=str(where), hint=DAMAGED_PLAN) from error
     unknown = [arm for arm in plan.arms if arm not in ARMS]
@@ -224,7 +224,7 @@ def read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
         why = f"it has the arm {unknown[0]}" if unknown else f"its format is {plan.format}"
         hint = "go on with that version, or begin another comparison with --out"
         raise BadInput(f"the plan is of another version of Tunesmith: {why}", where=str(where), hint=hint)
-    for item in comparing.schedule(plan):
+    for item in comparing.schedule_runs(plan):
         check_below(folder.path / pages.RUNS / item.place, folder.path)
     return plan
 
@@ -244,8 +244,8 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared
 def rendered_json(found: Compared) -> bytes:
     """What the command prints: the data, and why it is not all there."""
     troubles = [{"run": str(path), "exit": e.exit_code, "error": str(e)} for path, e in found.troubles]
-    shown = {"folder": str(found.folder), "troubles": troubles, "limits": limits(found.comparison)}
-    return encode({**shown, "comparison": found.comparison})
+    shown = {"folder": str(found.folder), "troubles": troubles, "limits": caveat_sentences(found.comparison)}
+    return encode_json({**shown, "comparison": found.comparison})
 
 
 # -- the runs: what stops one does not stop the others --------------------------------------------------
@@ -253,7 +253,7 @@ def rendered_json(found: Compared) -> bytes:
 
 def model_of(arm: str, model: str) -> str:
     """One conversation has one model, whatever roles that plays in the other arms."""
-    return alone(model) if ARMS[arm].strategy == "single" else model
+    return sole_model(model) if ARMS[arm].strategy == "single" else model
 
 
 @dataclass
@@ -267,8 +267,8 @@ class ComparisonRuns:
 
     def run(self) -> tuple[ComparisonResult, Troubles]:
         """Every run as far as it goes; where replies come by files and are waited for, again and again."""
-        every = comparing.schedule(self.plan)
-        self.listener.note(f"looking at {counted(len(every), 'run')}")
+        every = comparing.schedule_runs(self.plan)
+        self.listener.note(f"looking at {format_count(len(every), 'run')}")
         self.results = {item: self._seen(item) for item in every}
         todo = [item for item in every if self.results[item].status != "finished"]
         while todo:
@@ -279,12 +279,12 @@ class ComparisonRuns:
                     self.results[item] = self._one(item)
                 except KeyboardInterrupt:
                     self.results[item] = self._seen(item)
-                    self._tell()
+                    self._write_report()
                     raise
-                self._tell()
+                self._write_report()
             todo = self._answered() if self.config.wait else []
         troubles = ((self._path(item), self.errors[item]) for item in every if item in self.errors)
-        return self._tell(), tuple(troubles)
+        return self._write_report(), tuple(troubles)
 
     def _path(self, item: comparing.Planned) -> Path:
         return self.folder.path / pages.RUNS / item.place
@@ -292,7 +292,7 @@ class ComparisonRuns:
     def _seen(self, item: comparing.Planned) -> comparing.RunResult:
         """What an earlier call has left of it."""
         path = self._path(item)
-        if not begun(path):
+        if not has_begun(path):
             return comparing.RunResult(item, "not begun")
         try:
             state, facts = journal_facts(path)
@@ -301,7 +301,7 @@ class ComparisonRuns:
         told = (path / ("report.json" if state.unproven else CERTIFICATE)).exists()
         done = state.stopped is not None and told
         if done and (own := self._recording(item)):
-            roles.record(Path(own), state)
+            roles.write_recording(Path(own), state)
         if done:
             return comparing.RunResult(item, "finished", facts=facts)
         if (open_ := state.open_request) is not None:
@@ -312,35 +312,35 @@ class ComparisonRuns:
     def _one(self, item: comparing.Planned) -> comparing.RunResult:
         path = self._path(item)
         self.errors.pop(item, None)
-        error = self._trouble(item, path)
+        error = self._attempt_run(item, path)
         if error is None:
             return comparing.RunResult(item, "finished", facts=journal_facts(path)[1])
         self.errors[item] = error
         known = None
         with suppress(TunesmithError):  # the trouble may be that there is nothing to be read
-            known = journal_facts(path)[1] if begun(path) else None
+            known = journal_facts(path)[1] if has_begun(path) else None
         status = next(status for kind, status in STATUSES if isinstance(error, kind))
         return comparing.RunResult(item, status, str(error), known)
 
-    def _trouble(self, item: comparing.Planned, path: Path) -> TunesmithError | None:
+    def _attempt_run(self, item: comparing.Planned, path: Path) -> TunesmithError | None:
         """Go on with one run; what stops it does not stop the others."""
         config = self._config(item)
         try:
-            if begun(path):
+            if has_begun(path):
                 return runs.resume(path, config, self.listener).missing
             if (drafts := self.plan.drafts) > 1:
                 fault = f"this comparison was begun with {drafts} drafts a round, and a round has one"
                 return BadInput(fault, hint="begin another")
             problem = next(p for p in self.plan.problems if p.folder == item.problem)
             texts = {name: self.folder.get(digest).decode() for name, digest in problem.files}
-            return begin(RunInput(restore(texts)), config, path, self.listener).missing
+            return begin_run(RunInput(restore_problem(texts)), config, path, self.listener).missing
         except TunesmithError as error:
             return error
         except OSError as error:
             name = f"{error.filename}: " if error.filename else ""
             return BadInput(f"{name}{error.strerror or error}")
         except Exception as error:
-            if debugging():
+            if is_debugging():
                 raise
             return TunesmithError(f"a bug in Tunesmith: {bug_text(error)}")
 
@@ -358,7 +358,7 @@ class ComparisonRuns:
             seed=plan.seed + item.repeat - 1,
             strategy=arm.strategy,
             linear=arm.linear,
-            model=placed(model_of(item.arm, plan.model), item.place) if arm.talks else "",
+            model=move_model_folders(model_of(item.arm, plan.model), item.place) if arm.talks else "",
             prompts=str(self.folder.path / PROMPTS) if plan.prompts else "",
             record=self._recording(item),
             evals=budget.evals,
@@ -394,7 +394,7 @@ class ComparisonRuns:
                 return found
             if time.monotonic() - reminded >= REMIND:
                 reminded = time.monotonic()
-                first, count = next(iter(awaited.values())), counted(len(awaited), "reply", "replies")
+                first, count = next(iter(awaited.values())), format_count(len(awaited), "reply", "replies")
                 self.listener.say(f"waiting for {count}, the first is {first}")
                 for file in awaited.values():
                     if seen := near_miss(file):
@@ -402,26 +402,28 @@ class ComparisonRuns:
             time.sleep(POLL)
         return []
 
-    def _tell(self) -> ComparisonResult:
-        found = compare(self.plan, tuple(self.results.values()))
+    def _write_report(self) -> ComparisonResult:
+        found = summarize_runs(self.plan, tuple(self.results.values()))
         self.folder.replace_folder(pages.PLOTS, pages.comparison_plots(found))
         self.folder.write(pages.MARKDOWN, pages.comparison_markdown(found).encode())
         self.folder.write(pages.DATA, pages.comparison_json(found))
         return found
 
 
-def look(path: Path) -> tuple[comparing.ComparisonPlan, tuple[comparing.RunResult, ...]]:
+def read_comparison(path: Path) -> tuple[comparing.ComparisonPlan, tuple[comparing.RunResult, ...]]:
     """What the runs of a comparison have to tell, by their journals; none of them goes on. Failures are those
     that its own page tells of: a journal does not know of them."""
     plan, told = read_plan(RunFolder(path)), path / pages.DATA
     failed: dict[comparing.Planned, str] = {}
     if told.is_file():
-        found = decode(encode(json.loads(read_plain(told))["comparison"]), ComparisonResult, str(told))
+        found = decode_json(
+            encode_json(json.loads(read_plain(told))["comparison"]), ComparisonResult, str(told)
+        )
         failed = {run.planned: run.reason for run in found.runs if run.status == "failed"}
     results = []
-    for item in comparing.schedule(plan):
+    for item in comparing.schedule_runs(plan):
         own = path / pages.RUNS / item.place
-        if not begun(own):
+        if not has_begun(own):
             results.append(
                 comparing.RunResult(item, "failed" if item in failed else "not begun", failed.get(item, ""))
             )

@@ -20,12 +20,12 @@ def watch(
 ) -> None:
     """Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint."""
     from tunesmith.plugins.watch import server
-    from tunesmith.run.config import resolve
+    from tunesmith.run.config import resolve_config
 
     def told(address: str) -> None:
-        console.say(as_json, {"address": address}, [address])
+        console.print_result(as_json, {"address": address}, [address])
         console.print_note("who has this address may stop the runs: keep it to yourself. Ctrl-C ends it")
         if browser:
             server.open_browser(address)
 
-    server.watch(Path(resolve({}).runs), run, port, told)
+    server.watch_runs(Path(resolve_config({}).runs), run, port, told)

@@ -14,18 +14,18 @@ from typing import Literal
 
 import msgspec
 
-from tunesmith.base.codec import Malformed, decode
+from tunesmith.base.codec import Malformed, decode_json
 from tunesmith.base.errors import TunesmithError, bug_text
 from tunesmith.base.files import is_locked, open_plain, read_plain
-from tunesmith.base.text import sha256
+from tunesmith.base.text import sha256_hex
 from tunesmith.problem.device import Device
 from tunesmith.run import journal
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Recorded, Replied, Requested, Started
 from tunesmith.run.folder import FLEET, JOURNAL, LOCK, PLAN, FolderInbox, FolderTexts, RunFolder
-from tunesmith.run.journal import broken_rule, decode_line, misfit, with_long_texts
-from tunesmith.run.progress import Standing, standing
-from tunesmith.run.state import State, apply
+from tunesmith.run.journal import broken_rule, decode_line, template_mismatch, with_long_texts
+from tunesmith.run.progress import Standing, current_standing
+from tunesmith.run.state import State, apply_record
 from tunesmith.run.talk import not_taken
 from tunesmith.session.problems import templates_of
 from tunesmith.session.result import Run, as_it_stands, run_of
@@ -103,7 +103,7 @@ class RunSeen:
 
     @cached_property
     def now(self) -> Standing:
-        return standing(self.state, self.since)
+        return current_standing(self.state, self.since)
 
     @property
     def ended(self) -> bool:
@@ -149,7 +149,7 @@ class FollowedRun:
         if live and self._state.stopped is None:
             since = max(0.0, time.time() - self._zero - self._state.elapsed)
         asked = not_taken(FolderInbox(self.path).waiting(), self._state) if live else ()
-        words = tuple(_asked(i.what, i.text) for i in asked)
+        words = tuple(_instruction_line(i.what, i.text) for i in asked)
         return RunSeen(self._state, live, since, self._is_behind, words, self._fault)
 
     def report(self, seen: RunSeen) -> Run:
@@ -175,7 +175,7 @@ class FollowedRun:
         if self._templates is None or self._templates[0] != state.device:
             self._templates = (state.device, templates_of(folder, state))
         own = self._templates[1]
-        if any(misfit(own, state, event) is not None for event in self._unread):
+        if any(template_mismatch(own, state, event) is not None for event in self._unread):
             return as_it_stands(folder)
         self._unread.clear()
         return run_of(folder, own, state)
@@ -224,10 +224,10 @@ class FollowedRun:
             record = self._whole(record)
             fault = "it is not the next" if record.number != place else broken_rule(self._state, record)
             if fault is None:
-                self._state = apply(self._state, record)
+                self._state = apply_record(self._state, record)
                 self._unread.append(record.event)
                 self._is_chained &= before == self._head
-                self._head = sha256(line)
+                self._head = sha256_hex(line)
         except (Malformed, TunesmithError) as error:
             fault = str(error)
         except Exception as error:  # whatever a journal does to its readers, the others are still served
@@ -242,7 +242,7 @@ class FollowedRun:
         return record
 
 
-def _asked(what: str, text: str) -> str:
+def _instruction_line(what: str, text: str) -> str:
     return f"{what} {text}".strip()
 
 
@@ -321,7 +321,7 @@ class RunsBelow:
         return tuple(sorted(known.values(), key=lambda run: (-run.changed, run.name)))
 
     def comparisons(self) -> tuple[FoundComparison, ...]:
-        found = [FoundComparison(path.name, _changed(path / PLAN)) for path in self._folders(self.root)
+        found = [FoundComparison(path.name, _modified_time(path / PLAN)) for path in self._folders(self.root)
                  if (path / PLAN).is_file() and self._is_served(path.name)]  # fmt: skip
         return tuple(sorted(found, key=lambda one: (-one.changed, one.name)))
 
@@ -389,18 +389,18 @@ class RunsBelow:
         except OSError:
             return (name, 0, 0, is_live), FoundRun(name, "unreadable", 0.0, comparison=comparison)
         if key not in self._known:
-            return key, _read(path, name, comparison, stat.st_mtime, is_live)
+            return key, _read_run_entry(path, name, comparison, stat.st_mtime, is_live)
         return key, self._known[key]
 
 
-def _changed(path: Path) -> float:
+def _modified_time(path: Path) -> float:
     try:
         return path.lstat().st_mtime
     except OSError:
         return 0.0
 
 
-def _read(path: Path, name: str, comparison: str, changed: float, is_live: bool) -> FoundRun:
+def _read_run_entry(path: Path, name: str, comparison: str, changed: float, is_live: bool) -> FoundRun:
     try:
         line, newline, _ = read_plain(path / JOURNAL, LONGEST_LINE).partition(b"\n")
         event = decode_line(line)[0].event if newline else None
@@ -408,7 +408,7 @@ def _read(path: Path, name: str, comparison: str, changed: float, is_live: bool)
         event = None
     if not isinstance(event, Started):
         return FoundRun(name, "live" if is_live else "unreadable", changed, comparison=comparison)
-    settings, brief = event.settings, None if is_live else _brief(path / "report.json")
+    settings, brief = event.settings, None if is_live else _read_brief(path / "report.json")
     how = f"{settings.strategy}, search {settings.search}" + (
         f", {settings.models}" if settings.models else ""
     )
@@ -420,17 +420,17 @@ def _read(path: Path, name: str, comparison: str, changed: float, is_live: bool)
         event.problem[:MOST_NAME],
         event.device.name[:MOST_NAME],
         how[:MOST_NAME],
-        _gave(brief) if brief is not None and is_finished else "",
+        _run_outcome(brief) if brief is not None and is_finished else "",
         comparison,
     )
 
 
-def _gave(brief: _Brief) -> str:
+def _run_outcome(brief: _Brief) -> str:
     return brief.headline
 
 
-def _brief(path: Path) -> _Brief | None:
+def _read_brief(path: Path) -> _Brief | None:
     try:
-        return decode(read_plain(path), _Brief, "report of a run")
+        return decode_json(read_plain(path), _Brief, "report of a run")
     except (OSError, Malformed):
         return None

@@ -61,7 +61,7 @@ class Door:
 HOST = "127.0.0.1"
 
 
-def listen(port: int) -> socket.socket:
+def open_listener(port: int) -> socket.socket:
     """On that port, or for 0 on any that is free; whoever is told the address can call at once."""
     own = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

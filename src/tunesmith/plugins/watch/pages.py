@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tunesmith.base.text import Markup, counted, cut, element, plain
+from tunesmith.base.text import Markup, format_count, html_element, strip_controls, truncate_text
 from tunesmith.deliver.pages import page
 from tunesmith.plugins.studies.pages import comparison_parts
 from tunesmith.plugins.watch.following import STATUSES, FoundComparison, FoundRun, RunFilter, RunSeen
@@ -64,7 +64,7 @@ def live_fields(seen: RunSeen) -> LiveFields:
             now, phase=f"stopped while {now.phase}", doing="", queue=(), queued=0, building=0, left=None
         )
     queue = now.queue + ((f"and {now.queued - len(now.queue)} more",) if now.queued > len(now.queue) else ())
-    queue += (f"{counted(now.building, 'build')} on the way",) if now.building else ()
+    queue += (f"{format_count(now.building, 'build')} on the way",) if now.building else ()
     status = "live" if seen.live and not now.ended else "finished" if now.ended else "stopped"
     if seen.live and now.stopping:
         status = "live, stopping"
@@ -81,14 +81,14 @@ def live_fields(seen: RunSeen) -> LiveFields:
         queue=queue or ("nothing",),
         floors=tuple(floor_text(one) for one in now.floors) or ("nothing is timed yet",),
         budgets=tuple(budget_text(use) for use in now.budgets),
-        asked=_asked(seen) or ("nothing",),
+        asked=_instruction_lines(seen) or ("nothing",),
         seconds=round(now.seconds, 1),
         done=now.done,
         of=now.of or 0,
         live=seen.live and not now.ended,
         events=seen.state.events,
     )
-    return _harmless(found)
+    return _sanitize_fields(found)
 
 
 def _as_of(seen: RunSeen) -> str:
@@ -96,23 +96,23 @@ def _as_of(seen: RunSeen) -> str:
     return f", {seen.since:.0f} s ago" if seen.is_behind and seen.since >= 1 else ""
 
 
-def _harmless(found: LiveFields) -> LiveFields:
+def _sanitize_fields(found: LiveFields) -> LiveFields:
     """Every text as it may be shown: short, and without what acts unseen."""
 
     def shown(value: Any) -> Any:
         if isinstance(value, str):
-            return cut(" ".join(plain(value).split()), LONGEST)
+            return truncate_text(" ".join(strip_controls(value).split()), LONGEST)
         return tuple(map(shown, value)) if isinstance(value, tuple) else value
 
     return LiveFields(**{name: shown(value) for name, value in vars(found).items()})
 
 
-def _asked(seen: RunSeen) -> tuple[str, ...]:
-    told = [_instructed(event) for event in seen.state.instructed]
+def _instruction_lines(seen: RunSeen) -> tuple[str, ...]:
+    told = [_describe_instruction(event) for event in seen.state.instructed]
     return tuple([*told, *(f"{text}: not taken up yet" for text in seen.waiting)][-MOST_ASKED:])
 
 
-def _instructed(event: Instructed) -> str:
+def _describe_instruction(event: Instructed) -> str:
     named = f"{event.what} {event.text}".strip()
     if event.refused:
         return f"{named}: refused, {event.refused}"
@@ -135,12 +135,12 @@ def index_url(token: str, **filters: str) -> str:
 
 def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page.LivePart:
     """`said`: what has come of what was just asked."""
-    section = element(
+    section = html_element(
         "section",
-        element("h2", "Now"),
-        element("p", said, role="status", class_="said", data_field="said"),
-        element("ul", *_figures(fields), class_="figures"),
-        element(
+        html_element("h2", "Now"),
+        html_element("p", said, role="status", class_="said", data_field="said"),
+        html_element("ul", *_status_figures(fields), class_="figures"),
+        html_element(
             "progress",
             fields.progress,
             value=str(min(fields.done, fields.of)),
@@ -148,28 +148,30 @@ def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> page
             aria_label="Done",
             data_field="bar",
         ),
-        element("dl", *(part for row in _rows(fields) for part in row)),
-        element("div", *_lists(fields), class_="lists"),
-        *(_forms(name, token) if fields.live else []),
+        html_element("dl", *(part for row in _status_rows(fields) for part in row)),
+        html_element("div", *_live_lists(fields), class_="lists"),
+        *(_instruction_forms(name, token) if fields.live else []),
         id="now",
         data_events=run_url(name, token, "/events"),
         data_live="yes" if fields.live else "",
         data_seconds=str(fields.seconds),
     )  # fmt: skip
-    above = element("p", element("a", "All runs", href=index_url(token)), f" / {cut(name, LONGEST)}")
+    above = html_element(
+        "p", html_element("a", "All runs", href=index_url(token)), f" / {truncate_text(name, LONGEST)}"
+    )
     return page.LivePart(above, section, watch_style(), watch_script())
 
 
-def _figures(fields: LiveFields) -> list[Markup]:
+def _status_figures(fields: LiveFields) -> list[Markup]:
     shown = (("status", fields.status), ("phase", fields.phase), ("clock", fields.clock))
     words = {"status": "this run is", "phase": "what it is doing", "clock": "it has been at work"}
     return [
-        element("li", element("strong", text, data_field=key), element("span", words[key]))
+        html_element("li", html_element("strong", text, data_field=key), html_element("span", words[key]))
         for key, text in shown
     ]
 
 
-def _rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
+def _status_rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
     names = {
         "doing": "At the device",
         "progress": "Done",
@@ -177,45 +179,47 @@ def _rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
         "left": "Still to come",
     }
     for key, title in names.items():
-        yield element("dt", title), element("dd", getattr(fields, key), data_field=key)
+        yield html_element("dt", title), html_element("dd", getattr(fields, key), data_field=key)
 
 
-def _lists(fields: LiveFields) -> Iterable[Markup]:
+def _live_lists(fields: LiveFields) -> Iterable[Markup]:
     for key, title in _LISTS.items():
         lines: Sequence[str] = getattr(fields, key)
-        listed = element("ul", *(element("li", line) for line in lines), data_list=key)
-        yield element("div", element("h3", title), listed)
+        listed = html_element("ul", *(html_element("li", line) for line in lines), data_list=key)
+        yield html_element("div", html_element("h3", title), listed)
 
 
-def _forms(name: str, token: str) -> list[Markup]:
+def _instruction_forms(name: str, token: str) -> list[Markup]:
     """They work without a script too: then the page is loaded again. The hint has a form of its own: who
     presses Enter there does not stop the run."""
-    buttons = {what: element("button", words, name="what", value=what) for what, words in _WHAT.items()}
-    hint = element(
+    buttons = {what: html_element("button", words, name="what", value=what) for what, words in _WHAT.items()}
+    hint = html_element(
         "label",
         "A hint: values of parameters, the others as in the template",
-        element("input", name="text", maxlength=str(LONGEST_HINT), placeholder="BLOCK=128 VEC=4"),
+        html_element("input", name="text", maxlength=str(LONGEST_HINT), placeholder="BLOCK=128 VEC=4"),
     )
-    secret = element("input", type="hidden", name=TOKEN, value=token)
+    secret = html_element("input", type="hidden", name=TOKEN, value=token)
     own = {"method": "post", "action": f"/runs/{quote(name, safe='/')}/instructions"}
-    ends = element("p", buttons["stop"], " ", buttons["finish"])
+    ends = html_element("p", buttons["stop"], " ", buttons["finish"])
     return [
-        element("form", secret, ends, aria_label="End this run", **own),
-        element("form", secret, element("p", hint, buttons["hint"]), aria_label="Give a hint", **own),
+        html_element("form", secret, ends, aria_label="End this run", **own),
+        html_element(
+            "form", secret, html_element("p", hint, buttons["hint"]), aria_label="Give a hint", **own
+        ),
     ]
 
 
 @cache
 def watch_style() -> str:
-    return page.page_style() + _resource("watch.css")
+    return page.page_style() + _read_resource("watch.css")
 
 
 @cache
 def watch_script() -> str:
-    return _resource("watch.js")
+    return _read_resource("watch.js")
 
 
-def _resource(name: str) -> str:
+def _read_resource(name: str) -> str:
     return resources.files("tunesmith.plugins.watch").joinpath(name).read_text("utf-8")
 
 
@@ -231,48 +235,58 @@ def index_page(
     shown = [run for run in runs if wanted.shows(run)]
     title = f"Comparison {wanted.within}" if wanted.within else "Runs"
     body = [
-        _filters(runs, wanted, token),
-        element("p", f"{len(shown)} of {counted(len(runs), 'run')}", role="status"),
+        _filter_form(runs, wanted, token),
+        html_element("p", f"{len(shown)} of {format_count(len(runs), 'run')}", role="status"),
         _runs_table(shown[:MOST_LISTED], token),
     ]
     if len(shown) > MOST_LISTED:
-        body.append(element("p", f"The newest {MOST_LISTED} are listed: narrow the filter to see others."))
+        body.append(
+            html_element("p", f"The newest {MOST_LISTED} are listed: narrow the filter to see others.")
+        )
     if wanted.within:
-        body.insert(0, element("p", element("a", "All runs", href=index_url(token))))
+        body.insert(0, html_element("p", html_element("a", "All runs", href=index_url(token))))
     elif comparisons:
-        body += [element("h2", "Comparisons"), _comparisons_table(comparisons, runs, token)]
+        body += [html_element("h2", "Comparisons"), _comparisons_table(comparisons, runs, token)]
     return whole_page(title, body)
 
 
 def comparison_page(name: str, text: str, pictures: Mapping[str, bytes], token: str) -> str:
     """What its runs say together."""
     title, parts = comparison_parts(text, pictures)
-    above = element("a", "All runs", href=index_url(token))
-    own = element("a", f"The runs of {cut(name, LONGEST)}", href=index_url(token, within=name))
-    return whole_page(title, [element("p", above, " / ", own), *parts])
+    above = html_element("a", "All runs", href=index_url(token))
+    own = html_element("a", f"The runs of {truncate_text(name, LONGEST)}", href=index_url(token, within=name))
+    return whole_page(title, [html_element("p", above, " / ", own), *parts])
 
 
 def whole_page(title: str, body: Sequence[Markup]) -> str:
-    head = page.page_head(f"{cut(title, LONGEST)}: Tunesmith", watch_style(), watch_script())
-    inside = element(
-        "body", element("header", element("h1", cut(title, LONGEST))), element("main", *body, class_="index")
+    head = page.page_head(f"{truncate_text(title, LONGEST)}: Tunesmith", watch_style(), watch_script())
+    inside = html_element(
+        "body",
+        html_element("header", html_element("h1", truncate_text(title, LONGEST))),
+        html_element("main", *body, class_="index"),
     )
-    return f"<!DOCTYPE html>\n{element('html', head, inside, lang='en').text}\n"
+    return f"<!DOCTYPE html>\n{html_element('html', head, inside, lang='en').text}\n"
 
 
-def _filters(runs: Sequence[FoundRun], wanted: RunFilter, token: str) -> Markup:
+def _filter_form(runs: Sequence[FoundRun], wanted: RunFilter, token: str) -> Markup:
     choices = {
         "status": (wanted.status, STATUSES),
         "problem": (wanted.problem, sorted({run.problem for run in runs if run.problem})),
         "device": (wanted.device, sorted({run.device for run in runs if run.device})),
     }
-    return element(
+    return html_element(
         "form",
-        element("input", type="hidden", name=TOKEN, value=token),
-        *([element("input", type="hidden", name="within", value=wanted.within)] if wanted.within else []),
-        element("label", "Words ", element("input", name="words", value=cut(wanted.words, LONGEST))),
-        *(_choice(name, *own) for name, own in choices.items()),
-        element("button", "Filter"),
+        html_element("input", type="hidden", name=TOKEN, value=token),
+        *(
+            [html_element("input", type="hidden", name="within", value=wanted.within)]
+            if wanted.within
+            else []
+        ),
+        html_element(
+            "label", "Words ", html_element("input", name="words", value=truncate_text(wanted.words, LONGEST))
+        ),
+        *(_filter_select(name, *own) for name, own in choices.items()),
+        html_element("button", "Filter"),
         method="get",
         action="/",
         role="search",
@@ -280,39 +294,41 @@ def _filters(runs: Sequence[FoundRun], wanted: RunFilter, token: str) -> Markup:
     )
 
 
-def _choice(name: str, chosen: str, known: Sequence[str]) -> Markup:
-    options = [element("option", "all", value="")]
+def _filter_select(name: str, chosen: str, known: Sequence[str]) -> Markup:
+    options = [html_element("option", "all", value="")]
     for one in known:
         marked = {"selected": "selected"} if one == chosen else {}
-        options.append(element("option", one, value=one, **marked))
-    return element("label", f"{name.capitalize()} ", element("select", *options, name=name))
+        options.append(html_element("option", one, value=one, **marked))
+    return html_element("label", f"{name.capitalize()} ", html_element("select", *options, name=name))
 
 
 def _runs_table(runs: Sequence[FoundRun], token: str) -> Markup:
     names = ("run", "status", "problem", "device", "verified speed-up", "how", "changed")
-    heads = [element("th", name, scope="col") for name in names]
+    heads = [html_element("th", name, scope="col") for name in names]
     rows = [_run_row(run, token) for run in runs]
-    table = element(
+    table = html_element(
         "table",
-        element("caption", "Runs, the newest first"),
-        element("thead", element("tr", *heads)),
-        element("tbody", *rows),
+        html_element("caption", "Runs, the newest first"),
+        html_element("thead", html_element("tr", *heads)),
+        html_element("tbody", *rows),
     )
-    return element("div", table, class_="scroll", role="region", aria_label="Runs", tabindex="0")
+    return html_element("div", table, class_="scroll", role="region", aria_label="Runs", tabindex="0")
 
 
 def _run_row(run: FoundRun, token: str) -> Markup:
-    link = element("a", cut(run.name, LONGEST), href=run_url(run.name, token))
-    cells = (run.status, run.problem, run.device, run.speedup, run.how, _date(run.changed))
-    return element(
-        "tr", element("th", link, scope="row"), *(element("td", cut(cell, LONGEST)) for cell in cells)
+    link = html_element("a", truncate_text(run.name, LONGEST), href=run_url(run.name, token))
+    cells = (run.status, run.problem, run.device, run.speedup, run.how, _format_date(run.changed))
+    return html_element(
+        "tr",
+        html_element("th", link, scope="row"),
+        *(html_element("td", truncate_text(cell, LONGEST)) for cell in cells),
     )
 
 
 def _comparisons_table(
     comparisons: Sequence[FoundComparison], runs: Sequence[FoundRun], token: str
 ) -> Markup:
-    heads = [element("th", name, scope="col") for name in ("comparison", "runs", "together", "changed")]
+    heads = [html_element("th", name, scope="col") for name in ("comparison", "runs", "together", "changed")]
     rows = []
     for one in comparisons:
         own = [run for run in runs if run.comparison == one.name]
@@ -320,15 +336,17 @@ def _comparisons_table(
         live = sum(run.status == "live" for run in own)
         report = f"/comparisons/{quote(one.name)}?{urlencode({TOKEN: token})}"
         cells = (
-            element("td", f"{done} of {len(own)} finished{f', {live} live' if live else ''}"),
-            element("td", element("a", "what they say", href=report)),
-            element("td", _date(one.changed)),
+            html_element("td", f"{done} of {len(own)} finished{f', {live} live' if live else ''}"),
+            html_element("td", html_element("a", "what they say", href=report)),
+            html_element("td", _format_date(one.changed)),
         )
-        link = element("a", cut(one.name, LONGEST), href=index_url(token, within=one.name))
-        rows.append(element("tr", element("th", link, scope="row"), *cells))
-    caption = element("caption", "Comparisons, the newest first")
-    return element("table", caption, element("thead", element("tr", *heads)), element("tbody", *rows))
+        link = html_element("a", truncate_text(one.name, LONGEST), href=index_url(token, within=one.name))
+        rows.append(html_element("tr", html_element("th", link, scope="row"), *cells))
+    caption = html_element("caption", "Comparisons, the newest first")
+    return html_element(
+        "table", caption, html_element("thead", html_element("tr", *heads)), html_element("tbody", *rows)
+    )
 
 
-def _date(seconds: float) -> str:
+def _format_date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else ""

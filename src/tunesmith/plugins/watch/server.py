@@ -26,13 +26,13 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.base.errors import BadInput, TunesmithError
 from tunesmith.base.files import is_locked
-from tunesmith.base.text import element, shown
-from tunesmith.deliver.pages.page import policy, report_page
+from tunesmith.base.text import escape_html, html_element
+from tunesmith.deliver.pages.page import content_security_policy, report_page
 from tunesmith.plugins.watch.following import FollowedRun, ProcessorShare, RunFilter, RunsBelow, RunSeen
-from tunesmith.plugins.watch.guard import TOKEN, Door, listen
+from tunesmith.plugins.watch.guard import TOKEN, Door, open_listener
 from tunesmith.plugins.watch.pages import (
     comparison_page,
     index_page,
@@ -44,7 +44,16 @@ from tunesmith.plugins.watch.pages import (
     whole_page,
 )
 from tunesmith.run.events import InstructionKind
-from tunesmith.run.folder import FLEET, LOCK, LONGEST_HINT, MOST_WAITING, PLAN, FolderInbox, RunFolder, begun
+from tunesmith.run.folder import (
+    FLEET,
+    LOCK,
+    LONGEST_HINT,
+    MOST_WAITING,
+    PLAN,
+    FolderInbox,
+    RunFolder,
+    has_begun,
+)
 
 POLL = 1.0  # seconds between two looks at a journal that somebody follows,
 MOST_POLLS = 4  # or so many times as long while the server has taken more than it may
@@ -63,7 +72,7 @@ class Guarded:
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
-        self._policy = f"{policy(watch_style(), watch_script())}; frame-ancestors 'none'"
+        self._policy = f"{content_security_policy(watch_style(), watch_script())}; frame-ancestors 'none'"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -149,9 +158,9 @@ class WatchServer:
     async def run(self, request: WebRequest) -> Response:
         name = request.path_params["name"]
         said = "It is asked for." if request.query_params.get("said") else ""
-        return await self._read(partial(self._page, name, said))
+        return await self._read(partial(self._render_run, name, said))
 
-    def _page(self, name: str, said: str) -> Response:
+    def _render_run(self, name: str, said: str) -> Response:
         followed = self._follow(name)
         if followed is None:
             return PlainTextResponse("there is no such run here\n", 404)
@@ -166,8 +175,8 @@ class WatchServer:
             followed.pace.end(costs_a_run=seen.live)
             return HTMLResponse(page)
         except TunesmithError as error:
-            hint = [element("p", error.hint)] if error.hint else []
-            fault = element("p", f"It cannot be read: {error.message}")
+            hint = [html_element("p", error.hint)] if error.hint else []
+            fault = html_element("p", f"It cannot be read: {error.message}")
             return HTMLResponse(whole_page(name, [fault, *hint]), 500)
 
     def _follow(self, name: str) -> FollowedRun | None:
@@ -194,22 +203,22 @@ class WatchServer:
             while not self.ending():
                 seen = await self._read(partial(followed.look, self.allowance.seconds()))
                 if not seen.live or seen.fault:  # with its last event a run still writes its results
-                    yield _event("ended", encode(live_fields(seen)))
+                    yield _encode_event("ended", encode_json(live_fields(seen)))
                     return
-                if (told := _lasting(seen)) != before:
+                if (told := _visible_state(seen)) != before:
                     before, quiet = told, 0.0
-                    yield _event("standing", encode(live_fields(seen)))
+                    yield _encode_event("standing", encode_json(live_fields(seen)))
                 elif quiet >= BEAT:
                     quiet = 0.0
                     yield b": still there\n\n"
                 if followed.report_is_due and not seen.ended:
-                    yield _event("report", b"{}")
+                    yield _encode_event("report", b"{}")
                     await asyncio.sleep(POLL)
-                quiet += await self._pause()
+                quiet += await self._wait_for_allowance()
         finally:
             self._streams -= 1
 
-    async def _pause(self) -> float:
+    async def _wait_for_allowance(self) -> float:
         """Until there is something to look with; the seconds that this took, about."""
         waited = 0.0
         while waited < MOST_POLLS * POLL:
@@ -222,14 +231,14 @@ class WatchServer:
     # -- what is asked of a run ---------------------------------------------------------------------------
 
     async def instruct(self, request: WebRequest) -> Response:
-        form = await _form(request)
+        form = await _read_form(request)
         if form is None or not self.door.is_token(form.get(TOKEN, "")):
             return PlainTextResponse("refused: nothing is written without the token\n", 403)
         name, what = request.path_params["name"], _KINDS.get(form.get("what", ""))
         path = await self._read(partial(self.runs.run, name))
         if path is None or what is None:
             return PlainTextResponse("there is no such run here, or nothing that it can be asked\n", 404)
-        said = await self._read(partial(_put, path, what, form.get("text", "")))
+        said = await self._read(partial(_put_instruction, path, what, form.get("text", "")))
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(f"{run_url(name, self.door.token)}&said=1", 303)
         return PlainTextResponse(said)
@@ -239,16 +248,16 @@ _Lasting = tuple[int, bool, tuple[str, ...]]
 _NOTHING: _Lasting = (-1, False, ())
 
 
-def _lasting(seen: RunSeen) -> _Lasting:
+def _visible_state(seen: RunSeen) -> _Lasting:
     """What is worth telling: not that time goes by."""
     return seen.state.events, seen.live, seen.waiting
 
 
-def _event(name: str, data: bytes) -> bytes:
+def _encode_event(name: str, data: bytes) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
-async def _form(request: WebRequest) -> dict[str, str] | None:
+async def _read_form(request: WebRequest) -> dict[str, str] | None:
     """None: it is no form, or too long."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -262,7 +271,7 @@ async def _form(request: WebRequest) -> dict[str, str] | None:
     return {name: values[-1] for name, values in found.items()}
 
 
-def _put(path: Path, what: InstructionKind, text: str) -> str:
+def _put_instruction(path: Path, what: InstructionKind, text: str) -> str:
     if not is_locked(path / LOCK):
         return "nobody is at work on this run: resume it first"
     inbox = FolderInbox(path)
@@ -290,9 +299,9 @@ async def _wait_for_end(server: uvicorn.Server) -> None:
         await asyncio.sleep(0.5)
 
 
-def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
+def serve_runs(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
     """Until it is interrupted. `first`: the run to begin with, empty: the index. `told` gets the address."""
-    own = listen(port)
+    own = open_listener(port)
     door = Door.new(own.getsockname()[1])
     watching = WatchServer(runs, door)
     settings = uvicorn.Config(
@@ -322,7 +331,7 @@ NICENESS = 10  # a run has the processor before those who watch it
 INSTALL = "pip install 'tunesmith[watch]'"
 
 
-def watch(root: Path, run: Path | None, port: int, told: Callable[[str], None]) -> None:
+def watch_runs(root: Path, run: Path | None, port: int, told: Callable[[str], None]) -> None:
     """Serve what is below the runs folder until Ctrl-C; a run that lies elsewhere, alone."""
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
@@ -332,19 +341,19 @@ def watch(root: Path, run: Path | None, port: int, told: Callable[[str], None]) 
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise BadInput(f"there is no {error.name} here, which serves the pages", hint=INSTALL) from error
-    runs, first = served(root, run)
+    runs, first = resolve_served(root, run)
     try:
-        serve(runs, first, port, told)
+        serve_runs(runs, first, port, told)
     except KeyboardInterrupt:
         return  # how a server ends
 
 
-def served(root: Path, run: Path | None) -> tuple[RunsBelow, str]:
+def resolve_served(root: Path, run: Path | None) -> tuple[RunsBelow, str]:
     """The runs, and which of them to begin with; empty: the index."""
     if run is None:
         return RunsBelow(root.resolve()), ""
     path = run.resolve()
-    has_several = _has_several(path) and not begun(path)
+    has_several = _has_several(path) and not has_begun(path)
     if not has_several:
         RunFolder.open(path)  # a fault in words where it is none
     below = root.resolve()
@@ -368,5 +377,5 @@ def open_browser(address: str) -> None:
     folder = tempfile.TemporaryDirectory(prefix="tunesmith-watch-")
     atexit.register(folder.cleanup)
     page = Path(folder.name) / "open.html"
-    page.write_text(f'<meta http-equiv="refresh" content="0; url={shown(address)}">', encoding="utf-8")
+    page.write_text(f'<meta http-equiv="refresh" content="0; url={escape_html(address)}">', encoding="utf-8")
     webbrowser.open(page.as_uri())

@@ -21,18 +21,26 @@ from tunesmith.problem.vetting.device_words import (
     Refusal,
     Rule,
     UserWords,
-    listed,
+    split_word_set,
 )
 from tunesmith.problem.vetting.words import kept_by
-from tunesmith.source.lex import CPP, Token, first_word, joined, layout, lex
-from tunesmith.source.lex import directives as each_directive
+from tunesmith.source.lex import CPP, Token, first_word, join_spliced_lines, lay_out_tokens, lex
+from tunesmith.source.lex import find_directives as each_directive
 from tunesmith.source.macros import Macro, read_macro
-from tunesmith.source.preprocess import ABSENT, PLAIN, Predefined, Undecidable, assumed, decide, opencl_of
+from tunesmith.source.preprocess import (
+    ABSENT,
+    PLAIN,
+    Predefined,
+    Undecidable,
+    assume_predefined,
+    decide_conditions,
+    opencl_of,
+)
 from tunesmith.source.tree import Unreadable
 
-_DIRECTIVES = listed("define undef if ifdef ifndef elif else endif pragma error warning line include")
-_READS_FILES = listed("__has_include __has_include_next __has_embed")
-_OF_A_LINE = listed("__LINE__ __COUNTER__ __INCLUDE_LEVEL__")
+_DIRECTIVES = split_word_set("define undef if ifdef ifndef elif else endif pragma error warning line include")
+_READS_FILES = split_word_set("__has_include __has_include_next __has_embed")
+_OF_A_LINE = split_word_set("__LINE__ __COUNTER__ __INCLUDE_LEVEL__")
 _WORDS = re.compile(r"[^\W\d]\w*")
 _NAMED = re.compile(r'(?:<[^>\n]+>|"[^"\n]+")')
 _DEFINED = re.compile(r"-D\s*(\w+)(?:=(\S+))?")
@@ -46,8 +54,8 @@ _MOST = 500_000  # characters
 _MOST_BLANK = 3  # lines in a row; more are a `#line`
 
 
-def words_of(language: str) -> DeviceWords:
-    if languages.named(language).is_native:
+def language_words(language: str) -> DeviceWords:
+    if languages.find_language(language).is_native:
         return OPENCL
     return HIP if language == languages.HIP.name else CUDA
 
@@ -59,7 +67,7 @@ def target_of(
     said = " ".join(flags)
     if language == languages.OPENCL.name:
         return opencl_of(device.driver if device else "", said, device.extensions if device else ())
-    found = dict(assumed(language, device.limits.capability if device else 0).macros)
+    found = dict(assume_predefined(language, device.limits.capability if device else 0).macros)
     if standard := _STANDARD.search(said):
         found["__cplusplus"] = f"{_CPLUSPLUS.get(standard[1], 201703)}L"
     if compiler == "nvcc" and found.pop("__CUDACC_RTC__", ""):
@@ -70,7 +78,7 @@ def target_of(
 
 
 @lru_cache(maxsize=1024)
-def decided(
+def decide_source(
     source: str,
     original: str,
     language: str,
@@ -79,10 +87,10 @@ def decided(
     own: Predefined | None = None,
 ) -> str | Refusal:
     """`headers` are the user's, as included -> text. What is decided already comes back as it is."""
-    if not languages.named(language).is_c_family:
+    if not languages.find_language(language).is_c_family:
         return source
     known = own if own is not None else target_of(language, None, flags=flags)
-    user, words = user_words(original, tuple(text for _, text in headers)), words_of(language)
+    user, words = user_words(original, tuple(text for _, text in headers)), language_words(language)
     moved: list[tuple[int, int]] = []
 
     def may_differ(name: str) -> bool:
@@ -96,19 +104,19 @@ def decided(
         return is_number or (macro.name, " ".join(map(str, macro.body))) in user.defines
 
     try:
-        tokens = lex(_plain(source))
-        moved += directives(tokens, words, user)
-        left = decide(tokens, known, may_differ, defined_by(flags), headers, may_stay)
-        if _texts(left) == _texts(tokens):
+        tokens = lex(_normalize_source(source))
+        moved += judge_directives(tokens, words, user)
+        left = decide_conditions(tokens, known, may_differ, defined_by(flags), headers, may_stay)
+        if _token_texts(left) == _token_texts(tokens):
             return source
-        text = _without_gaps(layout(left, 1, with_comments=True))
-        if _texts(lex(text)) != _texts(left):
+        text = _without_gaps(lay_out_tokens(left, 1, with_comments=True))
+        if _token_texts(lex(text)) != _token_texts(left):
             raise Refusal("text", 0, "it cannot be written down as it is read: leave out what pastes words")
     except Unreadable as error:
         rule: Rule = "directive" if isinstance(error, Undecidable) else "text"
-        return placed(Refusal(rule, error.line, error.reason), moved)
+        return relocate_refusal(Refusal(rule, error.line, error.reason), moved)
     except Refusal as refusal:
-        return placed(refusal, moved)
+        return relocate_refusal(refusal, moved)
     return text
 
 
@@ -116,7 +124,7 @@ def settled_text(text: str, own: Predefined) -> str:
     """A template as it leaves for other programs: it asks for its own parameters and macros. What it asks of
     a compiler are macros of its own by then, with the values that were judged."""
     lines = list(each_directive(text))
-    taken = {_name(line.rest) for line in lines if line.word in ("define", "undef")}
+    taken = {_leading_name(line.rest) for line in lines if line.word in ("define", "undef")}
     values = {name.partition("(")[0]: (name, value) for name, value in own.macros}
     used: dict[str, str] = {}
 
@@ -148,7 +156,7 @@ def settled_text(text: str, own: Predefined) -> str:
     return "".join([*defined, *pieces])
 
 
-def _texts(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+def _token_texts(tokens: Sequence[Token]) -> list[tuple[str, str]]:
     """Without the lines that only count lines."""
     return [(t.kind, t.text) for t in tokens if not (t.kind == "directive" and _LINE.fullmatch(t.text))]
 
@@ -169,7 +177,7 @@ def _without_gaps(text: str) -> str:
     return "\n".join(done) + "\n"
 
 
-def placed(refusal: Refusal, moved: Sequence[tuple[int, int]]) -> Refusal:
+def relocate_refusal(refusal: Refusal, moved: Sequence[tuple[int, int]]) -> Refusal:
     """With the line as `#line` counts it."""
     before = [place for place in moved if place[0] < refusal.line]
     if before:
@@ -189,32 +197,34 @@ def defined_by(flags: Sequence[str]) -> list[tuple[str, str]]:
 @lru_cache(maxsize=16)
 def user_words(original: str, headers: tuple[str, ...]) -> UserWords:
     """What the user's own texts have, which are compiled whatever is thought of them."""
-    texts = [joined(text.replace("\r\n", "\n")) for text in (original, *headers)]
+    texts = [join_spliced_lines(text.replace("\r\n", "\n")) for text in (original, *headers)]
     tokens = [token for text in texts for token in lex(text)]
     lines = [first_word(token.text) for token in tokens if token.kind == "directive"]
     found = (_WORDS.findall(token.text) for token in tokens if token.kind in ("word", "directive"))
     return UserWords(
         words=frozenset(word for each in found for word in each),
-        macros=frozenset(_name(rest) for word, rest in lines if word == "define"),
+        macros=frozenset(_leading_name(rest) for word, rest in lines if word == "define"),
         includes=frozenset(
             match[0] for word, rest in lines if word == "include" and (match := _NAMED.match(rest))
         ),
         pragmas=frozenset(" ".join(rest.split()) for word, rest in lines if word == "pragma"),
         text="\n".join(texts),
         states=frozenset(kept_by(headers)),
-        header_macros=frozenset((m.name, m.parameters is not None) for t in texts[1:] for m in _macros(t)),
+        header_macros=frozenset(
+            (m.name, m.parameters is not None) for t in texts[1:] for m in _defined_macros(t)
+        ),
         defines=frozenset(
-            (m.name, " ".join(map(str, m.body))) for m in _macros(texts[0]) if not m.parameters
+            (m.name, " ".join(map(str, m.body))) for m in _defined_macros(texts[0]) if not m.parameters
         ),
     )
 
 
-def _macros(text: str) -> Iterator[Macro]:
+def _defined_macros(text: str) -> Iterator[Macro]:
     read = (read_macro(rest) for word, rest, *_ in each_directive(text) if word == "define")
     return (macro for macro in read if isinstance(macro, Macro))
 
 
-def _plain(source: str) -> str:
+def _normalize_source(source: str) -> str:
     """Lines that go on are one. What compilers read in more than one way is refused: a reader that goes
     astray there would take code for a comment."""
     text = source.replace("\r\n", "\n")
@@ -224,7 +234,7 @@ def _plain(source: str) -> str:
         shown = found[0] if found[0].isprintable() else f"a control character ({found[0]!a})"
         line = text.count("\n", 0, found.start()) + 1
         raise Refusal("text", line, f"{shown} is not allowed in a template: compilers disagree on it")
-    text = joined(text).replace("\v", "\n")
+    text = join_spliced_lines(text).replace("\v", "\n")
     for element in CPP.finditer(text):
         kind, word, fault = element.lastgroup, element[0], ""
         if word in ('"', "'") or (kind == "comment" and word[1] == "*" and not word[2:].endswith("*/")):
@@ -236,7 +246,9 @@ def _plain(source: str) -> str:
     return text
 
 
-def directives(tokens: Sequence[Token], words: DeviceWords, user: UserWords) -> Iterator[tuple[int, int]]:
+def judge_directives(
+    tokens: Sequence[Token], words: DeviceWords, user: UserWords
+) -> Iterator[tuple[int, int]]:
     """Every line of the preprocessor's, taken or not, judged; those that count lines anew are given out."""
     for token in tokens:
         if token.kind not in ("directive", "word"):
@@ -258,7 +270,7 @@ def directives(tokens: Sequence[Token], words: DeviceWords, user: UserWords) -> 
                 yield token.line, int(says[1])
 
 
-def _name(text: str) -> str:
+def _leading_name(text: str) -> str:
     found = _WORDS.match(text)
     return found[0] if found else ""
 
@@ -280,7 +292,7 @@ def _directive_fault(
             known = "unroll, OPENCL EXTENSION name : enable, OPENCL FP_CONTRACT, once and the original's own"
             return "pragma", f"#pragma {said[:60]} is not allowed; those that are: {known}"
     elif word in ("define", "undef"):
-        name = _name(rest)
+        name = _leading_name(rest)
         if name not in user.macros and (
             is_reserved(name) or name == "defined" or (word == "undef" and words.is_foreign(name))
         ):

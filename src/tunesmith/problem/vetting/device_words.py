@@ -52,11 +52,11 @@ class UserWords:
     defines: frozenset[tuple[str, str]] = frozenset()  # of the original, without those that take arguments
 
 
-def listed(text: str) -> frozenset[str]:
+def split_word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _words(*texts: str) -> re.Pattern[str]:
+def _any_word_pattern(*texts: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{word})" for text in texts for word in text.split()))
 
 
@@ -67,7 +67,7 @@ _REAL = (
     "tanpi tgamma trunc isnan isinf isfinite isnormal signbit abs min max"
 )
 _OPENCL_TYPE = "(?:u?char|u?short|u?int|u?long|half|float|double|size_t|u?intptr_t|bool)(?:2|3|4|8|16)?"
-_OPENCL = _words(
+_OPENCL = _any_word_pattern(
     _REAL,
     "fract lgamma_r mad maxmag minmag pown rootn exp10 "
     "(?:native|half)_(?:cos|divide|exp|exp2|exp10|log|log2|log10|powr|recip|rsqrt|sin|sqrt|tan) "
@@ -92,7 +92,7 @@ _OPENCL = _words(
     "|assume_aligned|unreachable|popcountl?|c[lt]zl?|reduce_(?:add|min|max)|elementwise_\\w+) "
     "__has_(?:builtin|attribute|extension|feature|cpp_attribute)",
 )
-_OPENCL_CONSTANT = _words(
+_OPENCL_CONSTANT = _any_word_pattern(
     "M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)(?:_F|_H)? "
     "(?:FLT|DBL|HALF)_(?:DIG|MANT_DIG|MAX|MIN|EPSILON|RADIX|(?:MAX|MIN)(?:_10)?_EXP) "
     "(?:U?(?:CHAR|SHRT|INT|LONG)|SCHAR)_(?:MAX|MIN|BIT) CHAR_BIT MAXFLOAT "
@@ -100,7 +100,7 @@ _OPENCL_CONSTANT = _words(
     "FP_(?:ILOGB|FAST_)\\w+ __OPENCL_(?:C_)?VERSION__ __ENDIAN_LITTLE__ __IMAGE_SUPPORT__ "
     "__FAST_RELAXED_MATH__ __func__"
 )
-_OPENCL_RESERVED = _words(
+_OPENCL_RESERVED = _any_word_pattern(
     "__(?:global|local|constant|private|generic|kernel|read_only|write_only|read_write|inline|inline__"
     "|restrict|restrict__|const|volatile|signed|alignof|attribute|attribute__) _Bool _Alignas _Alignof "
     "_Static_assert true false"
@@ -113,7 +113,7 @@ _HALF = (
     "|ushort|char|uchar|half2|nv_bfloat16|hip_bfloat16)\\d*_?(?:2|to)_?\\w+ __\\w+_as_\\w+ __hilo\\w+ "
     "__nv_cvt_\\w+ __bfloat16\\w* __lowhigh2highlow __low2\\w+ __high2\\w+ __hip_cvt_\\w+"
 )
-_CUDA = _words(
+_CUDA = _any_word_pattern(
     " ".join(f"(?:{name})[fl]?" for name in _REAL.split()),
     "(?:cyl_bessel_i[01]|erfcinv|erfcx|erfinv|fdivide|j[01n]|y[01n]|normcdf|normcdfinv|rcbrt|rhypot"
     "|r?norm(?:3d|4d)?|scalbl?n|sincospi|lr(?:int|ound)|llr(?:int|ound))f?",
@@ -133,26 +133,26 @@ _CUDA = _words(
     "__cvta_\\w+ __is(?:Shared|Global|Local|Constant|GridConstant) __pipeline_\\w+ __mbarrier_\\w+ "
     "__nanosleep __trap __cluster\\w+ __isnanf? __isinff? __finitef? __signbitf? __mma_\\w+ __wmma_\\w+",
 )
-_CUDA_RESERVED = _words(
+_CUDA_RESERVED = _any_word_pattern(
     "__(?:global|device|host|shared|constant|managed|forceinline|noinline|inline|restrict|launch_bounds"
     "|maxnreg|cluster_dims|block_size|grid_constant|align|volatile|signed|inline_hint|nv_pure|attribute)__ "
     "__(?:restrict|inline|volatile|forceinline|attribute|extension__|signed|alignof__?|typeof__?) "
     "__nv_(?:bfloat16\\w*|fp[468]\\w*|saturation_t|atomic_\\w+) __hip_\\w+ __half\\w* __NV_\\w+ __CUDA_\\w+ "
     "__HIP\\w* __func__ __(?:u?int\\d+)(?:_t)? _Bool __warpSize __fp16 __assertfail"
 )
-_CLOCKS = _words(
+_CLOCKS = _any_word_pattern(
     "clock(?:64)? globaltimer(?:_lo|_hi)? clock_hi n?smid n?warpid gridid envreg\\d+ pm\\d+(?:_64)? "
     "wall_clock64 get_sreg_(?:n?smid|n?warpid|gridid|clock\\w*|globaltimer\\w*) chrono read_cycle_counter "
     "__\\w*(?:clock|timer|smid|s_memtime|s_memrealtime|readcyclecounter|get_timestamp)\\w* "
     "intel_get_cycle_counter clock_read_\\w+"
 )
 
-_ATTRIBUTES = listed(
+_ATTRIBUTES = split_word_set(
     "aligned packed always_inline noinline unused const pure vec_type_hint work_group_size_hint "
     "reqd_work_group_size opencl_unroll_hint overloadable intel_reqd_sub_group_size ext_vector_type "
     "may_alias flatten hot cold"
 )
-_BRACKETED = listed("likely unlikely maybe_unused fallthrough nodiscard")
+_BRACKETED = split_word_set("likely unlikely maybe_unused fallthrough nodiscard")
 _EXTENSIONS = (
     "cl_khr_(?:fp16|fp64|byte_addressable_store|(?:local|global)_int32_(?:base|extended)_atomics"
     "|int64_(?:base|extended)_atomics|subgroups|subgroup_\\w+|3d_image_writes|integer_dot_product"
@@ -165,15 +165,15 @@ _PRAGMA = re.compile(
 )
 _HEADERS = frozenset(
     f"<{name}>"
-    for name in listed(
+    for name in split_word_set(
         "cuda_fp16.h cuda_bf16.h cuda_fp8.h mma.h cuda_pipeline.h cuda_pipeline_primitives.h "
         "cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/memcpy_async.h "
         "cooperative_groups/scan.h cuda/atomic cuda/barrier cuda/pipeline cuda/ptx"
     )
 )
-NAMESPACES = listed("cooperative_groups nvcuda wmma cuda std cg")
+NAMESPACES = split_word_set("cooperative_groups nvcuda wmma cuda std cg")
 
-INSTRUCTIONS = listed(
+INSTRUCTIONS = split_word_set(
     "abs activemask add addc and applypriority atom bar barrier bfe bfi bfind bmsk bra brev "
     "clusterlaunchcontrol clz cnot copysign cos cp createpolicy cvt cvta discard div dp2a dp4a elect "
     "ex2 exit fence fma fns getctarank griddepcontrol isspacep ld ldmatrix ldu lg2 lop3 mad mad24 "
@@ -183,7 +183,7 @@ INSTRUCTIONS = listed(
     "vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote "
     "vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma wmma xor"
 )
-PTX_TYPES = listed(
+PTX_TYPES = split_word_set(
     "reg pred b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 v2 v4 v8"
 )
 
@@ -215,10 +215,10 @@ class DeviceWords:
 OPENCL = DeviceWords(_OPENCL, _OPENCL_CONSTANT, _OPENCL_RESERVED)
 CUDA = DeviceWords(
     _CUDA,
-    _words("CUDART_\\w+ CUDA_VERSION NULL INFINITY NAN USE_ROCM WITH_\\w+ HIP_VERSION"),
+    _any_word_pattern("CUDART_\\w+ CUDA_VERSION NULL INFINITY NAN USE_ROCM WITH_\\w+ HIP_VERSION"),
     _CUDA_RESERVED,
     _HEADERS,
     bracketed=_BRACKETED,
 )
 _HIP_HEADERS = frozenset(f"<hip/hip_{name}.h>" for name in ("runtime", "fp16", "bf16"))
-HIP = replace(CUDA, headers=_HIP_HEADERS, attributes=_ATTRIBUTES | listed("amdgpu_waves_per_eu"))
+HIP = replace(CUDA, headers=_HIP_HEADERS, attributes=_ATTRIBUTES | split_word_set("amdgpu_waves_per_eu"))

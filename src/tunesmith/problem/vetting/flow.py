@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 from tunesmith.problem.vetting.device_words import DeviceWords, HandedArrays, UserWords
 from tunesmith.problem.vetting.flow_assembly import AsmFlow
 from tunesmith.problem.vetting.flow_expressions import READ_APART, SAME, FlowStatements
-from tunesmith.problem.vetting.flow_memory import LOW, PLAIN, FlowArray, FlowValue, Place, join, join_all
+from tunesmith.problem.vetting.flow_memory import (
+    LOW,
+    PLAIN,
+    FlowArray,
+    FlowValue,
+    Place,
+    join_all,
+    join_values,
+)
 from tunesmith.problem.vetting.unit import (
     CASTS,
     SIMPLE,
@@ -102,7 +110,7 @@ class AddressFlow(FlowStatements):
                     own in self.members or own[:1] in ("", "~") or own.startswith("operator")
                 ):  # nobody names it
                     for each in all_of:
-                        self._inlined(*each, (), self.scopes[:1])
+                        self._inline_call(*each, (), self.scopes[:1])
             if not self.is_stale:
                 break
         else:
@@ -186,7 +194,7 @@ class AddressFlow(FlowStatements):
 
     def _run_lambda(self, key: str, arguments: Sequence[Node]) -> FlowValue:
         part, function, scopes = self.lambdas[key]
-        return self._inlined(part, function, arguments, scopes)
+        return self._inline_call(part, function, arguments, scopes)
 
     def _on_call_expression(self, node: Node) -> FlowValue:
         called = node.child_by_field_name("function")
@@ -247,7 +255,7 @@ class AddressFlow(FlowStatements):
                 pending += reversed(part.named_children)
             else:
                 parts.append(part)
-        given = [one for one in parts if one.type == "parenthesized_expression" and _follows(one, ">")]
+        given = [one for one in parts if one.type == "parenthesized_expression" and _is_after_sign(one, ">")]
         if not given:
             return None
         if any(self.value(one).arrays for one in parts if one not in (first, given[0])):
@@ -261,9 +269,9 @@ class AddressFlow(FlowStatements):
     def _call(self, name: str, arguments: Sequence[Node]) -> FlowValue:
         all_of = self.functions[name]
         fitting = [one for one in all_of if len(parameters_of(one[1])) >= len(arguments)]
-        return join_all([self._inlined(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
+        return join_all([self._inline_call(*one, arguments, self.scopes[:1]) for one in fitting or all_of])
 
-    def _inlined(
+    def _inline_call(
         self, part: GrammarText, node: Node, arguments: Sequence[Node], scopes: Sequence[dict[str, str]]
     ) -> FlowValue:
         parameters = parameters_of(node)
@@ -336,7 +344,7 @@ class AddressFlow(FlowStatements):
         self.place, self.scopes, self.returned, self.context, self.returning = before
         self.known[memo] = (found, self.written - earlier, earlier_unset - self.unset)
         if memo in self.asked and self.results.get(memo, PLAIN) != found:
-            self.results[memo], self.is_stale = join(self.results.get(memo, PLAIN), found), True
+            self.results[memo], self.is_stale = join_values(self.results.get(memo, PLAIN), found), True
         return found
 
     def _built_in(self, name: str, arguments: Sequence[Node], node: Node, is_method: bool) -> FlowValue:
@@ -417,5 +425,5 @@ def _is_reference(parameter: Node) -> bool:
     return "reference_declarator" in kinds and "array_declarator" not in kinds
 
 
-def _follows(node: Node, sign: str) -> bool:
+def _is_after_sign(node: Node, sign: str) -> bool:
     return node.prev_sibling is not None and node.prev_sibling.type == sign

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tunesmith.problem.vetting.device_words import Refusal
-from tunesmith.problem.vetting.flow_memory import PLAIN, WIDEST_SHARED, FlowValue, combine, join_all
+from tunesmith.problem.vetting.flow_memory import PLAIN, WIDEST_SHARED, FlowValue, combine_values, join_all
 from tunesmith.source.lex import Token
 
 if TYPE_CHECKING:
@@ -72,13 +72,15 @@ class AsmFlow:
         for line in re.split(r"[;\n]|[{}](?=\s*(?:\.reg|@|[a-z]+[.\s]|$))", self.code):
             found = _INSTRUCTION.fullmatch(line.rstrip())
             if found is not None:
-                self._instruction(found[1], found[2].partition(".")[0], found[2], found[3], node, refuse)
+                self._follow_instruction(
+                    found[1], found[2].partition(".")[0], found[2], found[3], node, refuse
+                )
         return [self.held.get(f"%{at}", PLAIN) for at in range(self.outputs)]
 
     def _of(self, text: str) -> FlowValue:
         return join_all([self.held.get(name, PLAIN) for name in _REGISTER.findall(text)])
 
-    def _instruction(
+    def _follow_instruction(
         self,
         guard: str | None,
         stem: str,
@@ -118,7 +120,7 @@ class AsmFlow:
         if stem in _ARITHMETIC and len(values) == 3:
             number = re.fullmatch(r"-?\d+|0[xX][0-9a-fA-F]+", plain[2])
             width = WIDEST_SHARED if self.is_shared(value) else 16
-            mixed = combine(
+            mixed = combine_values(
                 _ARITHMETIC[stem], values[1], values[2], int(plain[2], 0) if number else None, width
             )
             if mixed is None:

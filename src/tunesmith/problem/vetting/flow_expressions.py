@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tunesmith.problem.vetting.device_words import DeviceWords, Refusal, Rule, UserWords, listed
+from tunesmith.problem.vetting.device_words import DeviceWords, Refusal, Rule, UserWords, split_word_set
 from tunesmith.problem.vetting.flow_memory import (
     LOW,
     NOTHING,
@@ -19,10 +19,10 @@ from tunesmith.problem.vetting.flow_memory import (
     FlowMemory,
     FlowValue,
     Place,
-    combine,
+    combine_values,
     is_null,
-    join,
     join_all,
+    join_values,
 )
 from tunesmith.problem.vetting.unit import (
     CASTS,
@@ -31,8 +31,8 @@ from tunesmith.problem.vetting.unit import (
     array_pointer,
     called_name,
     content_of,
+    count_dimensions,
     declarator_kinds,
-    dimensions,
     parameters_of,
     qualifiers_of,
     without_comments,
@@ -49,7 +49,7 @@ SAME = re.compile(
 READ_APART = ("binary_expression", "comma_expression", "conditional_expression")
 _COMPARISONS = frozenset({"==", "!=", "<", ">", "<=", ">=", "<=>"})
 _ALIGNMENT = "an alignment may be tested, as in `& 15`, up to an access's width"
-_LEAVES = listed(
+_LEAVES = split_word_set(
     "number_literal string_literal char_literal concatenated_string type_descriptor primitive_type this "
     "null true false comment sizeof_expression template_argument_list sized_type_specifier "
     "alignof_expression attribute_declaration qualified_identifier template_function struct_specifier "
@@ -98,7 +98,7 @@ class FlowExpressions(FlowMemory):
         for child in node.named_children:
             value = self.value(child)
             if value is not PLAIN and not value.is_plain:
-                found = join(found, value) if not found.is_plain else value
+                found = join_values(found, value) if not found.is_plain else value
         return found
 
     def _field(self, node: Node, name: str) -> FlowValue:
@@ -107,9 +107,9 @@ class FlowExpressions(FlowMemory):
 
     def _condition(self, node: Node | None) -> None:
         if node is not None:
-            self._decides(node, self.value(node))
+            self._judge_condition(node, self.value(node))
 
-    def _decides(self, node: Node, value: FlowValue) -> None:
+    def _judge_condition(self, node: Node, value: FlowValue) -> None:
         if not value.arrays:
             return
         refusal = self.refuse(node, f"decides by the address of {self._names(value.arrays)}; {_ALIGNMENT}")
@@ -176,7 +176,7 @@ class FlowExpressions(FlowMemory):
             return PLAIN
         if argument is None or (value := self.value(argument)).is_plain:
             return PLAIN if argument is None else value
-        return self._overloaded(operator, value if operator == "+" else value.mixed(PLAIN), argument)
+        return self._join_overload(operator, value if operator == "+" else value.mixed(PLAIN), argument)
 
     def _on_binary_expression(self, node: Node) -> FlowValue:
         chain: list[Node] = []  # a sum of many is deep on its left
@@ -195,7 +195,7 @@ class FlowExpressions(FlowMemory):
             return PLAIN
         sign = operator.type
         if sign in ("&&", "||"):
-            self._decides(left, one)
+            self._judge_condition(left, one)
             self.control.append(None)
             self._condition(right)
             self.control.pop()
@@ -206,15 +206,15 @@ class FlowExpressions(FlowMemory):
         if sign in _COMPARISONS:
             found = self._compared(node, left, right, one, other, sign)
         else:
-            found = self._combined(sign, one, other, node, left, right)
-        return self._overloaded(sign, found, left, right)
+            found = self._combine_operands(sign, one, other, node, left, right)
+        return self._join_overload(sign, found, left, right)
 
-    def _overloaded(self, sign: str, found: FlowValue, *operands: Node) -> FlowValue:
+    def _join_overload(self, sign: str, found: FlowValue, *operands: Node) -> FlowValue:
         """Or what an operator of the unit's own gives."""
         own = f"operator{sign}"
         return join_all([found, self._call(own, operands)]) if own in self.functions else found
 
-    def _combined(
+    def _combine_operands(
         self, sign: str, one: FlowValue, other: FlowValue, node: Node, left: Node, right: Node
     ) -> FlowValue:
         if one.is_plain and other.is_plain:
@@ -228,7 +228,7 @@ class FlowExpressions(FlowMemory):
         arrays = one.arrays | other.arrays
         is_shared = not self.is_c and self._lies_in(arrays, "shared")
         width = WIDEST_SHARED if is_shared else self.widest
-        value = combine(sign, one, other, number, width)
+        value = combine_values(sign, one, other, number, width)
         from_null = self.is_c and NOTHING in arrays
         if value is None and self._lies_in(arrays, "unknown") and not from_null:
             return PLAIN  # whoever calls it decides
@@ -258,7 +258,7 @@ class FlowExpressions(FlowMemory):
         self._null_test(held, refusal)
         return PLAIN
 
-    def _either(self, parts: Sequence[Node]) -> list[FlowValue]:
+    def _evaluate_branches(self, parts: Sequence[Node]) -> list[FlowValue]:
         """One of them happens: what the others would write is not there for it."""
         unset, written, values = self.unset, self.written, list[FlowValue]()
         still, more = set(unset), set(written)
@@ -275,12 +275,12 @@ class FlowExpressions(FlowMemory):
         self._condition(node.child_by_field_name("condition"))
         sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
         either = [side for side in sides if side is not None]
-        values = list(zip(either, self._either(either), strict=True))
+        values = list(zip(either, self._evaluate_branches(either), strict=True))
         if self.is_c and any(value.arrays for _, value in values):
             for side, value in values:
                 if not value.arrays and not is_null(side):
                     self._doubt(side, "makes a pointer of a number")
-        return join(values[0][1], values[-1][1])
+        return join_values(values[0][1], values[-1][1])
 
     def _on_pointer_expression(self, node: Node) -> FlowValue:
         argument = node.child_by_field_name("argument")
@@ -289,7 +289,7 @@ class FlowExpressions(FlowMemory):
         if node.children[0].type == "*":
             pointer = self.value(argument)
             found = self._pointed(pointer, argument, node)
-            return self._overloaded("*", found, argument) if pointer.arrays else found
+            return self._join_overload("*", found, argument) if pointer.arrays else found
         return self._address(argument)
 
     def _address(self, argument: Node) -> FlowValue:
@@ -302,7 +302,7 @@ class FlowExpressions(FlowMemory):
                 if base and not self.is_c:
                     self.arrays.setdefault(base, FlowArray(name, "variable"))
                 place = FlowValue(frozenset({place, base} if base and not self.is_c else {place}))
-            found = place if found is PLAIN else join(found, place)
+            found = place if found is PLAIN else join_values(found, place)
         return found
 
     def _pointed(self, pointer: FlowValue, argument: Node, node: Node) -> FlowValue:
@@ -318,7 +318,7 @@ class FlowExpressions(FlowMemory):
         pointer, base = self._indexed(node)
         found = self._pointed(pointer, base, node)
         indices = node.child_by_field_name("index") or node.child_by_field_name("indices")
-        return self._overloaded("[]", found, indices) if pointer.arrays and indices else found
+        return self._join_overload("[]", found, indices) if pointer.arrays and indices else found
 
     def _indexed(self, node: Node) -> tuple[FlowValue, Node]:
         base = node.child_by_field_name("argument")
@@ -417,9 +417,9 @@ class FlowExpressions(FlowMemory):
         if sign != "=":
             if self.is_c and value.arrays:
                 raise self.refuse(node, "makes a number of a pointer", "pointer")
-            value = self._combined(sign[:-1], self.value(left), value, node, left, right)
+            value = self._combine_operands(sign[:-1], self.value(left), value, node, left, right)
         self._assign(left, value, node, right)
-        return self._overloaded(sign, value, left, right)
+        return self._join_overload(sign, value, left, right)
 
     def _kind(self, place: Place, left: Node | None = None) -> Layers:
         """Of what is kept there."""
@@ -449,7 +449,7 @@ class FlowExpressions(FlowMemory):
         if value.arrays:
             value = value.stepped(PLAIN)
         self._assign(argument, value, node)
-        return self._overloaded(text_of(node.child_by_field_name("operator")), value, argument)
+        return self._join_overload(text_of(node.child_by_field_name("operator")), value, argument)
 
 
 # -- Statements and declarations of a unit, in the order of the text.
@@ -508,7 +508,7 @@ class FlowStatements(FlowExpressions):
         self.scopes.append({})
         self._condition(node.child_by_field_name("condition"))
         sides = [node.child_by_field_name(side) for side in ("consequence", "alternative")]
-        self._either([side for side in sides if side is not None])
+        self._evaluate_branches([side for side in sides if side is not None])
         self.scopes.pop()
         return PLAIN
 
@@ -520,7 +520,7 @@ class FlowStatements(FlowExpressions):
         unset, written = set(self.unset), set(self.written)
         self.cases.append((unset, written, unset, written))
         if (body := node.child_by_field_name("body")) is not None:
-            self._either([body])
+            self._evaluate_branches([body])
         *_, unset, written = self.cases.pop()
         self.unset, self.written = self.unset & unset, self.written | written
         self.scopes.pop()
@@ -552,7 +552,7 @@ class FlowStatements(FlowExpressions):
             own = self._lies_in(source.arrays, "private") or self._lies_in(source.arrays, "shared")
             declarator = node.child_by_field_name("declarator")
             element = inside if own else join_all([source, inside])
-            self._bind(declarator, node, element, place=source if source.arrays else None)
+            self._bind_names(declarator, node, element, place=source if source.arrays else None)
         if node.type != "do_statement":
             self._condition(node.child_by_field_name("condition"))
         self._field(node, "body")
@@ -591,7 +591,7 @@ class FlowStatements(FlowExpressions):
             if target is None:
                 continue
             if target.type == "function_declarator":
-                self._vexing(target, node)
+                self._declare_vexing_parse(target, node)
                 continue
             if target.type == "structured_binding_declarator":
                 held = self.value(value) if value is not None else PLAIN
@@ -605,15 +605,15 @@ class FlowStatements(FlowExpressions):
                 self.lambdas[key] = (self.place, value, list(self.scopes))
                 continue
             if "reference_declarator" in kinds and value is not None:
-                self._bind(target, node, self.value(value), value)
+                self._bind_names(target, node, self.value(value), value)
                 continue
             layers = self.layers(node, target) if self.is_c else ""
             key = self._declare(text_of(name), target, layers)
             at_file = len(self.scopes) == 1
             if value is not None and self.is_bare(kind) and not kinds:
                 self.unset.add(key)  # until it has its value
-            given = self._initial(value, kind, layers, declarator)
-            dims = len(layers) - len(layers.lstrip("[")) if self.is_c else dimensions(name)
+            given = self._initial_value(value, kind, layers, declarator)
+            dims = len(layers) - len(layers.lstrip("[")) if self.is_c else count_dimensions(name)
             dims += not self.is_c and text_of(kind) in self.array_types
             if dims or (is_shared and "pointer_declarator" not in kinds):
                 space = "shared" if is_shared else "constant" if at_file else "private"
@@ -638,7 +638,7 @@ class FlowStatements(FlowExpressions):
                 self.unset.add(key)
         return PLAIN
 
-    def _vexing(self, target: Node, node: Node) -> None:
+    def _declare_vexing_parse(self, target: Node, node: Node) -> None:
         """`pair p(x, w);`, which the grammar takes for the declaration of a function."""
         types = [one.child_by_field_name("type") for one in parameters_of(target)]
         named = [one for one in types if one is not None and self.lookup(text_of(one)) is not None]
@@ -646,7 +646,7 @@ class FlowStatements(FlowExpressions):
             name = text_of(node.child_by_field_name("type"))
             self._store(self._declare(text_of(declared_name(target)), target), self._made(name, named), node)
 
-    def _initial(self, value: Node | None, kind: Node | None, layers: Layers, node: Node) -> FlowValue:
+    def _initial_value(self, value: Node | None, kind: Node | None, layers: Layers, node: Node) -> FlowValue:
         if value is None:
             return PLAIN
         if self.is_c and value.type == "initializer_list":
@@ -687,7 +687,7 @@ class FlowStatements(FlowExpressions):
             if not self.is_array_member(record, name):
                 self._store(f"{key}.{name}", self.value(one), one)
 
-    def _bind(
+    def _bind_names(
         self,
         target: Node | None,
         node: Node,

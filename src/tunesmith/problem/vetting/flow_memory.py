@@ -74,7 +74,7 @@ NULL = FlowValue(frozenset({NOTHING}))
 FORGED = FlowValue(frozenset({NUMBER}), 0)
 
 
-def join(one: FlowValue, other: FlowValue) -> FlowValue:
+def join_values(one: FlowValue, other: FlowValue) -> FlowValue:
     """Either of them."""
     if one == other:
         return one
@@ -94,11 +94,11 @@ def join_all(values: Collection[FlowValue]) -> FlowValue:
     found = [value for value in values if not value.is_plain]
     result = found[0] if found else PLAIN
     for value in found[1:]:
-        result = join(result, value)
+        result = join_values(result, value)
     return result
 
 
-def combine(
+def combine_values(
     operator: str, left: FlowValue, right: FlowValue, number: int | None, width: int
 ) -> FlowValue | None:
     """Of an operator of arithmetic; `number` is what the right side is, where that is known, `width` what an
@@ -208,7 +208,7 @@ class FlowMemory(FlowUnit):
             whole = self.held.get(base)
             found = whole if whole is not None and not whole.is_plain else self.held.get(f".{member}")
         if root in self.unset:
-            self._unwritten(frozenset({root}), node, root.partition("@")[0])
+            self._refuse_unwritten(frozenset({root}), node, root.partition("@")[0])
         return found if found is not None else PLAIN
 
     def _store(self, place: Place, value: FlowValue, node: Node) -> None:
@@ -243,7 +243,7 @@ class FlowMemory(FlowUnit):
             self.weak.add(key)
         before = self.held.get(key)
         if before is not None and (is_weak or key in self.weak):
-            value = join(before, value)
+            value = join_values(before, value)
         if value != before:
             self.is_stale |= key in self.read and (is_weak or key in self.weak)
             self.held[key] = value
@@ -270,10 +270,10 @@ class FlowMemory(FlowUnit):
             and empty == arrays
             and not {*empty, *(key.rpartition(".")[0] for key in empty)} & self.written
         ):
-            self._unwritten(frozenset(empty), node, self._names(frozenset(empty)))
+            self._refuse_unwritten(frozenset(empty), node, self._names(frozenset(empty)))
         unset = {key.partition(".")[0] for key in arrays}
         if unset and unset <= self.unset:
-            self._unwritten(frozenset(unset), node, self._names(arrays))
+            self._refuse_unwritten(frozenset(unset), node, self._names(arrays))
         values = [self.held[key] for array in arrays if (key := f"*{array}") in self.held]
         self.read |= {f"*{array}" for array in arrays}
         variables = [
@@ -281,7 +281,7 @@ class FlowMemory(FlowUnit):
         ]
         return join_all(values + variables) if values or variables else PLAIN
 
-    def _unwritten(self, keys: frozenset[str], node: Node, name: str) -> None:
+    def _refuse_unwritten(self, keys: frozenset[str], node: Node, name: str) -> None:
         what = f"reads {name} before this launch has written it, so what another left there; write it first"
         refusal = self.refuse(node, what, "unset")
         for at, loop in enumerate(self.control):

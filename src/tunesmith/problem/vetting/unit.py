@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tunesmith.problem.vetting.device_words import DeviceWords, Refusal, Rule, UserWords, listed
-from tunesmith.source.fold import binary, unary
+from tunesmith.problem.vetting.device_words import DeviceWords, Refusal, Rule, UserWords, split_word_set
+from tunesmith.source.fold import evaluate_binary, evaluate_unary
 from tunesmith.source.reader.grammar import GrammarText, declared_name, syntax_nodes, text_of
 from tunesmith.source.types import size_of
 
@@ -20,7 +20,9 @@ SIMPLE = ("primitive_type", "sized_type_specifier")
 _RECORDS = ("struct_specifier", "union_specifier", "class_specifier")
 _WIDE_WORD = re.compile(r"(char|short|int|float|half|long|double)(\d+)|v(?:load|store)(\d+)")
 _WRAPPERS = ("reference_declarator", "parenthesized_declarator", "variadic_declarator")
-_NOTHING_INSIDE = listed("identifier string_literal char_literal primitive_type type_qualifier number")
+_NOTHING_INSIDE = split_word_set(
+    "identifier string_literal char_literal primitive_type type_qualifier number"
+)
 _WIDEST = 128  # bytes of an access
 
 
@@ -52,7 +54,7 @@ class FlowUnit:
             for self.place, root in parts:
                 self._collect_types(root)
         for self.place, root in parts:
-            self._collect(root)
+            self._collect_declarations(root)
         wide = [
             _WIDE_WORD.fullmatch(word) for word in {token.text for part, _ in parts for token in part.tokens}
         ]
@@ -98,7 +100,7 @@ class FlowUnit:
             base = self.typedefs.get(text_of(kind), "")
         return layers_of(declarator or node.child_by_field_name("declarator")) + base
 
-    def _collect(self, root: Node) -> None:
+    def _collect_declarations(self, root: Node) -> None:
         most, parameters = 0, list[str]()
         pending = [root]
         while pending:
@@ -228,10 +230,14 @@ class FlowUnit:
                 return self._size(text_of(node.named_children[0]) if node.named_children else "")
             case "unary_expression":
                 value = self.number(node.child_by_field_name("argument"))
-                return None if value is None else unary(node.children[0].type, value)
+                return None if value is None else evaluate_unary(node.children[0].type, value)
             case "binary_expression":
                 one, other = self.number(inside[0]), self.number(inside[1])
-                return None if one is None or other is None else binary(node.children[1].type, one, other)
+                return (
+                    None
+                    if one is None or other is None
+                    else evaluate_binary(node.children[1].type, one, other)
+                )
         return None
 
     def _size(self, name: str) -> int:
@@ -286,7 +292,7 @@ def content_of(layers: Layers) -> Layers:
 def _function_name(function: Node) -> str:
     declarator: Node | None = function
     while declarator is not None and declarator.type != "function_declarator":
-        declarator = _inner(declarator)
+        declarator = _inner_declarator(declarator)
     name = declarator.child_by_field_name("declarator") if declarator is not None else None
     while name is not None and name.type in ("qualified_identifier", "template_function"):
         name = name.child_by_field_name("name")
@@ -294,7 +300,7 @@ def _function_name(function: Node) -> str:
     return found.replace(" ", "") if found.startswith("operator") else found
 
 
-def _inner(declarator: Node) -> Node | None:
+def _inner_declarator(declarator: Node) -> Node | None:
     inner = declarator.child_by_field_name("declarator")
     if inner is None and declarator.type in _WRAPPERS:
         return declarator.named_children[-1] if declarator.named_children else None
@@ -305,11 +311,11 @@ def declarator_kinds(declarator: Node | None) -> set[str]:
     found: set[str] = set()
     while declarator is not None and declarator.type not in ("identifier", "field_identifier"):
         found.add(declarator.type)
-        declarator = _inner(declarator)
+        declarator = _inner_declarator(declarator)
     return found
 
 
-def dimensions(name: Node | None) -> int:
+def count_dimensions(name: Node | None) -> int:
     """Of the array that a declaration makes of a name; 0: it is none."""
     count = 0
     while name is not None and name.parent is not None and name.parent.type == "array_declarator":
@@ -318,9 +324,11 @@ def dimensions(name: Node | None) -> int:
 
 
 def parameters_of(function: Node) -> list[Node]:
-    declarator = function if function.child_by_field_name("parameters") is not None else _inner(function)
+    declarator = (
+        function if function.child_by_field_name("parameters") is not None else _inner_declarator(function)
+    )
     while declarator is not None and declarator.child_by_field_name("parameters") is None:
-        declarator = _inner(declarator)
+        declarator = _inner_declarator(declarator)
     listed = declarator.child_by_field_name("parameters") if declarator is not None else None
     found = listed.named_children if listed is not None else []
     return [one for one in found if one.type.endswith("parameter_declaration") and text_of(one) != "void"]
@@ -384,5 +392,5 @@ def asm_operands(node: Node, field: str) -> list[Node]:
 
 def member_name(declarator: Node | None) -> str:
     while declarator is not None and not declarator.type.endswith("identifier"):
-        declarator = _inner(declarator)
+        declarator = _inner_declarator(declarator)
     return text_of(declarator)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tunesmith.problem.vetting.device_words import Refusal, listed
+from tunesmith.problem.vetting.device_words import Refusal, split_word_set
 from tunesmith.problem.vetting.words import ASSEMBLER, TokenRun
 from tunesmith.source.lex import Token, closing_angle, without_comments
 from tunesmith.source.types import PRIMITIVE, is_builtin_type
@@ -23,10 +23,14 @@ _WAITS_ALONE = re.compile(
     r"\s*(?:griddepcontrol\.\w+\s*;\s*)*griddepcontrol\.wait\s*;\s*(?:griddepcontrol\.\w+\s*;\s*)*"
 )
 _LEAVES = re.compile(r"\b(?:exit|ret|bra|trap)\b")
-_ASSIGNS = listed("= += -= *= /= %= &= |= ^= <<= >>=")
-_CASTS = listed("reinterpret_cast static_cast const_cast if for while switch sizeof alignof decltype")
-_BEFORE_UNARY = listed("( , = ; { } [ + - * / % & | ^ ! ~ < > ? : && || == != <= >= << >> return") | _ASSIGNS
-_QUALIFIERS = listed("const volatile __restrict__ __restrict restrict __grid_constant__ unsigned signed")
+_ASSIGNS = split_word_set("= += -= *= /= %= &= |= ^= <<= >>=")
+_CASTS = split_word_set("reinterpret_cast static_cast const_cast if for while switch sizeof alignof decltype")
+_BEFORE_UNARY = (
+    split_word_set("( , = ; { } [ + - * / % & | ^ ! ~ < > ? : && || == != <= >= << >> return") | _ASSIGNS
+)
+_QUALIFIERS = split_word_set(
+    "const volatile __restrict__ __restrict restrict __grid_constant__ unsigned signed"
+)
 
 
 def waits_somewhere(*texts: str) -> bool:
@@ -162,15 +166,23 @@ class _WaitJudge(TokenRun):
                 while self.text(root - 1) == "]":
                     root = self._opening(root - 1)
                 inside = self.all[at : self.closing(at)]
-                if not self.is_word(root - 1) or self.text(root - 1) in arrays or _has(inside, arrays):
+                if (
+                    not self.is_word(root - 1)
+                    or self.text(root - 1) in arrays
+                    or _has_any_word(inside, arrays)
+                ):
                     return token, "reads or writes an array"
             elif text == "->" or (text == "*" and self._is_unary(at)):
-                if _has(self._statement(at), arrays):
+                if _has_any_word(self._statement(at), arrays):
                     return token, "reads or writes an array"
             elif text == "(" and (name := self._called(at)):
-                if name not in _CASTS and _has(self.all[at : self.closing(at)], arrays):
+                if name not in _CASTS and _has_any_word(self.all[at : self.closing(at)], arrays):
                     return token, f"hands an array to {name}"
-            elif text == "{" and self._is_initialiser(at) and _has(self.all[at : self.closing(at)], arrays):
+            elif (
+                text == "{"
+                and self._is_initialiser(at)
+                and _has_any_word(self.all[at : self.closing(at)], arrays)
+            ):
                 return token, "puts an array into an object"
         return None
 
@@ -180,7 +192,7 @@ class _WaitJudge(TokenRun):
         while before != len(arrays):
             before = len(arrays)
             for at in range(body + 1, wait):
-                if self.text(at) in _ASSIGNS and _has(self._statement(at), arrays):
+                if self.text(at) in _ASSIGNS and _has_any_word(self._statement(at), arrays):
                     left = at - 1
                     while self.text(left) == "]":
                         left = self._opening(left) - 1
@@ -245,7 +257,7 @@ class _WaitJudge(TokenRun):
         )
 
 
-def _has(tokens: Sequence[Token], names: set[str]) -> bool:
+def _has_any_word(tokens: Sequence[Token], names: set[str]) -> bool:
     """Members have names of their own: threadIdx.x."""
     before = ("", *(token.text for token in tokens[:-1])) if tokens else ()
     pairs = zip(tokens, before, strict=True)

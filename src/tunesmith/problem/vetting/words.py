@@ -17,7 +17,7 @@ from tunesmith.problem.vetting.device_words import (
     HandedArrays,
     Refusal,
     UserWords,
-    listed,
+    split_word_set,
 )
 from tunesmith.problem.vetting.flow import AddressFlow
 from tunesmith.source.lex import (
@@ -25,10 +25,10 @@ from tunesmith.source.lex import (
     Token,
     closing_angle,
     deep_bracket,
+    find_parse_obstacle,
     first_word,
-    joined,
+    join_spliced_lines,
     lex,
-    obstacle,
 )
 from tunesmith.source.preprocess import PLACES, PLAIN
 from tunesmith.source.reader.grammar import (
@@ -54,14 +54,16 @@ if TYPE_CHECKING:
 # launch.
 
 
-ASSEMBLER = listed("asm __asm __asm__")
+ASSEMBLER = split_word_set("asm __asm __asm__")
 ATTRIBUTES = ("__attribute__", "__attribute")
 _NO_VARIABLES = (";", "typedef", "static_assert", "_Static_assert", "namespace", "using")
-_HEADS = listed("__launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __align__ alignas decltype")
-_NO_FUNCTIONS = _HEADS | listed("__attribute__ __attribute sizeof alignof typeof __typeof__")
-_KEEPS = listed("__device__ __managed__")
+_HEADS = split_word_set(
+    "__launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __align__ alignas decltype"
+)
+_NO_FUNCTIONS = _HEADS | split_word_set("__attribute__ __attribute sizeof alignof typeof __typeof__")
+_KEEPS = split_word_set("__device__ __managed__")
 _WORDS = re.compile(r"[^\W\d]\w*")
-_DEVICE = listed("__device__ __global__ constexpr")
+_DEVICE = split_word_set("__device__ __global__ constexpr")
 
 
 class TokenRun:
@@ -96,11 +98,11 @@ def judge_item(
     is_c: bool,
 ) -> None:
     """One declaration of the file; raises Refusal. `functions` are those that it defines."""
-    item = TokenRun(_bare(tokens))
+    item = TokenRun(_strip_prefixes(tokens))
     if not item.all or item.all[0].kind == "directive":
         return
     first, line = item.text(0), tokens[0].line
-    for state in _states(item):
+    for state in _persistent_variables(item):
         last = state.split()[-1]
         line = next((token.line for token in item.all if token.text == last), line)
         rule = "is a variable that outlives a launch and can be written: no template has one, even where the"
@@ -108,7 +110,7 @@ def judge_item(
         raise Refusal("state", line, f"`{state}` {rule} {remedy}")
     if [first, item.text(1)] == ["using", "namespace"] and item.text(2) not in namespaces | user.words:
         raise Refusal("declaration", line, f"using namespace {item.text(2)} is not known; leave it out")
-    head, place = _head(item)
+    head, place = _declaration_head(item)
     if first not in _NO_VARIABLES and item.text(place) == "(" and not is_c:
         _judge_function(item, head, place, functions, user)
 
@@ -159,7 +161,7 @@ def judge_outside(run: TokenRun, at: int, user: UserWords) -> None:
         raise Refusal("declaration", line, words)
 
 
-def _bare(tokens: Sequence[Token]) -> Sequence[Token]:
+def _strip_prefixes(tokens: Sequence[Token]) -> Sequence[Token]:
     while tokens:
         texts = [token.text for token in tokens[:2]]
         if texts == ["template", "<"]:
@@ -176,7 +178,7 @@ def _bare(tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens
 
 
-def _head(item: TokenRun) -> tuple[list[str], int]:
+def _declaration_head(item: TokenRun) -> tuple[list[str], int]:
     """The words before the first of ( { = [ ; that belongs to the declaration itself, and where that is."""
     found: list[str] = []
     at = 0
@@ -198,24 +200,24 @@ def _head(item: TokenRun) -> tuple[list[str], int]:
     return found, at
 
 
-_CONSTANT = listed("constexpr __constant constant")
-_TYPES = listed("struct class union enum")
+_CONSTANT = split_word_set("constexpr __constant constant")
+_TYPES = split_word_set("struct class union enum")
 
 
 def kept_by(headers: Sequence[str]) -> set[str]:
     """Names of the user's headers by which device code reaches what outlives a launch and can be written:
     such variables, and functions and macros that have them."""
-    tokens = [token for text in headers for token in lex(joined(text.replace("\r\n", "\n")))]
+    tokens = [token for text in headers for token in lex(join_spliced_lines(text.replace("\r\n", "\n")))]
     macros = [first_word(token.text)[1] for token in tokens if token.kind == "directive"]
     bodies = {words[0]: set(words[1:]) for text in macros if (words := _WORDS.findall(text))}
     device = {name for name, body in bodies.items() if body & _KEEPS} | _KEEPS
     found: set[str] = set()
     for one in top_level_items([token for token in tokens if token.kind != "directive"]):
-        item = TokenRun(_bare(one))
-        head, place = _head(item)
+        item = TokenRun(_strip_prefixes(one))
+        head, place = _declaration_head(item)
         if set(head) & device:
             is_function = item.text(place) == "("
-            for state in _states(item):
+            for state in _persistent_variables(item):
                 found.add(head[-1] if is_function else state.split()[-1])
             bodies.setdefault(head[-1], set()).update(t.text for t in item.all[place:] if t.kind == "word")
     more = found
@@ -225,8 +227,8 @@ def kept_by(headers: Sequence[str]) -> set[str]:
     return found
 
 
-def _states(item: TokenRun) -> Iterator[str]:
-    head, place = _head(item)
+def _persistent_variables(item: TokenRun) -> Iterator[str]:
+    head, place = _declaration_head(item)
     following = item.text(place)
     if set(head) & _TYPES and following == "{":
         end = item.closing(place) + 1
@@ -242,7 +244,7 @@ def _states(item: TokenRun) -> Iterator[str]:
     for at, token in enumerate(item.all):
         if token.text == "static" and (at or following == "("):
             inner = TokenRun(item.all[at:])
-            words, end = _head(inner)
+            words, end = _declaration_head(inner)
             behind = inner.closing(end) + 1 if inner.text(end) == "(" else end
             while inner.text(behind) in ("const", "noexcept"):
                 behind += 1
@@ -265,7 +267,7 @@ def _is_constant(head: Sequence[str], following: str) -> bool:
 # kind.
 
 
-_NODES = listed(
+_NODES = split_word_set(
     "translation_unit declaration function_definition function_declarator pointer_declarator "
     "array_declarator init_declarator parenthesized_declarator parameter_list parameter_declaration "
     "type_qualifier type_descriptor abstract_pointer_declarator abstract_array_declarator "
@@ -286,7 +288,7 @@ _NODES = listed(
 )
 CALLED = "is not defined here: a template calls what it defines and built-ins"
 _KERNEL = ("kernel", "__kernel", "__global__")
-_ADDRESS = listed("subscript_expression field_expression string_literal")
+_ADDRESS = split_word_set("subscript_expression field_expression string_literal")
 
 
 def judge_tree(
@@ -475,19 +477,23 @@ class _Tree:
         return True
 
 
-_MARKS = listed("+ - * / % & | ^ ~ ! = < > ? : ; , . ( ) [ ] { } :: ++ -- << >> <= >= == != && || -> ->* ...")
+_MARKS = split_word_set(
+    "+ - * / % & | ^ ~ ! = < > ? : ; , . ( ) [ ] { } :: ++ -- << >> <= >= == != && || -> ->* ..."
+)
 _MARKS |= {f"{op}=" for op in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")}
 _DIGRAPHS = {("<", ":"), ("<", "%"), ("%", ":"), ("%", ">"), (":", ">")}
 # Words before a parenthesis that call nothing.
-_NO_CALLS = listed(
+_NO_CALLS = split_word_set(
     "if for while switch return sizeof alignof alignas decltype noexcept static_assert constexpr case "
     "else do and or not operator requires typeid defined __alignof__ __alignof _Alignof _Alignas "
     "_Static_assert __launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __align__ "
     "__attribute__ __attribute explicit static_cast reinterpret_cast const_cast in volatile "
     "__volatile__ goto vec_step this"
 )
-_QUALIFIERS = listed("__global global __local local __constant constant __private private const restrict")
-_NO_TYPES = listed("return else do case goto throw new delete sizeof and or not operator typename")
+_QUALIFIERS = split_word_set(
+    "__global global __local local __constant constant __private private const restrict"
+)
+_NO_TYPES = split_word_set("return else do case goto throw new delete sizeof and or not operator typename")
 # Of C++ and its library: nothing that a kernel needs.
 _NEVER = {
     "new": "memory from the heap", "delete": "memory from the heap", "throw": "an exception",
@@ -497,7 +503,9 @@ _NEVER = {
     "co_return": "a coroutine",
     "__declspec": "an attribute", "__managed__": "a variable that outlives a launch",
 }  # fmt: skip
-_STD = listed("move forward get exchange declval addressof lowest infinity quiet_NaN epsilon denorm_min")
+_STD = split_word_set(
+    "move forward get exchange declval addressof lowest infinity quiet_NaN epsilon denorm_min"
+)
 _PTX_REGISTER = re.compile(r"%%?([a-z]\w*)")
 
 
@@ -518,29 +526,33 @@ class UnitWords:
     def of(cls, tokens: tuple[Token, ...], handed: HandedArrays = frozenset()) -> UnitWords:
         before = ["", *(token.text for token in tokens[:-1])]
         pairs = zip(tokens, before, strict=False)  # there may be none
-        return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens, handed)
+        return cls(
+            tuple([t.text if said == ">>" else _generalize_token(t) for t, said in pairs]), tokens, handed
+        )
 
 
-def _general(token: Token) -> str:
+def _generalize_token(token: Token) -> str:
     is_plain = token.kind == "number" and token.text != "0" and "'" not in token.text
     return "1" if is_plain else token.text
 
 
 def judge_unit(unit: UnitWords, words: DeviceWords, user: UserWords, language: str) -> None:
     """Raises Refusal."""
-    judged = _judged(unit, words, user, language)
+    judged = _judge_unit_words(unit, words, user, language)
     if judged is not None and judged != unit.tokens:
-        _judged(unit.exact, words, user, language)
+        _judge_unit_words(unit.exact, words, user, language)
 
 
 @lru_cache(maxsize=64)
-def _judged(unit: UnitWords, words: DeviceWords, user: UserWords, language: str) -> tuple[Token, ...] | None:
+def _judge_unit_words(
+    unit: UnitWords, words: DeviceWords, user: UserWords, language: str
+) -> tuple[Token, ...] | None:
     """The very words, where other numbers might be judged otherwise."""
     if len(unit.tokens) > MAX_WORDS:
         raise Refusal("text", 0, f"it has {len(unit.tokens):,} words, at most {MAX_WORDS:,} are read")
     if deep := deep_bracket(unit.tokens, MAX_DEPTH):
         raise Refusal("text", deep.line, f"brackets are nested more than {MAX_DEPTH} deep")
-    if trouble := obstacle(unit.tokens):
+    if trouble := find_parse_obstacle(unit.tokens):
         raise Refusal("text", 0, trouble)
     asks_numbers = _WordJudge(unit.tokens, words, user, language).judge(unit.handed)
     return unit.tokens if asks_numbers else None
@@ -555,7 +567,7 @@ class _WordJudge(TokenRun):
         self.known: Known = known_names(tokens, self.language)
         self.functions = self._defined()
         self.declared = frozenset() if self.is_c else frozenset(self._declared())
-        self.namespaces = NAMESPACES | self.known.namespaces | self._aliases()
+        self.namespaces = NAMESPACES | self.known.namespaces | self._namespace_aliases()
 
     def judge(self, handed: HandedArrays) -> bool:
         items = tuple(top_level_items(self.all))
@@ -573,7 +585,7 @@ class _WordJudge(TokenRun):
             if token.kind == "directive":
                 self._directive(token)
             elif token.text in ATTRIBUTES:
-                skipped = self._attribute(at, token.line)
+                skipped = self._judge_attribute(at, token.line)
             elif token.kind == "word":
                 self._word(at, token)
             elif token.kind == "mark":
@@ -637,7 +649,7 @@ class _WordJudge(TokenRun):
                 if is_type or self.text(first) in ("const", "volatile"):
                     yield token.text
 
-    def _aliases(self) -> frozenset[str]:
+    def _namespace_aliases(self) -> frozenset[str]:
         spots = (at for at, token in enumerate(self.all) if token.text == "namespace")
         return frozenset(self.text(at + 1) for at in spots if self.text(at + 2) == "=")
 
@@ -667,7 +679,7 @@ class _WordJudge(TokenRun):
                 "text", token.line, f"`{both}` is not allowed in a template: write the sign it stands for"
             )
         if token.text == "[" and self.text(at + 1) == "[":
-            self._bracketed(at, token)
+            self._judge_bracketed(at, token)
         if token.text == "(" and self.text(at + 1) in ("*", "&") and not self.is_word(at - 1):
             end = self.closing(at)
             between = self.all[at + 2 : end]
@@ -691,7 +703,7 @@ class _WordJudge(TokenRun):
                 "pointer", token.line, "pointers to functions are not allowed: call functions by name"
             )
 
-    def _bracketed(self, at: int, token: Token) -> None:
+    def _judge_bracketed(self, at: int, token: Token) -> None:
         inside = [part.text for part in self.all[at + 2 : self.closing(at + 1)] if part.kind == "word"]
         strange = [name for name in inside if name not in self.words.bracketed]
         if strange and self.text(at + 2) not in ("&", "=", "]"):  # a lambda's captures
@@ -712,7 +724,7 @@ class _WordJudge(TokenRun):
             words = f"{name} is another text in another place, or in another compiler; write a value"
             raise Refusal("name", line, words)
         if name in ASSEMBLER:
-            self._assembler(at, line)
+            self._judge_assembler(at, line)
         elif self.words.clocks.fullmatch(name) and not self.is_users(name) and not self._is_own(at, name):
             words = f"{name} tells time or place, by which a check can be told from a timing; leave it out"
             raise Refusal("clock", line, words)
@@ -768,7 +780,7 @@ class _WordJudge(TokenRun):
         words = f"{name}() is host code or unknown; a template holds device code alone: call what it defines"
         raise Refusal("call", line, f"{words}, and CUDA's own device functions")
 
-    def _attribute(self, at: int, line: int) -> int:
+    def _judge_attribute(self, at: int, line: int) -> int:
         """Where it ends."""
         if self.text(at + 1) != "(" or self.text(at + 2) != "(":
             raise Refusal("attribute", line, "__attribute__ is not followed by ((words))")
@@ -789,7 +801,7 @@ class _WordJudge(TokenRun):
 
     # -- assembler ----------------------------------------------------------------------------------
 
-    def _assembler(self, at: int, line: int) -> None:
+    def _judge_assembler(self, at: int, line: int) -> None:
         if self.is_c:
             raise Refusal(
                 "assembler", line, f"{self.text(at)} is not allowed in OpenCL C: a template has no assembler"

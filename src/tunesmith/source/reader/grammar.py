@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from tunesmith.source.lex import Token, closing_angle, layout, squeeze
+from tunesmith.source.lex import Token, closing_angle, lay_out_tokens, squeeze_tokens
 from tunesmith.source.tree import INDICES, Comment, Language, Unreadable
 from tunesmith.source.types import PRIMITIVE, is_builtin_type
 
@@ -75,12 +75,12 @@ class GrammarText:
 
     def written(self, node: Node) -> str:
         """As it stands in the source after macros; lines after the first keep only their own indentation."""
-        text = layout(self.words(node.start_byte, node.end_byte)).strip()
+        text = lay_out_tokens(self.words(node.start_byte, node.end_byte)).strip()
         first, _, rest = text.partition("\n")
         return f"{first}\n{dedent(rest)}" if rest else first
 
     def short(self, node: Node) -> str:
-        return squeeze(self.words(node.start_byte, node.end_byte))
+        return squeeze_tokens(self.words(node.start_byte, node.end_byte))
 
     def trouble(self, node: Node, before: str, after: str) -> Unreadable:
         return Unreadable(f"{before}`{self.short(node)}`{after}", self.line(node))
@@ -218,7 +218,7 @@ class _Writer:
             self._write(" " if self._pieces and not (named and token.kind == "mark") else "")
             if at in late_alignments:
                 self._write(f"alignas({late_alignments[at]}) ")
-            at = self._token(at, token)
+            at = self._write_token(at, token)
         return GrammarText(
             "".join(self._pieces),
             tuple(self._tokens),
@@ -242,10 +242,10 @@ class _Writer:
             self._starts.append(self._length)
         return end
 
-    def _token(self, at: int, token: Token) -> int:
+    def _write_token(self, at: int, token: Token) -> int:
         text, following = token.text, self._text(at + 1)
         if token.kind == "directive":
-            return self._pragma(at, text)
+            return self._write_pragma(at, text)
         if token.kind == "string":
             self._place(text if text[0] == "'" else f'"{" " * (len(text.encode()) - 2)}"')
         elif self._language == "opencl" and text in OPENCL_WORDS:
@@ -298,7 +298,7 @@ class _Writer:
                 return end + 1
         return at
 
-    def _pragma(self, at: int, text: str) -> int:
+    def _write_pragma(self, at: int, text: str) -> int:
         """`#pragma unroll N` as an attribute of the loop: as a directive it may tear an `if` apart."""
         words = text.split(None, 2)
         if words[:2] == ["pragma", "unroll"]:
@@ -424,10 +424,10 @@ def syntax_tree(text: str, language: Language) -> Node:
         import tree_sitter_cuda
 
         grammar = Grammar(tree_sitter_cuda.language())
-    return Parser(grammar).parse(encoded(text)).root_node
+    return Parser(grammar).parse(encode_source(text)).root_node
 
 
-def encoded(text: str) -> bytes:
+def encode_source(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
@@ -450,7 +450,7 @@ def is_field(parent: Node, name: str, child: Node) -> bool:
     return parent.child_by_field_name(name) == child
 
 
-def callee(call: Node) -> str | None:
+def callee_name(call: Node) -> str | None:
     """The plain name a call goes to, without namespace and template arguments; None for anything else."""
     function = call.child_by_field_name("function")
     while function is not None and function.type in ("qualified_identifier", "template_function"):

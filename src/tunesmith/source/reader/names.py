@@ -125,7 +125,7 @@ def scopes_of(tokens: Sequence[Token]) -> FileScopes:
         if token.kind == "directive":
             start = at + 1
         elif token.text == "{":
-            inner = _opened(found, tokens[start:at], here, start, tokens)
+            inner = _open_scope(found, tokens[start:at], here, start, tokens)
             goes_on = inner is None or inner.kind == "record" or inner.kind == "enum"
             around.append((here, start if goes_on else -1))
             here, start = inner or FileScope("block", here.path, here, device=here.device), at + 1
@@ -133,18 +133,18 @@ def scopes_of(tokens: Sequence[Token]) -> FileScopes:
             here, start = around.pop()
             start = at + 1 if start < 0 else start
         elif token.text == ";":
-            _item(found, tokens[start:at], here, start)
+            _read_scope_item(found, tokens[start:at], here, start)
             start = at + 1
     return found
 
 
-def _opened(
+def _open_scope(
     found: FileScopes, head: Sequence[Token], here: FileScope, start: int, tokens: Sequence[Token]
 ) -> FileScope | None:
     """The scope that a brace behind these words opens; None: a list of values."""
     words = [token.text for token in head]
     if words[:1] == ["namespace"] or words[:2] == ["inline", "namespace"]:
-        return _space(found, [w for w in words if w.isidentifier()], here)
+        return _open_namespace(found, [w for w in words if w.isidentifier()], here)
     if len(words) == 2 and words[0] == "extern":
         return FileScope("namespace", here.path, here)
     at = _behind_template(head)
@@ -153,15 +153,15 @@ def _opened(
     if kind and "(" not in marks and "=" not in marks:
         name = _record_name(found, head, at, here, start)
         if kind == "enum":
-            _enumerators(found, head, tokens, here, start + len(head))
+            _declare_enumerators(found, head, tokens, here, start + len(head))
             return FileScope("enum", here.path, here)
-        members = found.members[name] = _members(tokens, start + len(head))
+        members = found.members[name] = _find_member_names(tokens, start + len(head))
         return FileScope("record", here.path, here, name, here.device, members)
     if here.kind == "block":
         return FileScope("block", here.path, here, device=here.device)
     if "=" in marks or "(" not in marks:
         return None
-    qualifier = _function(found, head, at, here, start)
+    qualifier = _declare_function(found, head, at, here, start)
     device = bool(_DEVICE & set(words)) if here.kind == "namespace" else here.device
     scope = FileScope("block", here.path, here, device=device)
     if qualifier:  # what is defined outside of its namespace, or of its record, sees what is in there
@@ -174,7 +174,7 @@ def _opened(
     return scope
 
 
-def _space(found: FileScopes, words: list[str], here: FileScope) -> FileScope:
+def _open_namespace(found: FileScopes, words: list[str], here: FileScope) -> FileScope:
     names = tuple(words[words.index("namespace") + 1 :])
     if not names:
         return FileScope("namespace", here.path, here)
@@ -240,7 +240,7 @@ def _record_name(found: FileScopes, head: Sequence[Token], at: int, here: FileSc
     return head[at].text
 
 
-def _members(tokens: Sequence[Token], at: int) -> set[str]:
+def _find_member_names(tokens: Sequence[Token], at: int) -> set[str]:
     """Names that stand right in a record and are followed by what follows a member's name."""
     found: set[str] = set()
     depth = 0
@@ -256,7 +256,7 @@ def _members(tokens: Sequence[Token], at: int) -> set[str]:
     return found
 
 
-def _enumerators(
+def _declare_enumerators(
     found: FileScopes, head: Sequence[Token], tokens: Sequence[Token], here: FileScope, brace: int
 ) -> None:
     words = [token.text for token in head]
@@ -267,7 +267,9 @@ def _enumerators(
             found.declare(tokens[place].text, here.path, place)
 
 
-def _function(found: FileScopes, head: Sequence[Token], at: int, here: FileScope, start: int) -> list[str]:
+def _declare_function(
+    found: FileScopes, head: Sequence[Token], at: int, here: FileScope, start: int
+) -> list[str]:
     """Declares it; the words before its name, `a::f` -> a."""
     marks = _outside_groups(head[at:])
     end = at + marks["("] if "(" in marks else len(head)
@@ -281,7 +283,7 @@ def _function(found: FileScopes, head: Sequence[Token], at: int, here: FileScope
                 break
     if place < at or head[place].kind != "word" or "operator" in [t.text for t in head[at:end]]:
         return []
-    words = _qualifier(head, place)
+    words = _qualifier_words(head, place)
     if here.kind != "namespace" or place == at:
         return words
     path: Path | None = here.path
@@ -294,7 +296,7 @@ def _function(found: FileScopes, head: Sequence[Token], at: int, here: FileScope
     return words
 
 
-def _qualifier(tokens: Sequence[Token], at: int) -> list[str]:
+def _qualifier_words(tokens: Sequence[Token], at: int) -> list[str]:
     """The words before `::name`, "" for the file."""
     words: list[str] = []
     while at >= 1 and tokens[at - 1].text == "::":
@@ -305,23 +307,23 @@ def _qualifier(tokens: Sequence[Token], at: int) -> list[str]:
     return words
 
 
-def _item(found: FileScopes, head: Sequence[Token], here: FileScope, start: int) -> None:
+def _read_scope_item(found: FileScopes, head: Sequence[Token], here: FileScope, start: int) -> None:
     words = [token.text for token in head]
     match words[:2]:
         case ["using", "namespace"]:
-            path = found.space(_names(words[2:]), here, start)
+            path = found.space(_split_qualified_name(words[2:]), here, start)
             if path is not None and path in found.spaces:
                 here.directives.append((start, path))
                 found.gone.append((start, start + len(head)))
         case ["namespace", name] if words[2:3] == ["="]:
-            target = _names(words[3:])
+            target = _split_qualified_name(words[3:])
             path = found.space(target, here, start) or tuple(word for word in target if word)
             here.aliases.setdefault(name, []).append((start, path))
             found.gone.append((start, start + len(head)))
         case ["using", _] if "=" not in words:
             if here.kind == "record":
                 return
-            path = found.space(_names(words[1:-2]), here, start)
+            path = found.space(_split_qualified_name(words[1:-2]), here, start)
             if path is not None and path in found.spaces:
                 here.brought.setdefault(words[-1], []).append((start, path))
                 found.gone.append((start, start + len(head)))
@@ -330,15 +332,15 @@ def _item(found: FileScopes, head: Sequence[Token], here: FileScope, start: int)
         case ["using", name] if here.kind == "namespace":
             found.declare(name, here.path, start + 1)
         case _ if here.kind == "namespace" and len(head) > 1:
-            _declaration(found, head, here, start)
+            _declare_names(found, head, here, start)
 
 
-def _names(words: Sequence[str]) -> list[str]:
+def _split_qualified_name(words: Sequence[str]) -> list[str]:
     """`::a::b` as "", a, b."""
     return ([""] if words[:1] == ["::"] else []) + [word for word in words if word.isidentifier()]
 
 
-def _declaration(found: FileScopes, head: Sequence[Token], here: FileScope, start: int) -> None:
+def _declare_names(found: FileScopes, head: Sequence[Token], here: FileScope, start: int) -> None:
     at = _behind_template(head)
     marks = _outside_groups(head[at:])
     if head[at].text == "typedef":
@@ -346,17 +348,17 @@ def _declaration(found: FileScopes, head: Sequence[Token], here: FileScope, star
             found.declare(head[-1].text, here.path, start + len(head) - 1)
         return
     if "(" in marks and marks["("] < marks.get("=", len(head)):
-        _function(found, head, at, here, start)
+        _declare_function(found, head, at, here, start)
         return
     if head[at].text in _RECORDS | {"enum"} and "{" not in marks and "=" not in marks and len(head) - at <= 3:
         _record_name(found, head, at, here, start)
         return
-    for place in _variables(head, at):
-        if not _qualifier(head, place):
+    for place in _find_variable_places(head, at):
+        if not _qualifier_words(head, place):
             found.declare(head[place].text, here.path, start + place)
 
 
-def _variables(head: Sequence[Token], at: int) -> Iterator[int]:
+def _find_variable_places(head: Sequence[Token], at: int) -> Iterator[int]:
     """Places of the names in `const int a = 1, b[2]`."""
     depth, open_ = 0, True
     for place in range(at, len(head) + 1):
@@ -407,7 +409,7 @@ class _Use:
     homes: frozenset[Path]  # those of the file's that are found; none: not the file's, or not known
 
 
-def flattened(tokens: tuple[Token, ...], language: str) -> FlatWords:
+def flatten_namespaces(tokens: tuple[Token, ...], language: str) -> FlatWords:
     """Raises Unreadable where a name may mean what several namespaces have."""
     if language == "opencl" or not any(token.text == "namespace" for token in tokens):
         return FlatWords(tokens)
@@ -417,7 +419,7 @@ def flattened(tokens: tuple[Token, ...], language: str) -> FlatWords:
     spelled: dict[tuple[Path, str], str] = {}
     for name in sorted(lookup.apart()):
         for path in sorted(path for path in lookup.scopes.declared[name] if path):
-            spelled[path, name] = _unused("_".join((*path, name)), words)
+            spelled[path, name] = _reserve_unused_name("_".join((*path, name)), words)
     for use in uses:
         if len(use.homes) > 1 and lookup.scopes.of[use.at].device:
             token = tokens[use.at]
@@ -432,7 +434,7 @@ def flattened(tokens: tuple[Token, ...], language: str) -> FlatWords:
         done[use.start : use.at] = [()] * (use.at - use.start)
         done[use.at] = (replace(token, text=text, space=first.space, comments=said),)
     for at, path in lookup.foreign:
-        done[at] = tuple(_written(tokens[at], path))
+        done[at] = tuple(_spell_path(tokens[at], path))
     for at, token in enumerate(tokens):
         if token.kind == "directive" and spelled:
             done[at] = (replace(token, text=lookup.directive(token.text, at, spelled)),)
@@ -447,7 +449,7 @@ def flattened(tokens: tuple[Token, ...], language: str) -> FlatWords:
     return FlatWords(tuple(token for some in done for token in some), tuple(names.items()))
 
 
-def _written(here: Token, path: Path) -> Iterator[Token]:
+def _spell_path(here: Token, path: Path) -> Iterator[Token]:
     """`a::b` in place of a word."""
     for at, word in enumerate(path):
         if at:
@@ -457,7 +459,7 @@ def _written(here: Token, path: Path) -> Iterator[Token]:
             yield replace(here, text=word)
 
 
-def _unused(name: str, words: set[str]) -> str:
+def _reserve_unused_name(name: str, words: set[str]) -> str:
     while name in words:
         name += "_"
     words.add(name)
@@ -500,8 +502,8 @@ class _Lookup:
                 at += 1
                 continue
             if not self._is_member(at) and self._before(at) != "namespace":
-                chain = self._chain(at)
-                use = self._qualified(at, chain) if len(chain) > 1 else self._plain(at)
+                chain = self._qualified_chain(at)
+                use = self._look_up_qualified(at, chain) if len(chain) > 1 else self._plain(at)
                 if use is not None:
                     yield use
                     at = use.at
@@ -528,7 +530,7 @@ class _Lookup:
     def _inside_chain(self, at: int) -> bool:
         return at + 1 < len(self.tokens) and self.tokens[at + 1].kind == "word"
 
-    def _chain(self, at: int) -> list[int]:
+    def _qualified_chain(self, at: int) -> list[int]:
         """Places of the words in `a::b::f`; the first is that of `::` where it starts there."""
         places = [at]
         if self.tokens[at].text == "::":
@@ -543,14 +545,14 @@ class _Lookup:
 
     # -- a::f ---------------------------------------------------------------------------------------------
 
-    def _qualified(self, at: int, chain: list[int]) -> _Use | None:
+    def _look_up_qualified(self, at: int, chain: list[int]) -> _Use | None:
         words = ["" if self.tokens[place].text == "::" else self.tokens[place].text for place in chain]
         scope = self.scopes.of[at]
         path = self.scopes.space(words[:1], scope, at)
         if path is None:  # Op::apply, or a library's
             return self._plain(at) if words[0] in self._inside else None
         first, count = path, 1
-        while count < len(words) - 1 and self._opens((*path, words[count])):
+        while count < len(words) - 1 and self._is_namespace_path((*path, words[count])):
             path = self.scopes.space(["", *path, words[count]], scope, at) or ()
             count += 1
         place, name = chain[count], words[count]
@@ -564,7 +566,7 @@ class _Lookup:
             self.foreign.append((at, first))
         return None
 
-    def _opens(self, path: Path) -> bool:
+    def _is_namespace_path(self, path: Path) -> bool:
         return path in self.scopes.spaces or path in self.scopes.inner
 
     def _in_space(self, name: str, path: Path, at: int) -> frozenset[Path]:
@@ -608,12 +610,14 @@ class _Lookup:
         led: set[tuple[Path, Path]] = set()  # namespaces whose names are seen, and from where
         here: FileScope | None = scope
         while here is not None:
-            led |= {(_common(here.path, path), path) for since, path in here.directives if since < at}
+            led |= {
+                (_common_path_prefix(here.path, path), path) for since, path in here.directives if since < at
+            }
             if name in here.members and name != here.name:
                 return None
             if brought := {path for since, path in here.brought.get(name, ()) if since < at}:
                 return frozenset(brought | (self._beside(name) if here.outer is None else set()))
-            for path in _added(here):
+            for path in _added_namespaces(here):
                 homes = {path, *(to for seen, to in led if seen == path)}
                 if homes := {home for home in homes if home in declared and declared[home].at < at}:
                     is_seen_beside = not path and () not in homes
@@ -638,14 +642,14 @@ class _Lookup:
         return _WORD.sub(word, text) if text.lstrip().startswith("pragma") else text
 
 
-def _added(scope: FileScope) -> Iterator[Path]:
+def _added_namespaces(scope: FileScope) -> Iterator[Path]:
     """The namespaces that a scope opens, from the inside out."""
-    known = len(_common(scope.path, scope.outer.path)) if scope.outer is not None else -1
+    known = len(_common_path_prefix(scope.path, scope.outer.path)) if scope.outer is not None else -1
     for length in range(len(scope.path), known, -1):
         yield scope.path[:length]
 
 
-def _common(one: Path, other: Path) -> Path:
+def _common_path_prefix(one: Path, other: Path) -> Path:
     length = 0
     while length < min(len(one), len(other)) and one[length] == other[length]:
         length += 1

@@ -19,13 +19,20 @@ from typing import Protocol
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import effects_of, is_function
-from tunesmith.source.fold import fold, int_value
+from tunesmith.source.fold import fold_expr, int_value
 from tunesmith.source.reader.overloads import Overloads
 from tunesmith.source.reader.parse import THIS
-from tunesmith.source.reader.records import BITS, CONSTRUCTED, Instance, Instances, RecordField, differing
-from tunesmith.source.reader.templates import has_open_result, resolve
+from tunesmith.source.reader.records import (
+    BITS,
+    CONSTRUCTED,
+    Instance,
+    Instances,
+    RecordField,
+    find_const_overloads,
+)
+from tunesmith.source.reader.templates import has_open_result, resolve_call
 from tunesmith.source.substitution import declared_where_set, substitute
-from tunesmith.source.types import INTEGERS, integer, type_of
+from tunesmith.source.types import INTEGERS, integer_literal, type_of
 
 # -- Where the fields of an object lie: in variables of their own, or in memory behind a pointer.
 
@@ -118,9 +125,9 @@ class Places:
             case c.Binary(op="+" | "-" as op, left=left, right=right):
                 if self._pointed(self._type(left)) is not instance:
                     left, right = right, left
-                return c.Binary(op, self.flat(left, instance), _times(right, count))
+                return c.Binary(op, self.flat(left, instance), _scale_index(right, count))
             case c.Unary(op="&", operand=c.Index(base=inner, index=index)):
-                return c.Binary("+", self.flat(inner, instance), _times(index, count))
+                return c.Binary("+", self.flat(inner, instance), _scale_index(index, count))
         return c.Cast(c.Type(base, 1), pointer)
 
     # -- fields ---------------------------------------------------------------------------------------
@@ -137,7 +144,7 @@ class Places:
             whole = self.field(place, instance, storage.name, line)
             address = whole if storage.count else c.Unary("&", whole)
             pointer = c.Cast(c.Type(field.type.base, 1), address)
-            return pointer if field.count else c.Index(pointer, integer(0))
+            return pointer if field.count else c.Index(pointer, integer_literal(0))
         part = self._part(place, name)
         if part is not None:
             return part
@@ -145,10 +152,10 @@ class Places:
             case c.Index(base=base, index=index) if self._pointed(self._type(base)) is instance:
                 flat, element = self.flat(base, instance), instance.element
                 assert element is not None, "or it would not be flat"
-                start = _plus(_times(index, element[1]), before)
+                start = _offset_index(_scale_index(index, element[1]), before)
                 if field.is_object:
                     inner = c.Cast(c.Type(field.type.base, 1), c.Binary("+", flat, start))
-                    return inner if field.count else c.Index(inner, integer(0))
+                    return inner if field.count else c.Index(inner, integer_literal(0))
                 return c.Binary("+", flat, start) if field.count else c.Index(flat, start)
         raise c.Unreadable(f"where the object of {instance.name}::{name} lies is not followed", line)
 
@@ -193,7 +200,7 @@ class Places:
                 replace(field.type, const=False),
                 self._named[stmt.name, field.name],
                 None,
-                (*stmt.dims, *((integer(field.count),) if field.count else ())),
+                (*stmt.dims, *((integer_literal(field.count),) if field.count else ())),
                 stmt.storage,
                 stmt.align,
                 line=stmt.line,
@@ -230,7 +237,7 @@ class Places:
 
     def _moves(self, target: c.Expr, value: c.Expr) -> bool:
         """Whether which objects these are may change once the first field is set."""
-        name = walk.root(target)[0]
+        name = walk.root_variable(target)[0]
         own = set() if name is None else {name, *self.names_of({name})}
         indices = [n.index for one in (target, value) for n in walk.nodes_in(one) if isinstance(n, c.Index)]
         return any(walk.names_in(index) & own for index in indices)
@@ -245,8 +252,8 @@ class Places:
         index = self._fresh("part")
         self._types[index] = c.Type("int")
         return c.For(
-            (c.Declare(c.Type("int"), index, integer(start), line=line),),
-            c.Binary("<", c.Name(index), integer(stop)),
+            (c.Declare(c.Type("int"), index, integer_literal(start), line=line),),
+            c.Binary("<", c.Name(index), integer_literal(stop)),
             (c.Unary("++", c.Name(index)),),
             body(c.Name(index)),
             unroll=0,
@@ -254,12 +261,12 @@ class Places:
         )
 
 
-def _times(index: c.Expr, count: int) -> c.Expr:
-    return index if count == 1 else fold(c.Binary("*", index, integer(count)))
+def _scale_index(index: c.Expr, count: int) -> c.Expr:
+    return index if count == 1 else fold_expr(c.Binary("*", index, integer_literal(count)))
 
 
-def _plus(index: c.Expr, count: int) -> c.Expr:
-    return index if count == 0 else fold(c.Binary("+", index, integer(count)))
+def _offset_index(index: c.Expr, count: int) -> c.Expr:
+    return index if count == 0 else fold_expr(c.Binary("+", index, integer_literal(count)))
 
 
 def declared_at_once(declares: tuple[c.Stmt, ...], sets: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
@@ -276,7 +283,7 @@ def declared_at_once(declares: tuple[c.Stmt, ...], sets: tuple[c.Stmt, ...]) -> 
     return (*done, *(stmt for stmt in sets if not isinstance(stmt, c.Evaluate)))
 
 
-def shorter(node: c.Expr) -> c.Expr:
+def shorten_address(node: c.Expr) -> c.Expr:
     """*(T *)&a[i] as *(T *)(a + i): the same place, as it is read elsewhere."""
     match node:
         case c.Index(
@@ -357,7 +364,7 @@ class Construction:
             raise c.Unreadable(f"the object '{stmt.name}' is not one of this call alone", stmt.line)
         if items is None and (stmt.name in self.unset or not self.needed(instance)):
             return (stmt,)
-        extents = [int_value(fold(dim)) for dim in stmt.dims]
+        extents = [int_value(fold_expr(dim)) for dim in stmt.dims]
         if len(extents) > 1 or None in extents:
             reason = f"the objects of the array '{stmt.name}' are made by a constructor"
             raise c.Unreadable(f"{reason}, and how many there are is not known", stmt.line)
@@ -368,7 +375,7 @@ class Construction:
             self._places.take_apart(stmt.name, instance, len(extents))
         before: Before = [stmt]
         count = extents[0] if extents and extents[0] is not None else 0
-        items = None if items is None else tuple(self._lowered(item, before, stmt.line) for item in items)
+        items = None if items is None else tuple(self._lower_item(item, before, stmt.line) for item in items)
         self._set(c.Name(stmt.name), stmt.type, count, items, before, stmt.line)
         return tuple(before)
 
@@ -388,11 +395,11 @@ class Construction:
         if instance is None or found is None:
             raise c.Unreadable(f"what the field {name} is made of is not known", line)
         field = found[0]
-        items = None if items is None else tuple(self._lowered(item, before, line) for item in items)
+        items = None if items is None else tuple(self._lower_item(item, before, line) for item in items)
         place = self._places.field(base, instance, name, line)
         self._set(place, field.type, field.count, items, before, line)
 
-    def _lowered(self, item: c.Expr, before: Before, line: int) -> c.Expr:
+    def _lower_item(self, item: c.Expr, before: Before, line: int) -> c.Expr:
         return self._reader.expr(item, before, line)
 
     # -- values ---------------------------------------------------------------------------------------
@@ -425,10 +432,10 @@ class Construction:
         """The value of the one field of an object without constructors."""
         items = args
         if not args and isinstance(default := self._instances.default(instance, only), c.Braces):
-            items = tuple(self._lowered(item, before, line) for item in default.items)
+            items = tuple(self._lower_item(item, before, line) for item in default.items)
         if only.inner is not None:
             return self.value(only.inner, items, before, line)
-        value = items[0] if items else integer(0)
+        value = items[0] if items else integer_literal(0)
         own = self._instances.of(self._reader.type(value))
         return value if own is None else self._reader.converted(value, only.type, before, line)
 
@@ -440,15 +447,15 @@ class Construction:
         if count:
             self._elements(place, type_, count, items, before, line)
         elif instance is not None:
-            self._object(place, instance, items, before, line)
+            self._construct_object(place, instance, items, before, line)
         elif items is not None:
             if len(items) > 1:
                 raise c.Unreadable("a number is set to several values", line)
-            self._assign(place, items[0] if items else integer(0), type_, before, line)
+            self._assign(place, items[0] if items else integer_literal(0), type_, before, line)
 
     def _assign(self, place: c.Expr, value: c.Expr, type_: c.Type, before: Before, line: int) -> None:
         while isinstance(value, c.Braces) and value.type is None and len(value.items) <= 1:
-            value = value.items[0] if value.items else integer(0)
+            value = value.items[0] if value.items else integer_literal(0)
         own = self._instances.of(self._reader.type(value))
         value = value if own is None else self._reader.converted(value, type_, before, line)
         before.append(c.Evaluate(c.Assign("=", place, value), line=line))
@@ -463,7 +470,7 @@ class Construction:
         given = deque(items or ())
         at = 0
         while given and at < count:
-            self._next(c.Index(place, integer(at)), type_, 0, given, before, line)
+            self._next(c.Index(place, integer_literal(at)), type_, 0, given, before, line)
             at += 1
         if given:
             raise c.Unreadable("an array is set by a list that is too long", line)
@@ -478,9 +485,11 @@ class Construction:
             before.append(self._places.loop(at, count, others, line))
             return
         for index in range(at, count):
-            before.extend(others(integer(index)))
+            before.extend(others(integer_literal(index)))
 
-    def _object(self, place: c.Expr, instance: Instance, items: Items, before: Before, line: int) -> None:
+    def _construct_object(
+        self, place: c.Expr, instance: Instance, items: Items, before: Before, line: int
+    ) -> None:
         of = self._reader.type
         if items is not None and len(items) == 1 and self._instances.of(of(items[0])) is instance:
             before.append(c.Evaluate(c.Assign("=", place, items[0]), line=line))
@@ -517,7 +526,9 @@ class Construction:
             behind: Items = None
             if default is not None and not given:
                 own = default.items if isinstance(default, c.Braces) else (default,)
-                behind = tuple(self._lowered(substitute(item, {THIS: place}), before, line) for item in own)
+                behind = tuple(
+                    self._lower_item(substitute(item, {THIS: place}), before, line) for item in own
+                )
             if given:
                 self._next(where, field.type, field.count, given, before, line)
             else:
@@ -541,10 +552,10 @@ class Construction:
         elif count:
             at = 0
             while given and at < count:
-                self._next(c.Index(place, integer(at)), type_, 0, given, before, line)
+                self._next(c.Index(place, integer_literal(at)), type_, 0, given, before, line)
                 at += 1
             for index in range(at, count):
-                self._set(c.Index(place, integer(index)), type_, 0, (), before, line)
+                self._set(c.Index(place, integer_literal(index)), type_, 0, (), before, line)
         elif instance is None or instance.only is not None or self._is_made_of(instance, first):
             self._set(place, type_, 0, (given.popleft(),), before, line)
         else:
@@ -560,7 +571,7 @@ class Construction:
 
     def referred(self, stmt: c.Declare, init: c.Expr, before: Before) -> tuple[c.Stmt, ...]:
         """`P &r = p[k]`: another name for an object that is a variable, or a variable for one made here."""
-        value, fresh = self._lowered(init, before, stmt.line), replace(stmt.type, reference=False)
+        value, fresh = self._lower_item(init, before, stmt.line), replace(stmt.type, reference=False)
         match value:
             case c.Name(name=name) if name in self._places.parts:
                 self.second[stmt.name] = value
@@ -620,7 +631,9 @@ class Objects:
         self.source = self.overloads.source
         self._types = types
         self._names = {record.name for record in source.records}
-        self.differing = differing(source.records)  # methods that ask whether their object is const
+        self.differing = find_const_overloads(
+            source.records
+        )  # methods that ask whether their object is const
 
     @property
     def active(self) -> bool:
@@ -629,7 +642,7 @@ class Objects:
     def type(self, expr: c.Expr) -> c.Type | None:
         made = self.overloads.made
         if isinstance(expr, c.Call) and expr.function not in made and has_open_result(expr, self.source):
-            function = resolve(expr, self._types, self.source)
+            function = resolve_call(expr, self._types, self.source)
             return None if isinstance(function, str) else self.instances.type(function.result)
         known = (*self.source.functions, *made.values())
         return type_of(expr, self._types, known, self.source.language)
@@ -655,7 +668,7 @@ class Objects:
             return self.expr(expr, before, stmt.line)
 
         def head(expr: c.Expr) -> c.Expr:
-            return self._alone(expr, "in the head of a loop", stmt.line)
+            return self._lower_without_objects(expr, "in the head of a loop", stmt.line)
 
         match stmt:
             case c.Declare():
@@ -667,7 +680,9 @@ class Objects:
                 items = args[0].items if args and isinstance(args[0], c.Braces) else None
                 self.construction.field(inside(at.base), at.field, items, before, stmt.line)
                 return tuple(before)
-            case c.For() if any(isinstance(p, c.Declare) and self._makes(p) for p in stmt.init):
+            case c.For() if any(
+                isinstance(p, c.Declare) and self._is_object_declaration(p) for p in stmt.init
+            ):
                 first = tuple(part for one in stmt.init for part in self.prepared(one))
                 return (*first, *self.prepared(replace(stmt, init=())))
             case c.For():
@@ -686,7 +701,7 @@ class Objects:
                 done = stmt
         return (*before, done)
 
-    def _makes(self, stmt: c.Declare) -> bool:
+    def _is_object_declaration(self, stmt: c.Declare) -> bool:
         """Whether a declaration makes an object."""
         type_ = self.instances.type(stmt.type)
         made = self.instances.made_by(stmt.init) if type_.base == "auto" and stmt.init is not None else None
@@ -742,7 +757,9 @@ class Objects:
             return self.expr(part, before, line)
 
         def sometimes(part: c.Expr) -> c.Expr:
-            return self._alone(part, "under a condition or behind a comma inside an expression", line)
+            return self._lower_without_objects(
+                part, "under a condition or behind a comma inside an expression", line
+            )
 
         match expr:
             case c.Ternary(condition=condition, yes=yes, no=no):
@@ -761,7 +778,7 @@ class Objects:
                 expr = walk.map_below(expr, always)
         return self._node(expr, before, line)
 
-    def _alone(self, expr: c.Expr, where: str, line: int) -> c.Expr:
+    def _lower_without_objects(self, expr: c.Expr, where: str, line: int) -> c.Expr:
         found: list[c.Stmt] = []
         done = self.expr(expr, found, line)
         if found:
@@ -775,7 +792,7 @@ class Objects:
             case c.Call():
                 return self._call(expr, before, line)
             case c.Member(base=base, field=field, arrow=arrow):
-                behind = c.Index(base, integer(0)) if arrow else base  # p->v is p[0].v
+                behind = c.Index(base, integer_literal(0)) if arrow else base  # p->v is p[0].v
                 instance = self.record(behind)
                 if instance is None:
                     return expr
@@ -947,18 +964,20 @@ class Objects:
                 done = self.places.split(stmt, instance)
                 if stmt.init is None:
                     return done
-                return declared_at_once(done, self._copied(c.Name(name), stmt.init, instance, stmt.line))
+                return declared_at_once(done, self._copy_object(c.Name(name), stmt.init, instance, stmt.line))
             case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if (
                 instance := self.record(target)
             ) is not None and instance.only is None:
-                return self._copied(target, value, instance, stmt.line)
+                return self._copy_object(target, value, instance, stmt.line)
             case c.Evaluate(expr=c.Name() | c.Index() as expr) if self.record(expr) is not None:
                 return ()  # what an operator gives back, and nobody takes
         return (stmt,)
 
-    def _copied(self, target: c.Expr, value: c.Expr, instance: Instance, line: int) -> tuple[c.Stmt, ...]:
+    def _copy_object(
+        self, target: c.Expr, value: c.Expr, instance: Instance, line: int
+    ) -> tuple[c.Stmt, ...]:
         if isinstance(value, c.Ternary):
-            yes, no = (self._copied(target, part, instance, line) for part in (value.yes, value.no))
+            yes, no = (self._copy_object(target, part, instance, line) for part in (value.yes, value.no))
             return (c.If(value.condition, yes, no, line=line),)
         if self.record(value) is not instance:
             raise c.Unreadable(f"how a {instance.name} is set here is not understood", line)
@@ -974,7 +993,7 @@ class Objects:
         made = self.construction.made | self.places.names_of(self.construction.made)
         body = declared_where_set(walk.map_nodes(body, self._without_cast), made)
         parameters = tuple(replace(p, type=self._as_field(p.type)) for p in function.parameters)
-        return replace(function, parameters=parameters, body=walk.map_nodes(body, shorter))
+        return replace(function, parameters=parameters, body=walk.map_nodes(body, shorten_address))
 
     def used_whole(self, function: c.Function) -> bool:
         """Whether something is left that takes an object, and not its fields."""
@@ -991,7 +1010,7 @@ class Objects:
             if not type_.is_pointer and self.instances.named(type_.base) is not None
         }
         for stmt in walk.statements_in(function.body):
-            parts = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
+            parts = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
             for used in (used for part in parts for used in walk.expressions_in(part)):
                 if isinstance(used, c.Call) and any(self.record(arg) is not None for arg in used.args):
                     name = used.function.partition("#")[0]

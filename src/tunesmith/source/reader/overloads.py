@@ -12,10 +12,10 @@ from dataclasses import replace
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import is_function
-from tunesmith.source.fold import fold
+from tunesmith.source.fold import fold_expr
 from tunesmith.source.reader.parse import EXPLICIT, THIS
 from tunesmith.source.reader.records import BITS, CONST, UNCLEAR, Instance, Instances
-from tunesmith.source.reader.templates import file_meaning, specialise
+from tunesmith.source.reader.templates import file_meaning, specialise_function
 from tunesmith.source.types import INTEGERS
 
 _Type = Callable[[c.Expr], c.Type | None]
@@ -35,7 +35,9 @@ class Overloads:
             template = operator.template
             name = f"{operator.name}#{number}"
             try:
-                done = replace(specialise(replace(operator, template=()), meaning), template=template)
+                done = replace(
+                    specialise_function(replace(operator, template=()), meaning), template=template
+                )
             except c.Unreadable as trouble:
                 self._failed[operator.name] = trouble.reason
                 continue
@@ -48,7 +50,7 @@ class Overloads:
                 kept.append(function)
                 continue
             name = f"{function.name}#{number}"
-            done = specialise(replace(function, template=()), meaning)
+            done = specialise_function(replace(function, template=()), meaning)
             self.made[name] = replace(instances.settled(done), name=name, text="", template=function.template)
             self._library.setdefault(function.name, []).append(name)
         self.source = replace(source, functions=tuple(kept))  # without those that bear a library's name
@@ -59,16 +61,18 @@ class Overloads:
 
     def of_library_name(self, call: c.Call, type_of: _Type) -> str:
         """The file's own `__ldg(const bf16 *)`, where it is meant; "": the library's."""
-        names = [n for n in self._library.get(call.function, ()) if self._arity(n) == len(call.args)]
+        names = [
+            n for n in self._library.get(call.function, ()) if self._parameter_count(n) == len(call.args)
+        ]
         if not names:
             return ""
         types = [type_of(arg) for arg in call.args]
-        fitting = [n for n in names if all(s == _SAME for s in self._scores(n, types))]
+        fitting = [n for n in names if all(s == _SAME for s in self._argument_scores(n, types))]
         if any(type_ is None for type_ in types) or len(fitting) > 1:
             raise c.Unreadable(f"which {call.function} is called cannot be told from its arguments")
         return fitting[0] if fitting else ""
 
-    def _arity(self, name: str) -> int:
+    def _parameter_count(self, name: str) -> int:
         return len(self.made[name].parameters)
 
     # -- methods ----------------------------------------------------------------------------------------
@@ -137,7 +141,7 @@ class Overloads:
     ) -> str:
         scored: list[tuple[tuple[int, int], str]] = []
         for name in names:
-            scores = self._scores(name, [type_of(arg) for arg in args[name]])
+            scores = self._argument_scores(name, [type_of(arg) for arg in args[name]])
             if all(score >= 0 for score in scores):
                 scored.append(((min(scores, default=_SAME), sum(scores)), name))
         if not scored and len(names) == 1:
@@ -169,7 +173,7 @@ class Overloads:
 
     def _is_beside_template(self, best: str, types: Mapping[str, list[c.Type | None]]) -> bool:
         """Whether it converts what a template among the others may take as it is: that would be closer."""
-        own = self._scores(best, types[best])
+        own = self._argument_scores(best, types[best])
         for name, given in types.items():
             function = self.made[name]
             generic = {parameter.name for parameter in function.template}
@@ -178,22 +182,22 @@ class Overloads:
                     return True
         return False
 
-    def _scores(self, name: str, types: list[c.Type | None]) -> list[int]:
+    def _argument_scores(self, name: str, types: list[c.Type | None]) -> list[int]:
         function = self.made[name]
         generic = {parameter.name for parameter in function.template}
         return [
-            self._score(parameter.type, type_, generic)
+            self._score_conversion(parameter.type, type_, generic)
             for parameter, type_ in zip(function.parameters, types, strict=True)
         ]
 
-    def _score(self, formal: c.Type, given: c.Type | None, generic: set[str]) -> int:
+    def _score_conversion(self, formal: c.Type, given: c.Type | None, generic: set[str]) -> int:
         if given is None:
             return _PATTERN
         if (formal.base, formal.pointers) == (given.base, given.pointers):
             return _SAME
         if formal.base in generic:
             return _PATTERN if formal.pointers <= given.pointers else -1
-        if any(word in generic for word in _words(formal.base)):
+        if any(word in generic for word in _split_template_words(formal.base)):
             same = formal.base.split("<")[0] == given.base.split("<")[0]
             return _PATTERN if same and formal.pointers == given.pointers else -1
         if formal.pointers or given.pointers:
@@ -217,10 +221,10 @@ class Overloads:
         instance = self._instances.of(types[0])
         if instance is not None:
             names += self._named(instance, f"operator{op}")
-        names = [name for name in names if self._arity(name) == len(types)]
+        names = [name for name in names if self._parameter_count(name) == len(types)]
         scored: list[tuple[tuple[int, int], str]] = []
         for name in names:
-            scores = self._scores(name, list(types))
+            scores = self._argument_scores(name, list(types))
             least = min(scores)
             if least < 0 or (least == _MADE and any(is_number(type_) for type_ in types)):
                 continue
@@ -311,7 +315,7 @@ class Overloads:
         field = c.Member(c.Name(THIS), only.name)
         if stmt.expr.op != "=" or stmt.expr.target != field:
             return ""
-        value = fold(stmt.expr.value)
+        value = fold_expr(stmt.expr.value)
         body = c.Return(c.Cast(c.Type(instance.name, space=BITS), value), line=stmt.line)
         self.made[made] = replace(
             function,
@@ -327,5 +331,5 @@ def _is_number(type_: c.Type) -> bool:
     return not type_.is_pointer and (type_.base in INTEGERS or type_.base in _FLOATS)
 
 
-def _words(text: str) -> list[str]:
+def _split_template_words(text: str) -> list[str]:
     return text.replace("<", " ").replace(">", " ").replace(",", " ").split() if "<" in text else []

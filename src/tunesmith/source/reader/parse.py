@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
-from tunesmith.source.fold import fold, int_value
-from tunesmith.source.lex import MAX_TEXT, Token, closing_angle, layout, obstacle, squeeze
+from tunesmith.source.fold import fold_expr, int_value
+from tunesmith.source.lex import (
+    MAX_TEXT,
+    Token,
+    closing_angle,
+    find_parse_obstacle,
+    lay_out_tokens,
+    squeeze_tokens,
+)
 from tunesmith.source.preprocess import HeaderAsked, Predefined, Toolkit, preprocess
 from tunesmith.source.reader.grammar import GrammarText, grammar_text, known_names, syntax_nodes, syntax_tree
-from tunesmith.source.reader.names import flattened
+from tunesmith.source.reader.names import flatten_namespaces
 from tunesmith.source.reader.statements import KERNEL_WORDS, FunctionReader, LambdaReader, parts_of
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import canonical, integer, of_type
+from tunesmith.source.types import canonical_type_name, integer_literal, of_type
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -89,13 +96,13 @@ class RecordReader:
             tuple(found.constants.items()),
             tuple(found.aliases.items()),
             is_union=node.type == "union_specifier",
-            align=self._alignment(node),
+            align=self._read_alignment(node),
             unread=found.unread,
             line=self.place.line(node),
         )
         return [record, *found.inner], found.friends
 
-    def _alignment(self, node: Node) -> c.Expr | None:
+    def _read_alignment(self, node: Node) -> c.Expr | None:
         said = [child for child in node.children if child.type == "alignas_qualifier"]
         if not said:
             return None
@@ -130,14 +137,14 @@ class RecordReader:
                         made = self.reader.function(inner, (), set(), "", operators=True)
                         found.friends += [made] if made is not None else []
             case kind if kind in RECORDS:
-                self._nested(node, found)
+                self._read_nested_record(node, found)
             case kind if kind not in _NOTHING:
                 raise self.place.trouble(node, "", " in a structure is not understood")
 
     def _type_text(self, node: Node) -> str:
-        return canonical(self.place.short(node), self.place.language)
+        return canonical_type_name(self.place.short(node), self.place.language)
 
-    def _nested(self, node: Node, found: _Members) -> None:
+    def _read_nested_record(self, node: Node, found: _Members) -> None:
         inner, friends = self.records(node, (), f"{found.name}::")
         if not inner:
             raise c.Unreadable("it has a part without a name", self.place.line(node))
@@ -151,17 +158,17 @@ class RecordReader:
         if type_ is not None and type_.type in RECORDS and type_.child_by_field_name("body") is not None:
             if declarators:
                 raise c.Unreadable("it has a part without a name", self.place.line(node))
-            self._nested(type_, found)
+            self._read_nested_record(type_, found)
             return
         if type_ is not None and type_.type == "enum_specifier" and not declarators:
-            self._enumerators(type_, found)
+            self._read_member_enum(type_, found)
             return
         if any(n.type == "operator_cast" for n in declarators) or any(_is_function(n) for n in declarators):
             return  # it is defined behind the class, or nobody can call it
         if any(n.type == "bitfield_clause" for n in node.named_children):
             raise c.Unreadable("it has bit fields", self.place.line(node))
         specifiers = self.reader.specifiers(node)
-        values = _defaults(node)
+        values = _field_defaults(node)
         for at, declarator in enumerate(declarators):
             declared = self.reader.declarator(declarator, specifiers.type)
             value = values.get(at)
@@ -178,7 +185,7 @@ class RecordReader:
             align = None if specifiers.align is None else self.reader.expr(specifiers.align)
             found.fields.append(c.Declare(declared.type, declared.name, init, dims, align=align, line=line))
 
-    def _enumerators(self, node: Node, found: _Members) -> None:
+    def _read_member_enum(self, node: Node, found: _Members) -> None:
         """`enum { N = 16 / sizeof(T), M };`: constants, each one more than the one before."""
         if any(child.type in ("class", "struct") for child in node.children):
             raise self.place.trouble(node, "", " in a structure is not understood")
@@ -267,7 +274,7 @@ class RecordReader:
             return None
         if type_ is not None and self.place.short(type_).endswith("::operator"):
             record = self.place.short(type_).removesuffix("::operator")
-            result = c.Type(canonical(self.place.short(named), self.place.language))
+            result = c.Type(canonical_type_name(self.place.short(named), self.place.language))
             function = self.reader.headless(node, inner, f"operator {result.base}", result, ())
             return self._outside(record, template, self._with_object(function, node, record))
         if named.type != "qualified_identifier":
@@ -309,7 +316,9 @@ def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple
     done = list(records)
     for method in methods:
         for at, record in enumerate(done):
-            same = tuple(map(_plain, record.specialises)) == tuple(map(_plain, method.specialises))
+            same = tuple(map(_canonical_spelling, record.specialises)) == tuple(
+                map(_canonical_spelling, method.specialises)
+            )
             if record.name.rpartition("::")[2] == method.record.rpartition("::")[2] and same:
                 this = method.function.parameters[0]
                 this = replace(this, type=replace(this.type, base=record.name))
@@ -319,13 +328,13 @@ def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple
     return tuple(done)
 
 
-def _plain(text: str) -> str:
-    return canonical(text, "cuda").replace(" ", "")
+def _canonical_spelling(text: str) -> str:
+    return canonical_type_name(text, "cuda").replace(" ", "")
 
 
 def _is_small(value: c.Expr) -> bool:
     """Whether a number fits an int, as far as its text tells: no large literals, nothing that is shifted."""
-    known = int_value(fold(value))
+    known = int_value(fold_expr(value))
     if known is not None:
         return -(2**31) <= known < 2**31
     parts = list(walk.nodes_in(value))
@@ -345,7 +354,7 @@ def _is_destructor(node: Node) -> bool:
     return named is not None and named.type == "destructor_name"
 
 
-def _defaults(node: Node) -> dict[int, Node]:
+def _field_defaults(node: Node) -> dict[int, Node]:
     """The value behind each declarator of a field declaration."""
     found: dict[int, Node] = {}
     at = -1
@@ -383,7 +392,7 @@ def taken_out(
     body = function.body
     for local in found:
         at = [n for n, s in enumerate(body) if isinstance(s, c.Verbatim) and s.line == local.line]
-        if len(at) != 1 or not _is_plain(local.record, function):
+        if len(at) != 1 or not _has_only_plain_fields(local.record, function):
             continue
         own, stmt = local.record.name, body[at[0]]
         name = f"{own}_of_{function.name}"
@@ -397,7 +406,7 @@ def taken_out(
     return replace(function, body=body), done
 
 
-def _is_plain(record: c.Record, function: c.Function) -> bool:
+def _has_only_plain_fields(record: c.Record, function: c.Function) -> bool:
     """Fields alone, whose extents the template's own arguments tell."""
     if record.methods or record.unread or record.aliases or record.constants or record.specialises:
         return False
@@ -426,10 +435,10 @@ def read_source_tree(
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
-    if (fault := obstacle(prepared.tokens)) is not None:
+    if (fault := find_parse_obstacle(prepared.tokens)) is not None:
         return c.Source(language, (), unread=(fault,))
     try:
-        flat = flattened(prepared.tokens, language)
+        flat = flatten_namespaces(prepared.tokens, language)
     except c.Unreadable as trouble:
         return c.Source(language, (), unread=(f"line {trouble.line}: {trouble.reason}",))
     tokens = flat.tokens
@@ -525,7 +534,7 @@ class _FileReader:
                 case "comment" | "preproc_call" | "template_instantiation":
                     pass  # what is asked for by name is instantiated by that
                 case _:
-                    self._other(node)
+                    self._read_other_node(node)
 
     def _unread(self, node: Node, reason: str) -> None:
         error = next((n for n in syntax_nodes(node) if n.type == "ERROR" or n.is_missing), node)
@@ -533,7 +542,7 @@ class _FileReader:
         shown = " ".join(self.place.written(error).split())[:60]
         self.found.unread.append(f"line {line}: {reason}" + (f": `{shown}`" if shown else ""))
 
-    def _other(self, node: Node) -> None:
+    def _read_other_node(self, node: Node) -> None:
         text = self._whole_text(node)
         if not text.strip(" ;"):
             return
@@ -545,12 +554,12 @@ class _FileReader:
             if any(part.type == "function_declarator" for part in parts):
                 return  # a prototype: functions are put in order by who calls whom
         elif node.type == "alias_declaration" or node.type == "type_definition":
-            self._alias(node)
+            self._read_type_alias(node)
             named = node.child_by_field_name("type")
             if named is not None and named.type == "enum_specifier":  # typedef enum mode { FAST } mode_t;
-                self._enumerators(named)
+                self._read_member_enum(named)
         elif node.type == "enum_specifier":
-            self._enumerators(node)
+            self._read_member_enum(node)
         elif node.has_error:
             self._unread(node, "this could not be read")
         elif node.type in RECORDS:
@@ -581,7 +590,7 @@ class _FileReader:
             if len(records) == 1:
                 found.append(LocalRecord(records[0], self.place.written(part), self.place.line(part)))
         end = closing_angle(self.place.tokens, start + 1) if function.template else None
-        head = "" if end is None else squeeze(self.place.tokens[start : end + 1])
+        head = "" if end is None else squeeze_tokens(self.place.tokens[start : end + 1])
         if function.template and not head.startswith("template"):
             return function
         function, done = taken_out(function, head, found)
@@ -610,7 +619,7 @@ class _FileReader:
     def _whole_text(self, node: Node) -> str:
         """With the qualifiers the grammar was not shown, and the semicolon that it may leave out."""
         start, end = self._token_range(node)
-        text = layout(self.place.tokens[start:end])
+        text = lay_out_tokens(self.place.tokens[start:end])
         following = self.place.tokens[end].text if end < len(self.place.tokens) else ""
         return text.strip() + (";" if following == ";" and not text.rstrip().endswith(";") else "")
 
@@ -646,11 +655,11 @@ class _FileReader:
                 return
             for part in self.reader.declaration(node, self.place.line(node)):
                 if isinstance(part, c.Declare) and part.init is not None and not part.is_array:
-                    self._constant(part.name, of_type(part.init, part.type))
+                    self._add_file_constant(part.name, of_type(part.init, part.type))
         except c.Unreadable:
             return  # it stays in the preamble as text; nothing was promised about its value
 
-    def _alias(self, node: Node) -> None:
+    def _read_type_alias(self, node: Node) -> None:
         name, type_ = node.child_by_field_name("name"), node.child_by_field_name("type")
         if node.type == "type_definition":
             declarators = node.children_by_field_name("declarator")
@@ -658,10 +667,10 @@ class _FileReader:
             is_struct = type_ is not None and type_.child_by_field_name("body") is not None
             name = declarators[0] if is_plain and not is_struct else None
         if name is not None and type_ is not None:
-            text = canonical(self.place.short(type_), self.place.language)
+            text = canonical_type_name(self.place.short(type_), self.place.language)
             self.found.aliases[self.place.short(name)] = text
 
-    def _enumerators(self, node: Node) -> None:
+    def _read_member_enum(self, node: Node) -> None:
         """`Mode::FAST` keeps its name where it is printed; what an unscoped list has is a number besides."""
         body, named = node.child_by_field_name("body"), node.child_by_field_name("name")
         scoped = any(child.type in ("class", "struct") for child in node.children)
@@ -671,24 +680,24 @@ class _FileReader:
             if name is None:
                 continue
             if value is not None:
-                following = int_value(fold(substitute(self.reader.expr(value), self.found.constants)))
+                following = int_value(fold_expr(substitute(self.reader.expr(value), self.found.constants)))
             if following is not None:
                 short = self.place.short(name)
                 if named is not None:
                     whole = f"{self.place.short(named)}::{short}"
-                    self._constant(whole, c.Number(whole, following))
+                    self._add_file_constant(whole, c.Number(whole, following))
                 if not scoped:
-                    self._constant(short, integer(following))
+                    self._add_file_constant(short, integer_literal(following))
                 following += 1
 
-    def _constant(self, name: str, value: c.Expr) -> None:
+    def _add_file_constant(self, name: str, value: c.Expr) -> None:
         """Two constants of one name, in namespaces that are read as one, are told by nobody."""
         if self.found.constants.setdefault(name, value) != value:
             self.found.doubtful.add(name)
 
     # -- functions ----------------------------------------------------------------------------------
 
-    def _prototype(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
+    def _read_prototype(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
         """What is written for some of its arguments may stand elsewhere: `template <> f<16>(...) {...}`."""
         declarators = node.children_by_field_name("declarator")
         if len(declarators) == 1 and not node.has_error:
@@ -709,11 +718,11 @@ class _FileReader:
                 if inner.type in RECORDS and not inner.has_error:
                     self._record(inner, template)
                 elif inner.type == "declaration" and template:
-                    self._prototype(inner, template)
+                    self._read_prototype(inner, template)
                     start, end = self._token_range(node)
                     if any(token.text == "__global__" for token in self.place.tokens[start:end]):
                         return  # a kernel that stands elsewhere: nobody calls it from here
-                self._other(node)
+                self._read_other_node(node)
                 return
             start, end = self._token_range(node)
             body = inner.child_by_field_name("body")
@@ -727,11 +736,11 @@ class _FileReader:
             outside = RecordReader(self.place, self.reader).outside(inner, template)
             if outside is not None:
                 self.found.methods.append(outside)
-                self.found.preamble.append(layout(self.place.tokens[start:end]).strip())
+                self.found.preamble.append(lay_out_tokens(self.place.tokens[start:end]).strip())
                 self.found.of_records.append(self.found.preamble[-1])
                 return
             tokens = self.place.tokens[start:end]
-            text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
+            text, commented = lay_out_tokens(tokens), lay_out_tokens(tokens, with_comments=True).strip()
             found = self.reader.function(inner, template, words, text)
             if found is None:
                 operator = self.reader.function(inner, template, words, "", operators=True)

@@ -12,12 +12,18 @@ from dataclasses import dataclass, replace
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
-from tunesmith.source.fold import fold, int_value
-from tunesmith.source.lex import lex, split_at, squeeze
+from tunesmith.source.fold import fold_expr, int_value
+from tunesmith.source.lex import lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import THIS, read_expression
-from tunesmith.source.reader.templates import Meaning, file_meaning, plain_type, specialise, template_meaning
+from tunesmith.source.reader.templates import (
+    Meaning,
+    file_meaning,
+    plain_type,
+    specialise_function,
+    template_meaning,
+)
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import byte_size, canonical, integer, of_type
+from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, of_type
 
 # -- A record with its template arguments filled in: what its fields are, and where they lie.
 
@@ -191,11 +197,11 @@ class Instances:
         if not bracket:
             owner, separator, member = text.rpartition("::")
             return self._member(owner, member, depth) if separator and owner in self._names else text
-        end = _closing(rest)
+        end = _find_closing_angle(rest)
         inside, behind = rest[:end], rest[end + 1 :]
         if head.strip() not in self._names:
             return text
-        args = tuple(squeeze(part) for part in split_at(",", lex(inside)) if part)
+        args = tuple(squeeze_tokens(part) for part in split_at(",", lex(inside)) if part)
         settled = f"{head.strip()}<{', '.join(self._argument(a, depth) for a in self._all(head, args))}>"
         return self._member(settled, behind[2:], depth) if behind.startswith("::") else settled + behind
 
@@ -213,11 +219,11 @@ class Instances:
             return text
         if "<" in text and text.split("<")[0].strip() in self._names:
             return self._settled(text, depth + 1)
-        known = canonical(text, self._source.language)
+        known = canonical_type_name(text, self._source.language)
         if known in self._names or byte_size(known) is not None or known.endswith("*"):
             return known
         try:
-            value = int_value(fold(read_expression(text)))
+            value = int_value(fold_expr(read_expression(text)))
         except c.Unreadable:
             return known
         return known if value is None else str(value)
@@ -235,14 +241,14 @@ class Instances:
 
     def _made(self, base: str) -> Instance | None:
         head, _, rest = base.partition("<")
-        args = tuple(squeeze(p) for p in split_at(",", lex(rest.removesuffix(">"))) if p)
+        args = tuple(squeeze_tokens(p) for p in split_at(",", lex(rest.removesuffix(">"))) if p)
         found = self._chosen(head, args)
         if found is None:
             return None
         record, bound = found
         if record.unread:
             raise c.Unreadable(f"the structure {head} is not understood: {record.unread}", record.line)
-        if any(_copies(record, method) for method in record.methods):
+        if any(_is_custom_copy(record, method) for method in record.methods):
             raise c.Unreadable(f"the structure {head} says itself how it is copied", record.line)
         meaning = template_meaning(record.template, bound, self._source)
         for name, text in record.aliases:
@@ -251,7 +257,9 @@ class Instances:
             )
         constants: dict[str, c.Expr] = {}
         for name, value in record.constants:
-            folded = fold(substitute(walk.map_types_in(value, meaning.type), {**meaning.values, **constants}))
+            folded = fold_expr(
+                substitute(walk.map_types_in(value, meaning.type), {**meaning.values, **constants})
+            )
             if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
                 folded = of_type(folded.value, folded.type)
             if isinstance(folded, c.Number):
@@ -279,7 +287,7 @@ class Instances:
 
     def _number(self, value: c.Expr, meaning: Meaning) -> int | None:
         found = self._plain_default(value, meaning)
-        return None if found is None else int_value(fold(found))
+        return None if found is None else int_value(fold_expr(found))
 
     def _is_plain(self, record: c.Record, fields: tuple[RecordField, ...]) -> bool:
         """Fields and nothing else: left to whoever takes plain structures apart."""
@@ -293,7 +301,7 @@ class Instances:
         type_ = self.type(meaning.type(declare.type))
         count = 0
         if declare.dims:
-            known = int_value(fold(substitute(declare.dims[0], meaning.values)))
+            known = int_value(fold_expr(substitute(declare.dims[0], meaning.values)))
             if known is None or len(declare.dims) > 1 or known <= 0:
                 raise c.Unreadable(f"the extent of the field {declare.name} is not known", declare.line)
             count = known
@@ -380,7 +388,7 @@ class Instances:
             name: c.Member(c.Name(THIS), name) for name in fields if name not in parameters
         }
         names = {other.name for other in instance.record.methods} - {instance.record.name}
-        arranged = self._arranged(instance, method)
+        arranged = self._order_field_inits(instance, method)
         if _keeps_this(arranged):
             raise c.Unreadable(f"{method.name} of {instance.name} uses its object's address", method.line)
         written = walk.map_nodes(arranged, lambda node: _of_this(node, names))
@@ -398,7 +406,9 @@ class Instances:
             values={name: value for name, value in instance.meaning.values.items() if name not in own},
         )
         result = itself(method.result)
-        done = specialise(replace(method, body=body, parameters=parts, result=result, template=()), meaning)
+        done = specialise_function(
+            replace(method, body=body, parameters=parts, result=result, template=()), meaning
+        )
         filled = tuple(
             replace(p, default=self._plain_default(own.default, meaning))
             for p, own in zip(done.parameters, method.parameters, strict=True)
@@ -410,11 +420,11 @@ class Instances:
         if value is None:
             return None
         given = c.Function("", (), (c.Return(value),), c.Type("auto"))
-        last = self.settled(specialise(given, meaning)).body[-1]
+        last = self.settled(specialise_function(given, meaning)).body[-1]
         found = last.value if isinstance(last, c.Return) else None
         return None if found is None or walk.names_in(found) else found
 
-    def _arranged(self, instance: Instance, method: c.Function) -> tuple[c.Stmt, ...]:
+    def _order_field_inits(self, instance: Instance, method: c.Function) -> tuple[c.Stmt, ...]:
         """A constructor's body, with all fields set first in the order in which they are declared."""
         if method.name != instance.record.name.rpartition("::")[2]:
             return method.body
@@ -438,7 +448,7 @@ class Instances:
             elif items is not None:
                 if len(items) > 1:
                     raise c.Unreadable(f"the field {field.name} is set to several values", line)
-                one = items[0] if items else integer(0)
+                one = items[0] if items else integer_literal(0)
                 done.append(c.Evaluate(c.Assign("=", place, one), line=line))
         if given:
             raise c.Unreadable(f"{min(given)} is set, which is no field of {instance.name}", method.line)
@@ -492,7 +502,7 @@ def _of_this(node: c.Expr, methods: set[str]) -> c.Expr:
     return node
 
 
-def _copies(record: c.Record, method: c.Function) -> bool:
+def _is_custom_copy(record: c.Record, method: c.Function) -> bool:
     """Whether it is a constructor or an assignment from another of the kind that does more than copy."""
     own = record.name.rpartition("::")[2]
     if method.name not in (own, "operator=") or len(method.parameters) < 2:
@@ -502,14 +512,14 @@ def _copies(record: c.Record, method: c.Function) -> bool:
         return False
     if any(parameter.default is None for parameter in more):
         return False
-    set_ = [_plainly(stmt.expr) for stmt in method.body if isinstance(stmt, c.Evaluate)]
+    set_ = [_simplify_field_init(stmt.expr) for stmt in method.body if isinstance(stmt, c.Evaluate)]
     fields = {field.name for field in record.fields}
     plain = {c.Assign("=", c.Name(name), c.Member(c.Name(other.name), name)) for name in fields}
     rest = [stmt for stmt in method.body if not isinstance(stmt, c.Evaluate | c.Return)]
     return set(set_) != plain or bool(rest)
 
 
-def _plainly(expr: c.Expr) -> c.Expr:
+def _simplify_field_init(expr: c.Expr) -> c.Expr:
     """`this->a = {x}`, as lists of initialisers are read, as `a = x`."""
     match expr:
         case c.Assign("=", c.Member(base=c.Name(name="this"), field=field, arrow=True), value):
@@ -534,7 +544,7 @@ def _may_fit(pattern: str, arg: str, names: set[str]) -> bool:
     return re.fullmatch(r"\s*".join(signs), arg) is not None
 
 
-def _closing(text: str) -> int:
+def _find_closing_angle(text: str) -> int:
     depth = 1
     for at, sign in enumerate(text):
         depth += (sign == "<") - (sign == ">")
@@ -556,7 +566,7 @@ def _closing(text: str) -> int:
 CONST, UNCLEAR = "#const", "#unclear"
 
 
-def differing(records: Iterable[c.Record]) -> frozenset[str]:
+def find_const_overloads(records: Iterable[c.Record]) -> frozenset[str]:
     """Names of methods of which a record has two that differ in more than `const`."""
     found: set[str] = set()
     for record in records:
@@ -569,7 +579,7 @@ def differing(records: Iterable[c.Record]) -> frozenset[str]:
     return frozenset(found)
 
 
-def marked(function: c.Function, names: frozenset[str], source: c.Source) -> c.Function:
+def mark_const_calls(function: c.Function, names: frozenset[str], source: c.Source) -> c.Function:
     """The function with calls of these methods marked."""
     return _ConstMarking(function, names, source).done() if names else function
 
@@ -622,7 +632,7 @@ class _ConstMarking:
         return bool(types) and all(type_.is_pointer for type_ in types)
 
     def _may_be_object(self, arg: c.Expr) -> bool:
-        name = walk.root(arg)[0] if isinstance(arg, c.Name | c.Member | c.Index) else None
+        name = walk.root_variable(arg)[0] if isinstance(arg, c.Name | c.Member | c.Index) else None
         bases = {type_.base.split("<")[0] for type_ in self._types.get(name or "", ())}
         return name is not None and (not bases or bool(bases & (self._records | {"auto"})))
 

@@ -23,8 +23,8 @@ from tunesmith.source.reader.grammar import (
 )
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import leaves_switch, without_break
-from tunesmith.source.types import byte_size, canonical, integer, vector_parts
-from tunesmith.source.walk import commented, statements_in
+from tunesmith.source.types import byte_size, canonical_type_name, integer_literal, vector_parts
+from tunesmith.source.walk import prepend_comments, statements_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -96,7 +96,7 @@ class TypeReader:
                 raise self.place.trouble(child, "", " in a declaration is not understood")
         if not base:
             raise c.Unreadable("a declaration without a type that is understood", self.place.line(node))
-        type_ = c.Type(canonical(base, self.language), const=const, volatile=volatile, space=space)
+        type_ = c.Type(canonical_type_name(base, self.language), const=const, volatile=volatile, space=space)
         return Specifiers(type_, frozenset(words), align)
 
     def _base(self, node: Node) -> tuple[str, set[str]]:
@@ -208,11 +208,13 @@ class ExpressionReader(TypeReader):
                 parts = [self._field(node, part, d) for part in ("condition", "consequence", "alternative")]
                 return c.Ternary(*parts)
             case "unary_expression" | "pointer_expression":
-                return self._prefix(self._operator(node), self._field(node, "argument", d))
+                return self._apply_prefix(self._operator(node), self._field(node, "argument", d))
             case "update_expression":
                 op, operand = self._operator(node), node.child_by_field_name("argument")
                 is_prefix = node.children[0].type == op
-                return c.Unary(op, self.expr(operand, d)) if is_prefix else self._postfix(op, operand, d)
+                return (
+                    c.Unary(op, self.expr(operand, d)) if is_prefix else self._apply_postfix(op, operand, d)
+                )
             case "subscript_expression":
                 index = node.child_by_field_name("index") or _only_child(node.child_by_field_name("indices"))
                 return c.Index(self._field(node, "argument", d), self.expr(index, d))
@@ -223,7 +225,7 @@ class ExpressionReader(TypeReader):
             case "cast_expression":
                 return self._cast(node, d)
             case "sizeof_expression":
-                return self._sizeof(node)
+                return self._read_sizeof(node)
             case "initializer_list":
                 return c.Braces(tuple([self.expr(item, d) for item in node.named_children]))
             case "compound_literal_expression":
@@ -276,31 +278,31 @@ class ExpressionReader(TypeReader):
         value = read_number(positive)
         if value is None:
             return self.opaque(node)
-        return _negated(c.Number(positive, value)) if text.startswith("-") else c.Number(text, value)
+        return _negate_literal(c.Number(positive, value)) if text.startswith("-") else c.Number(text, value)
 
-    def _postfix(self, op: str, operand: Node | None, d: int) -> c.Expr:
+    def _apply_postfix(self, op: str, operand: Node | None, d: int) -> c.Expr:
         """The grammar reads `-x++` as (-x)++ and `(float)x++` as ((float)x)++."""
         if d > c.MAX_DEPTH:
             raise c.TooDeep
         if operand is not None and operand.type in ("unary_expression", "pointer_expression"):
-            inner = self._postfix(op, operand.child_by_field_name("argument"), d + 1)
-            return self._prefix(self._operator(operand), inner)
+            inner = self._apply_postfix(op, operand.child_by_field_name("argument"), d + 1)
+            return self._apply_prefix(self._operator(operand), inner)
         if operand is not None and operand.type == "cast_expression":
             descriptor = operand.child_by_field_name("type")
             if descriptor is not None:
-                value = self._postfix(op, operand.child_by_field_name("value"), d + 1)
+                value = self._apply_postfix(op, operand.child_by_field_name("value"), d + 1)
                 return c.Cast(plain_value(self.type_of(descriptor)), value)
         return c.Unary(op, self.expr(operand, d), postfix=True)
 
-    def _prefix(self, op: str, operand: c.Expr) -> c.Expr:
+    def _apply_prefix(self, op: str, operand: c.Expr) -> c.Expr:
         op = {"not": "!", "compl": "~"}.get(op, op)
         if op == "*":
-            return self._dereference(operand)
+            return self._dereference_address(operand)
         if op == "-" and isinstance(operand, c.Number) and not operand.text.startswith("-"):
-            return _negated(operand)
+            return _negate_literal(operand)
         return c.Unary(op, operand)
 
-    def _dereference(self, address: c.Expr) -> c.Expr:
+    def _dereference_address(self, address: c.Expr) -> c.Expr:
         if isinstance(address, c.Unary) and address.op == "&":
             return address.operand
         if isinstance(address, c.Binary) and address.op == "+":
@@ -351,7 +353,9 @@ class ExpressionReader(TypeReader):
         if function.type == "parenthesized_expression" and len(args) == 1:
             inner = _only_child(function)
             if inner is not None and inner.type in ("identifier", "qualified_identifier"):
-                return self._converted(c.Type(canonical(self.place.short(inner), self.language)), args)
+                return self._converted(
+                    c.Type(canonical_type_name(self.place.short(inner), self.language)), args
+                )
         if function.type == "field_expression":
             return self._method_call(node, function, args, d)
         if (called := self.lambda_called(function, args)) is not None:
@@ -382,7 +386,7 @@ class ExpressionReader(TypeReader):
         if "<" in whole:  # std::numeric_limits<float>::max(), Traits<T>::convert<U>(x)
             return c.Call(whole, args, template_args)
         if self.place.is_type(whole) and not template_args:
-            return self._converted(c.Type(canonical(whole, self.language)), args)
+            return self._converted(c.Type(canonical_type_name(whole, self.language)), args)
         return self._known_call(whole, args, template_args)
 
     def lambda_called(self, function: Node, args: tuple[c.Expr, ...]) -> c.Expr | None:
@@ -446,7 +450,7 @@ class ExpressionReader(TypeReader):
                 found.append(self.expr(part, depth + 1))
         return found
 
-    def _sizeof(self, node: Node) -> c.Expr:
+    def _read_sizeof(self, node: Node) -> c.Expr:
         descriptor, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if descriptor is not None:
             return c.SizeOf(plain_value(self.type_of(descriptor)))
@@ -456,7 +460,7 @@ class ExpressionReader(TypeReader):
         if inner is not None and inner.type in ("identifier", "primitive_type", "type_identifier"):
             name = self.place.short(inner)
             if self.place.is_type(name):
-                return c.SizeOf(c.Type(canonical(name, self.language)))
+                return c.SizeOf(c.Type(canonical_type_name(name, self.language)))
         return self.opaque(node)
 
     def _compound_literal(self, node: Node, d: int) -> c.Expr:
@@ -466,11 +470,11 @@ class ExpressionReader(TypeReader):
         if type_node.type == "type_descriptor":  # C: (float4){a, b}
             type_ = self.type_of(type_node)
         else:
-            type_ = c.Type(canonical(self.place.short(type_node), self.language))
+            type_ = c.Type(canonical_type_name(self.place.short(type_node), self.language))
         return c.Braces(tuple([self.expr(item, d) for item in value.named_children]), type_)
 
 
-def _negated(number: c.Number) -> c.Expr:
+def _negate_literal(number: c.Number) -> c.Expr:
     if is_unsigned(number.text):
         return c.Unary("-", number)
     return c.Number(f"-{number.text}", -number.value)
@@ -550,11 +554,11 @@ def as_statements(
         return None
     operands = (*outputs, *inputs)
     if len(lines) > 1:
-        return _guarded(lines, outputs, operands, types, line)
-    return _one(lines[0], outputs, operands, types, line)
+        return _lower_guarded_access(lines, outputs, operands, types, line)
+    return _lower_asm_instruction(lines[0], outputs, operands, types, line)
 
 
-def _guarded(
+def _lower_guarded_access(
     lines: Sequence[str],
     outputs: Sequence[AsmOperand],
     operands: Sequence[AsmOperand],
@@ -571,15 +575,15 @@ def _guarded(
         or len({m[1] for m in (declared, tested, access)}) != 1
     ):
         return None
-    test = _operand(tested[2], operands)
+    test = _find_asm_operand(tested[2], operands)
     zeros = [_ZEROING.fullmatch(one) for one in lines[2:-1]]
     if test is None or test.constraint not in ("r", "l") or any(zero is None for zero in zeros):
         return None
     named = [zero[1] for zero in zeros if zero is not None]
     if sorted(named) != sorted(f"%{at}" for at in range(len(outputs))):
         return None
-    inside = _one(access[2], outputs, operands, types, line)
-    set_here = {walk.root(output.value)[0] for output in outputs}
+    inside = _lower_asm_instruction(access[2], outputs, operands, types, line)
+    set_here = {walk.root_variable(output.value)[0] for output in outputs}
     read_there = [operand.value for operand in operands[len(outputs) :]]
     if inside is None or any(walk.names_in(value) & set_here for value in read_there):
         return None
@@ -587,7 +591,7 @@ def _guarded(
     before = tuple(c.Evaluate(c.Assign("=", out.value, zero), line=line) for out in outputs)
     whole = _only_target(inside)
     if len(outputs) > 1 and whole is not None:
-        before = (c.Evaluate(c.Assign("=", whole, _zeros(outputs)), line=line),)
+        before = (c.Evaluate(c.Assign("=", whole, _zero_vector(outputs)), line=line),)
     return (*before, c.If(c.Binary("!=", test.value, zero), inside, line=line))
 
 
@@ -598,13 +602,13 @@ def _only_target(stmts: tuple[c.Stmt, ...]) -> c.Expr | None:
     return None
 
 
-def _zeros(outputs: Sequence[AsmOperand]) -> c.Expr:
+def _zero_vector(outputs: Sequence[AsmOperand]) -> c.Expr:
     register = _REGISTERS[outputs[0].constraint.lstrip("=")][0]
     zero = c.Number("0.0f", 0.0) if register == "float" else c.Number("0", 0)
-    return c.Call(f"make_{_vector(register, len(outputs))}", tuple(zero for _ in outputs))
+    return c.Call(f"make_{_vector_type_name(register, len(outputs))}", tuple(zero for _ in outputs))
 
 
-def _one(
+def _lower_asm_instruction(
     text: str,
     outputs: Sequence[AsmOperand],
     operands: Sequence[AsmOperand],
@@ -612,7 +616,7 @@ def _one(
     line: int,
 ) -> tuple[c.Stmt, ...] | None:
     if (found := _SHUFFLE.fullmatch(text)) is not None:
-        return _shuffled(found[1], found[2], operands, len(outputs), line)
+        return _lower_shuffle(found[1], found[2], operands, len(outputs), line)
     found = _ACCESS.fullmatch(text)
     if found is None or ".relaxed" in found[2] or ".cv" in found[2]:
         return None
@@ -621,27 +625,27 @@ def _one(
     if place is None or place["plus"]:
         return None
     names = [part.strip() for part in (place["several"] or place["one"]).split(",")]
-    values = [_operand(name, operands) for name in names]
-    pointer = _operand(place["at"], operands)
+    values = [_find_asm_operand(name, operands) for name in names]
+    pointer = _find_asm_operand(place["at"], operands)
     if len(names) != width or pointer is None or any(value is None for value in values):
         return None
     moved = [value for value in values if value is not None]
-    register = _register(moved, kind, bits)
+    register = _moved_register_type(moved, kind, bits)
     if register is None or len(set(names)) != width:
         return None
     if found[1] == "ld":
         if len(outputs) != width or any(names[at] != f"%{at}" for at in range(width)):
             return None
-        return _loaded(moved, register, pointer, types, line)
-    return None if outputs else _stored(moved, register, pointer, types, line)
+        return _lower_load(moved, register, pointer, types, line)
+    return None if outputs else _lower_store(moved, register, pointer, types, line)
 
 
-def _operand(text: str, operands: Sequence[AsmOperand]) -> AsmOperand | None:
+def _find_asm_operand(text: str, operands: Sequence[AsmOperand]) -> AsmOperand | None:
     number = int(text[1:]) if re.fullmatch(r"%\d+", text) else -1
     return operands[number] if 0 <= number < len(operands) else None
 
 
-def _register(values: Sequence[AsmOperand], kind: str, bits: int) -> str | None:
+def _moved_register_type(values: Sequence[AsmOperand], kind: str, bits: int) -> str | None:
     """The type that moves: that of the registers, where they are as wide as what lies in memory."""
     found = {_REGISTERS.get(value.constraint.lstrip("="), ("", 0)) for value in values}
     if len(found) != 1:
@@ -652,22 +656,22 @@ def _register(values: Sequence[AsmOperand], kind: str, bits: int) -> str | None:
     return name if kind != "s" else None
 
 
-def _number(text: str, operands: Sequence[AsmOperand]) -> c.Expr | None:
+def _asm_operand_value(text: str, operands: Sequence[AsmOperand]) -> c.Expr | None:
     if re.fullmatch(r"0[xX][0-9a-fA-F]+|\d+", text):
         value = int(text, 0)
         return c.Number(text if value < 2**31 else f"{text}u", value)
-    operand = _operand(text, operands)
+    operand = _find_asm_operand(text, operands)
     return None if operand is None else operand.value
 
 
-def _shuffled(
+def _lower_shuffle(
     way: str, text: str, operands: Sequence[AsmOperand], outputs: int, line: int
 ) -> tuple[c.Stmt, ...] | None:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 5 or parts[0] != "%0" or outputs != 1:
         return None
-    target, value = operands[0], _operand(parts[1], operands)
-    by, clamp, mask = (_number(part, operands) for part in parts[2:])
+    target, value = operands[0], _find_asm_operand(parts[1], operands)
+    by, clamp, mask = (_asm_operand_value(part, operands) for part in parts[2:])
     if value is None or by is None or mask is None or not isinstance(clamp, c.Number):
         return None
     if value.constraint != target.constraint.lstrip("=") or value.constraint not in ("f", "r"):
@@ -680,7 +684,9 @@ def _shuffled(
     return (c.Evaluate(c.Assign("=", target.value, c.Call(_NAMES[way], args)), line=line),)
 
 
-def _whole(values: Sequence[AsmOperand], vector: str, types: Mapping[str, c.Type]) -> c.Expr | None:
+def _find_whole_vector(
+    values: Sequence[AsmOperand], vector: str, types: Mapping[str, c.Type]
+) -> c.Expr | None:
     """The variable whose parts x, y, z, w these are, in order."""
     first = values[0].value
     base = first.base if isinstance(first, c.Member) else None
@@ -693,13 +699,13 @@ def _whole(values: Sequence[AsmOperand], vector: str, types: Mapping[str, c.Type
     return base if [value.value for value in values] == parts else None
 
 
-def _vector(register: str, count: int) -> str:
+def _vector_type_name(register: str, count: int) -> str:
     name = f"{_VECTORS[register]}{count}" if count > 1 else register
     assert count == 1 or vector_parts(name), name
     return name
 
 
-def _address(pointer: AsmOperand, type_: str, const: bool) -> c.Expr:
+def _dereference_as(pointer: AsmOperand, type_: str, const: bool) -> c.Expr:
     value = pointer.value
     while isinstance(value, c.Cast) and not value.type.is_pointer:
         value = value.value
@@ -708,14 +714,14 @@ def _address(pointer: AsmOperand, type_: str, const: bool) -> c.Expr:
     return c.Index(c.Cast(c.Type(type_, 1, const), value), c.Number("0", 0))
 
 
-def _loaded(
+def _lower_load(
     values: Sequence[AsmOperand], register: str, pointer: AsmOperand, types: Mapping[str, c.Type], line: int
 ) -> tuple[c.Stmt, ...]:
-    vector = _vector(register, len(values))
-    found = _address(pointer, vector, const=True)
+    vector = _vector_type_name(register, len(values))
+    found = _dereference_as(pointer, vector, const=True)
     if len(values) == 1:
         return (c.Evaluate(c.Assign("=", values[0].value, found), line=line),)
-    whole = _whole(values, vector, types)
+    whole = _find_whole_vector(values, vector, types)
     if whole is not None:
         return (c.Evaluate(c.Assign("=", whole, found), line=line),)
     name = f"loaded_{line}"
@@ -726,12 +732,12 @@ def _loaded(
     return (c.Declare(c.Type(vector, const=True), name, found, line=line), *parts)
 
 
-def _stored(
+def _lower_store(
     values: Sequence[AsmOperand], register: str, pointer: AsmOperand, types: Mapping[str, c.Type], line: int
 ) -> tuple[c.Stmt, ...]:
-    vector = _vector(register, len(values))
-    target = _address(pointer, vector, const=False)
-    whole = values[0].value if len(values) == 1 else _whole(values, vector, types)
+    vector = _vector_type_name(register, len(values))
+    target = _dereference_as(pointer, vector, const=False)
+    whole = values[0].value if len(values) == 1 else _find_whole_vector(values, vector, types)
     if whole is None:
         whole = c.Call(f"make_{vector}", tuple(value.value for value in values))
     return (c.Evaluate(c.Assign("=", target, whole), line=line),)
@@ -763,7 +769,7 @@ class StatementReader(ExpressionReader):
     def statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
         """With the comments before it and on its lines; those of a block's statements are their own."""
         done = self._statement(node, depth)
-        return commented(done, self.place.comments(node.start_byte, _head_end(node)))
+        return prepend_comments(done, self.place.comments(node.start_byte, _head_end(node)))
 
     def _statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
         line = self.place.line(node)
@@ -787,30 +793,32 @@ class StatementReader(ExpressionReader):
                 return (self._for_each(node, line, d),)
             case "while_statement" | "do_statement":
                 condition = node.child_by_field_name("condition")
-                if _declares(condition):
-                    return (self._verbatim(node, line),)
+                if _has_declaration(condition):
+                    return (self._read_verbatim(node, line),)
                 body = self.block(node.child_by_field_name("body"), d)
                 test = self.expr(condition)
-                return (_once(c.While(test, body, node.type == "do_statement", line=line)),)
+                return (
+                    _unwrap_single_pass_loop(c.While(test, body, node.type == "do_statement", line=line)),
+                )
             case "switch_statement":
-                found = self._switch(node, line, d)
-                return (self._verbatim(node, line),) if found is None else found
+                found = self._read_switch(node, line, d)
+                return (self._read_verbatim(node, line),) if found is None else found
             case "return_statement":
                 value = next(iter(parts_of(node)), None)
                 return (c.Return(None if value is None else self.expr(value), line=line),)
             case "break_statement" | "continue_statement":
                 return (c.Jump("break" if node.type == "break_statement" else "continue", line=line),)
             case "attributed_statement":
-                return self._attributed(node, d)
+                return self._read_attributed(node, d)
             case kind if kind in _NOTHING:
                 return ()
-        return (self._verbatim(node, line),)
+        return (self._read_verbatim(node, line),)
 
-    def _switch(self, node: Node, line: int, d: int) -> tuple[c.Stmt, ...] | None:
+    def _read_switch(self, node: Node, line: int, d: int) -> tuple[c.Stmt, ...] | None:
         """One that a template argument decides, as branches; None where a case goes on into the next one."""
         condition, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
         cases = parts_of(body)
-        if _declares(condition) or any(case.type != "case_statement" for case in cases):
+        if _has_declaration(condition) or any(case.type != "case_statement" for case in cases):
             return None
         asked = self.expr(condition)
         names = walk.names_in(asked)
@@ -844,7 +852,7 @@ class StatementReader(ExpressionReader):
             done = stmts if choice is None else (c.If(choice, stmts, done, line=line),)
         return (c.Scope(done, line=line),)
 
-    def _verbatim(self, node: Node, line: int) -> c.Verbatim:
+    def _read_verbatim(self, node: Node, line: int) -> c.Verbatim:
         return c.Verbatim(self.place.written(node), self.place.names(node), line=line)
 
     def _expression_statement(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
@@ -852,30 +860,33 @@ class StatementReader(ExpressionReader):
         if not inside:
             return ()
         if inside[0].type == "gnu_asm_expression":
-            return self._assembly(node, inside[0], line)
+            return self._read_assembly(node, inside[0], line)
         if inside[0].type == "comma_expression":
             return tuple(c.Evaluate(part, line=line) for part in self.commas(inside[0]))
         return (c.Evaluate(self.expr(inside[0]), line=line),)
 
-    def _assembly(self, node: Node, inside: Node, line: int) -> tuple[c.Stmt, ...]:
+    def _read_assembly(self, node: Node, inside: Node, line: int) -> tuple[c.Stmt, ...]:
         try:
             outputs, inputs = (
-                [self._operand(part) for part in parts_of(inside.child_by_field_name(f"{side}_operands"))]
+                [
+                    self._read_asm_operand(part)
+                    for part in parts_of(inside.child_by_field_name(f"{side}_operands"))
+                ]
                 for side in ("output", "input")
             )
         except c.Unreadable:
-            return (self._verbatim(node, line),)
+            return (self._read_verbatim(node, line),)
         found = as_statements(self.place.written(node), outputs, inputs, self.variables, line)
-        return (self._verbatim(node, line),) if found is None else found
+        return (self._read_verbatim(node, line),) if found is None else found
 
-    def _operand(self, node: Node) -> AsmOperand:
+    def _read_asm_operand(self, node: Node) -> AsmOperand:
         constraint, value = node.child_by_field_name("constraint"), node.child_by_field_name("value")
         if constraint is None or value is None or node.child_by_field_name("symbol") is not None:
             raise self.place.trouble(node, "", " is an operand that is not understood")
         words = self.place.words(constraint.start_byte, constraint.end_byte)
         return AsmOperand("".join(word.text for word in words).strip('"'), self.expr(value))
 
-    def _attributed(self, node: Node, d: int) -> tuple[c.Stmt, ...]:
+    def _read_attributed(self, node: Node, d: int) -> tuple[c.Stmt, ...]:
         """`#pragma unroll` reached the grammar as [[unroll]]."""
         inner = node.named_children[-1]
         done = self.statement(inner, d)
@@ -891,8 +902,8 @@ class StatementReader(ExpressionReader):
 
     def _if(self, node: Node, line: int, d: int) -> c.Stmt:
         condition = node.child_by_field_name("condition")
-        if _declares(condition):
-            return self._verbatim(node, line)
+        if _has_declaration(condition):
+            return self._read_verbatim(node, line)
         then, otherwise = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
         about_rest: tuple[c.Comment, ...] = ()
         if otherwise is not None and otherwise.type == "else_clause":
@@ -902,7 +913,9 @@ class StatementReader(ExpressionReader):
         return c.If(
             self.expr(condition),
             self.block(then, d),
-            commented(self.block(otherwise, d), tuple(replace(said, behind=False) for said in about_rest)),
+            prepend_comments(
+                self.block(otherwise, d), tuple(replace(said, behind=False) for said in about_rest)
+            ),
             constexpr=any(child.type == "constexpr" for child in node.children),
             line=line,
         )
@@ -910,13 +923,13 @@ class StatementReader(ExpressionReader):
     def _for(self, node: Node, line: int, d: int) -> c.Stmt:
         head = node.child_by_field_name("initializer")
         condition = node.child_by_field_name("condition")
-        if _declares(condition):
-            return self._verbatim(node, line)
+        if _has_declaration(condition):
+            return self._read_verbatim(node, line)
         init: list[c.Declare | c.Evaluate] = []
         if head is not None and head.type == "declaration":
             for part in self.declaration(head, line):
                 if not isinstance(part, c.Declare):
-                    return self._verbatim(node, line)
+                    return self._read_verbatim(node, line)
                 init.append(part)
         elif head is not None:
             init += [c.Evaluate(part, line=line) for part in self.commas(head)]
@@ -935,21 +948,21 @@ class StatementReader(ExpressionReader):
         known = self.arrays.get(array)
         declarator = node.child_by_field_name("declarator")
         if known is None or declarator is None or node.child_by_field_name("initializer") is not None:
-            return self._verbatim(node, line)
+            return self._read_verbatim(node, line)
         own = self.declarator(declarator, self.specifiers(node).type)
         same = own.type.base in ("auto", known.type.base) and own.type.pointers == 0 == known.type.pointers
         if own.dims or (own.type.reference and not same) or (len(known.dims) > 1 and not own.type.reference):
-            return self._verbatim(node, line)
+            return self._read_verbatim(node, line)
         self.arrays[own.name] = replace(known, dims=known.dims[1:]) if len(known.dims) > 1 else None
         self.declare(own.name, replace(known.type, pointers=len(known.dims) - 1))
         body = self.block(node.child_by_field_name("body"), d)
         at = c.Name(walk.fresh_name(f"{own.name}_at", {*self.variables, *walk.names_in(body)}))
         element = c.Index(c.Name(array), at)
         if array in walk.declared_in(body) or own.name in walk.declared_in(body):
-            return self._verbatim(node, line)
+            return self._read_verbatim(node, line)
         if own.type.reference:
             if any(isinstance(n, c.Verbatim | c.Opaque) and own.name in n.names for n in walk.nodes_in(body)):
-                return self._verbatim(node, line)
+                return self._read_verbatim(node, line)
             if own.type.const and byte_size(known.type.base) is None:  # of an object methods ask
                 named = replace(own.type, base=known.type.base)
                 body = (c.Declare(named, own.name, element, line=line), *body)
@@ -957,7 +970,7 @@ class StatementReader(ExpressionReader):
                 body = substitute(body, {own.name: element})
         else:
             body = (c.Declare(own.type, own.name, element, line=line), *body)
-        count = c.Declare(c.Type("int"), at.name, integer(0), line=line)
+        count = c.Declare(c.Type("int"), at.name, integer_literal(0), line=line)
         return c.For((count,), c.Binary("<", at, known.dims[0]), (c.Unary("++", at),), body, line=line)
 
     # -- declarations -------------------------------------------------------------------------------
@@ -967,15 +980,15 @@ class StatementReader(ExpressionReader):
             specifiers = self.specifiers(node)
             declarators = node.children_by_field_name("declarator")
             if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
-                return (self._verbatim(node, line),)
+                return (self._read_verbatim(node, line),)
             if specifiers.type.base.startswith("decltype"):
-                return (self._verbatim(node, line),)
+                return (self._read_verbatim(node, line),)
             plain = [part for part in declarators if not self._is_lambda(part)]
             return tuple([self._declared(specifiers, part, line) for part in plain])
         except c.TooDeep:
             raise
         except c.Unreadable:
-            return (self._verbatim(node, line),)  # kept as text: only what names it is not understood
+            return (self._read_verbatim(node, line),)  # kept as text: only what names it is not understood
 
     def lambda_declared(self, name: str, value: Node) -> bool:
         """Whether a variable that is set to a lambda was read as a function."""
@@ -994,19 +1007,19 @@ class StatementReader(ExpressionReader):
         found = self.declarator(inner, specifiers.type)
         init: c.Expr | None = None
         if found.arguments is not None:
-            init = self._constructed(found)
+            init = self._read_construction(found)
         elif value is not None and value.type == "argument_list":
-            init = _construction(found, tuple(self.expr(a) for a in parts_of(value)))
+            init = _construct_value(found, tuple(self.expr(a) for a in parts_of(value)))
         elif value is not None:
             init = self.expr(value)
-        storage = _storage(specifiers, found.type, self.place.language)
+        storage = _storage_class(specifiers, found.type, self.place.language)
         if storage == "shared" and not found.type.is_pointer:
             found = replace(found, type=replace(found.type, space=""))
         dims: tuple[c.Expr, ...] = ()
         if storage != "dynamic shared":
             if None in found.dims and not isinstance(init, c.Braces):
                 raise c.Unreadable("an array without a size", line)
-            count = integer(len(init.items) if isinstance(init, c.Braces) else 0)
+            count = integer_literal(len(init.items) if isinstance(init, c.Braces) else 0)
             dims = tuple(self.expr(dim) if dim is not None else count for dim in found.dims)
         again = found.name in self.variables
         self.declare(found.name, replace(found.type, pointers=found.type.pointers + len(found.dims)))
@@ -1015,7 +1028,7 @@ class StatementReader(ExpressionReader):
         self.arrays[found.name] = done if dims and not again else None
         return done
 
-    def _constructed(self, found: Declarator) -> c.Expr:
+    def _read_construction(self, found: Declarator) -> c.Expr:
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
         items: list[c.Expr] = []
         for parameter in parts_of(found.arguments):
@@ -1024,7 +1037,7 @@ class StatementReader(ExpressionReader):
             items.append(self.reread(parameter))
         if not items:
             raise c.Unreadable("a function is declared inside a function")
-        return _construction(found, tuple(items))
+        return _construct_value(found, tuple(items))
 
     def _is_value(self, words: Sequence[Token]) -> bool:
         """Whether `a`, `x[i]`, `a * b` between parentheses are a value, and not a parameter's type."""
@@ -1047,26 +1060,26 @@ def _head_end(node: Node) -> int:
     return body.start_byte + (body.type == "compound_statement")
 
 
-def _construction(found: Declarator, args: tuple[c.Expr, ...]) -> c.Expr:
+def _construct_value(found: Declarator, args: tuple[c.Expr, ...]) -> c.Expr:
     type_ = plain_value(found.type)
     return c.Cast(type_, args[0]) if len(args) == 1 else c.Braces(args, type_)
 
 
-def _once(loop: c.While) -> c.Stmt:
+def _unwrap_single_pass_loop(loop: c.While) -> c.Stmt:
     """`do { ... } while (0)` of a macro is only a scope."""
     never = isinstance(loop.condition, c.Number) and loop.condition.value == 0
     leaves = any(isinstance(part, c.Jump | c.Verbatim) for part in statements_in(loop.body))
     return c.Scope(loop.body, line=loop.line) if loop.after and never and not leaves else loop
 
 
-def _declares(condition: Node | None) -> bool:
+def _has_declaration(condition: Node | None) -> bool:
     """`if (int x = f(); x > 0)`: a declaration where a plain condition is expected."""
     if condition is None:
         return False
     return any(child.type in ("declaration", "init_statement") for child in condition.named_children)
 
 
-def _storage(specifiers: Specifiers, type_: c.Type, language: str) -> c.Storage:
+def _storage_class(specifiers: Specifiers, type_: c.Type, language: str) -> c.Storage:
     words = specifiers.words
     if "__shared__" in words:
         return "dynamic shared" if "extern" in words else "shared"
@@ -1130,7 +1143,7 @@ class FunctionReader(StatementReader):
             result,
             is_kernel=bool(words & KERNEL_WORDS),
             template=template,
-            specialises=tuple(canonical(text, self.place.language) for text in specialises),
+            specialises=tuple(canonical_type_name(text, self.place.language) for text in specialises),
             text=text.strip(),
             line=self.place.line(name),
         )
@@ -1225,7 +1238,7 @@ def _handed_over(function: c.Function) -> frozenset[str]:
     for call in walk.calls_in(function.body):
         if call.of is None and (is_function(call.function) or call.function.startswith("lambda_")):
             continue
-        handed |= {name for arg in call.args if (name := walk.root(arg)[0])}
+        handed |= {name for arg in call.args if (name := walk.root_variable(arg)[0])}
     return frozenset(handed - constant)
 
 
@@ -1318,7 +1331,7 @@ class LambdaReader(FunctionReader):
             outer_variables[n].is_pointer for n in walk.assigned_in(body) if n in free
         ):
             return None  # a pointer that it moves would be another one outside
-        return self._lifted(name, parameters, body, result, (free, by_value), self.place.line(node))
+        return self._lift_lambda(name, parameters, body, result, (free, by_value), self.place.line(node))
 
     def _result(self, declarator: Node | None) -> c.Type:
         for child in declarator.named_children if declarator is not None else []:
@@ -1341,7 +1354,7 @@ class LambdaReader(FunctionReader):
                 return None
         return frozenset(name for name in free if named.get(name, default == "="))
 
-    def _lifted(
+    def _lift_lambda(
         self,
         name: str,
         parameters: tuple[c.Parameter, ...],

@@ -9,16 +9,16 @@ from functools import lru_cache
 
 from tunesmith.source import tree as c
 from tunesmith.source import walk
-from tunesmith.source.fold import fold, fold_statements, int_value
-from tunesmith.source.lex import Token, lex, split_at, squeeze
+from tunesmith.source.fold import fold_expr, fold_statements, int_value
+from tunesmith.source.lex import Token, lex, split_at, squeeze_tokens
 from tunesmith.source.reader.parse import read_expression, read_type
 from tunesmith.source.substitution import replace_words, substitute
 from tunesmith.source.types import (
     INTEGERS,
     Types,
-    canonical,
+    canonical_type_name,
     declared_types,
-    integer,
+    integer_literal,
     of_type,
     size_of,
     type_of,
@@ -86,12 +86,12 @@ class Meaning:
             if after == text or len(after) > _MAX_TYPE_TEXT:
                 break
             text = after
-        return canonical(text, self.language)
+        return canonical_type_name(text, self.language)
 
     def _word(self, match: re.Match[str]) -> str:
         word = match.group()
         if word in self.types:
-            return _written(self.types[word])
+            return _type_spelling(self.types[word])
         if word in self.functions:
             called = self.functions[word]
             template = f"<{', '.join(called.template_args)}>" if called.template_args else ""
@@ -103,7 +103,7 @@ class Meaning:
         return word
 
 
-def _written(type_: c.Type) -> str:
+def _type_spelling(type_: c.Type) -> str:
     return ("const " if type_.const else "") + type_.base + "*" * type_.pointers
 
 
@@ -119,7 +119,7 @@ def file_meaning(source: c.Source) -> Meaning:
     values: dict[str, c.Expr] = {}
     resolved = Meaning(types, {}, language)
     for name, value in source.constants:
-        folded = fold(substitute(walk.map_types_in(value, resolved.type), values))
+        folded = fold_expr(substitute(walk.map_types_in(value, resolved.type), values))
         if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
             folded = of_type(folded.value, resolved.type(folded.type))
         if isinstance(folded.value if isinstance(folded, c.Cast) else folded, c.Number):
@@ -139,11 +139,11 @@ def plain_type(text: str, language: str) -> c.Type:
     base = " ".join(word for word in words if word not in _QUALIFIERS).replace("> ::", ">::")
     given = {*inside[:2], *behind}  # const stands before the name, or behind it
     return c.Type(
-        canonical(base, language), behind.count("*"), "const" in given, volatile="volatile" in given
+        canonical_type_name(base, language), behind.count("*"), "const" in given, volatile="volatile" in given
     )
 
 
-def specialise(function: c.Function, meaning: Meaning) -> c.Function:
+def specialise_function(function: c.Function, meaning: Meaning) -> c.Function:
     """Without its template; `meaning` covers the template's names and the file's."""
     own = {parameter.name for parameter in function.parameters}
     local = _local_aliases(function.body, meaning.language)
@@ -153,8 +153,8 @@ def specialise(function: c.Function, meaning: Meaning) -> c.Function:
         meaning = meaning.with_template({name: resolved}, {})
     values = {name: value for name, value in meaning.values.items() if name not in own}
     body = walk.map_types(function.body, meaning.type)
-    body = walk.map_nodes(body, lambda node: _texts(node, meaning))
-    body = walk.map_statements(body, on_stmt=lambda stmt: _verbatim(stmt, meaning))
+    body = walk.map_nodes(body, lambda node: _specialise_node(node, meaning))
+    body = walk.map_statements(body, on_stmt=lambda stmt: _specialise_verbatim(stmt, meaning))
     body = substitute(body, values)
     parameters = tuple(c.Parameter(meaning.type(p.type), p.name) for p in function.parameters)
     changed = replace(
@@ -182,7 +182,7 @@ def _local_aliases(body: tuple[c.Stmt, ...], language: str) -> dict[str, c.Type]
     return found
 
 
-def _verbatim(stmt: c.Stmt, meaning: Meaning) -> c.Stmt | tuple[c.Stmt, ...]:
+def _specialise_verbatim(stmt: c.Stmt, meaning: Meaning) -> c.Stmt | tuple[c.Stmt, ...]:
     if not isinstance(stmt, c.Verbatim):
         return stmt
     if _LOCAL_ALIAS.fullmatch(stmt.text.strip()):
@@ -193,10 +193,10 @@ def _verbatim(stmt: c.Stmt, meaning: Meaning) -> c.Stmt | tuple[c.Stmt, ...]:
 
 
 def _types_in_text(text: str, meaning: Meaning) -> str:
-    return replace_words(text, {name: c.Name(_written(type_)) for name, type_ in meaning.types.items()})
+    return replace_words(text, {name: c.Name(_type_spelling(type_)) for name, type_ in meaning.types.items()})
 
 
-def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
+def _specialise_node(node: c.Expr, meaning: Meaning) -> c.Expr:
     match node:
         case c.Call(function=function, template_args=(), of=None) if function in meaning.functions:
             return replace(meaning.functions[function], args=node.args)
@@ -214,10 +214,12 @@ def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
                 left, comma, right = (same["v"] or same["value"]).rpartition(",")
                 if comma and left.count("<") == left.count(">"):
                     equal = meaning.type_text(left.strip()) == meaning.type_text(right.strip())
-                    return integer(int(equal))
+                    return integer_literal(int(equal))
             if (asked := _ONE_OF.fullmatch(changed)) is not None and asked[1] in meaning.any_of:
-                first, *others = (meaning.type_text(squeeze(p)) for p in split_at(",", lex(asked[2])) if p)
-                return integer(int(first in others))
+                first, *others = (
+                    meaning.type_text(squeeze_tokens(p)) for p in split_at(",", lex(asked[2])) if p
+                )
+                return integer_literal(int(first in others))
             return node if changed == text else c.Opaque(changed, names)
     return node
 
@@ -249,7 +251,7 @@ def _known_size(node: c.Expr, sizes: Mapping[str, int]) -> c.Expr:
     if isinstance(node, c.Opaque):
         match_ = _SIZE_OF.fullmatch(node.text)
         if match_ is not None and match_[1] in sizes:
-            return integer(sizes[match_[1]])
+            return integer_literal(sizes[match_[1]])
     return node
 
 
@@ -293,7 +295,7 @@ def _local_constant(stmt: c.Declare) -> c.Expr | None:
         return None
     if not (stmt.type.const or stmt.storage == "constexpr") or stmt.type.base not in {*INTEGERS, "auto"}:
         return None
-    init = fold(stmt.init)
+    init = fold_expr(stmt.init)
     if isinstance(init, c.Cast) and isinstance(init.value, c.Number):
         init = init.value
     if not (isinstance(init, c.Number) and isinstance(init.value, int)):
@@ -308,7 +310,7 @@ def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     if not bracket:
         return name, ()
     inside = rest.strip().removesuffix(">")
-    return name, tuple(squeeze(part) for part in split_at(",", lex(inside)) if part)
+    return name, tuple(squeeze_tokens(part) for part in split_at(",", lex(inside)) if part)
 
 
 def complete_arguments(
@@ -344,7 +346,7 @@ def template_meaning(
         if any(own.name == function for own in source.functions):
             functions[name] = c.Call(function, (), function_args)
             continue
-        value = fold(substitute(read_expression(text, language), meaning.values))
+        value = fold_expr(substitute(read_expression(text, language), meaning.values))
         number = int_value(value)
         if number is None:
             raise c.Unreadable(f"the template argument {text} for {name} is no integer that is known here")
@@ -412,27 +414,29 @@ def with_defaults(function: c.Function, source: c.Source) -> c.Function:
     return replace(function, body=walk.map_nodes(body, node)) if optional else function
 
 
-def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
+def resolve_call(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     """The function a call means with its template arguments filled in; a sentence where that is not clear."""
     given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
     own = own_functions(call, source)
-    primary = _primary(call, own, source)
+    primary = _primary_template(call, own, source)
     written = {id(f): written_for(f, primary, source) for f in own}  # what explicit specialisations are for
     special = [f for f in own if written[id(f)]]
     candidates = [f for f in own if not written[id(f)]]
     if not candidates and primary is not None:  # a template that is only declared
         try:
-            texts = plain(primary, _deduced(primary, call, types, source), source)
+            texts = canonical_arguments(primary, _deduce_arguments(primary, call, types, source), source)
         except c.Unreadable as trouble:
             return f"{call.function}: {trouble.reason}"
         candidates = [f for f in special if written[id(f)] == texts]
         if len(candidates) == 1:
-            return _specialised(call, candidates[0], source)
+            return _try_specialise(call, candidates[0], source)
     if len(candidates) != 1:
         # As the language ranks them: a function for just these types, then a template that fits them.
-        exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
+        exact = [f for f in (*candidates, *special) if not f.template and _is_exact_match(f, given)]
         exact = exact or _for_types(candidates, given)
-        candidates = exact or _better(call, given, source) or [f for f in candidates if f.template]
+        candidates = (
+            exact or _find_best_overload(call, given, source) or [f for f in candidates if f.template]
+        )
     # With template arguments at the call, it means a template or what is written for one.
     fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
     if len(fits) > 1 and call.template_args:
@@ -441,26 +445,26 @@ def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
         return f"which {call.function} is called cannot be told from its arguments"
     function = fits[0]
     if not function.template:
-        return _specialised(call, function, source)
+        return _try_specialise(call, function, source)
     try:
-        texts = _deduced(function, call, types, source)
-        exact = [f for f in special if written[id(f)] == plain(function, texts, source)]
+        texts = _deduce_arguments(function, call, types, source)
+        exact = [f for f in special if written[id(f)] == canonical_arguments(function, texts, source)]
         if exact:
-            return specialise(exact[0], file_meaning(source))
+            return specialise_function(exact[0], file_meaning(source))
         arguments = complete_arguments(function.template, texts, source)
-        return specialise(function, template_meaning(function.template, arguments, source))
+        return specialise_function(function, template_meaning(function.template, arguments, source))
     except c.Unreadable as trouble:
         return f"{call.function}: {trouble.reason}"
 
 
-def _specialised(call: c.Call, function: c.Function, source: c.Source) -> c.Function | str:
+def _try_specialise(call: c.Call, function: c.Function, source: c.Source) -> c.Function | str:
     try:
-        return specialise(function, file_meaning(source))
+        return specialise_function(function, file_meaning(source))
     except c.Unreadable as trouble:
         return f"{call.function}: {trouble.reason}"
 
 
-def _primary(call: c.Call, own: list[c.Function], source: c.Source) -> c.Function | None:
+def _primary_template(call: c.Call, own: list[c.Function], source: c.Source) -> c.Function | None:
     """The one template of that name and number of arguments, defined here or only declared."""
     defined = [f for f in own if f.template]
     if not defined:
@@ -481,7 +485,11 @@ def written_for(function: c.Function, primary: c.Function | None, source: c.Sour
     actuals = (function.result, *(p.type for p in function.parameters))
     for parameter in primary.template[len(found) :]:
         pairs = zip(formals, actuals, strict=True)
-        texts = {_shown(a, f) for f, a in pairs if f.base == parameter.name and f.pointers <= a.pointers}
+        texts = {
+            _deduced_type_spelling(a, f)
+            for f, a in pairs
+            if f.base == parameter.name and f.pointers <= a.pointers
+        }
         if len(texts) == 1:
             found.append(texts.pop())
         elif parameter.default and not texts:
@@ -489,18 +497,18 @@ def written_for(function: c.Function, primary: c.Function | None, source: c.Sour
         else:
             return ()
     try:
-        return plain(primary, tuple(found), source)
+        return canonical_arguments(primary, tuple(found), source)
     except c.Unreadable:
         return ()
 
 
-def plain(template: c.Function, texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]:
+def canonical_arguments(template: c.Function, texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]:
     """All arguments of a template, in one way of writing them."""
     whole = complete_arguments(template.template, texts, source)
     return plain_arguments(tuple(text for _, text in whole), source)
 
 
-def _shown(actual: c.Type, formal: c.Type) -> str:
+def _deduced_type_spelling(actual: c.Type, formal: c.Type) -> str:
     return actual.base + "*" * (actual.pointers - formal.pointers)
 
 
@@ -520,14 +528,14 @@ def plain_arguments(texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]
         expr = values.get(text) or (
             _number_of(text, source.language) if _ARITHMETIC.fullmatch(text) else None
         )
-        value = None if expr is None else fold(substitute(expr, values))
+        value = None if expr is None else fold_expr(substitute(expr, values))
         known = None if value is None or is_enumerator(value) else int_value(value)
         done.append(text if known is None else str(known))
     return tuple(done)
 
 
-def _matches(function: c.Function, given: list[c.Type | None]) -> bool:
-    return all(_is(p.type, type_) for p, type_ in zip(function.parameters, given, strict=True))
+def _is_exact_match(function: c.Function, given: list[c.Type | None]) -> bool:
+    return all(_is_exact_type(p.type, type_) for p, type_ in zip(function.parameters, given, strict=True))
 
 
 def _for_types(candidates: list[c.Function], given: list[c.Type | None]) -> list[c.Function]:
@@ -542,10 +550,10 @@ def _for_types(candidates: list[c.Function], given: list[c.Type | None]) -> list
         named = {parameter.name for parameter in one.template}
         if any(set(_WORD.findall(p.type.base)) & named for p in one.parameters):
             return []
-    return [f for f in templates if _matches(f, given)]
+    return [f for f in templates if _is_exact_match(f, given)]
 
 
-def _better(call: c.Call, given: list[c.Type | None], source: c.Source) -> list[c.Function]:
+def _find_best_overload(call: c.Call, given: list[c.Type | None], source: c.Source) -> list[c.Function]:
     """The one function that no other can be ranked before: for each argument it has just its type, or the
     same parameter as the others have, and every other lacks the type of some argument where it has it."""
     named = [f for f in source.functions if f.name == call.function]
@@ -555,13 +563,13 @@ def _better(call: c.Call, given: list[c.Type | None], source: c.Source) -> list[
 
     def is_before(one: c.Function, other: c.Function) -> bool:
         pairs = zip(one.parameters, other.parameters, given, strict=True)
-        kinds = [(_is(a.type, type_), a.type == b.type) for a, b, type_ in pairs]
+        kinds = [(_is_exact_type(a.type, type_), a.type == b.type) for a, b, type_ in pairs]
         return all(same or alike for same, alike in kinds) and any(s and not a for s, a in kinds)
 
     return [f for f in ours if all(f is other or is_before(f, other) for other in ours)]
 
 
-def _is(formal: c.Type, given: c.Type | None) -> bool:
+def _is_exact_type(formal: c.Type, given: c.Type | None) -> bool:
     return given is not None and (formal.base, formal.pointers) == (given.base, given.pointers)
 
 
@@ -577,7 +585,7 @@ def _may_be_called(function: c.Function, call: c.Call) -> bool:
     return all(one.default or re.search(rf"\b{re.escape(one.name)}\b", behind) for one in rest)
 
 
-def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source) -> tuple[str, ...]:
+def _deduce_arguments(function: c.Function, call: c.Call, types: Types, source: c.Source) -> tuple[str, ...]:
     """Template arguments: those written at the call, then those its arguments' types tell."""
     texts = list(call.template_args)
     for parameter in function.template[len(texts) :]:
@@ -625,12 +633,12 @@ class BoundKernel:
     arguments: tuple[tuple[str, str], ...]  # template parameter -> what the entry binds it to
 
 
-def bind(source: c.Source, entry: str) -> BoundKernel | str:
+def bind_kernel(source: c.Source, entry: str) -> BoundKernel | str:
     """The kernel of `name`, `ns::name<float, 128>`; a sentence where the entry cannot be followed."""
     name, texts = split_entry(_without_namespaces(entry, source))
     kernels = [function for function in source.functions if function.is_kernel and function.name == name]
     if not kernels:
-        return _missing(source, name)
+        return _explain_missing_kernel(source, name)
     templates = [kernel for kernel in kernels if kernel.template]
     templates = templates or [f for f in source.prototypes if f.name == name]
     needed = [sum(1 for parameter in kernel.template if not parameter.default) for kernel in kernels]
@@ -656,7 +664,7 @@ def bind(source: c.Source, entry: str) -> BoundKernel | str:
     try:
         arguments = complete_arguments(template, tuple(t for _, t in pairs if "{" not in t), source)
         meaning = template_meaning(template, arguments, source)
-        function = specialise(kernel, meaning)
+        function = specialise_function(kernel, meaning)
     except c.Unreadable as trouble:
         return f"{name} could not be bound to its template arguments: {trouble.reason}"
     used = walk.names_in(function.body)
@@ -671,7 +679,7 @@ def _explicit_specialisations(
 ) -> list[c.Function]:
     """What is written for just these arguments, `template <> k<float>`; all where that cannot be told."""
     try:
-        wanted = plain(primary, texts, source)
+        wanted = canonical_arguments(primary, texts, source)
     except c.Unreadable:
         return kernels
     known = [(kernel, written_for(kernel, primary, source)) for kernel in kernels if not kernel.template]
@@ -701,7 +709,7 @@ def _without_namespaces(entry: str, source: c.Source) -> str:
     return _QUALIFIED.sub(plain, entry)
 
 
-def _missing(source: c.Source, name: str) -> str:
+def _explain_missing_kernel(source: c.Source, name: str) -> str:
     for reason in source.unread:
         if re.search(rf"\b{re.escape(name)}\b", reason):
             return reason
@@ -753,12 +761,12 @@ def kernel_definitions(tokens: Sequence[Token], name: str) -> frozenset[KernelSc
     scopes = scopes_at(tokens)
     found = set()
     for at, token in enumerate(tokens):
-        if token.text == "__global__" and _defines(tokens, at + 1, name):
+        if token.text == "__global__" and _is_definition_of(tokens, at + 1, name):
             found.add(scopes[at])
     return frozenset(found)
 
 
-def _defines(tokens: Sequence[Token], at: int, name: str) -> bool:
+def _is_definition_of(tokens: Sequence[Token], at: int, name: str) -> bool:
     is_named, depth = False, 0
     for number in range(at, len(tokens)):
         text = tokens[number].text

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from tunesmith.agents.models import Spec, alone, parse_models, parse_spec, placed, with_effort
+from tunesmith.agents.models import (
+    Spec,
+    move_model_folders,
+    parse_models,
+    parse_spec,
+    sole_model,
+    with_effort,
+)
 from tunesmith.base.errors import BadInput
 
 
@@ -73,7 +80,7 @@ def test_what_is_no_name_is_refused(text: str, said: str) -> None:
     ],
 )
 def test_folders_of_a_run_lie_below_the_one_that_is_named(text: str, found: str) -> None:
-    assert placed(text, "p/single-1") == found
+    assert move_model_folders(text, "p/single-1") == found
     parse_models(found)
 
 
@@ -88,7 +95,7 @@ def test_folders_of_a_run_lie_below_the_one_that_is_named(text: str, found: str)
     ],
 )
 def test_one_model_in_all_roles(text: str, one: str) -> None:
-    assert alone(text) == one
+    assert sole_model(text) == one
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from tests.core.agents.models.questions import request
 from tests.samples import started
 from tests.wording import says
-from tunesmith.agents.mailbox import Player, keep, read_about
-from tunesmith.base.codec import decode
+from tunesmith.agents.mailbox import Player, read_about, write_dialogue
+from tunesmith.base.codec import decode_json
 from tunesmith.base.errors import BadInput
 from tunesmith.run.events import Exchange, Message, NoReply, Replied, Reply, Request, Settings, Usage
 
@@ -35,7 +35,7 @@ STORY = [
 
 
 def recorded(folder: Path) -> Path:
-    keep(folder, started(Settings(seed=3)), STORY)
+    write_dialogue(folder, started(Settings(seed=3)), STORY)
     return folder
 
 
@@ -119,4 +119,4 @@ def test_a_recording_that_is_not_there_or_damaged_is_said(tmp_path: Path) -> Non
 
 
 def test_replies_of_journals_from_before_caches_were_counted_are_read() -> None:
-    assert decode(OLD, Replied) == Replied(1, Reply("x", Usage(1, None, 0.5)))
+    assert decode_json(OLD, Replied) == Replied(1, Reply("x", Usage(1, None, 0.5)))

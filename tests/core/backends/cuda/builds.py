@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cuda_here import needs_nvcc, needs_nvrtc
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary
@@ -28,7 +28,7 @@ def unit(source: str, *entries: str, path: str = "kernel.cu", compiler: str = "n
 
 
 def built(source: str, *entries: str, device: str | None = None, **more: Any) -> KernelBinary:
-    return build(unit(source, *entries, **more), absent_device(device))
+    return build_cubin(unit(source, *entries, **more), absent_device(device))
 
 
 def refusal(source: str, *entries: str, **more: Any) -> str:

@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 
 from tests.core.backends.cuda.builds import built
-from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.backends.port import KernelBinary
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.profiles.facts import Instructions, Profile, StaticFacts, launch_facts
 from tunesmith.profiles.roofline import work_of
 
@@ -34,7 +34,7 @@ def build_of(folder: Path, device: str) -> tuple[KernelBinary, Instructions | No
     problem = read_problem(folder)
     binary = built(problem.kernel.text, problem.kernel.entry, device=device, flags=problem.kernel.flags)
     symbols, cubin = unpack(binary.data)
-    listing = disassemble(cubin).kernels.get(symbols[problem.kernel.entry], "")
+    listing = disassemble_cubin(cubin).kernels.get(symbols[problem.kernel.entry], "")
     return binary, read_sass(listing)
 
 
@@ -42,7 +42,7 @@ def static_profile(folder: Path, workload: str, device: str = "H200") -> Profile
     problem, target = read_problem(folder), absent_device(device)
     binary, instructions = build_of(folder, device)
     sizes = problem.workload(workload).as_dict()
-    plan = plan_launch(problem, original(problem), sizes, target, binary.resources)
+    plan = plan_launch(problem, original_variant(problem), sizes, target, binary.resources)
     assert isinstance(plan, Plan), plan
     return Profile(
         kernel=problem.name,

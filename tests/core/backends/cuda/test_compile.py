@@ -302,7 +302,7 @@ def test_a_zero_byte_does_not_cut_a_source_short() -> None:
 def test_nvrtc_is_the_choice_where_none_is_made() -> None:
     assert built(HALF, "scale", compiler="") == built(HALF, "scale", compiler="nvrtc")
     assert CudaBackend().build(unit(HALF, "scale", compiler=""), absent_device(None)).data
-    assert cuda_compile.compilers()[0][0] == "nvrtc"
+    assert cuda_compile.cuda_compilers()[0][0] == "nvrtc"
 
 
 def test_an_unknown_compiler_is_not_supported() -> None:
@@ -317,9 +317,9 @@ import tunesmith.backends.cuda
 from tunesmith.backends.cuda import compile, cubin, devices
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (Unsupported)
-assert "nvrtc" not in dict(compile.compilers())
+assert "nvrtc" not in dict(compile.cuda_compilers())
 try:
-    compile.build(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), devices.absent_device(None))
+    compile.build_cubin(Unit("k.cu", "", "cuda", (), ("k",), compiler="nvrtc"), devices.absent_device(None))
 except Unsupported as error:
     print(error)
 """

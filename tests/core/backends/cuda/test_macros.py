@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cuda_here import needs_nvcc, needs_nvrtc
-from tunesmith.backends.cuda.compile import predefined
+from tunesmith.backends.cuda.compile import cuda_predefined_macros
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Kernel
@@ -21,7 +21,7 @@ def device(name: str) -> Device:
 
 def asked(compiler: str, on: str, *flags: str) -> dict[str, str]:
     kernel = Kernel("k.cu", "", "k", "cuda", flags=flags, compiler=compiler)
-    (found,) = predefined(kernel, device(on), NAMES)
+    (found,) = cuda_predefined_macros(kernel, device(on), NAMES)
     assert found.said_by.startswith(compiler)
     return dict(found.macros)
 
@@ -52,12 +52,12 @@ def test_nvcc_tells_what_it_defines() -> None:
 
 def test_what_cannot_be_asked_is_assumed_for_the_device() -> None:
     kernel = Kernel("k.cu", "", "k", "cuda", compiler="none")
-    (found,) = predefined(kernel, device("sm_80"), NAMES)
+    (found,) = cuda_predefined_macros(kernel, device("sm_80"), NAMES)
     assert found.said_by == "assumed, since there is no none here: NVRTC, C++17, sm_80"
     assert dict(found.macros)["__CUDA_ARCH__"] == "800"
 
 
 @pytest.mark.parametrize("flags", [("--unknown",), ("-arch=sm_70",)])
 def test_flags_that_are_not_understood_are_no_reason_to_fail(flags: tuple[str, ...]) -> None:
-    (found,) = predefined(Kernel("k.cu", "", "k", "cuda", flags=flags), device("sm_80"), NAMES)
+    (found,) = cuda_predefined_macros(Kernel("k.cu", "", "k", "cuda", flags=flags), device("sm_80"), NAMES)
     assert found.said_by.startswith("assumed, since the flags are not understood")

@@ -37,7 +37,7 @@ from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Contender, Counted, CountLaunches, Draw, LaunchOnce, Load, Unit
 from tunesmith.backends.tool_process import text_of
 from tunesmith.problem.plan import Geometry, Plan, plan_launch
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
 
 HEAD = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream")
@@ -202,7 +202,7 @@ def program(folder: Path, body: str, csv: str = "") -> Path:
 def to_count() -> tuple[CountLaunches, bytes]:
     """A kernel of the simulated device, which a real worker can launch."""
     problem, device = scale_problem(), FakeBackend().devices()[0]
-    variant = original(problem)
+    variant = original_variant(problem)
     unit = Unit(variant.path, variant.source, variant.language, (), variant.entries)
     binary = FakeBackend().build(unit, device)
     plan = plan_launch(problem, variant, problem.workloads[0].as_dict(), device, binary.resources)

@@ -14,9 +14,9 @@ from tests.core.backends.cuda.static_profiles import FOLDERS, build_of, read_pro
 from tests.core.backends.cuda.test_disassembly import needs_disassembler
 from tests.core.profiles.recorded import recorded
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import Instructions, MemoryAccess
 
 # The start of most kernels: R0 is the number of a thread in the grid.
@@ -285,7 +285,7 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
 def test_code_alone_names_the_planted_fault(folder: Path) -> None:
     names = json.loads((folder / "expected.json").read_text("utf-8"))["names"]
     for workload in read_problem(folder).workloads:
-        findings = diagnose(static_profile(folder, workload.name)).findings
+        findings = diagnose_profile(static_profile(folder, workload.name)).findings
         assert [f.kind for f in findings[:1]] == names, workload.name
 
 
@@ -313,7 +313,7 @@ extern "C" __global__ void sum(float* out, const float* x, int d) {
 @pytest.mark.few(1)
 def test_the_same_is_read_for_every_architecture(device: str) -> None:
     symbols, cubin = unpack(built(SOURCE, "columns", "sum", device=device).data)
-    kernels = disassemble(cubin).kernels
+    kernels = disassemble_cubin(cubin).kernels
     columns, total = (read_sass(kernels[symbols[name]]) for name in ("columns", "sum"))
     assert columns is not None
     assert total is not None

@@ -7,7 +7,7 @@ import pytest
 from tests.core.backends.cuda.builds import BOTH, built
 from tests.cuda_here import needs_nvrtc
 from tests.samples import HOPPER
-from tunesmith.backends.cuda.cubin import Cubin, resources_of, spills, unpack, without_chatter
+from tunesmith.backends.cuda.cubin import Cubin, parse_spills, resources_of, unpack, without_chatter
 
 # Sixty values that live at once.
 FAT = """extern "C" __global__ void fat(float* x, int n) {
@@ -87,7 +87,7 @@ ptxas info    : Used 24 registers
     nvcc = """ptxas info    : Function properties for k
     112 bytes stack frame, 88 bytes spill stores, 76 bytes spill loads
 ptxas info    : Used 24 registers"""
-    assert spills(nvrtc) == spills(nvcc) == {"k": 164}
+    assert parse_spills(nvrtc) == parse_spills(nvcc) == {"k": 164}
     assert without_chatter(f"a warning\n{nvrtc}ptxas error   : no") == "a warning\nptxas error   : no"
     assert without_chatter(nvcc) == ""
     loss = "ptxas info    : (C7508) Potential Performance Loss: wgmma.mma_async instructions are serialized"

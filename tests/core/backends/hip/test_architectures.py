@@ -9,18 +9,18 @@ from tunesmith.backends.hip.code_object import (
     ARCHITECTURES,
     GPUS,
     CodeObject,
+    describe_amd_kernel,
     groups_per_unit,
     occupancy_percent,
     pack,
     resources_of,
-    told,
     unpack,
     waves_per_simd,
 )
 from tunesmith.backends.hip.devices import absent_device, is_architecture
 from tunesmith.base.codec import Malformed
 from tunesmith.base.errors import BadInput
-from tunesmith.problem.device import Resources, occupancy
+from tunesmith.problem.device import Resources, compute_occupancy
 
 # Waves on a SIMD by VGPRs of a wave. CDNA 2 and 3: AMD's "Register pressure in CDNA2 GPUs", the table of
 # occupancy; RDNA 3: LLVM's AMDGPU target, 1536 registers of waves of 32 in units of 24.
@@ -73,7 +73,7 @@ def test_limits_say_the_same_as_the_rules(name: str, threads: int) -> None:
     own, limits = ARCHITECTURES[name], absent_device(name).limits
     for vgprs in (16, 40, 64, 72, 100, 128, 200, 256):
         for lds in (0, 1000, 20_000, 64 << 10):
-            found = occupancy(limits, Resources(registers=vgprs, shared=lds), threads, 0)
+            found = compute_occupancy(limits, Resources(registers=vgprs, shared=lds), threads, 0)
             assert found is not None
             wanted = groups_per_unit(own, threads, vgprs, lds=lds)
             assert found.blocks_per_sm == wanted, (vgprs, lds)
@@ -117,7 +117,7 @@ def test_what_clang_built_is_read(name: str, most: int) -> None:
     assert used.spills == 4 * mixed.spilled
     assert used.of("a").spills == 0
     assert used.max_threads == 64
-    assert "100 %" in told(code, "row_sums", 256)
+    assert "100 %" in describe_amd_kernel(code, "row_sums", 256)
 
 
 def test_a_digest_is_of_code_alone() -> None:

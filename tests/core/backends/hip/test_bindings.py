@@ -63,8 +63,10 @@ def bindings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     (folder / "code").write_bytes(code_object("gfx942", 0, {"scale": (8, 8, 4, 4)}))
     os.environ["SIMULATED_PROPERTIES"] = str(folder / "properties")
     os.environ["SIMULATED_CODE"] = str(folder / "code")
-    with runtime.use(None, None):
-        assert (runtime.runtime(), runtime.compiler()) == (hip, hiprtc), "found by ourselves, in any release"
+    with runtime.use_bindings(None, None):
+        assert (runtime.load_runtime(), runtime.load_hiprtc()) == (hip, hiprtc), (
+            "found by ourselves, in any release"
+        )
     return hip, hiprtc
 
 
@@ -73,7 +75,7 @@ class TestBindings(BackendSuite):
 
     @pytest.fixture(autouse=True)
     def simulated(self, bindings: tuple[Any, Any]) -> Iterator[None]:
-        with runtime.use(*bindings):
+        with runtime.use_bindings(*bindings):
             yield
 
     unit = simulated_in_python.TestSimulatedHip.unit

@@ -14,7 +14,7 @@ from tunesmith.backends.hip.code_object import ARCHITECTURES, CodeObject, unpack
 from tunesmith.backends.hip.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session.problems import load_problem
 
 needs_clang = pytest.mark.skipif(isinstance(clang.tools(), str), reason=str(clang.tools()))
@@ -46,7 +46,7 @@ def test_registers_spills_and_symbols(target: str) -> None:
 @pytest.mark.long
 def test_the_examples_build(folder: Path, target: str) -> None:
     problem, _ = load_problem(folder)
-    made = original(problem, problem.workloads[0].as_dict())
+    made = original_variant(problem, problem.workloads[0].as_dict())
     own = Unit(problem.kernel.path, made.source, "hip", made.flags, made.entries, compiler="clang")
     assert HipBackend().build(own, absent_device(target)).resources.spills == 0
 
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_said_with_its_line() -> None:
 
 
 def test_what_is_missing_is_named_with_its_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(clang, "_roots", lambda: iter((tmp_path,)))
+    monkeypatch.setattr(clang, "_rocm_roots", lambda: iter((tmp_path,)))
     monkeypatch.setattr(clang.system_package.__globals__["shutil"], "which", {"apt-get": "x"}.get)
     clang.tools.cache_clear()
     try:

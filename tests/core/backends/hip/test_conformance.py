@@ -23,7 +23,7 @@ class TestSimulatedHip(BackendSuite):
     @pytest.fixture(autouse=True)
     def library(self) -> Iterator[None]:
         self.runtime = SimulatedRuntime()
-        with library.use(self.runtime, SimulatedCompiler()):
+        with library.use_bindings(self.runtime, SimulatedCompiler()):
             yield
 
     def make_backend(self) -> HipBackend:
@@ -45,7 +45,7 @@ class TestSimulatedHip(BackendSuite):
         assert (device.target, device.architecture, device.limits.warp) == ("gfx942", "gfx942", 64)
         assert device.limits.threads_per_sm == 8 * 4 * 64
         narrow = SimulatedRuntime("gfx1100", wave=32)
-        with library.use(narrow, SimulatedCompiler()):
+        with library.use_bindings(narrow, SimulatedCompiler()):
             (other,) = backend.devices()
         assert (other.target, other.limits.warp, other.limits.threads_per_sm) == ("gfx1100", 32, 16 * 2 * 32)
 
@@ -92,7 +92,7 @@ class TestSimulatedHip(BackendSuite):
         self, status: int, kind: type[Exception], words: str
     ) -> None:
         with pytest.raises(kind, match=words):
-            library.checked((status,))
+            library.check_hip_status((status,))
 
     @pytest.mark.parametrize("flag", ["--offload-arch=gfx90a", "-ffast-math", "-mno-wavefrontsize64"])
     def test_flags_that_shape_kernels(self, backend, device, flag: str) -> None:
@@ -113,7 +113,7 @@ class TestSimulatedHip(BackendSuite):
 
 def test_an_unknown_gpu_is_named() -> None:
     with (
-        library.use(SimulatedRuntime("gfx777"), SimulatedCompiler()),
+        library.use_bindings(SimulatedRuntime("gfx777"), SimulatedCompiler()),
         pytest.raises(Unsupported, match="the GPU is gfx777; known are gfx908, gfx90a"),
     ):
         HipBackend().devices()
@@ -124,11 +124,11 @@ def test_without_the_bindings_it_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
         raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setattr(library.importlib, "import_module", absent)
-    with library.use(None, None):
+    with library.use_bindings(None, None):
         with pytest.raises(Unsupported, match="hip-python cannot be loaded: No module named 'hip'"):
             HipBackend().devices()
         with pytest.raises(Unsupported, match="No module named 'hip'"):
-            library.compiler()
+            library.load_hiprtc()
 
 
 def test_bindings_without_the_library_say_so() -> None:
@@ -136,5 +136,8 @@ def test_bindings_without_the_library_say_so() -> None:
         def hipGetDeviceCount(self) -> None:
             raise RuntimeError("failed to dlopen 'libamdhip64.so'")
 
-    with library.use(Bindings(), None), pytest.raises(Unsupported, match="libamdhip64 cannot be loaded"):
+    with (
+        library.use_bindings(Bindings(), None),
+        pytest.raises(Unsupported, match="libamdhip64 cannot be loaded"),
+    ):
         HipBackend().devices()

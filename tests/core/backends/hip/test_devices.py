@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.backends.hip.simulated import SimulatedCompiler, SimulatedRuntime
 from tunesmith.backends import port
-from tunesmith.backends.hip import HipBackend, _device
+from tunesmith.backends.hip import HipBackend, _check_amd_gpu
 from tunesmith.backends.hip import runtime as library
 from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST
 from tunesmith.backends.port import Unsupported
@@ -14,7 +14,7 @@ from tunesmith.problem.device import Device
 
 
 def described(runtime: SimulatedRuntime) -> tuple[Device, ...]:
-    with library.use(runtime, SimulatedCompiler()):
+    with library.use_bindings(runtime, SimulatedCompiler()):
         return HipBackend().devices()
 
 
@@ -53,8 +53,8 @@ def test_an_unknown_gpu_beside_a_known_one_is_left_out(monkeypatch: pytest.Monke
     (device,) = described(runtime)
     assert (device.id, device.target) == ("1", "gfx1100")  # the runtime's own number
     monkeypatch.setattr(port, "has_module", lambda name: name == "hip")
-    with library.use(runtime, SimulatedCompiler()):
-        finding = _device(HipBackend().devices)
+    with library.use_bindings(runtime, SimulatedCompiler()):
+        finding = _check_amd_gpu(HipBackend().devices)
     assert finding.usable
     assert (
         "waves of 32); left out, since Tunesmith does not know it: A simulated Instinct (gfx1036)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.deliver.runtime.binding import Array
 from tunesmith.deliver.runtime.manifest import read_dispatch
 from tunesmith.deliver.runtime.operator import Delivered, Operator
@@ -46,7 +46,7 @@ def dispatch(**more) -> Dispatch:
 
 
 def delivered(made: Dispatch | None = None, files: dict[str, bytes] | None = None) -> Delivered:
-    return Delivered(read_dispatch(encode(made or dispatch())), (files or {}).__getitem__)
+    return Delivered(read_dispatch(encode_json(made or dispatch())), (files or {}).__getitem__)
 
 
 def operator(*several: Dispatch) -> Operator:

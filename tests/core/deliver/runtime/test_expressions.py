@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from tests.core.space.expressions import trees, values
 from tunesmith.deliver.runtime.expressions import Expression, NotAnExpression, NoValue, solved
-from tunesmith.space.expr import Undefined, parse, unparse
+from tunesmith.space.expr import Undefined, parse_expr, unparse
 
 NAMES = ("a", "b", "c", "s")
 
 
 def own_value(text: str, known: dict[str, int]) -> int | None:
     try:
-        return parse(text).evaluate(known)
+        return parse_expr(text).evaluate(known)
     except Undefined:
         return None
 
@@ -34,7 +34,7 @@ def test_the_value_is_the_evaluators_or_both_have_none(tree, known):
     text = unparse(tree).replace("device.sms", "s")
     sizes = {name.replace("device.sms", "s"): value for name, value in known.items()}
     assert shipped_value(text, sizes) == own_value(text, sizes)
-    assert Expression(text, NAMES).holds(sizes) == parse(text).holds(sizes)
+    assert Expression(text, NAMES).holds(sizes) == parse_expr(text).holds(sizes)
 
 
 _WORDS = st.sampled_from(
@@ -50,7 +50,7 @@ def test_a_text_is_taken_only_where_tunesmith_takes_it(text):
         Expression(text, ("d", "n"))
     except NotAnExpression:
         return
-    parse(text)
+    parse_expr(text)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.core.deliver.runtime.dispatches import (
     launch,
     operator,
 )
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.deliver.runtime.binding import Array, Signature
 from tunesmith.deliver.runtime.element_types import as_bytes
 from tunesmith.deliver.runtime.manifest import BadDispatch, read_dispatch
@@ -238,7 +238,7 @@ def test_only_what_can_be_turned_round_exactly_tells_a_size(shape, unshown):
         sizes=(SizeRule("d", 1, 9),),
         entries=(entry("1", "original.cu", None, launches=(launch("k", "d", ("x",)),)),),
     )
-    assert Signature(read_dispatch(encode(made))).unshown == unshown
+    assert Signature(read_dispatch(encode_json(made))).unshown == unshown
 
 
 def test_packed_elements_come_as_bytes():
@@ -278,10 +278,10 @@ def test_a_scalar_that_the_sizes_decide_is_not_passed():
     "text",
     [
         b"", b"[]", b"{}", b'{"version": 1}', b'{"version": 2}', b"\xff", b"[" * 100_000,
-        encode(dispatch(entries=())),
-        encode(dispatch(require=("__import__('os').system('true')",))),
-        encode(dispatch(entries=(entry("x", "a.cu", None),))),
-        encode(dispatch(arguments=(DispatchArgument("x", "complex64", "input"),))),
+        encode_json(dispatch(entries=())),
+        encode_json(dispatch(require=("__import__('os').system('true')",))),
+        encode_json(dispatch(entries=(entry("x", "a.cu", None),))),
+        encode_json(dispatch(arguments=(DispatchArgument("x", "complex64", "input"),))),
     ],
 )  # fmt: skip
 def test_what_is_no_dispatch_is_refused(text):
@@ -293,7 +293,7 @@ def test_a_file_outside_the_folder_is_not_read(tmp_path):
     (tmp_path / "secret").write_text("x")
     folder = tmp_path / "tuned"
     folder.mkdir()
-    (folder / "dispatch.json").write_bytes(encode(dispatch()))
+    (folder / "dispatch.json").write_bytes(encode_json(dispatch()))
     (folder / "link").symlink_to(tmp_path / "secret")
     own = delivered_in(str(folder))
     assert own.dispatch.problem == "silu"

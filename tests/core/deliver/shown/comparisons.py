@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.experiment import experiment_runs, experiment_sections
 from tests.comparisons import BUDGET, facts, plan, ran
 from tests.core.lab.labs import device_of
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.deliver.pages.plots import (
     best_so_far_svg,
     effects_svg,
@@ -20,12 +20,12 @@ from tunesmith.deliver.pages.profile import page_lines
 from tunesmith.deliver.pages.terminal import table_text
 from tunesmith.plugins.fleet.record import FleetResult, FleetRow, VerifiedCell, fleet_html, fleet_markdown
 from tunesmith.plugins.studies.commands import comparison_table
-from tunesmith.plugins.studies.experiment import ExperimentFigures, figures
+from tunesmith.plugins.studies.experiment import ExperimentFigures, experiment_figures
 from tunesmith.plugins.studies.pages import comparison_json, comparison_markdown, comparison_plots
 from tunesmith.plugins.studies.plan import RunFacts, SearchGain, StoppedCounts
-from tunesmith.plugins.studies.result import ComparisonResult, compare
+from tunesmith.plugins.studies.result import ComparisonResult, summarize_runs
 from tunesmith.problem.device import Resources
-from tunesmith.profiles.diagnose import diagnose
+from tunesmith.profiles.diagnose import diagnose_profile
 from tunesmith.profiles.facts import (
     BlockTime,
     Ceilings,
@@ -66,7 +66,7 @@ def pages() -> Pages:
             for title, lines in experiment_sections(shown, budgets).items()
         )
         yield f"experiments/{name}.md", text.encode()
-        yield f"experiments/{name}.json", encode(shown)
+        yield f"experiments/{name}.json", encode_json(shown)
     for name, fleet in FLEETS.items():
         yield f"fleets/{name}.html", fleet_html(fleet).encode()
         yield f"fleets/{name}.md", fleet_markdown(fleet).encode()
@@ -89,7 +89,7 @@ def compared(arms: str, problems: str, repeats: int, runs: Runs, model: str = ""
     """What is not named waits."""
     planned = plan(arms, problems, repeats, **({"model": model} if model else {}))
     every: Runs = {(p, a): ["waiting"] * repeats for p in problems.split(",") for a in arms.split(",")}
-    return compare(planned, ran(planned, every | runs))
+    return summarize_runs(planned, ran(planned, every | runs))
 
 
 _TALKED = facts(3.0, requests=7, tokens=None, dollars=None, tokens_by_length=900, repairs=2)
@@ -160,7 +160,7 @@ def experiment(
 ) -> ExperimentFigures:
     planned = plan(arms, problems, repeats)
     every: Runs = {(p, a): ["waiting"] * repeats for p in problems.split(",") for a in arms.split(",")}
-    return figures(experiment_runs([(planned, ran(planned, every | runs))]))
+    return experiment_figures(experiment_runs([(planned, ran(planned, every | runs))]))
 
 
 _LONG = facts(8.0, rounds=(2.0, 8.0), round_tokens=(15_000, 30_000), tokens_by_length=30_000)
@@ -183,7 +183,7 @@ _STEADY: Runs = {(p, a): [s, s] for p in "pqr" for a, s in (("template", 4.0), (
 def _with_drafts() -> ExperimentFigures:
     one, several = plan("template,rewrite", "p,q,r", 2), replace(plan("template", "p,q", 2), drafts=3)
     given: Runs = {(p, "template"): [6.0, 6.0] for p in "pq"}
-    return figures(experiment_runs([(one, ran(one, _STEADY)), (several, ran(several, given))]))
+    return experiment_figures(experiment_runs([(one, ran(one, _STEADY)), (several, ran(several, given))]))
 
 
 _USUAL = [BUDGET]
@@ -262,7 +262,7 @@ def view(kernel: str, workload: str, seconds: float | None, moved: int = 64 << 2
         counters=Counters(dram=0.42, load_sectors=16.0, stalls=(("memory", 0.7),)) if known else None,
         no_counters="" if known else "nobody is permitted",
     )
-    return View(profile, diagnose(profile), ("said by the lab",))
+    return View(profile, diagnose_profile(profile), ("said by the lab",))
 
 
 def profile_page(*views: View, **changes: object) -> ProfilePage:
@@ -299,7 +299,7 @@ _COUNTED = Counters(
 
 def with_profile(**changes: object) -> View:
     changed = replace(view("original", "large", 2e-4).profile, **changes)  # type: ignore[arg-type]
-    return View(changed, diagnose(changed))
+    return View(changed, diagnose_profile(changed))
 
 
 def _as_sure(confidence: float) -> View:
@@ -319,7 +319,7 @@ PROFILES = {
     "build, code and launch": profile_page(with_profile(static=_STATIC, launch=_ODD_LAUNCH)),
     "counted": profile_page(with_profile(counters=_COUNTED)),
     **{f"findings, {sure}": profile_page(_as_sure(sure)) for sure in (0.9, 0.65, 0.35)},
-    "cannot run": profile_page(View(_CANNOT, diagnose(_CANNOT))),
+    "cannot run": profile_page(View(_CANNOT, diagnose_profile(_CANNOT))),
     "without measurements": profile_page(
         view("original", "decode", None), missing="it is elsewhere", ceilings=Ceilings()
     ),

@@ -21,15 +21,15 @@ from tests.samples import (
     verified,
 )
 from tests.samples import PROBLEM as TEXT
-from tunesmith.base.codec import encode
+from tunesmith.base.codec import encode_json
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.delivery import delivery
+from tunesmith.run.delivery import assemble_delivery
 from tunesmith.run.events import Asked, Attached, Measured
 from tunesmith.run.race import Winners
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 Pages = Iterator[tuple[str, bytes]]
 
@@ -43,8 +43,8 @@ def pages() -> Pages:
         ("known to a build alone", choice(B, small=B, wide=B), a_template(PROBLEM, _ASKING)),
         ("beyond what was tried", far, a_template(PROBLEM)),
     ):
-        made = delivery(PROBLEM, lambda _config, found=template: found, a_device(), winners)
-        yield f"tuned/{name}.json", encode(made.dispatch)
+        made = assemble_delivery(PROBLEM, lambda _config, found=template: found, a_device(), winners)
+        yield f"tuned/{name}.json", encode_json(made.dispatch)
     yield from ((f"launch.cu/{name}.cu", text.encode()) for name, text in _launchers())
     for name, files in _for_tuner():
         yield from ((f"kernel-tuner/{name}/{file}", data) for file, data in files.items())
@@ -73,7 +73,7 @@ def _deliveries() -> Iterator[tuple[str, dict[str, bytes]]]:
     part = '[workspace]\n// part = { type = "float32*", shape = ["rows", "BLOCK"], init = 0.5, align = 16 }'
     args = '// args = ["out", "x", "rows", "d", "part"]'
     launch = a_template(PROBLEM).launches[0]
-    launch = replace(launch, cluster=(parse("VEC"), parse(1)), cooperative=True, pdl=True)
+    launch = replace(launch, cluster=(parse_expr("VEC"), parse_expr(1)), cooperative=True, pdl=True)
     for name, template in (
         ("a long condition", requiring(5)),
         ("baked", a_template(PROBLEM, BAKED)),

@@ -25,14 +25,14 @@ from tunesmith.deliver.pages.page import (
     report_markdown,
     report_page,
 )
-from tunesmith.deliver.pages.terminal import Progress, block, event_line, report_text
+from tunesmith.deliver.pages.terminal import Progress, event_line, render_standing, report_text
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.budget import BudgetUse
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.progress import Standing
 from tunesmith.run.report import Report
-from tunesmith.run.state import State, apply
+from tunesmith.run.state import State, apply_record
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Condition, Focus
 
@@ -133,7 +133,7 @@ def listen(progress: Progress, *events: ev.Event) -> None:
     state = State()
     for number, event in enumerate(events):
         record = ev.Recorded(number, 0.0, event)
-        state = apply(state, record)
+        state = apply_record(state, record)
         progress.event(record, state)
 
 
@@ -279,5 +279,5 @@ STANDING: dict[str, tuple[Standing | None, str, float]] = {
 def drawn(now: Standing | None, note: str = "", since: float = 0.0) -> str:
     stream = StringIO()
     with mock.patch.dict(os.environ, PLAIN):
-        Console(file=stream, width=100).print(Group(*block(now, note, "1:05", since)))
+        Console(file=stream, width=100).print(Group(*render_standing(now, note, "1:05", since)))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.expert.drafts.launches import translate
-from tunesmith.space.expr import parse
+from tunesmith.expert.drafts.launches import translate_expr
+from tunesmith.space.expr import parse_expr
 
 NUMBERS = st.integers(1, 600)
 TREES = st.recursive(
@@ -26,10 +26,10 @@ TREES = st.recursive(
 @examples()
 @given(text=TREES, n=NUMBERS, m=NUMBERS)
 def test_the_value_stays_the_same(text: str, n: int, m: int) -> None:
-    ours = translate(text, {"n": "n", "m": "m"}, {})
+    ours = translate_expr(text, {"n": "n", "m": "m"}, {})
     python = text.replace("/", "//")
     try:
         expected = eval(python, {"n": n, "m": m, "min": min})
     except ZeroDivisionError:
         return
-    assert ours is None or parse(ours).evaluate({"n": n, "m": m}) == expected
+    assert ours is None or parse_expr(ours).evaluate({"n": n, "m": m}) == expected

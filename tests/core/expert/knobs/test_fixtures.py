@@ -11,10 +11,10 @@ from tests.core.expert.write.comparing import alike
 from tests.core.expert.write.emulator import needs_emulator
 from tests.cuda_here import needs_nvrtc
 from tests.running import FIXTURES
-from tunesmith.backends.cuda.compile import build
-from tunesmith.expert.author import ExpertAuthor, read
+from tunesmith.backends.cuda.compile import build_cubin
+from tunesmith.expert.author import ExpertAuthor, try_read_kernel
 from tunesmith.lab.build import unit_of
-from tunesmith.problem.template import configs_of, original
+from tunesmith.problem.template import configs_of, original_variant
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
@@ -49,7 +49,7 @@ def test_only_definitions_change() -> None:
 
 def test_a_kernel_that_is_read_shows_its_own_knobs_when_they_alone_are_asked_for() -> None:
     problem = load_problem(FIXTURES / "zoo" / "l2_normalize")[0]
-    assert not isinstance(read(problem), str)
+    assert not isinstance(try_read_kernel(problem), str)
     written, template = opened(problem)
     assert written.moves == ("knobs",)
     assert template.launches[0].entry == "l2_normalize<{KNOB_WARPS}>"
@@ -77,8 +77,8 @@ def test_by_default_the_machine_code_is_the_originals(name: str) -> None:
     problem = problem_of(name)
     _, template = opened(problem)
     sizes = problem.workloads[0].as_dict()
-    variants = original(problem, sizes), template.render(problem, template.default, sizes)
-    first, second = (build(unit_of(variant), H200) for variant in variants)
+    variants = original_variant(problem, sizes), template.render(problem, template.default, sizes)
+    first, second = (build_cubin(unit_of(variant), H200) for variant in variants)
     assert first.data == second.data
 
 
@@ -91,7 +91,7 @@ def test_other_configurations_build(name: str) -> None:
     legal = configs_of(problem, template, H200)
     sizes = problem.workloads[0].as_dict()
     for place in (0, len(legal) // 2, len(legal) - 1):
-        assert build(unit_of(template.render(problem, legal[place], sizes)), H200).data
+        assert build_cubin(unit_of(template.render(problem, legal[place], sizes)), H200).data
 
 
 # -- results -------------------------------------------------------------------------------------------

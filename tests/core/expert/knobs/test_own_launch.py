@@ -11,11 +11,11 @@ from tests.core.expert.knobs.problems import H200, made, opened
 from tests.core.expert.write.comparing import alike, planned
 from tests.core.expert.write.emulator import needs_emulator
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.expert.knobs.values import Bounds, cap_of, cap_values, without_cap
 from tunesmith.lab.build import unit_of
-from tunesmith.problem.template import configs_of, original
-from tunesmith.space.expr import Variable, parse
+from tunesmith.problem.template import configs_of, original_variant
+from tunesmith.space.expr import Variable, parse_expr
 
 # -- blocks that are as long as a row, up to a number --------------------------------------------------
 
@@ -35,12 +35,12 @@ from tunesmith.space.expr import Variable, parse
     ],
 )
 def test_the_number_that_cuts_a_block_short_is_found(text: str, cap: int) -> None:
-    found = cap_of(parse(text).tree)
+    found = cap_of(parse_expr(text).tree)
     assert (found[1] if found is not None else 0) == cap
 
 
 def test_a_cap_has_the_values_that_workloads_come_to() -> None:
-    key, nodes = Variable("K"), [parse("min(d, K)").tree]
+    key, nodes = Variable("K"), [parse_expr("min(d, K)").tree]
     assert cap_values(key, 1024, nodes, [{"d": 4096}], Bounds(1024, 32, warp=32)) == (256, 512, 768, 1024)
     # Rows of 256: caps of 256 and more are all the same.
     assert cap_values(key, 1024, nodes, [{"d": 256}], Bounds(1024, 32, warp=32)) == (64, 128, 192, 1024)
@@ -48,7 +48,7 @@ def test_a_cap_has_the_values_that_workloads_come_to() -> None:
     assert cap_values(key, 256, nodes, [{"d": 64}, {"d": 320}], Bounds(1024, 32, warp=32)) == (
         64, 128, 192, 256, 384,
     )  # fmt: skip
-    assert without_cap(parse("2 * min(d, K)").tree, key) == parse("2 * K").tree
+    assert without_cap(parse_expr("2 * min(d, K)").tree, key) == parse_expr("2 * K").tree
 
 
 # -- builds and results ---------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_a_kernel_with_another_cap_builds() -> None:
     legal = configs_of(SCALED, template, H200)
     assert [config.as_dict()["KNOB_BLOCK_X"] for config in legal] == [256, 512, 768, 1024]
     sizes = SCALED.workloads[0].as_dict()
-    assert build(unit_of(template.render(SCALED, legal[0], sizes)), H200).data
+    assert build_cubin(unit_of(template.render(SCALED, legal[0], sizes)), H200).data
 
 
 @needs_nvrtc
@@ -90,8 +90,8 @@ def test_a_kernel_with_another_cap_builds() -> None:
 def test_with_its_own_cap_it_is_the_original() -> None:
     _, template = opened(SCALED)
     sizes = SCALED.workloads[0].as_dict()
-    variants = original(SCALED, sizes), template.render(SCALED, template.default, sizes)
-    first, second = (build(unit_of(variant), H200).data for variant in variants)
+    variants = original_variant(SCALED, sizes), template.render(SCALED, template.default, sizes)
+    first, second = (build_cubin(unit_of(variant), H200).data for variant in variants)
     assert first == second
 
 

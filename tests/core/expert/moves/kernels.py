@@ -18,7 +18,7 @@ from tunesmith.problem.template import Shape
 from tunesmith.source.reader.parse import read_source_tree
 from tunesmith.source.tree import Expr, Number, Return, Stmt, Type
 from tunesmith.space.configset import Param
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 GPU = Device("cuda", "0", "a GPU", "cuda", "13", "gpu", HOPPER)
 CPU = Device("opencl", "0", "a CPU", "pocl", "3", "cpu", replace(HOPPER, warp=1, max_threads=4096))
@@ -118,7 +118,7 @@ def searched(draft: TemplateDraft, problem: Problem = PROBLEM) -> TemplateDraft:
         Shape(facts, {}, on_cpu),
         [Param(c.name, c.values) for c in choices],
         {c.name: c.default for c in choices},
-        [parse(text) for _, text in structural_rules(draft, problem)],
+        [parse_expr(text) for _, text in structural_rules(draft, problem)],
         problem.size_names,
     )
     said = [(str(remedy), e.text) for remedy, e in answers]

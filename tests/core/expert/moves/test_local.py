@@ -10,11 +10,11 @@ from tests.cuda_here import needs_nvrtc
 from tests.golden.cases import all_cases
 from tests.golden.made_problems import made_problem
 from tests.samples import HOPPER
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.moves import LOCAL_MOVES
 from tunesmith.expert.moves.move import Context
-from tunesmith.expert.moves.text_edits import LocalDraft, find_site, start, template_text
+from tunesmith.expert.moves.text_edits import LocalDraft, find_site, start_draft, template_text
 from tunesmith.lab.build import unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -33,7 +33,7 @@ def problem(kernel: str = KERNEL) -> Problem:
 def draft_of(given: Problem, *moves: str) -> tuple[LocalDraft, dict[str, str]]:
     site = find_site(given)
     assert not isinstance(site, str), site
-    draft, refused = start(site, given), {}
+    draft, refused = start_draft(site, given), {}
     for move in LOCAL_MOVES:
         if move.name in moves or not moves:
             found = move.apply(draft, Context(given, GPU))
@@ -80,7 +80,7 @@ def test_it_builds_at_the_default_and_elsewhere(changed: dict[str, int]) -> None
     for name, value in changed.items():
         config = config.replace(name, value)
     device = absent_device(None)
-    assert build(unit_of(template.render(given, config, {"n": 100, "taps": 3})), device).data
+    assert build_cubin(unit_of(template.render(given, config, {"n": 100, "taps": 3})), device).data
 
 
 def test_loops_without_another_are_found_in_one_pass() -> None:

@@ -15,9 +15,9 @@ from tests.core.expert.moves.kernels import (
 )
 from tests.core.expert.read.kernels import lifted, problem_in
 from tunesmith.expert.moves import REMEDIES
-from tunesmith.expert.moves.move import Context, planned
+from tunesmith.expert.moves.move import Context, try_plan
 from tunesmith.expert.read.model import Let, ParameterChoice, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.problem.template import Remedy
 
 
@@ -35,7 +35,7 @@ def _order(stop: str) -> bool:
         each("out[row * d + i] = x[row * d + i] + count;", stop=stop),
     )
     at = problem("out: float32*[rows, d]; x: float32*[rows, d]; rows: int32 = rows; d: int32 = d")
-    text = write(applied(given, "lanes", "ring", problem=at), at)
+    text = render_draft(applied(given, "lanes", "ring", problem=at), at)
     assert text.count("// the first chunks") == 2
     return text.rindex("// the first chunks") < text.index("__shfl_xor_sync")
 
@@ -53,7 +53,7 @@ BLOCKED = ParameterChoice("BLOCKED", (1, 2), 1)
 )
 def test_it_is_the_index_that_loads_do_not_move_with(name: str, index: str) -> None:
     problem = problem_in(f"tests/fixtures/zoo/{name}")
-    plan = planned(TemplateDraft(lifted(problem)), Context(problem, GPU), blocking=BLOCKED)
+    plan = try_plan(TemplateDraft(lifted(problem)), Context(problem, GPU), blocking=BLOCKED)
     assert not isinstance(plan, str)
     assert plan.blocking.task is not None
     assert plan.blocking.task.name == index

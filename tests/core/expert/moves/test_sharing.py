@@ -28,7 +28,7 @@ from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
 from tunesmith.source.tree import Name
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 
 def choice(draft: TemplateDraft, role: str) -> ParameterChoice:
@@ -109,9 +109,9 @@ def test_every_condition_is_an_expression_over_parameters_sizes_and_limits(
     draft = searched(applied(given, *moves, problem=at), at)
     known = {c.name for c in draft.schedule.choices} | set(at.size_names) | set(DEVICE_NAMES)
     for _, text in (*draft.prefer, *draft.require):
-        assert parse(text, names=known)
+        assert parse_expr(text, names=known)
     for remedy, text in draft.answers:
         assert Remedy(remedy)
-        assert parse(text, names={c.name for c in draft.schedule.choices}).names  # parameters alone
+        assert parse_expr(text, names={c.name for c in draft.schedule.choices}).names  # parameters alone
     names = [name for name, _ in draft.prefer]
     assert len(names) == len(set(names))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.golden.made_problems import made_problem
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel
 from tunesmith.problem.problem import Problem
 from tunesmith.session.problems import load_problem
@@ -38,6 +38,6 @@ def row_problem(
 
 
 def lifted(problem: Problem) -> KernelModel:
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel), kernel.reason
     return kernel

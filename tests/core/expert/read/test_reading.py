@@ -7,17 +7,17 @@ from dataclasses import replace
 
 from tests.core.expert.read.kernels import problem_in, row_problem
 from tunesmith.expert.read.integers import launch_terms, parameter_values
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.source.preprocess import Predefined
 from tunesmith.source.printing import print_expr
 from tunesmith.source.reader.parse import read_expression
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 
 def test_reading_is_quick() -> None:
     problem = problem_in("examples/cuda/rmsnorm")
     began = time.process_time()
-    lift(problem)
+    lift_kernel(problem)
     assert time.process_time() - began < 3.0  # some 0.2 s on an idle machine
 
 
@@ -32,8 +32,8 @@ def test_parameters_go_by_their_order_not_their_names() -> None:
     problem = problem_in("examples/cuda/rmsnorm")
     found = parameter_values(problem, ("y", "x", "w", "epsilon", "rows", "width"))
     assert {name: found[name] for name in ("rows", "width")} == {
-        "rows": parse("tokens").tree,
-        "width": parse("d").tree,
+        "rows": parse_expr("tokens").tree,
+        "width": parse_expr("d").tree,
     }
 
 

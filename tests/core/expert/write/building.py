@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import KernelBinary
@@ -59,7 +59,7 @@ def variant(template: Template, problem: Problem, config: Config) -> Variant:
 
 def built(made: Variant) -> KernelBinary:
     unit = Unit(made.path, made.source, "cuda", made.flags, made.entries, compiler="nvrtc")
-    return build(unit, DEVICE)
+    return build_cubin(unit, DEVICE)
 
 
 def build_all(variants: list[Variant]) -> list[KernelBinary | Exception]:

@@ -15,13 +15,13 @@ from tests.core.expert.write.emulator import run
 from tests.core.expert.write.models import MAP, ROWS, Model
 from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, element_type
-from tunesmith.problem.template import Variant, original
+from tunesmith.problem.template import Variant, original_variant
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
 
@@ -50,7 +50,7 @@ def compare(
     if hardware is not None:
         helper, one, two = hardware
         draft = replace(draft, hardware=((helper, one),), in_pairs=((helper, two),))
-    template = read(write(draft, problem), problem)
+    template = read(render_draft(draft, problem), problem)
     known = {name: value for name, value in values.items() if name in template.default.as_dict()}
     made = template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
     alike(problem, made, sizes, folder)
@@ -74,7 +74,7 @@ def in_a_process_of_its_own(
 
 def alike(problem: Problem, made: Variant, sizes: dict[str, int], folder: Path) -> None:
     """It leaves in all arrays what the original leaves."""
-    first = original(problem, sizes)
+    first = original_variant(problem, sizes)
     plans = [planned(problem, v, sizes) for v in (first, made)]
     inputs = draw_inputs(plans[0], Draw("normal", 7, problem.inputs))
 
@@ -95,7 +95,7 @@ def alike(problem: Problem, made: Variant, sizes: dict[str, int], folder: Path) 
 def of_the_zoo(name: str) -> Model:
     def model() -> tuple[KernelModel, Problem]:
         problem, _ = load_problem(FIXTURES / "zoo" / name)
-        kernel = lift(problem)
+        kernel = lift_kernel(problem)
         assert isinstance(kernel, KernelModel)
         return kernel, problem
 

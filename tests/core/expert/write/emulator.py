@@ -17,7 +17,7 @@ from tunesmith.backends.port import Pointer
 from tunesmith.lab.build import unit_of
 from tunesmith.lab.memory import bind_calls
 from tunesmith.plugins.cpu_device import CpuBackend, build
-from tunesmith.plugins.cpu_device.build import named
+from tunesmith.plugins.cpu_device.build import compiler_by_title
 from tunesmith.plugins.cpu_device.session import CpuSession
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan
@@ -66,13 +66,13 @@ def device() -> Device:
 
 def prepare() -> None:
     """What every build needs, compiled once for all processes that are forked."""
-    build.runtime(named(device().driver), device().limits.warp, False)
+    build.compile_runtime(compiler_by_title(device().driver), device().limits.warp, False)
 
 
 def _built(unit: Unit, folder: Path) -> bytes:
     library = folder / f"{sha256(repr(unit).encode()).hexdigest()[:16]}.so"
     if not library.exists():
-        library.write_bytes(build.build(unit, device()).data)
+        library.write_bytes(build.build_host_library(unit, device()).data)
     return library.read_bytes()
 
 

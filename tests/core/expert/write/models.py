@@ -21,7 +21,7 @@ from tunesmith.expert.read.model import (
 from tunesmith.problem.problem import Problem
 from tunesmith.session.problems import load_problem
 from tunesmith.source.reader.parse import read_expression, read_source_tree
-from tunesmith.source.reader.templates import BoundKernel, bind
+from tunesmith.source.reader.templates import BoundKernel, bind_kernel
 from tunesmith.source.tree import Stmt, Type
 
 ROOT = Path(__file__).parents[4]
@@ -58,7 +58,7 @@ def kernel(
     team: str = "block",
 ) -> KernelModel:
     source = read_source_tree(problem.kernel.text, problem.kernel.language)  # type: ignore[arg-type]
-    bound = bind(source, problem.launches[0].entry)
+    bound = bind_kernel(source, problem.launches[0].entry)
     assert isinstance(bound, BoundKernel), bound
     return KernelModel(source, bound.function, tasks, steps, team, staged=staged)  # type: ignore[arg-type]
 

@@ -12,10 +12,15 @@ from tests.core.expert.write.models import each, let, total
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
 from tests.running import FIXTURES
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import Each, KernelModel, Let, Step, TemplateDraft
-from tunesmith.expert.write import write
-from tunesmith.expert.write.sites import Independence, either, gathered, runs
+from tunesmith.expert.write import render_draft
+from tunesmith.expert.write.sites import (
+    Independence,
+    find_loop_runs,
+    gather_independent_loops,
+    select_expression,
+)
 from tunesmith.problem.problem import Problem
 from tunesmith.session.problems import load_problem
 from tunesmith.source.printing import print_expr
@@ -31,7 +36,7 @@ SCHEDULE = models.MAP.without("fast", "load_hint").having(
 
 def _lifted(folder: Path) -> tuple[KernelModel, Problem]:
     problem = load_problem(folder)[0]
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel)
     return kernel, problem
 
@@ -67,12 +72,16 @@ SECOND = each("m", "other[i] = x[i];")
     ],
 )
 def test_loops_that_do_not_depend_on_each_other(steps: tuple[Step, ...], lengths: list[int]) -> None:
-    assert [len(run) for run in runs(gathered(steps, RULES), RULES)] == lengths
+    assert [len(run) for run in find_loop_runs(gather_independent_loops(steps, RULES), RULES)] == lengths
 
 
 def test_what_stands_between_comes_first() -> None:
     between = let("const float a = x[0];")
-    assert [type(step) for step in gathered((FIRST, between, SECOND), RULES)] == [Let, Each, Each]
+    assert [type(step) for step in gather_independent_loops((FIRST, between, SECOND), RULES)] == [
+        Let,
+        Each,
+        Each,
+    ]
 
 
 def test_what_two_addresses_share_is_computed_once() -> None:
@@ -84,7 +93,7 @@ def test_what_two_addresses_share_is_computed_once() -> None:
         "i": Type("int"),
     }
     one, other = read_expression("q[i * a + i / 3]"), read_expression("k[i * b + i / 3]")
-    found = either(Name("first"), one, other, types)
+    found = select_expression(Name("first"), one, other, types)
     assert found is not None
     assert print_expr(found) == "(first ? q : k)[i * (first ? a : b) + i / 3]"
 
@@ -92,8 +101,8 @@ def test_what_two_addresses_share_is_computed_once() -> None:
 def test_a_choice_does_not_convert() -> None:
     types = {"q": Type("float", 1), "a": Type("int"), "b": Type("unsigned int")}
     one, other = read_expression("q[a - 8]"), read_expression("q[b - 8]")
-    assert either(Name("first"), one, other, types) is None
-    same = either(Name("first"), one, read_expression("q[a - 4]"), types)
+    assert select_expression(Name("first"), one, other, types) is None
+    same = select_expression(Name("first"), one, read_expression("q[a - 4]"), types)
     assert same is not None
     assert any(isinstance(node, Ternary) for node in (same.index.right,))  # type: ignore[union-attr]
 
@@ -106,7 +115,7 @@ def test_a_choice_does_not_convert() -> None:
 @pytest.mark.long
 def test_configurations_compile(model: models.Model) -> None:
     kernel, problem = model()
-    template = read(write(TemplateDraft(kernel, SCHEDULE), problem), problem)
+    template = read(render_draft(TemplateDraft(kernel, SCHEDULE), problem), problem)
     configs = configurations(template, problem, pairs=8)
     made = [variant(template, problem, config) for config in configs]
     for config, result in zip(configs, build_all(made), strict=True):

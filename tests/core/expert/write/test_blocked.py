@@ -11,11 +11,11 @@ from tests.core.expert.write.building import built, read, variant
 from tests.core.expert.write.comparing import SMALL_MAP
 from tests.cuda_here import needs_nvrtc
 from tests.running import FIXTURES
-from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
 from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.problem.problem import Problem
 from tunesmith.profiles.facts import Instructions
 from tunesmith.session.problems import load_problem
@@ -28,18 +28,18 @@ BLOCKED_MAP = SMALL_MAP.having(blocking=BLOCKED)
 @cache
 def of_the_zoo(name: str) -> tuple[KernelModel, Problem]:
     problem, _ = load_problem(FIXTURES / "zoo" / name)
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel)
     return kernel, problem
 
 
 def instructions(name: str, schedule: Schedule, **values: int) -> Instructions:
     kernel, problem = of_the_zoo(name)
-    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     config = Config.of({**template.default.as_dict(), **values})
     symbols, cubin = unpack(built(variant(template, problem, config)).data)
     (symbol,) = symbols.values()
-    found = read_sass(disassemble(cubin).kernels[symbol])
+    found = read_sass(disassemble_cubin(cubin).kernels[symbol])
     assert found is not None
     return found
 

@@ -11,12 +11,12 @@ from tests.core.expert.write.building import DEVICE, build_all, built, configura
 from tests.core.expert.write.models import MAP, ROWS, Model
 from tests.cuda_here import needs_nvrtc
 from tests.running import EXAMPLES
-from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
 from tunesmith.backends.cuda.sass import read_sass
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.read.model import Schedule, TemplateDraft
-from tunesmith.expert.write import write
-from tunesmith.expert.write.given import words_of
+from tunesmith.expert.write import render_draft
+from tunesmith.expert.write.given import words_in_texts
 from tunesmith.profiles.facts import Instructions
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
@@ -38,7 +38,7 @@ CASES = {
 def test_configurations_compile(name: str) -> None:
     model, schedule = CASES[name]
     kernel, problem = model()
-    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     configs = configurations(template, problem, pairs=12)
     assert len(configs) > 8
     for config, result in zip(
@@ -51,7 +51,7 @@ def test_configurations_compile(name: str) -> None:
 def test_macros_of_the_problem_meet_no_name_of_ours() -> None:
     problem, _ = load_problem(EXAMPLES / "cuda" / "rmsnorm")
     macros = ("W", "N", "ALIGN", "from", "word", "k", "base", "task", "here", "tasks", "BYTES", "WIDTH")
-    own = words_of([problem.kernel.text])
+    own = words_in_texts([problem.kernel.text])
     kernel = replace(problem.kernel, defines=tuple((name, "81") for name in macros if name not in own))
     problem = replace(problem, kernel=kernel)
     moves = Refactoring(("lanes", "tasks", "vector", "items", "keep", "hints"))
@@ -64,11 +64,11 @@ def test_macros_of_the_problem_meet_no_name_of_ours() -> None:
 
 def instructions(model: Model, schedule: Schedule, **values: int) -> Instructions:
     kernel, problem = model()
-    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     config = Config.of({**template.default.as_dict(), **values})
     symbols, cubin = unpack(built(variant(template, problem, config)).data)
     (symbol,) = symbols.values()
-    found = read_sass(disassemble(cubin).kernels[symbol])
+    found = read_sass(disassemble_cubin(cubin).kernels[symbol])
     assert found is not None
     return found
 

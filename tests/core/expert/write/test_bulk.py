@@ -17,13 +17,13 @@ from tests.core.expert.write.test_beside import split_parts
 from tests.core.expert.write.test_ring import MOVES, ROWS, STAGES, made
 from tests.cuda_here import needs_nvrtc
 from tests.running import FIXTURES
-from tunesmith.backends.cuda.compile import build
-from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.compile import build_cubin
+from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.read.model import TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
@@ -35,7 +35,7 @@ BULK = choice("BULK", 0, 1)
 def test_loops_side_by_side_have_none() -> None:
     kernel, problem = split_parts()
     schedule = SMALL_MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
-    text = write(TemplateDraft(kernel, schedule), problem)
+    text = render_draft(TemplateDraft(kernel, schedule), problem)
     joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
     assert "await_run" in text
     assert "BULK" not in joint
@@ -91,6 +91,6 @@ def test_machine_code_has_the_copies_and_spills_nothing(name: str, stages: int) 
     known = template.default.as_dict()
     config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
     one = variant(template, problem, config)
-    binary = build(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
+    binary = build_cubin(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
     assert binary.resources.spills == 0
-    assert "UBLKCP" in str(disassemble(unpack(binary.data)[1]).kernels)
+    assert "UBLKCP" in str(disassemble_cubin(unpack(binary.data)[1]).kernels)

@@ -11,14 +11,14 @@ from tests.core.expert.write.test_opencl import run_opencl
 from tests.golden.made_problems import made_problem
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, TemplateDraft
-from tunesmith.expert.write import write
-from tunesmith.expert.write.page import declared
+from tunesmith.expert.write import render_draft
+from tunesmith.expert.write.page import declared_parameters
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.space.configset import Config
 
 _SIZES = {"rows": 5, "cols": 71}
@@ -39,9 +39,9 @@ def _problem(
 
 
 def _written(problem: Problem) -> str:
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel), kernel.reason
-    return write(TemplateDraft(kernel, CPU), problem)
+    return render_draft(TemplateDraft(kernel, CPU), problem)
 
 
 FORMS = {
@@ -88,7 +88,7 @@ def test_it_gives_what_the_original_gives(form: str) -> None:
     template = read(_written(problem), problem)
     config = Config.of({**template.default.as_dict(), "VEC": 8, "ITEMS": 2, "LANES": 1, "TASKS": 1})
     found = []
-    for made in (original(problem, _SIZES), template.render(problem, config, _SIZES)):
+    for made in (original_variant(problem, _SIZES), template.render(problem, config, _SIZES)):
         plan = plan_launch(problem, made, _SIZES, DEVICE, None)
         assert isinstance(plan, Plan), plan
         inputs = draw_inputs(plan, Draw("normal", 3, problem.inputs))
@@ -119,4 +119,4 @@ SCALAR = {
 def test_the_loop_stays_scalar_and_has_no_idle_parameter(form: str) -> None:
     text = _written(SCALAR[form])
     assert "STORE" not in text
-    assert not {"VEC", "ITEMS"} & {name for name, _ in declared(text)}
+    assert not {"VEC", "ITEMS"} & {name for name, _ in declared_parameters(text)}

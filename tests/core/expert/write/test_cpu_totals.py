@@ -13,12 +13,12 @@ from tests.core.expert.write.models import CPU, choice
 from tests.core.expert.write.test_opencl import run_opencl
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
 
@@ -34,11 +34,11 @@ EVERY = CPU.without("fast", "reciprocal").having(
 def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) -> dict[str, Any]:
     """What the original writes (no values), or the template with these, on the CPU here."""
     problem = load_problem(ZOO / name / "problem.toml")[0]
-    made = original(problem, sizes)
+    made = original_variant(problem, sizes)
     if values is not None:
-        kernel = lift(problem)
+        kernel = lift_kernel(problem)
         assert isinstance(kernel, KernelModel), kernel
-        template = read(write(TemplateDraft(kernel, EVERY), problem), problem)
+        template = read(render_draft(TemplateDraft(kernel, EVERY), problem), problem)
         of_source = {param.name.rstrip("_"): param.name for param in template.space.params}
         chosen = {of_source[knob]: value for knob, value in values.items()}
         config = Config.of({**template.default.as_dict(), **chosen})

@@ -11,7 +11,7 @@ from tests.core.expert.write.models import choice
 from tests.cuda_here import needs_nvrtc
 from tests.running import FIXTURES
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.author import read as reading
+from tunesmith.expert.author import try_read_kernel as reading
 from tunesmith.expert.read.model import Schedule
 from tunesmith.problem.problem import Problem
 from tunesmith.run.ports import Refactoring, Written

@@ -10,7 +10,7 @@ from tests.core.expert.write.test_beside import SCHEDULE, rotary
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
 from tunesmith.expert.read.model import TemplateDraft
-from tunesmith.expert.write import structural_rules, write
+from tunesmith.expert.write import render_draft, structural_rules
 from tunesmith.problem.template import Template
 
 DIVIDING = SCHEDULE.having(divide=models.choice("DIVIDE", 0, 1, 2))
@@ -18,7 +18,7 @@ DIVIDING = SCHEDULE.having(divide=models.choice("DIVIDE", 0, 1, 2))
 
 def _template() -> Template:
     kernel, problem = rotary()
-    return read(write(TemplateDraft(kernel, DIVIDING), problem), problem)
+    return read(render_draft(TemplateDraft(kernel, DIVIDING), problem), problem)
 
 
 def test_forms_are_legal_where_they_are_exact() -> None:

@@ -16,14 +16,14 @@ from tests.opencl_here import needs_opencl
 from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.moves.move import Context
-from tunesmith.expert.moves.sharing import rows as by_rows
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.moves.sharing import unflatten_rows as by_rows
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Variant, original
+from tunesmith.problem.template import Variant, original_variant
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
 
@@ -40,7 +40,7 @@ def _silu_rows() -> tuple[KernelModel, Problem]:
 def _published(name: str) -> Model:
     def model() -> tuple[KernelModel, Problem]:
         problem = load_problem(FIXTURES / "published" / name).definition
-        kernel = lift(problem)
+        kernel = lift_kernel(problem)
         assert isinstance(kernel, KernelModel), kernel
         return kernel, problem
 
@@ -110,11 +110,11 @@ def test_the_original_and_the_template_agree(
     model: Model, schedule: Schedule, sizes: dict[str, int], values: dict[str, int]
 ) -> None:
     kernel, problem = model()
-    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     default = template.default.as_dict()
     config = Config.of({**default, **{name: value for name, value in values.items() if name in default}})
     found = []
-    for made in (original(problem, sizes), template.render(problem, config, sizes)):
+    for made in (original_variant(problem, sizes), template.render(problem, config, sizes)):
         plan = plan_launch(problem, made, sizes, DEVICE, None)
         assert isinstance(plan, Plan), plan
         inputs = draw_inputs(plan, Draw("normal", 3, problem.inputs))
@@ -125,7 +125,7 @@ def test_the_original_and_the_template_agree(
 
 def test_vectors_are_used_where_a_body_has_a_vector_form() -> None:
     kernel, problem = models.cl_softmax()
-    text = write(TemplateDraft(kernel, CPU), problem)
+    text = render_draft(TemplateDraft(kernel, CPU), problem)
     assert "vec power = EXP(input_pack - largest);" in text
     assert "fast_exp(vec x)" in text
 
@@ -134,6 +134,6 @@ def test_a_body_without_a_vector_form_stays_scalar_and_loses_the_idle_parameters
     kernel, problem = models.cl_rmsnorm()
     loop = models.each("d", "out[(size_t)row * d + i] = (float)(i & 3) * weight[i];", language="opencl")
     plain = models.kernel(problem, kernel.tasks, loop, team="thread")
-    text = write(TemplateDraft(plain, CPU), problem)
+    text = render_draft(TemplateDraft(plain, CPU), problem)
     assert "VEC" not in text
     assert [p.name for p in read(text, problem).space.params] == ["LANES", "TASKS"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunesmith.expert.write.names import with_plain_names
 from tunesmith.source import tree as c
 from tunesmith.source.printing import print_statements
-from tunesmith.source.snippets import code
+from tunesmith.source.snippets import parse_snippet
 
 
 def named(body: tuple[c.Stmt, ...], *file_words: str, kept: tuple[str, ...] = ()) -> str:
@@ -13,8 +13,8 @@ def named(body: tuple[c.Stmt, ...], *file_words: str, kept: tuple[str, ...] = ()
 
 
 def test_branches_of_the_preprocessor_share_names_unless_they_are_used_below() -> None:
-    (one, two) = code("int x = 1; int x_2 = 2;")
-    (first, second) = code("g(x); g(x_2);")
+    (one, two) = parse_snippet("int x = 1; int x_2 = 2;")
+    (first, second) = parse_snippet("g(x); g(x_2);")
     flag = c.Name("A")
     apart = c.Alternative(flag, (one, first), (two, second))
     assert named((apart,)) == "#if A int x = 1; g(x); #else int x = 2; g(x); #endif"
@@ -23,9 +23,9 @@ def test_branches_of_the_preprocessor_share_names_unless_they_are_used_below() -
 
 
 def test_two_heads_of_one_body() -> None:
-    (loop,) = code("for (int base_2 = 0; base_2 < p; base_2++) {}")
-    (block,) = code("{ const int base_2 = 0; }")
-    inside = code("const int here_2 = base_2; g(here_2);")
+    (loop,) = parse_snippet("for (int base_2 = 0; base_2 < p; base_2++) {}")
+    (block,) = parse_snippet("{ const int base_2 = 0; }")
+    inside = parse_snippet("const int here_2 = base_2; g(here_2);")
     text = named((c.Alternative(c.Name("A"), (loop,), (block,), inside),))
     assert "base_2" not in text
     assert "const int here = base; g(here);" in text

@@ -19,10 +19,10 @@ from tests.core.expert.write.emulator import needs_emulator, run
 from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.moves.move import Context
-from tunesmith.expert.moves.sharing import rows as by_rows
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.moves.sharing import unflatten_rows as by_rows
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.problem import Problem, element_type
 from tunesmith.session.problems import load_problem
@@ -82,14 +82,14 @@ def expected(problem: Problem, name: str, inputs: dict[str, np.ndarray], scalars
 @pytest.mark.long
 def test_what_is_written_gives_what_the_reference_gives(name: str, emulated: Path) -> None:
     problem, (schedule, sizes, values) = problem_of(name), CASES[name]
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel), kernel
     draft = TemplateDraft(kernel, schedule)
     if name in BY_ROWS:
         moved = by_rows.apply(draft, Context(problem, GPU))
         assert isinstance(moved, TemplateDraft), moved
         draft = moved
-    template = read(write(draft, problem), problem)
+    template = read(render_draft(draft, problem), problem)
     assert values.keys() <= template.default.as_dict().keys() or name not in BY_ROWS
     known = {key: value for key, value in values.items() if key in template.default.as_dict()}
     made = template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)

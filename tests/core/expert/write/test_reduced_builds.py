@@ -14,7 +14,7 @@ from tunesmith.backends.port import KernelBinary
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.reduced import as_reduced, reduced
+from tunesmith.problem.reduced import as_reduced, reduce_template
 from tunesmith.problem.template import Template
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
@@ -54,7 +54,7 @@ def some_winners(template: Template, problem: Problem, seed: int) -> list[Config
 def test_it_is_the_machine_code_that_won(name: str, seed: int) -> None:
     problem, whole = searched(f"cuda/{name}")
     winners = some_winners(whole, problem, seed)
-    small = reduced(whole, problem, winners)
+    small = reduce_template(whole, problem, winners)
     assert len(small.source) < len(whole.source)
     made = [variant(whole, problem, config) for config in winners]
     made += [variant(small, problem, as_reduced(config, small)) for config in winners]
@@ -70,7 +70,7 @@ def test_it_is_the_machine_code_that_won(name: str, seed: int) -> None:
 def test_in_opencl_the_kernel_is_word_for_word_the_one_that_won(name: str) -> None:
     problem, whole = searched(f"opencl/{name}")
     winners = some_winners(whole, problem, 1)
-    small = reduced(whole, problem, winners)
+    small = reduce_template(whole, problem, winners)
     for config in winners:
         before, after = (
             [t.text for t in preprocess(variant(t, problem, c).source, "opencl").tokens]

@@ -14,13 +14,13 @@ from tests.core.expert.write.emulator import needs_emulator, run
 from tests.core.expert.write.models import Model, choice
 from tests.cuda_here import needs_nvrtc
 from tests.running import FIXTURES
-from tunesmith.backends.cuda.compile import build
-from tunesmith.backends.cuda.cubin import disassemble, unpack
+from tunesmith.backends.cuda.compile import build_cubin
+from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.read.model import Schedule, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.template import Variant
 from tunesmith.run.ports import Refactoring, Written
@@ -33,7 +33,7 @@ ROWS = SMALL_ROWS.having(ring=STAGES)
 
 def made(model: Model, schedule: Schedule, sizes: dict[str, int], **values: int) -> Variant:
     kernel, problem = model()
-    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     known = {name: value for name, value in values.items() if name in template.default.as_dict()}
     return template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
 
@@ -95,6 +95,6 @@ def test_machine_code_has_the_copies_and_spills_nothing(name: str, architecture:
     wanted = {"LANES": 64, "VEC": 4, "STAGES": stages, **goes_on}
     config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
     one = variant(template, problem, config)
-    binary = build(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
+    binary = build_cubin(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
     assert binary.resources.spills == 0
-    assert "LDGSTS" in str(disassemble(unpack(binary.data)[1]).kernels)
+    assert "LDGSTS" in str(disassemble_cubin(unpack(binary.data)[1]).kernels)

@@ -10,9 +10,9 @@ import pytest
 
 from tests.core.expert.write.building import read
 from tests.core.expert.write.models import choice, problem_of
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.write import write
+from tunesmith.expert.write import render_draft
 from tunesmith.problem.problem import Problem
 
 LOOP = (
@@ -47,7 +47,7 @@ def commented(changes: dict[str, str]) -> tuple[KernelModel, Problem]:
 def lifted(text: str) -> tuple[KernelModel, Problem]:
     problem = problem_of("cuda/rmsnorm")
     problem = replace(problem, kernel=replace(problem.kernel, text=text))
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel), kernel.reason
     return kernel, problem
 
@@ -59,7 +59,7 @@ def without(text: str) -> str:
 @pytest.mark.parametrize("schedule", [SCHEDULE, SCHEDULE.without("vector", "keep")])
 def test_those_of_what_is_still_there_are_printed_once(schedule: Schedule) -> None:
     kernel, problem = commented(SAID)
-    text = write(TemplateDraft(kernel, schedule), problem)
+    text = render_draft(TemplateDraft(kernel, schedule), problem)
     assert {said: len(re.findall(f"// {re.escape(said)}", text)) for said in KEPT} == dict.fromkeys(KEPT, 1)
     assert "of every warp" not in text
     squares = text.index("// First the squares.")
@@ -68,7 +68,7 @@ def test_those_of_what_is_still_there_are_printed_once(schedule: Schedule) -> No
 
 def test_the_code_is_the_same_with_and_without_them() -> None:
     plain, said = commented({}), commented(SAID)
-    texts = [write(TemplateDraft(kernel, SCHEDULE), problem) for kernel, problem in (plain, said)]
+    texts = [render_draft(TemplateDraft(kernel, SCHEDULE), problem) for kernel, problem in (plain, said)]
     assert re.sub(r"\n\s*\n", "\n", without(texts[0])) == re.sub(r"\n\s*\n", "\n", without(texts[1]))
 
 
@@ -79,7 +79,7 @@ def test_the_code_is_the_same_with_and_without_them() -> None:
 @pytest.mark.few(2)
 def test_no_comment_changes_a_template(comment: str) -> None:
     kernel, problem = commented({"out[token": f"{comment}\n        out[token"})
-    text = write(TemplateDraft(kernel, SCHEDULE), problem)
-    plain = write(TemplateDraft(commented({})[0], SCHEDULE), problem)
+    text = render_draft(TemplateDraft(kernel, SCHEDULE), problem)
+    plain = render_draft(TemplateDraft(commented({})[0], SCHEDULE), problem)
     assert re.sub(r"\n\s*\n", "\n", without(text)) == re.sub(r"\n\s*\n", "\n", without(plain))
     assert read(text, problem).default == read(plain, problem).default

@@ -12,9 +12,9 @@ from tests.core.expert.write.comparing import SMALL_MAP, compare, of_the_zoo
 from tests.core.expert.write.emulator import needs_emulator
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
-from tunesmith.expert.read.lift import lift
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, TemplateDraft
-from tunesmith.expert.write import Unwritable, write
+from tunesmith.expert.write import Unwritable, render_draft
 from tunesmith.problem.problem import Problem
 
 TILED = SMALL_MAP.without("items", "split", "tasks").having(
@@ -36,7 +36,7 @@ for (int i = threadIdx.x; i < d; i += blockDim.x)
 def _smoothed() -> tuple[KernelModel, Problem]:
     """A row in shared memory, of which each thread reads the neighbours of its element."""
     problem = row_problem(SMOOTHED, most=512)
-    kernel = lift(problem)
+    kernel = lift_kernel(problem)
     assert isinstance(kernel, KernelModel)
     return kernel, problem
 
@@ -51,7 +51,7 @@ def test_a_row_that_all_threads_read(emulated: Path) -> None:
 def test_tiles_are_for_loads_along_another_axis_than_the_stores() -> None:
     kernel, problem = of_the_zoo("heat_tile")()
     with pytest.raises(Unwritable, match="along another axis"):
-        write(TemplateDraft(kernel, TILED), problem)
+        render_draft(TemplateDraft(kernel, TILED), problem)
 
 
 @needs_nvrtc

@@ -10,7 +10,7 @@ import pytest
 from tests.plugins.repo.apply.repositories import a_run, delivered, origin, repository
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.repo.apply.apply import apply_result
-from tunesmith.plugins.repo.apply.gain import BenchMetric, sides
+from tunesmith.plugins.repo.apply.gain import BenchMetric, alternate_sides
 from tunesmith.plugins.repo.commands import check_words
 from tunesmith.session.progress import listener_of
 
@@ -34,7 +34,7 @@ def test_what_is_no_clear_positive_number_is_none(text: str, value: float | None
 
 def test_there_is_at_least_one_round() -> None:
     with pytest.raises(BadInput, match="rounds must be 1 or more, got 0"):
-        list(sides(0))
+        list(alternate_sides(0))
 
 
 def test_swap_takes_the_first_word_for_the_run(tmp_path: Path) -> None:

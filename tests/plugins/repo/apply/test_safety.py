@@ -15,8 +15,13 @@ from tests.plugins.repo.apply.repositories import a_run, delivered, git, origin,
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.repo.apply import apply
 from tunesmith.plugins.repo.apply.apply import Applied, apply_result, apply_run, undo_run
-from tunesmith.plugins.repo.apply.changes import RepositoryChanges, repository_locked, run_locked, uncommitted
-from tunesmith.plugins.repo.git import git as git_safely
+from tunesmith.plugins.repo.apply.changes import (
+    RepositoryChanges,
+    repository_locked,
+    run_locked,
+    uncommitted_files,
+)
+from tunesmith.plugins.repo.git import run_git as git_safely
 from tunesmith.session.progress import listener_of
 from tunesmith.session.result import Run
 
@@ -126,15 +131,15 @@ def test_a_repository_may_be_a_folder_of_a_checkout(tmp_path: Path, run: Run) ->
     git(top, "init", "-q")
     git(top, "add", ".")
     git(top, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "-m", "first")
-    assert uncommitted(repo, (FILE,)) == []
+    assert uncommitted_files(repo, (FILE,)) == []
     (repo / FILE).write_text(USERS + "// mine\n")
-    assert uncommitted(repo, (FILE,)) == [FILE]
+    assert uncommitted_files(repo, (FILE,)) == [FILE]
 
 
 def test_a_git_that_does_not_answer_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tunesmith.plugins.repo.git.SECONDS", 1e-6)
     with pytest.raises(BadInput, match="git did not say within"):
-        uncommitted(repo, (FILE,))
+        uncommitted_files(repo, (FILE,))
 
 
 TRAPS = {
@@ -164,7 +169,7 @@ def test_what_a_repository_has_set_up_is_not_run(repo: Path, tmp_path: Path, whe
         git(repo, "config", "include.path", "included")
     (repo / ".git" / "info" / "attributes").write_text("* filter=a=b\n")
     (repo / FILE).write_text(USERS + "// mine\n")
-    assert uncommitted(repo, (FILE,)) == [FILE]
+    assert uncommitted_files(repo, (FILE,)) == [FILE]
     git_safely(repo, "apply", "-R", "--check", str(trap))
     assert not mark.exists()
     subprocess.run(["git", "status"], cwd=repo, capture_output=True, check=False)

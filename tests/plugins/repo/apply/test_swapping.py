@@ -445,6 +445,6 @@ def test_a_program_that_loads_libraries_first_keeps_them(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LD_PRELOAD", "libm.so.6")
-    found = commands.swapping(tmp_path / "swap.so", tmp_path)
+    found = commands.swap_environment(tmp_path / "swap.so", tmp_path)
     assert found["LD_PRELOAD"] == f"{tmp_path}/swap.so:libm.so.6"
     assert swap.FOLDER == "apply"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.plugins.repo.capture.capture import build
+from tunesmith.plugins.repo.capture.capture import build_watcher
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("cc") or shutil.which("gcc")
@@ -59,7 +59,7 @@ def driver() -> Path:
 @functools.cache
 def library() -> Path:
     """The one that watches, built once: it takes a second."""
-    return build(Path(tempfile.mkdtemp(prefix="watch-", dir=os.environ["TESTS_SHARED_FOLDER"])))
+    return build_watcher(Path(tempfile.mkdtemp(prefix="watch-", dir=os.environ["TESTS_SHARED_FOLDER"])))
 
 
 def with_played_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def with_played_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tunesmith.plugins.repo.capture.capture.cupti_paths", lambda _program: [path])
     built = library()
     monkeypatch.setattr(
-        "tunesmith.plugins.repo.capture.capture.build",
+        "tunesmith.plugins.repo.capture.capture.build_watcher",
         lambda folder: Path(shutil.copy(built, folder / built.name)),
     )
     monkeypatch.delenv("CUDA_INJECTION64_PATH", raising=False)

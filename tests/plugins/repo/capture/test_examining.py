@@ -41,6 +41,6 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_folder: object) -> None:
         raise BadInput("no C compiler is here", hint="install gcc")
 
-    monkeypatch.setattr("tunesmith.plugins.repo.capture.capture.build", none)
+    monkeypatch.setattr("tunesmith.plugins.repo.capture.capture.build_watcher", none)
     found = examine_capture()
     assert (found.usable, found.detail, found.fix) == (False, "no C compiler is here", "install gcc")

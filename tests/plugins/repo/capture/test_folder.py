@@ -14,9 +14,9 @@ from tests.plugins.repo.capture.made_up import capture, kernel, launch, pointer
 from tests.plugins.repo.capture.played import needs_compiler, program, with_played_gpu
 from tunesmith.backends.cuda.cubin import unpack
 from tunesmith.base.errors import BadInput
-from tunesmith.plugins.repo.capture.capture import CaptureWish, kept_name, watch
+from tunesmith.plugins.repo.capture.capture import CaptureWish, kept_name, watch_program
 from tunesmith.plugins.repo.capture.records import read_array, read_capture, read_image, write_capture
-from tunesmith.plugins.repo.capture.trace import demangled, found_image, traces_in
+from tunesmith.plugins.repo.capture.trace import demangle_names, found_image, traces_in
 
 KERNEL = 'extern "C" __global__ void work(float *x) { x[threadIdx.x] = 2 * x[threadIdx.x]; }'
 
@@ -66,7 +66,7 @@ def test_a_link_in_the_place_of_a_trace_is_not_followed(tmp_path: Path) -> None:
 
 def test_names_as_people_write_them() -> None:
     names = ["_Z5scalePfif", "_ZN3own5countIiEEvPT_", "plain", "_Znonsense", "", "_Z" + "9" * 40000]
-    found = demangled(names)
+    found = demangle_names(names)
     assert found["_Z5scalePfif"] == "scale(float*, int, float)"
     assert found["_ZN3own5countIiEEvPT_"] == "void own::count<int>(int*)"
     assert [found[name] for name in names[2:]] == names[2:]
@@ -104,7 +104,7 @@ cuda.played_module(other, ctypes.c_size_t(len(other)))
 cuda.played_module(image, ctypes.c_size_t(len(image)))
 launch(function("work", (0, 8)), 1, 32, P(memory(64)))
 """
-    found = watch(program(text), CaptureWish(), tmp_path / "seen")
+    found = watch_program(program(text), CaptureWish(), tmp_path / "seen")
     (image,) = found.capture.images
     assert read_image(found.folder, image) == cubin
     (seen,) = found.capture.kernels

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tunesmith.plugins.repo.capture.capture import CaptureWish, watch
-from tunesmith.plugins.repo.capture.ranking import KernelKind, ranking
+from tunesmith.plugins.repo.capture.capture import CaptureWish, watch_program
+from tunesmith.plugins.repo.capture.ranking import KernelKind, rank_kernels
 from tunesmith.plugins.repo.capture.records import read_array, read_image
 
 pytestmark = pytest.mark.gpu
@@ -70,7 +70,7 @@ assert list(ones[:3]) == [243.0] * 3, ones[:3]
 
 def test_a_program_is_captured_with_its_arguments_image_and_memory(tmp_path: Path) -> None:
     wish = CaptureWish(keep=("triple",))
-    found = watch([sys.executable, "-c", PROGRAM], wish, tmp_path / "seen")
+    found = watch_program([sys.executable, "-c", PROGRAM], wish, tmp_path / "seen")
     capture = found.capture
     assert capture.program.exit_code == 0, capture.notes
     (kernel,) = capture.kernels
@@ -89,7 +89,7 @@ def test_a_program_is_captured_with_its_arguments_image_and_memory(tmp_path: Pat
     )
     assert (after == 3 * before).all()
     assert part.again == part.after
-    (ranked,) = ranking(capture)
+    (ranked,) = rank_kernels(capture)
     assert ranked.kind is KernelKind.CUSTOM
     assert 0 < launch.least < 1e-3
     assert capture.copies.count >= 2

@@ -7,13 +7,20 @@ from dataclasses import replace
 import pytest
 
 from tests.plugins.repo.capture.made_up import capture, kernel, launch, pointer, without_device
-from tunesmith.plugins.repo.capture.ranking import LEAST, KernelKind, amdahl, bytes_of, kind_of, ranking
+from tunesmith.plugins.repo.capture.ranking import (
+    LEAST,
+    KernelKind,
+    amdahl_speedup,
+    bytes_of,
+    kind_of,
+    rank_kernels,
+)
 
 
 def test_share_distance_and_amdahl() -> None:
     far = kernel("far", launch(pointer(10**8), seconds=0.4))  # 0.1 ms at 1e12
     near = kernel("near", launch(pointer(5 * 10**11), seconds=0.5))
-    first, second = ranking(capture(near, far, span=1.0, copies=0.1))
+    first, second = rank_kernels(capture(near, far, span=1.0, copies=0.1))
     assert (first.name, second.name) == ("far", "near")
     assert first.share == pytest.approx(0.4)
     assert first.distance == pytest.approx(4000)
@@ -25,7 +32,7 @@ def test_share_distance_and_amdahl() -> None:
 
 
 def test_a_launch_takes_its_least_however_little_it_moves() -> None:
-    (ranked,) = ranking(capture(kernel("tiny", launch(pointer(64), seconds=10 * LEAST, count=10))))
+    (ranked,) = rank_kernels(capture(kernel("tiny", launch(pointer(64), seconds=10 * LEAST, count=10))))
     assert ranked.distance == pytest.approx(1.0)
     assert ranked.saving == pytest.approx(0.0)
 
@@ -38,27 +45,27 @@ def test_pointers_into_one_allocation_count_once() -> None:
 
 
 def test_allocations_larger_than_the_arrays_give_no_floor() -> None:
-    (ranked,) = ranking(capture(kernel("pooled", launch(pointer(10**12), seconds=1e-3))))
+    (ranked,) = rank_kernels(capture(kernel("pooled", launch(pointer(10**12), seconds=1e-3))))
     assert (ranked.floor, ranked.distance) == (None, None)
     assert ranked.saving == pytest.approx(1e-3 - LEAST)
     assert any("--exact" in reason for reason in ranked.missing)
 
 
 def test_without_a_device_or_arguments_nothing_is_made_up() -> None:
-    (ranked,) = ranking(without_device(capture(kernel("k", launch(pointer(8))))))
+    (ranked,) = rank_kernels(without_device(capture(kernel("k", launch(pointer(8))))))
     assert ranked.distance is None
     unread = replace(launch(), complete=False)
-    (ranked,) = ranking(capture(kernel("k", unread)))
+    (ranked,) = rank_kernels(capture(kernel("k", unread)))
     assert ranked.distance is None
     assert any("arguments are not known" in reason for reason in ranked.missing)
-    (ranked,) = ranking(capture(kernel("k", replace(launch(), timed=0, seconds=0.0)), span=0.0))
+    (ranked,) = rank_kernels(capture(kernel("k", replace(launch(), timed=0, seconds=0.0)), span=0.0))
     assert (ranked.score, ranked.end_to_end) == (0.0, None)
 
 
 def test_what_cannot_be_tuned_comes_last() -> None:
     vendor = kernel("sm90_xmma_gemm_f16", launch(pointer(8), seconds=0.9))
     own = kernel("_Z3ownPf", launch(pointer(8), seconds=0.1), demangled="own(float*)")
-    ranked = ranking(capture(vendor, own))
+    ranked = rank_kernels(capture(vendor, own))
     assert [one.tunable for one in ranked] == [True, False]
     assert "without source" in ranked[1].missing[0]
 
@@ -93,7 +100,7 @@ def test_a_plain_name_from_a_python_file_is_tritons() -> None:
 
 
 def test_amdahl() -> None:
-    assert amdahl(10.0, 5.0) == 2.0
-    assert amdahl(10.0, 0.0) == 1.0
-    assert amdahl(0.0, 0.0) is None
-    assert amdahl(1.0, 2.0) is None, "kernels that overlap take longer than the span"
+    assert amdahl_speedup(10.0, 5.0) == 2.0
+    assert amdahl_speedup(10.0, 0.0) == 1.0
+    assert amdahl_speedup(0.0, 0.0) is None
+    assert amdahl_speedup(1.0, 2.0) is None, "kernels that overlap take longer than the span"

@@ -11,9 +11,9 @@ import math
 import pytest
 
 from tests.running import FIXTURES
-from tunesmith.plugins.repo.capture.ranking import KernelKind, RankedKernel, ranking
+from tunesmith.plugins.repo.capture.ranking import KernelKind, RankedKernel, rank_kernels
 from tunesmith.plugins.repo.capture.records import Capture, CapturedKernel, CapturedProgram, read_capture
-from tunesmith.plugins.repo.capture.trace import StoredFiles, assemble, demangled, read_trace
+from tunesmith.plugins.repo.capture.trace import StoredFiles, assemble_capture, demangle_names, read_trace
 
 SEEN = FIXTURES / "captures" / "h200"
 
@@ -25,7 +25,7 @@ def capture() -> Capture:
 
 @pytest.fixture(scope="module")
 def ranked(capture: Capture) -> dict[str, RankedKernel]:
-    return {one.demangled: one for one in ranking(capture)}
+    return {one.demangled: one for one in rank_kernels(capture)}
 
 
 def one(capture: Capture, name: str) -> CapturedKernel:
@@ -56,7 +56,7 @@ def test_all_others_are_pytorchs(ranked: dict[str, RankedKernel]) -> None:
 
 
 def test_the_slow_one_is_first_and_far_from_its_floor(capture: Capture) -> None:
-    first = ranking(capture)[0]
+    first = rank_kernels(capture)[0]
     assert first.demangled == "slow_copy(Both)"
     assert first.distance is not None
     assert 10 < first.distance < 15
@@ -91,7 +91,7 @@ def test_a_trace_as_the_library_wrote_it_there() -> None:
     assert trace is not None
     assert trace.notes == ()
     program = CapturedProgram(("python3", "bench.py"), "", 12.0, 0)
-    made = assemble(program, [trace], StoredFiles(), demangled)
+    made = assemble_capture(program, [trace], StoredFiles(), demangle_names)
     assert made.kernels[0].demangled.startswith("void at::native::radixSortKVInPlace")
     scale = one(made, "scale_rows")
     assert (scale.count, scale.timed) == (40, 38)

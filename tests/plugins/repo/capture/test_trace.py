@@ -15,7 +15,13 @@ from tests.plugins.repo.capture.made_up import (
     trace_bytes,
 )
 from tunesmith.plugins.repo.capture.records import CapturedProgram
-from tunesmith.plugins.repo.capture.trace import INCOMPLETE, RawTrace, StoredFiles, assemble, read_trace
+from tunesmith.plugins.repo.capture.trace import (
+    INCOMPLETE,
+    RawTrace,
+    StoredFiles,
+    assemble_capture,
+    read_trace,
+)
 
 PROGRAM = CapturedProgram(("x",), "", 1.0, 0)
 ARGUMENTS = (1 << 40).to_bytes(8, "little") + (5).to_bytes(4, "little") + bytes(4)
@@ -40,7 +46,9 @@ def test_a_whole_one() -> None:
     assert found.process is not None
     assert (found.process.pid, found.process.command) == (7, b"python bench.py")
     assert found.order == ((0, 0), (1, 0), (0, 0), (0, 0))
-    capture = assemble(PROGRAM, [found], StoredFiles(), lambda names: {n: f"plain {n}" for n in names})
+    capture = assemble_capture(
+        PROGRAM, [found], StoredFiles(), lambda names: {n: f"plain {n}" for n in names}
+    )
     (kernel,) = capture.kernels
     assert (kernel.demangled, kernel.count) == ("plain _Z1kPfi", 4)
     assert [(launch.count, launch.complete) for launch in kernel.launches] == [(3, True), (1, False)]
@@ -62,7 +70,7 @@ def test_what_is_no_trace() -> None:
 def test_a_torn_one_gives_what_is_whole(kept: int) -> None:
     found = read(WHOLE[:kept])
     assert any("torn" in note for note in found.notes)
-    assemble(PROGRAM, [found], StoredFiles(), lambda names: {})
+    assemble_capture(PROGRAM, [found], StoredFiles(), lambda names: {})
 
 
 def test_a_record_that_lies_about_its_size_ends_the_reading() -> None:
@@ -98,11 +106,11 @@ def test_no_damage_raises() -> None:
             data[draw.randrange(8, len(data))] = draw.choice((0, 1, 127, 128, 255))
         found = read_trace("7", bytes(data))
         if found is not None:
-            assemble(PROGRAM, [found], StoredFiles(), lambda names: {})
+            assemble_capture(PROGRAM, [found], StoredFiles(), lambda names: {})
 
 
 def test_the_same_launch_of_two_processes_is_one() -> None:
-    capture = assemble(PROGRAM, [read(WHOLE), read_second()], StoredFiles(), lambda names: {})
+    capture = assemble_capture(PROGRAM, [read(WHOLE), read_second()], StoredFiles(), lambda names: {})
     (kernel,) = capture.kernels
     assert [launch.count for launch in kernel.launches] == [6, 2]
     assert any("2 processes" in note for note in capture.notes)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.plugins.repo.capture.played import needs_compiler, program, with_played_gpu
 from tunesmith.base.errors import BadInput, DeviceMissing
-from tunesmith.plugins.repo.capture.capture import CaptureWish, load, watch
+from tunesmith.plugins.repo.capture.capture import CaptureWish, load_captured_run, watch_program
 from tunesmith.plugins.repo.capture.records import Capture, CapturedKernel, read_array, read_capture
 
 pytestmark = needs_compiler
@@ -22,7 +22,7 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def seen(folder: Path, text: str, wish: CaptureWish | None = None) -> Capture:
-    found = watch(program(text), wish or CaptureWish(), folder / "seen")
+    found = watch_program(program(text), wish or CaptureWish(), folder / "seen")
     assert read_capture(found.folder) == found.capture
     return found.capture
 
@@ -132,7 +132,7 @@ for _ in range(5):
 
 def test_memory_around_a_launch_is_kept_and_the_program_sees_its_own_result(tmp_path: Path) -> None:
     wish = CaptureWish(keep=("scale",))
-    found = watch(
+    found = watch_program(
         program(
             """
 cuda.cuInit(0)
@@ -184,7 +184,7 @@ x = memory(64)
 launch(function("count", (0, 8)), 1, 32, P(x))
 print((ctypes.c_int * 1).from_address(x)[0])
 """
-    found = watch(program(text), CaptureWish(keep=("count",)), tmp_path / "seen")
+    found = watch_program(program(text), CaptureWish(keep=("count",)), tmp_path / "seen")
     (part,) = found.capture.kept[0].ranges
     assert part.after != part.again
     assert len({part.before, part.after, part.again}) == 3
@@ -195,7 +195,7 @@ def test_what_is_too_large_is_not_kept(tmp_path: Path) -> None:
 cuda.cuInit(0)
 launch(function(*SCALE), 1, 32, P(memory(1 << 20)), I(4), F(3.0))
 """
-    found = watch(program(text), CaptureWish(keep=("scale",), keep_bytes=1 << 20), tmp_path / "seen")
+    found = watch_program(program(text), CaptureWish(keep=("scale",), keep_bytes=1 << 20), tmp_path / "seen")
     (part,) = found.capture.kept[0].ranges
     assert (part.size, part.before, part.after) == (1 << 20, "", "")
     assert list((found.folder / "arrays").iterdir()) == []
@@ -271,7 +271,7 @@ time.sleep(60)
         if "1 launch so far" in line:
             raise KeyboardInterrupt
 
-    capture = watch(program(text), CaptureWish(), tmp_path / "seen", interrupt).capture
+    capture = watch_program(program(text), CaptureWish(), tmp_path / "seen", interrupt).capture
     assert (only(capture).count, capture.program.exit_code) == (1, -15)
     assert any("signal 15" in note for note in capture.notes)
     assert "putting together" in said[-1]
@@ -365,21 +365,21 @@ def test_another_profiler_in_the_program(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_program_without_cuda_is_told_so_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DeviceMissing, match="exit code 3, and launched nothing on a GPU"):
-        watch(program("sys.exit(3)"), CaptureWish(), tmp_path / "seen")
+        watch_program(program("sys.exit(3)"), CaptureWish(), tmp_path / "seen")
     assert not (tmp_path / "seen").exists()
     with pytest.raises(DeviceMissing, match="launched no kernel"):
-        watch(program("cuda.cuInit(0)"), CaptureWish(), tmp_path / "idle")
+        watch_program(program("cuda.cuInit(0)"), CaptureWish(), tmp_path / "idle")
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot run no-such-program"):
-        watch(["no-such-program"], CaptureWish(), tmp_path / "seen")
+        watch_program(["no-such-program"], CaptureWish(), tmp_path / "seen")
     with pytest.raises(BadInput, match="no program"):
-        watch([], CaptureWish(), tmp_path / "seen")
+        watch_program([], CaptureWish(), tmp_path / "seen")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(BadInput, match="folder of its own"):
-        watch(program(""), CaptureWish(), tmp_path / "full")
+        watch_program(program(""), CaptureWish(), tmp_path / "full")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
 
 
@@ -393,10 +393,10 @@ def test_nothing_is_written_outside_the_folder(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_capture_that_broke_off_is_put_together_when_it_is_shown(tmp_path: Path) -> None:
-    found = watch(
+    found = watch_program(
         program('cuda.cuInit(0)\nlaunch(function("work"), 1, 32)\n'), CaptureWish(), tmp_path / "seen"
     )
     (found.folder / "capture.json").unlink()
-    again = load(found.folder).capture
+    again = load_captured_run(found.folder).capture
     assert again.kernels == found.capture.kernels
     assert any("broke off" in note for note in again.notes)

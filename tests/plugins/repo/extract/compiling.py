@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tunesmith.backends.cuda import cubin as entries
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
@@ -24,7 +24,7 @@ def here(entry: str, defines: Pairs) -> Iterator[tuple[Build]]:
         device = absent_device(None)
         assert device is not None
         try:
-            built = build(Unit("kernel.cu", text, "cuda", flags, (entry,), headers, "nvrtc"), device)
+            built = build_cubin(Unit("kernel.cu", text, "cuda", flags, (entry,), headers, "nvrtc"), device)
         except BuildFailed as refused:
             return BuildAttempt("", str(refused), "nvrtc")
         symbols, cubin = entries.unpack(built.data)

@@ -14,7 +14,7 @@ from tests.plugins.repo.extract.test_seen import capture, kernel, launch
 from tunesmith.base.errors import BadInput
 from tunesmith.expert.drafts.bare import KnownWorkload
 from tunesmith.plugins.repo.capture.records import Succession
-from tunesmith.plugins.repo.extract.draft import LaunchDraft, identity, merged
+from tunesmith.plugins.repo.extract.draft import LaunchDraft, merge_drafts, tensor_identity
 from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_call, followed_by
 from tunesmith.plugins.repo.extract.tree import TextTree
 
@@ -108,10 +108,10 @@ def test_a_kernel_that_is_launched_alone_stays_alone() -> None:
 
 
 def test_words_of_the_host_say_what_is_the_same() -> None:
-    assert identity("reinterpret_cast<float*>(x.data_ptr())") == "x"
-    assert identity("x.mutable_data_ptr<float>()") == "x"
-    assert identity("(float*)buffer") == "buffer"
-    assert identity("rows * cols") == "rows*cols"
+    assert tensor_identity("reinterpret_cast<float*>(x.data_ptr())") == "x"
+    assert tensor_identity("x.mutable_data_ptr<float>()") == "x"
+    assert tensor_identity("(float*)buffer") == "buffer"
+    assert tensor_identity("rows * cols") == "rows*cols"
 
 
 def draft(name: str, text: str, **passed: str) -> LaunchDraft:
@@ -145,7 +145,7 @@ example = { n = "FILL" }
 
 def test_names_that_mean_something_else_are_told_apart() -> None:
     other = ONE.replace("max = 64", "min = 4, max = 4096").replace("min = 1, min = 4", "min = 4")
-    text = merged([
+    text = merge_drafts([
         draft("one", ONE, out="tmp", n="rows"),
         draft("two", other, out="result", n="cols"),
         draft("three", other.replace("inout", "input"), out="tmp", n="rows"),
@@ -187,17 +187,17 @@ def test_what_both_launches_promise_is_kept(one: str, other: str, both: dict[str
     ]
     if both is None:
         with pytest.raises(BadInput, match="promise of n what no number keeps"):
-            merged(drafts)
+            merge_drafts(drafts)
     else:
-        assert tomllib.loads(merged(drafts))["contract"]["n"] == both
+        assert tomllib.loads(merge_drafts(drafts))["contract"]["n"] == both
 
 
 def test_sizes_that_are_no_arguments_are_one_where_their_numbers_are() -> None:
     bare = ONE.replace('value = "n"', "value = 3").replace('name = "n"', 'name = "k"')
     one, two = (bare.replace('"FILL"', number) for number in ("32", "64"))
-    same = tomllib.loads(merged([draft("one", one, out="a"), draft("two", one, out="b")]))
+    same = tomllib.loads(merge_drafts([draft("one", one, out="a"), draft("two", one, out="b")]))
     assert same["workloads"]["example"] == {"n": 32}
-    read = tomllib.loads(merged([draft("one", one, out="a"), draft("two", two, out="b")]))
+    read = tomllib.loads(merge_drafts([draft("one", one, out="a"), draft("two", two, out="b")]))
     assert read["workloads"]["example"] == {"n": 32, "two_n": 64}
     assert [launch["grid"] for launch in read["launch"]] == [["n"], ["two_n"]]
     assert {a["name"]: a.get("shape") for a in read["argument"]}["two_out"] == ["two_n"]
@@ -210,7 +210,7 @@ def test_what_was_seen_stays_beside_what_is_open() -> None:
     )
     other = open_one.replace("the host passes tmp", "another").replace("line 7", "line 8")
     drafts = [draft("one", open_one, out="tmp", n="n"), draft("two", other, out="tmp", n="n")]
-    text = merged(drafts, ["Drafted."])
+    text = merge_drafts(drafts, ["Drafted."])
     assert text.startswith("# Drafted.\n")
     assert 'shape = ["FILL"]  # the host passes tmp' in text
     assert text.index("line 7 says block") < text.index("line 8 says block")

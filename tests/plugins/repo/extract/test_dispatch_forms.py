@@ -9,7 +9,7 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import here
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract
+from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.host import host_launches
 from tunesmith.plugins.repo.extract.slice import FRAMEWORK, find_kernel
 from tunesmith.plugins.repo.extract.tree import TextTree
@@ -56,7 +56,7 @@ void launch(T* out, const T* x, float factor, int n) {
 
 
 def taken(text: str, **wish: Any) -> Extraction:
-    return extract(
+    return extract_kernel(
         TextTree((("a.cu", KERNEL + text),)), ExtractionWish("scaled", trim=False, **wish), compilers=here
     )
 
@@ -112,7 +112,7 @@ def test_a_switch_names_its_constant_by_an_argument() -> None:
     }
     void run(float* out, int n) { if (n) { launch<32, input_t>(out, n); } }
     """
-    found = extract(TextTree((("a.cu", text),)), ExtractionWish("summed", trim=False), compilers=here)
+    found = extract_kernel(TextTree((("a.cu", text),)), ExtractionWish("summed", trim=False), compilers=here)
     assert found.entry == "summed<true, 32, __half>"
     assert found.stands_alone, found.missing
 
@@ -138,7 +138,7 @@ def test_a_struct_whose_name_comes_last_is_found() -> None:
     struct { int first; int count; } typedef Span;
     __global__ void scaled(float* out, const Span* spans) { out[spans[blockIdx.x].first] = spans[0].count; }
     """
-    found = extract(TextTree((("a.cu", text),)), ExtractionWish("scaled", trim=False), compilers=here)
+    found = extract_kernel(TextTree((("a.cu", text),)), ExtractionWish("scaled", trim=False), compilers=here)
     assert found.stands_alone, found.missing
 
 
@@ -152,7 +152,7 @@ def test_a_frameworks_types_are_for_devices_alone() -> None:
     }
     """
     wish = ExtractionWish("scaled<c10::BFloat16>", trim=False)
-    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
     assert found.stands_alone, found.missing
     assert "__host__ __device__" not in dict(found.files)[FRAMEWORK]
 
@@ -169,5 +169,5 @@ def test_the_standards_limits_of_a_frameworks_types() -> None:
     }
     """
     wish = ExtractionWish("scaled<c10::Float8_e4m3fn>", trim=False)
-    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
     assert found.stands_alone, found.missing

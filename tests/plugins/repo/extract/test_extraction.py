@@ -12,7 +12,7 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import here
 from tunesmith.expert.drafts.bare import KnownWorkload
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract
+from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.tree import Repository, TextTree
 
 ROOT = Path(__file__).parent / "repository"
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent / "repository"
 @cache
 def taken(kernel: str, file: str | None = None, workloads: tuple[KnownWorkload, ...] = ()) -> Extraction:
     wish = ExtractionWish(kernel, file, workloads=workloads, trim=False)
-    return extract(Repository(ROOT), wish, compilers=here)
+    return extract_kernel(Repository(ROOT), wish, compilers=here)
 
 
 def problem(found: Extraction) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def arguments(found: Extraction) -> dict[str, dict[str, Any]]:
 
 
 def of_text(text: str, kernel: str) -> Extraction:
-    return extract(TextTree((("a.cu", text),)), ExtractionWish(kernel, trim=False), compilers=here)
+    return extract_kernel(TextTree((("a.cu", text),)), ExtractionWish(kernel, trim=False), compilers=here)
 
 
 @needs_nvrtc

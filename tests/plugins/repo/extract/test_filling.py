@@ -12,7 +12,13 @@ import tunesmith
 from tests.cuda_here import needs_nvrtc
 from tunesmith.base.errors import BadInput, WaitingForModel
 from tunesmith.plugins.repo.extract.extract import NOT_PROVEN
-from tunesmith.plugins.repo.extract.fill import ATTEMPTS, fill, filled, open_places, values_of
+from tunesmith.plugins.repo.extract.fill import (
+    ATTEMPTS,
+    fill_open_places,
+    insert_values,
+    open_places,
+    values_of,
+)
 from tunesmith.plugins.repo.extract.slice import BuildAttempt
 from tunesmith.plugins.repo.extract.wishes import Extraction
 from tunesmith.run.events import NoReply, Reply, Request
@@ -92,7 +98,7 @@ def test_places_are_told_with_their_lines() -> None:
 
 def test_values_take_their_places_and_are_marked() -> None:
     model = Scripted({"values": VALUES, "why": "so"})
-    found = fill(draft(), model)
+    found = fill_open_places(draft(), model)
     text = dict(found.found.files)["problem.toml"]
     assert 'shape = ["n"]  # by a model' in text
     assert "value = 0.5  # by a model" in text
@@ -109,7 +115,7 @@ def test_values_take_their_places_and_are_marked() -> None:
 def test_what_cannot_be_used_goes_back_with_the_reason() -> None:
     outside = {**VALUES, "workloads.example.n": 1 << 20}
     model = Scripted("no idea", {"values": outside}, {"values": VALUES})
-    found = fill(draft(), model)
+    found = fill_open_places(draft(), model)
     assert found.found.fills == 0
     assert "not one JSON object" in model.asked[1].messages[-1].text
     assert "is outside the contract, which allows 1 to 65536" in model.asked[2].messages[-1].text
@@ -117,10 +123,10 @@ def test_what_cannot_be_used_goes_back_with_the_reason() -> None:
 
 
 def test_after_three_attempts_the_draft_stays() -> None:
-    found = fill(draft(), Scripted(*["nothing"] * ATTEMPTS))
+    found = fill_open_places(draft(), Scripted(*["nothing"] * ATTEMPTS))
     assert found.found == draft()
     assert found.said[0].startswith("a model did not fill in the rest: the reply is not one JSON object")
-    silent = fill(draft(), Scripted(NoReply("it is off", lasts=True)))
+    silent = fill_open_places(draft(), Scripted(NoReply("it is off", lasts=True)))
     assert silent.said == ("a model did not fill in the rest: it is off",)
 
 
@@ -143,14 +149,14 @@ def test_only_what_was_asked_for_is_taken(values: dict[str, Any], words: str) ->
 
 
 def test_a_list_may_take_the_place_of_an_axis_and_quotes_stay_inside() -> None:
-    text = filled(DRAFT, {**VALUES, "argument.0.shape.0": ["n", 'a" # b']}, "m")
+    text = insert_values(DRAFT, {**VALUES, "argument.0.shape.0": ["n", 'a" # b']}, "m")
     assert 'shape = ["n", "a\\" # b"]  # by m' in text
 
 
 def test_a_size_without_a_name_is_not_asked_for() -> None:
     nameless = DRAFT.replace('n = { min = 1, max = "FILL" }', '"FILL" = { min = 1, max = 2 }')
     model = Scripted()
-    found = fill(draft(nameless), model)
+    found = fill_open_places(draft(nameless), model)
     assert (found.said, model.asked) == (
         ("a size without a name is for you to name, so no model was asked",),
         [],

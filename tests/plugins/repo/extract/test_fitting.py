@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.plugins.repo.extract.seen import fit, fit_extent
+from tunesmith.plugins.repo.extract.seen import fit_expression, fit_extent
 
 ROWS, HIDDEN, N = [16, 128, 4096], [4096, 4096, 8192], [1000, 2048, 77]
 SIZES = {"rows": ROWS, "hidden": HIDDEN, "n": N}
@@ -26,19 +26,19 @@ SIZES = {"rows": ROWS, "hidden": HIDDEN, "n": N}
     ],
 )
 def test_the_simplest_that_gives_all(target: list[int], text: str | None) -> None:
-    assert fit(target, SIZES) == text
+    assert fit_expression(target, SIZES) == text
 
 
 def test_a_number_that_never_changes_is_itself_where_that_is_likelier() -> None:
     sizes = {"rows": [256, 256]}
-    assert fit([256, 256], sizes) == "rows"
-    assert fit([256, 256], sizes, constant_first=True) == "256"
-    assert fit([1, 1], {"one": [1, 1]}) == "1"
+    assert fit_expression([256, 256], sizes) == "rows"
+    assert fit_expression([256, 256], sizes, constant_first=True) == "256"
+    assert fit_expression([1, 1], {"one": [1, 1]}) == "1"
 
 
 def test_sizes_that_change_go_before_those_that_happen_to_be_equal() -> None:
-    assert fit([8, 16], {"heads": [8, 8], "rows": [8, 16]}) == "rows"
-    assert fit([8], {"rows": [8], "heads": [8]}) == "rows"
+    assert fit_expression([8, 16], {"heads": [8, 8], "rows": [8, 16]}) == "rows"
+    assert fit_expression([8], {"rows": [8], "heads": [8]}) == "rows"
 
 
 def test_extents_are_rounded_up_by_allocators() -> None:
@@ -50,4 +50,4 @@ def test_extents_are_rounded_up_by_allocators() -> None:
 
 
 def test_what_has_no_value_somewhere_is_no_fit() -> None:
-    assert fit([3, 3, 4], {"a": [0, 1, 2], "b": [3, 3, 8]}) is None
+    assert fit_expression([3, 3, 4], {"a": [0, 1, 2], "b": [3, 3, 8]}) is None

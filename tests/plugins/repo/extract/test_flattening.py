@@ -12,7 +12,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import here
 from tests.plugins.repo.extract.test_seen import kernel, launch, pointed
 from tunesmith.plugins.repo.capture.records import ArgumentPointer, CapturedArgument
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract
+from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.flatten import NoFields, fields_of, kernel_in_parts
 from tunesmith.plugins.repo.extract.items import items_of
 from tunesmith.plugins.repo.extract.tree import Includes, TextTree, read_sources
@@ -167,7 +167,7 @@ __global__ void chosen(Params params) { params.out[threadIdx.x] = params.choice 
 
 
 def simply(name: str, text: str) -> Extraction:
-    return extract(TextTree((("a.cu", text),)), ExtractionWish(name, trim=False), compilers=here)
+    return extract_kernel(TextTree((("a.cu", text),)), ExtractionWish(name, trim=False), compilers=here)
 
 
 @needs_nvrtc
@@ -216,7 +216,9 @@ torch::Tensor run(torch::Tensor x, torch::Tensor bias) {
 
 
 def taken(text: str, name: str, **wish: Any) -> Extraction:
-    return extract(TextTree((("a.cu", text),)), ExtractionWish(name, trim=False, **wish), compilers=here)
+    return extract_kernel(
+        TextTree((("a.cu", text),)), ExtractionWish(name, trim=False, **wish), compilers=here
+    )
 
 
 def arguments(found: Extraction) -> dict[str, dict[str, Any]]:

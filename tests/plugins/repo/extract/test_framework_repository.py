@@ -8,7 +8,7 @@ import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.plugins.repo.extract.compiling import here
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract
+from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.slice import FRAMEWORK
 from tunesmith.plugins.repo.extract.tree import TextTree
 
@@ -59,7 +59,7 @@ def taken(kernel: str, host: str, name: str = "pick", **wish: Any) -> Extraction
         ("c10/util/Half.h", HALF),
         ("aten/src/ATen/native/cuda/Pick.cu", kernel.replace("HOST", host)),
     )
-    return extract(TextTree(files), ExtractionWish(name, trim=False, **wish), compilers=here)
+    return extract_kernel(TextTree(files), ExtractionWish(name, trim=False, **wish), compilers=here)
 
 
 @needs_nvrtc

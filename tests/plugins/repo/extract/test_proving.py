@@ -26,19 +26,19 @@ from tunesmith.plugins.repo.capture.records import (
     KeptRange,
     PointedMemory,
 )
-from tunesmith.plugins.repo.extract.extract import Extraction, proven
+from tunesmith.plugins.repo.extract.extract import Extraction, check_proof
 from tunesmith.plugins.repo.extract.prove import (
     ProofReply,
     ProvenLaunch,
     proof_of,
-    prove,
+    prove_kept_launches,
     proved_here,
     with_problem,
 )
-from tunesmith.plugins.repo.extract.seen import difference
+from tunesmith.plugins.repo.extract.seen import launch_difference
 from tunesmith.plugins.repo.extract.slice import BuildAttempt
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import original
+from tunesmith.problem.template import original_variant
 from tunesmith.session.problems import load_problem
 
 KERNEL = """
@@ -130,14 +130,16 @@ def problem(tmp_path: Path) -> Problem:
 
 
 def run(problem: Problem, capture: Capture, stored: Stored, n: int = N) -> ProvenLaunch:
-    backend = backends.backend("opencl")
+    backend = backends.make_backend("opencl")
     device = backend.devices()[0]
-    variant = original(problem, {"n": N})
+    variant = original_variant(problem, {"n": N})
     unit = Unit(variant.path, variant.source, "opencl", (), variant.entries)
     session = backend.open(device)
     executable = session.load(unit, backend.build(unit, device).data)
     sizes = {5: {"n": n}}
-    (found,) = prove(session, executable, problem, capture, "scaled", stored.texts.__getitem__, sizes)
+    (found,) = prove_kept_launches(
+        session, executable, problem, capture, "scaled", stored.texts.__getitem__, sizes
+    )
     return found
 
 
@@ -239,7 +241,7 @@ def test_what_the_problem_says_of_a_launch_is_compared(
     capture = captured(stored)
     said = load_problem(tmp_path).definition
     launch = capture.kernels[0].launches[0]
-    found = difference(said, capture.kept[0], launch, {"n": N}, stored.texts.__getitem__)
+    found = launch_difference(said, capture.kept[0], launch, {"n": N}, stored.texts.__getitem__)
     assert words in found
     assert bool(found) == bool(words)
 
@@ -248,7 +250,7 @@ def test_shared_memory_is_compared(problem: Problem) -> None:
     stored = Stored()
     capture = captured(stored)
     launch = replace(capture.kernels[0].launches[0], shared=512)
-    found = difference(problem, capture.kept[0], launch, {"n": N}, stored.texts.__getitem__)
+    found = launch_difference(problem, capture.kept[0], launch, {"n": N}, stored.texts.__getitem__)
     assert found == "the problem's shared memory is 0 bytes, it was launched with 512, at n = 128"
 
 
@@ -268,12 +270,14 @@ def test_what_does_something_else_is_refused_and_its_folder_goes(tmp_path: Path)
     (tmp_path / "kernel.cu").write_text("text")
     found = Extraction("a.cu:1", "k", (("kernel.cu", "text"),), 0, 1, 1, BuildAttempt("digest"), ())
     fine = ProofReply((ProvenLaunch(3, "same", "8 bytes, bit for bit"),))
-    assert proven(tmp_path, found, fine) == ("launch 3: as captured (8 bytes, bit for bit)",)
+    assert check_proof(tmp_path, found, fine) == ("launch 3: as captured (8 bytes, bit for bit)",)
     nothing = ProofReply(trouble="there is no device here")
-    assert proven(tmp_path, found, nothing) == ("not proven on what was captured: there is no device here",)
+    assert check_proof(tmp_path, found, nothing) == (
+        "not proven on what was captured: there is no device here",
+    )
     wrong = ProofReply((ProvenLaunch(3, "differs", "out differs"),))
     with pytest.raises(KernelWrong, match="does not do what was captured: out differs"):
-        proven(tmp_path, found, wrong)
+        check_proof(tmp_path, found, wrong)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -282,7 +286,7 @@ def test_what_hangs_or_ends_its_process_is_refused(tmp_path: Path) -> None:
     reply = proof_of(tmp_path, tmp_path, "k", seconds=0.01)
     assert reply.fault == "its launches did not end within 0 s"
     with pytest.raises(KernelWrong, match="k does not do what was captured: its launches did not end"):
-        proven(tmp_path, found, reply)
+        check_proof(tmp_path, found, reply)
     assert "ended: " in proof_of(tmp_path, tmp_path, "k").fault  # there is no capture
 
 

@@ -14,10 +14,10 @@ from tests.plugins.repo.extract.test_proving import KERNEL, PROBLEM, N, Stored, 
 from tunesmith.base.errors import KernelWrong
 from tunesmith.plugins.repo.capture.records import ARRAYS, Capture, write_capture
 from tunesmith.plugins.repo.extract import seen
-from tunesmith.plugins.repo.extract.extract import Extraction, record
+from tunesmith.plugins.repo.extract.extract import Extraction, record_cases
 from tunesmith.plugins.repo.extract.seen import recorded_files, with_recorded
 from tunesmith.plugins.repo.extract.slice import BuildAttempt
-from tunesmith.problem.problem import Problem, contents
+from tunesmith.problem.problem import Problem, decode_array
 from tunesmith.session.problems import load_problem
 
 SIZES = {5: {"n": N, "unused": 3}}
@@ -53,13 +53,13 @@ def test_a_kept_launch_becomes_a_case(folder: Path) -> None:
     found = Extraction(
         "a.cl:1", "scaled", (), 0, 1, 1, BuildAttempt("x"), (), (), ((5, (("n", N), ("unused", 3))),)
     )
-    files, said = record(folder, capture, "scaled", found)
+    files, said = record_cases(folder, capture, "scaled", found)
     assert files == ["recorded_5.json"]
     assert said == ["1 launch is kept as a case: recorded_5.json, since there is no reference"]
     (case,) = definition(folder).recorded
     assert case.sizes == (("n", N),)
     x, out = np.arange(N, dtype=np.float32), 3 * np.arange(N, dtype=np.float32)
-    data = {(array.name, array.when): contents(array) for array in case.arrays}
+    data = {(array.name, array.when): decode_array(array) for array in case.arrays}
     assert data == {("out", "after"): out.tobytes(), ("x", "before"): x.tobytes()}
 
 

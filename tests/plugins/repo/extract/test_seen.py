@@ -26,7 +26,7 @@ from tunesmith.plugins.repo.capture.records import (
     PointedMemory,
     read_capture,
 )
-from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract
+from tunesmith.plugins.repo.extract.extract import Extraction, ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.seen import instance_of
 from tunesmith.plugins.repo.extract.slice import Build, Pairs
 from tunesmith.plugins.repo.extract.tree import Repository, TextTree
@@ -80,7 +80,7 @@ def capture(*kernels: CapturedKernel) -> Capture:
 
 def taken(seen: CapturedKernel) -> Extraction:
     wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
-    return extract(Repository(ROOT), wish, compilers=here)
+    return extract_kernel(Repository(ROOT), wish, compilers=here)
 
 
 def problem(found: Extraction) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_without_host_code_all_is_fitted() -> None:
         return launch(at, blocks, 128, given, 1, 0.001)
 
     wish = ExtractionWish("k", trim=False, seen=kernel("k(float*)", call(0, 1000), call(1, 70000)))
-    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
     read = problem(found)
     by_name = {argument["name"]: argument for argument in read["argument"]}
     assert read["launch"] == {"grid": ["ceildiv(n, 128)"], "block": ["128"]}
@@ -167,7 +167,7 @@ def test_the_compiler_that_gives_what_ran_is_taken() -> None:
 
     seen = replace(rows_kernel(), code="c0de")
     wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
-    found = extract(Repository(ROOT), wish, compilers=two)
+    found = extract_kernel(Repository(ROOT), wish, compilers=two)
     assert said_of_code(found) == "its machine code is that of the kernel that ran"
     assert problem(found)["kernel"]["compiler"] == "nvcc"
 
@@ -183,7 +183,7 @@ def test_a_capture_that_was_recorded_leaves_nothing_to_fill_in() -> None:
     """
     seen = captured_kernel(read_capture(FIXTURES / "captures" / "h200"), "scale_rows")
     wish = ExtractionWish("scale_rows", trim=False, seen=seen)
-    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    found = extract_kernel(TextTree((("a.cu", text),)), wish, compilers=here)
     assert (found.entry, found.fills) == ("scale_rows<float, 1>", 0)
     read = problem(found)
     assert read["launch"] == {"grid": ["rows"], "block": ["256"]}

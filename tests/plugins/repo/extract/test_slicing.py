@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.base.errors import BadInput
@@ -15,7 +15,7 @@ from tunesmith.plugins.repo.extract.slice import (
     KernelSlice,
     compiled_slice,
     find_kernel,
-    trimmed,
+    trim_slice,
 )
 from tunesmith.plugins.repo.extract.tree import Repository, TextTree
 
@@ -31,7 +31,7 @@ def compiled(entry: str, found: KernelSlice) -> BuildAttempt:
     device = absent_device(None)
     assert device is not None
     unit = Unit("kernel.cu", found.text(), "cuda", (), (entry,), headers, "nvrtc")
-    return BuildAttempt(build(unit, device).code_digest)
+    return BuildAttempt(build_cubin(unit, device).code_digest)
 
 
 def test_a_slice_has_what_the_kernel_needs_and_no_more(repository: Repository) -> None:
@@ -86,7 +86,7 @@ def test_what_leaves_the_code_as_it_is_goes(repository: Repository) -> None:
             return BuildAttempt("", str(refused))
 
     fitted = compiled_slice(found.slicer, found.item, words, (), built)
-    small = trimmed(found.slicer, fitted, words, built, lambda: True)
+    small = trim_slice(found.slicer, fitted, words, built, lambda: True)
     assert "double warp_sum" in fitted.slice.text()
     assert "double warp_sum" not in small.slice.text()  # an overload that nobody calls
     assert "float warp_sum" in small.slice.text()

@@ -13,7 +13,7 @@ from tests.plugins.repo.extract.test_seen import NAME, capture, kernel, rows_ker
 from tests.running import FIXTURES
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.repo.capture.records import read_capture
-from tunesmith.plugins.repo.extract.extract import ExtractionWish, extract
+from tunesmith.plugins.repo.extract.extract import ExtractionWish, extract_kernel
 from tunesmith.plugins.repo.extract.tree import TextTree
 from tunesmith.plugins.repo.extract.wishes import captured_kernel
 
@@ -25,7 +25,7 @@ def refused(name: str) -> BadInput:
     """What is said of a kernel that ran on an H200 and that these sources do not have."""
     wish = ExtractionWish(name, trim=False, seen=captured_kernel(read_capture(H200), name))
     with pytest.raises(BadInput) as error:
-        extract(TREE, wish, compilers=here)
+        extract_kernel(TREE, wish, compilers=here)
     return error.value
 
 

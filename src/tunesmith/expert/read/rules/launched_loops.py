@@ -24,7 +24,7 @@ from tunesmith.expert.read.geometry import (
     chooses_by_size,
     form_of,
 )
-from tunesmith.expert.read.integers import LaunchTerms, product, terms
+from tunesmith.expert.read.integers import LaunchTerms, expand_terms, make_product
 from tunesmith.expert.read.model import Fact, Reach
 from tunesmith.expert.read.normal import Normal
 from tunesmith.source import tree as c
@@ -32,7 +32,7 @@ from tunesmith.source import walk
 from tunesmith.source.fold import fold_statements, int_value
 from tunesmith.source.reader.parse import read_expression
 from tunesmith.source.substitution import substitute
-from tunesmith.source.types import integer, integer_type
+from tunesmith.source.types import integer_literal, integer_type
 from tunesmith.space import expr as size
 from tunesmith.space.expr import unparse
 
@@ -48,20 +48,24 @@ def passed_by_all(normal: Normal, launch: LaunchTerms) -> tuple[c.Stmt, ...]:
     def answer(node: c.Expr) -> c.Expr:
         match node:
             case c.Binary("<" | ">=" as op, left, right) if _is_within(left, right):
-                return integer(int(op == "<"))
+                return integer_literal(int(op == "<"))
         return node
 
     def _is_within(index: c.Expr, bound: c.Expr) -> bool:
-        index, bound = _wide(index), _wide(bound)
+        index, bound = _strip_widening_casts(index), _strip_widening_casts(bound)
         if isinstance(index, c.Name) and index.name in normal.ids and index.name not in changed:
-            index = _wide(normal.ids[index.name].expr)
+            index = _strip_widening_casts(normal.ids[index.name].expr)
         if not isinstance(index, c.Name) or index.name not in _BLOCKS or walk.names_in(bound) & changed:
             return False
         if any(isinstance(part, c.Cast) and part.type.base not in _WIDE for part in walk.nodes_in(bound)):
             return False
         count = launch.parameters.get(_BLOCKS[index.name])
         said = launch.size_text(bound)
-        return count is not None and bool(said) and _same(said, launch.size_text(c.Name(_BLOCKS[index.name])))
+        return (
+            count is not None
+            and bool(said)
+            and _is_same_size(said, launch.size_text(c.Name(_BLOCKS[index.name])))
+        )
 
     return fold_statements(walk.map_nodes(normal.body, answer))
 
@@ -80,7 +84,7 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
     def value(expr: c.Expr) -> c.Expr:
         """A variable that nothing changes, as what it is."""
         known = isinstance(expr, c.Name) and expr.name in declared and not changed[expr.name]
-        return _wide(declared[expr.name] if known and isinstance(expr, c.Name) else expr)
+        return _strip_widening_casts(declared[expr.name] if known and isinstance(expr, c.Name) else expr)
 
     done: list[c.Stmt] = []
     for at, stmt in enumerate(body):
@@ -90,12 +94,16 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
                 condition=c.Binary("<", c.Name(name=index), bound) as test,
                 step=(c.Assign("+=", c.Name(name=moved), by),),
                 body=inside,
-            ) if moved == index and _starts(init, index, declared) == _thread():
+            ) if moved == index and _initial_index(init, index, declared) == _global_thread_index():
                 outside = (*body[:at], *body[at + 1 :])
                 own = index in walk.assigned_in(inside) or bool(assigned & walk.names_in(bound))
-                used = index in walk.names_in([s for s in outside if not _declares(s, index)])
+                used = index in walk.names_in([s for s in outside if not _is_declaration_of(s, index)])
                 jumps = any(isinstance(node, c.Jump) for node in walk.nodes_in(inside))
-                once = value(by) == _threads() and _covers(bound, launch) and _is_wide(stmt, index, body)
+                once = (
+                    value(by) == _grid_thread_count()
+                    and _is_bound_covered(bound, launch)
+                    and _is_wide(stmt, index, body)
+                )
                 if once and not own and not used and not jumps:
                     first = [s for s in init if isinstance(s, c.Declare)]
                     done += [*first, c.If(test, inside, line=stmt.line, comments=stmt.comments)]
@@ -104,16 +112,16 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
     return tuple(done)
 
 
-def _thread() -> c.Expr:
+def _global_thread_index() -> c.Expr:
     block = c.Binary("*", c.Name("blockIdx.x"), c.Name("blockDim.x"))
     return c.Binary("+", block, c.Name("threadIdx.x"))
 
 
-def _threads() -> c.Expr:
+def _grid_thread_count() -> c.Expr:
     return c.Binary("*", c.Name("gridDim.x"), c.Name("blockDim.x"))
 
 
-def _declares(stmt: c.Stmt, name: str) -> bool:
+def _is_declaration_of(stmt: c.Stmt, name: str) -> bool:
     return isinstance(stmt, c.Declare) and stmt.name == name
 
 
@@ -123,39 +131,39 @@ def _is_wide(loop: c.For, index: str, body: tuple[c.Stmt, ...]) -> bool:
     return bool(found) and all(s.type.base in _WIDE and not s.type.is_pointer for s in found)
 
 
-def _starts(init: tuple[c.Stmt, ...], index: str, declared: dict[str, c.Expr]) -> c.Expr | None:
+def _initial_index(init: tuple[c.Stmt, ...], index: str, declared: dict[str, c.Expr]) -> c.Expr | None:
     """What the index is before the first turn."""
     match init:
         case (c.Declare(name=name, init=first),) if name == index and first is not None:
-            return _wide(first)
+            return _strip_widening_casts(first)
         case () | (c.Evaluate(expr=c.Name()),) if index in declared:
-            return _wide(declared[index])
+            return _strip_widening_casts(declared[index])
     return None
 
 
-def _covers(bound: c.Expr, launch: LaunchTerms) -> bool:
+def _is_bound_covered(bound: c.Expr, launch: LaunchTerms) -> bool:
     """Whether the threads of the grid are as many as the bound, or up to a block more."""
     blocks, block = launch.parameters.get("gridDim.x"), launch.parameters.get("blockDim.x")
-    said = launch.size_text(_wide(bound))
+    said = launch.size_text(_strip_widening_casts(bound))
     match blocks:
         case size.FunctionCall("ceildiv", (count, size.Num() as by)):
-            return by == block and bool(said) and _same(said, unparse(count))
+            return by == block and bool(said) and _is_same_size(said, unparse(count))
     return False
 
 
-def _wide(expr: c.Expr) -> c.Expr:
+def _strip_widening_casts(expr: c.Expr) -> c.Expr:
     """Without casts that lose nothing of the number of a block."""
     while isinstance(expr, c.Cast) and expr.type.base in _WIDE and not expr.type.pointers:
         expr = expr.value
     return expr
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_size(one: str, other: str) -> bool:
     if one == other:
         return True
     if not all(set(text) <= _PLAIN for text in (one, other)):
         return False
-    return terms(read_expression(one)) == terms(read_expression(other))
+    return expand_terms(read_expression(one)) == expand_terms(read_expression(other))
 
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789+-*() ")
@@ -206,7 +214,7 @@ def counted_by_element(
 
     With the new index and its type; None where its body asks for the turn's own number."""
     work = _Shifting(normal, (), lambda _: None)
-    head = integers.Head(index, "int", integers.number(0), stop, integers.number(1))
+    head = integers.Head(index, "int", integers.number_node(0), stop, integers.number_node(1))
     made = work.made(loop, head, _GuardedBody(element, stop, loop.body), first, each)
     return None if made is None else (made, *next(iter(work.types.items())))
 
@@ -237,18 +245,18 @@ class _Shifting:
     def _loop(self, loop: c.For, last: bool, before: Sequence[c.Stmt]) -> c.For:
         """`last`: nothing follows it, and `before` is all that comes before it."""
         head = integers.head_of(loop)
-        guarded = None if head is None else _guarded(loop.body, head.index, last)
+        guarded = None if head is None else _match_guarded_body(loop.body, head.index, last)
         if head is None or guarded is None or head.index in walk.assigned_in(loop.body):
             return loop
-        found = integers.affine(guarded.element, head.index)
+        found = integers.split_affine(guarded.element, head.index)
         if found is None or not self._is_of_thread(found[1]):
             return loop
         each, rest = found
-        if each == integers.number(1) and integers.same_value(guarded.stop, head.stop):
-            start = integers.plus(head.start, rest)
+        if each == integers.number_node(1) and integers.same_value(guarded.stop, head.stop):
+            start = integers.make_sum(head.start, rest)
             if all(self._is_natural(rest, s) for s in self._tried):
                 return self.made(loop, head, guarded, start, head.step) or loop
-        if head.start != integers.number(0) or head.step != integers.number(1):
+        if head.start != integers.number_node(0) or head.step != integers.number_node(1):
             return loop
         if all(
             self._is_natural(rest, s) and self._reaches(head, guarded, each, rest, s) for s in self._tried
@@ -305,7 +313,7 @@ class _Shifting:
             whole = turns * scenario.threads
             values: list[int] = []
             for turn in range(turns):
-                own = {**self._definitions, head.index: integers.number(turn)}
+                own = {**self._definitions, head.index: integers.number_node(turn)}
                 form = form_of(substitute(guarded.element, own), scenario)
                 if form is None or form.per_block != (whole, 0, 0):
                     return None
@@ -321,7 +329,7 @@ class _Shifting:
             return None
         index = made.init[0]
         assert isinstance(index, c.Declare)
-        count = product(product(grid, threads), head.stop)
+        count = make_product(make_product(grid, threads), head.stop)
         self.reach.append(Reach(index.name, guarded.stop, count))
         return made
 
@@ -363,7 +371,7 @@ class _Shifting:
                 return c.Name(name)
             # `(row + b) + thread` has no such part, but the same sum.
             if isinstance(part, c.Binary) and part.op in ("+", "-") and integers.without_casts(part) == part:
-                left = integers.from_terms(integers.terms(c.Binary("-", part, element)))
+                left = integers.from_terms(integers.expand_terms(c.Binary("-", part, element)))
                 if index not in walk.names_in(left) and not self._is_of_thread(left):
                     return c.Binary("+", left, c.Name(name))
             return part
@@ -376,11 +384,11 @@ def _is_quotient(turns: c.Expr, stop: c.Expr, each: c.Expr) -> bool:
     turns = integers.without_casts(turns)
     if not isinstance(turns, c.Binary) or turns.op != "/" or not integers.same_value(turns.right, each):
         return False
-    up = c.Binary("-", c.Binary("+", stop, each), integers.number(1))
+    up = c.Binary("-", c.Binary("+", stop, each), integers.number_node(1))
     return integers.same_value(turns.left, up)
 
 
-def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:
+def _match_guarded_body(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:
     """`if (element >= stop) break; ...` and `if (element < stop) { ... }`."""
     first = body[0] if body else None
     if not isinstance(first, c.If) or first.otherwise:
@@ -389,7 +397,7 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody |
     leaves = len(first.then) == 1 and isinstance(first.then[0], exits)
     if not leaves and len(body) != 1:
         return None
-    test, *more = [first.condition] if leaves else _operands(first.condition, "&&")
+    test, *more = [first.condition] if leaves else _split_chained_operands(first.condition, "&&")
     bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr), not leaves)
     if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
         return None
@@ -399,10 +407,10 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody |
     return _GuardedBody(*bounds[0], rest)
 
 
-def _operands(expr: c.Expr, op: str) -> list[c.Expr]:
+def _split_chained_operands(expr: c.Expr, op: str) -> list[c.Expr]:
     """`a && b && c` -> a, b, c"""
     if isinstance(expr, c.Binary) and expr.op == op:
-        return [*_operands(expr.left, op), *_operands(expr.right, op)]
+        return [*_split_chained_operands(expr.left, op), *_split_chained_operands(expr.right, op)]
     return [expr]
 
 
@@ -419,11 +427,13 @@ def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, .
             return ()
         if loops[head.index].role not in ("grid", "task"):
             return ()
-        parts.append(replace(normal, body=(*_needed(before, stmt), _from_zero(stmt, head, normal))))
+        parts.append(
+            replace(normal, body=(*_select_needed_declares(before, stmt), _from_zero(stmt, head, normal)))
+        )
     return () if walk.assigned_in(rest) & {stmt.name for stmt in before} else tuple(parts)
 
 
-def _needed(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
+def _select_needed_declares(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
     used, found = walk.names_in(stmt), list[c.Declare]()
     for declare in reversed(before):
         if declare.name in used:
@@ -434,12 +444,12 @@ def _needed(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c.Declare]:
 
 def _from_zero(loop: c.For, head: integers.Head, normal: Normal) -> c.For:
     """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
-    parts = _operands(head.start, "+")
+    parts = _split_chained_operands(head.start, "+")
     own = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
     first = [part for part in parts if part not in own]
     if not own or not first or head.index in walk.assigned_in(loop.body):
         return loop
-    offset, start = (reduce(integers.plus, parts) for parts in (first, own))
+    offset, start = (reduce(integers.make_sum, parts) for parts in (first, own))
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,
@@ -510,10 +520,10 @@ class _TestsAsLoops:
         bounds = integers.bounds_in(condition, lambda expr: bool(walk.names_in(expr) & THREAD))
         if bounds is None or len(bounds) != 1 or walk.names_in(bounds[0][1]) & THREAD:
             return None
-        moves = integers.affine(bounds[0][0], _LANE.name)
-        if moves is None or moves[0] != integers.number(1) or walk.names_in(moves[1]) & THREAD:
+        moves = integers.split_affine(bounds[0][0], _LANE.name)
+        if moves is None or moves[0] != integers.number_node(1) or walk.names_in(moves[1]) & THREAD:
             return None
-        stop = _remainder(integers.simplified(c.Binary("-", bounds[0][1], moves[1])))
+        stop = _fold_to_remainder(integers.simplify_expr(c.Binary("-", bounds[0][1], moves[1])))
         allowed, block = self._bounds_of(stop), self._bounds_of(_LANES)
         sizes = set(self._kernel.normal.types) - set(integers.BUILTINS)
         if not walk.names_in(stop) & sizes or allowed is None or block is None:
@@ -553,12 +563,12 @@ class _TestsAsLoops:
         return replace(loop, condition=c.Binary("<", index, c.Call("min", (one, other))))
 
 
-def _remainder(expr: c.Expr) -> c.Expr:
+def _fold_to_remainder(expr: c.Expr) -> c.Expr:
     """`d - 4 * (d / 4)` as `d % 4`."""
-    found = integers.terms(expr)
+    found = integers.expand_terms(expr)
     for key, count in found.items():
         match key:
             case (c.Binary("/", whole, c.Number(value=int(by))),) if count == -by and by > 0:
-                if found == {**integers.terms(whole), key: count} and len(found) > 1:
-                    return c.Binary("%", whole, integers.number(by))
+                if found == {**integers.expand_terms(whole), key: count} and len(found) > 1:
+                    return c.Binary("%", whole, integers.number_node(by))
     return expr

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tunesmith.expert.read.integers import as_integer, head_of, is_narrow, number, trips
+from tunesmith.expert.read.integers import as_integer, head_of, is_narrow, number_node, trip_count
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Effects, effects_of, is_pure
-from tunesmith.source.fold import converted, int_value
+from tunesmith.source.fold import convert_to_type, int_value
 from tunesmith.source.substitution import substitute
 from tunesmith.source.types import byte_size, is_integer, is_of_type, vector_parts
 
@@ -35,7 +35,7 @@ def without_single_turns(
         for at, stmt in enumerate(stmts):
             stmt = walk.map_blocks(stmt, block)
             if isinstance(stmt, c.For) and stmt.condition is not None:
-                found = _turned(stmt, known, _gone(stmts, at))
+                found = _unroll_single_iteration(stmt, known, _find_dead_variables(stmts, at))
                 said.update(walk.names_in(stmt.condition) & known.keys() if found is not None else ())
                 stmt = stmt if found is None else found
             done.append(stmt)
@@ -45,7 +45,7 @@ def without_single_turns(
     return (function if body == function.body else replace(function, body=body)), tuple(sorted(said))
 
 
-def _gone(stmts: tuple[c.Stmt, ...], at: int) -> set[str]:
+def _find_dead_variables(stmts: tuple[c.Stmt, ...], at: int) -> set[str]:
     """Variables that nothing reads behind a statement of the block in which they are declared."""
     found = {
         stmt.name
@@ -62,7 +62,7 @@ def _gone(stmts: tuple[c.Stmt, ...], at: int) -> set[str]:
     return found - walk.names_in(stmts[at + 1 :])
 
 
-def _turned(loop: c.For, known: Mapping[str, int], gone: set[str]) -> c.Scope | None:
+def _unroll_single_iteration(loop: c.For, known: Mapping[str, int], gone: set[str]) -> c.Scope | None:
     """What its only turn does; None for loops that may turn otherwise. `gone`: what nobody reads then."""
     index = loop.init[0] if len(loop.init) == 1 else None
     if not isinstance(index, c.Declare) or not is_integer(index.type) or index.init is None:
@@ -75,7 +75,7 @@ def _turned(loop: c.For, known: Mapping[str, int], gone: set[str]) -> c.Scope | 
     start, stop, step = (int_value(part, known) for part in (head.start, head.stop, head.step))
     if start is None or stop is None or step is None or not 0 <= start < stop <= start + step:
         return None
-    if converted(start + step, index.type.base) != start + step:  # it would wrap, and turn again
+    if convert_to_type(start + step, index.type.base) != start + step:  # it would wrap, and turn again
         return None
     body = _without_jumps(loop.body)
     if body is None or (others and body != loop.body):
@@ -102,24 +102,24 @@ def _without_jumps(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...] | None:
     *before, last = body
     match last:
         case c.Jump():
-            return tuple(before) if not _jumps(before) else None
+            return tuple(before) if not _may_leave_loop(before) else None
         case c.If():
             then, otherwise = _without_jumps(last.then), _without_jumps(last.otherwise)
-            if then is None or otherwise is None or _jumps(before):
+            if then is None or otherwise is None or _may_leave_loop(before):
                 return None
             return (*before, replace(last, then=then, otherwise=otherwise))
-    return None if _jumps(body) else body
+    return None if _may_leave_loop(body) else body
 
 
-def _jumps(stmts: tuple[c.Stmt, ...] | list[c.Stmt]) -> bool:
+def _may_leave_loop(stmts: tuple[c.Stmt, ...] | list[c.Stmt]) -> bool:
     """Whether one of them may leave the loop around them, or it is not known."""
     for stmt in stmts:
         match stmt:
             case c.Jump() | c.Verbatim():
                 return True
-            case c.If() if _jumps(stmt.then) or _jumps(stmt.otherwise):
+            case c.If() if _may_leave_loop(stmt.then) or _may_leave_loop(stmt.otherwise):
                 return True
-            case c.Scope() if _jumps(stmt.body):
+            case c.Scope() if _may_leave_loop(stmt.body):
                 return True
     return False
 
@@ -154,7 +154,7 @@ def with_sums_over_loops(
         else:
             stmt = walk.map_blocks(stmt, inside)
         if isinstance(stmt, c.For):
-            stmt = _summed(stmt, own, used, parameters)
+            stmt = _expand_induction_updates(stmt, own, used, parameters)
         if isinstance(stmt, c.Declare) and not stmt.is_array and not stmt.storage:
             own[stmt.name] = stmt
         done.append(stmt)
@@ -179,7 +179,9 @@ def plain_head(loop: c.For) -> tuple[list[c.Declare], c.For]:
     fixed = [part for part in declared if part.name not in changed and part.init is not None]
     moving = [part for part in declared if part not in fixed]
     later = {name for part in fixed for name in walk.names_in(part)} & {part.name for part in moving}
-    starts = {part.name: part.init for part in moving if part.init is not None and _is_plain(part.init)}
+    starts = {
+        part.name: part.init for part in moving if part.init is not None and _is_pure_arithmetic(part.init)
+    }
     if not fixed or len(moving) > 1 or not later <= starts.keys():
         return [], loop
     # `y1 = min(rows, y + 4)` is what y begins with.
@@ -187,7 +189,7 @@ def plain_head(loop: c.For) -> tuple[list[c.Declare], c.For]:
     return [part for part in hoisted if isinstance(part, c.Declare)], replace(loop, init=tuple(moving))
 
 
-def _summed(
+def _expand_induction_updates(
     loop: c.For, declared: Variables, later: frozenset[str], parameters: Mapping[str, c.Type]
 ) -> c.For:
     def may_be_summed(update: _LoopMove) -> bool:
@@ -206,19 +208,19 @@ def _summed(
     if len(loop.init) != 1 or not isinstance(loop.init[0], c.Declare):
         return loop
     index = loop.init[0].name
-    in_head = [u for step in loop.step if (u := _update(step)) is not None and u.name != index]
+    in_head = [u for step in loop.step if (u := _match_additive_update(step)) is not None and u.name != index]
     in_head = [replace(u, type=declared[u.name].type.base) for u in in_head if may_be_summed(u)]
     moved = {u.name for u in in_head}
-    kept = tuple(step for step in loop.step if not _moves(step, moved))
+    kept = tuple(step for step in loop.step if not _is_update_of(step, moved))
     if any(moved & walk.names_in(step) for step in kept):
         return loop
     plain = replace(loop, step=kept)
-    turn = _turn(plain)
+    turn = _iteration_number(plain)
     if turn is None:
         return loop
     types = {**parameters, **{name: own.type for name, own in declared.items()}, index: loop.init[0].type}
     if in_head:
-        plain = replace(plain, body=_moved(plain.body, in_head, turn, types))
+        plain = replace(plain, body=_substitute_updates(plain.body, in_head, turn, types))
     return _with_updates_in_body(plain, turn, types, may_be_summed)
 
 
@@ -232,7 +234,9 @@ def _with_updates_in_body(
     found = [
         replace(u, type=types[u.name].base)
         for s in body
-        if isinstance(s, c.Evaluate) and (u := _update(s.expr)) is not None and may_be_summed(u)
+        if isinstance(s, c.Evaluate)
+        and (u := _match_additive_update(s.expr)) is not None
+        and may_be_summed(u)
     ]
     if body is not loop.body:
         assert guard is not None
@@ -243,17 +247,17 @@ def _with_updates_in_body(
     done: list[c.Stmt] = []
     passed: list[_LoopMove] = []
     for stmt in body:
-        update = _update(stmt.expr) if isinstance(stmt, c.Evaluate) else None
+        update = _match_additive_update(stmt.expr) if isinstance(stmt, c.Evaluate) else None
         moved = next((u for u in found if update is not None and replace(u, type="int") == update), None)
         if moved is not None:
             passed.append(moved)
             continue
         waiting = [u for u in found if u not in passed]
-        stmt = _moved((stmt,), waiting, turn, types)[0]
-        done.append(_moved((stmt,), passed, c.Binary("+", turn, number(1)), types)[0])
+        stmt = _substitute_updates((stmt,), waiting, turn, types)[0]
+        done.append(_substitute_updates((stmt,), passed, c.Binary("+", turn, number_node(1)), types)[0])
     if body is loop.body or guard is None:
         return replace(loop, body=tuple(done))
-    condition = substitute(guard.condition, _sums(found, turn, types))
+    condition = substitute(guard.condition, _induction_values(found, turn, types))
     return replace(loop, body=(replace(guard, condition=condition, then=tuple(done)),))
 
 
@@ -265,50 +269,61 @@ def _stays_false(
         case c.Binary(op="<" | "<=", left=c.Name(name=name), right=bound):
             up = any(u.name == name and isinstance(u.by, c.Number) and u.by.value > 0 for u in found)
             alike = name in types and is_of_type(bound, types[name], types)
-            return up and alike and not walk.names_in(bound) & walk.assigned_in(loop) and _is_plain(bound)
+            return (
+                up
+                and alike
+                and not walk.names_in(bound) & walk.assigned_in(loop)
+                and _is_pure_arithmetic(bound)
+            )
     return False
 
 
-def _turn(loop: c.For) -> c.Expr | None:
+def _iteration_number(loop: c.For) -> c.Expr | None:
     """How many turns have been before this one."""
     head = head_of(loop)
     if head is None or not isinstance(head.step, c.Number) or not isinstance(head.step.value, int):
         return None
-    if head.step.value < 1 or walk.names_in(head.start) & walk.assigned_in(loop) or not _is_plain(head.start):
+    if (
+        head.step.value < 1
+        or walk.names_in(head.start) & walk.assigned_in(loop)
+        or not _is_pure_arithmetic(head.start)
+    ):
         return None
     index: c.Expr = c.Name(head.index)
-    turn = index if head.start == number(0) else c.Binary("-", index, head.start)
+    turn = index if head.start == number_node(0) else c.Binary("-", index, head.start)
     return turn if head.step.value == 1 else c.Binary("/", turn, head.step)
 
 
-def _moved(
+def _substitute_updates(
     stmts: Sequence[c.Stmt], updates: Sequence[_LoopMove], turn: c.Expr, types: Mapping[str, c.Type]
 ) -> tuple[c.Stmt, ...]:
-    return substitute(tuple(stmts), _sums(updates, turn, types)) if updates else tuple(stmts)
+    return substitute(tuple(stmts), _induction_values(updates, turn, types)) if updates else tuple(stmts)
 
 
-def _sums(updates: Sequence[_LoopMove], turn: c.Expr, types: Mapping[str, c.Type]) -> dict[str, c.Expr]:
+def _induction_values(
+    updates: Sequence[_LoopMove], turn: c.Expr, types: Mapping[str, c.Type]
+) -> dict[str, c.Expr]:
     """In each variable's own type, as adding up would be."""
 
     def added(update: _LoopMove) -> c.Expr:
         own, by = as_integer(c.Type(update.type), turn, types), update.by
-        if by == number(1):
+        if by == number_node(1):
             return own
         return c.Binary("*", own, as_integer(c.Type(update.type), by, types))
 
     return {update.name: c.Binary("+", c.Name(update.name), added(update)) for update in updates}
 
 
-def _moves(step: c.Expr, names: set[str]) -> bool:
-    update = _update(step)
+def _is_update_of(step: c.Expr, names: set[str]) -> bool:
+    update = _match_additive_update(step)
     return update is not None and update.name in names
 
 
-def _update(expr: c.Expr) -> _LoopMove | None:
+def _match_additive_update(expr: c.Expr) -> _LoopMove | None:
     found = None
     match expr:
         case c.Unary(op="++", operand=c.Name(name=name)):
-            found = _LoopMove(name, number(1))
+            found = _LoopMove(name, number_node(1))
         case c.Assign(op="+=", target=c.Name(name=name), value=by):
             found = _LoopMove(name, by)
         case c.Assign(op="=", target=c.Name(name=name), value=c.Binary(op="+", left=left, right=right)):
@@ -316,12 +331,12 @@ def _update(expr: c.Expr) -> _LoopMove | None:
                 found = _LoopMove(name, right)
             elif right == c.Name(name):
                 found = _LoopMove(name, left)
-    if found is None or not _is_plain(found.by) or found.name in walk.names_in(found.by):
+    if found is None or not _is_pure_arithmetic(found.by) or found.name in walk.names_in(found.by):
         return None
     return found
 
 
-def _is_plain(expr: c.Expr) -> bool:
+def _is_pure_arithmetic(expr: c.Expr) -> bool:
     """Arithmetic of names and numbers: the same whenever it is computed."""
     allowed = c.Number | c.Name | c.SizeOf | c.Binary | c.Cast
     return all(
@@ -334,9 +349,9 @@ def _times_assigned(loop: c.For, name: str) -> int:
     counts: Counter[str] = Counter()
     for node in walk.nodes_in(loop):
         if isinstance(node, c.Assign):
-            counts[walk.root(node.target)[0] or ""] += 1
+            counts[walk.root_variable(node.target)[0] or ""] += 1
         elif isinstance(node, c.Unary) and node.op in ("++", "--", "&"):
-            counts[walk.root(node.operand)[0] or ""] += 1
+            counts[walk.root_variable(node.operand)[0] or ""] += 1
         elif isinstance(node, c.Opaque | c.Verbatim):
             counts.update(node.names)
     return counts[name]
@@ -367,23 +382,23 @@ _KEEP_ZERO = frozenset({
 
 def with_guarded_turns(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
     """Names in the statements are each declared once."""
-    return walk.map_statements(stmts, on_stmt=_loop)
+    return walk.map_statements(stmts, on_stmt=_hoist_iteration_guard)
 
 
-def _loop(stmt: c.Stmt) -> c.Stmt:
+def _hoist_iteration_guard(stmt: c.Stmt) -> c.Stmt:
     if not isinstance(stmt, c.For) or len(stmt.init) != 1 or not isinstance(stmt.init[0], c.Declare):
         return stmt
-    index, ahead, body = stmt.init[0].name, *_places(stmt.body)
+    index, ahead, body = stmt.init[0].name, *_split_index_prologue(stmt.body)
     for part in body:
         if isinstance(part, c.If) and not part.otherwise and _is_guard(part.condition, index, ahead, body):
             if len(body) > 1 and _IdleTurn(body, part.condition).leaves_nothing():
-                inside = _without_dead_fills(_chosen(body, part.condition))
+                inside = _without_dead_fills(_inline_guarded_branches(body, part.condition))
                 return replace(stmt, body=(*ahead, c.If(part.condition, inside, line=part.line)))
             return stmt
     return stmt
 
 
-def _places(body: tuple[c.Stmt, ...]) -> tuple[tuple[c.Stmt, ...], tuple[c.Stmt, ...]]:
+def _split_index_prologue(body: tuple[c.Stmt, ...]) -> tuple[tuple[c.Stmt, ...], tuple[c.Stmt, ...]]:
     """The integers at a turn's start that only say where it is, and what follows them."""
     changed = walk.assigned_in(body)
     for at, stmt in enumerate(body):
@@ -403,7 +418,7 @@ def _is_guard(condition: c.Expr, index: str, ahead: Sequence[c.Stmt], body: Sequ
     return is_bound and bool(moves) and not names & changed and not effects_of(condition) & ~_QUIET
 
 
-def _chosen(body: Sequence[c.Stmt], guard: c.Expr) -> tuple[c.Stmt, ...]:
+def _inline_guarded_branches(body: Sequence[c.Stmt], guard: c.Expr) -> tuple[c.Stmt, ...]:
     """The body of a turn whose guard holds."""
     done: list[c.Stmt] = []
     for stmt in body:
@@ -442,7 +457,7 @@ class _IdleTurn:
             case c.For() if depth < 20:
                 return self._is_nothing_in_loop(stmt, depth)
             case c.Evaluate(expr=c.Assign(op=op, target=target, value=value)):
-                root = walk.root(target)[0]
+                root = walk.root_variable(target)[0]
                 if root is None or not self._is_quiet(value) or not self._is_quiet(target):
                     return False
                 if root in self._own and self._is_local(root):
@@ -453,7 +468,7 @@ class _IdleTurn:
         return False
 
     def _is_nothing_in_loop(self, loop: c.For, depth: int) -> bool:
-        filled = _filled(loop)
+        filled = _match_fill_loop(loop)
         if filled is not None and filled[0] in self._own:
             name, size, value = filled
             if self._is_zero(value) and size == _byte_count(self._own[name]):
@@ -461,7 +476,7 @@ class _IdleTurn:
                 return True
         heads = (*loop.init, *loop.step, *(() if loop.condition is None else (loop.condition,)))
         quiet = (Effects.ASSIGNS, Effects.NONE)
-        if any(effects_of(part) not in quiet for part in heads) or not _counts(loop):
+        if any(effects_of(part) not in quiet for part in heads) or not _is_counted_loop(loop):
             return False
         touched = walk.assigned_in(loop.body) | walk.stored_in(loop.body)
         before = set(self._zeros)
@@ -478,7 +493,7 @@ class _IdleTurn:
             self._zeros.add(name)
         elif field:
             self._fields.setdefault(name, set()).add(field)
-            if self._fields[name] == set(_fields(self._own[name])):
+            if self._fields[name] == set(_vector_fields(self._own[name])):
                 self._zeros.add(name)
 
     def _is_local(self, name: str) -> bool:
@@ -491,7 +506,9 @@ class _IdleTurn:
         own = {*self._own}
         if effects_of(expr) & ~(Effects.READS | Effects.THREAD | Effects.SHAPE):
             return False
-        return all(walk.root(node)[0] in own for node in walk.nodes_in(expr) if isinstance(node, c.Index))
+        return all(
+            walk.root_variable(node)[0] in own for node in walk.nodes_in(expr) if isinstance(node, c.Index)
+        )
 
     def _is_zero(self, expr: c.Expr) -> bool:
         match expr:
@@ -500,7 +517,7 @@ class _IdleTurn:
             case c.Name(name=name):
                 return name in self._zeros
             case c.Index() | c.Member():
-                root = walk.root(expr)[0]
+                root = walk.root_variable(expr)[0]
                 return root is not None and root in self._zeros and self._is_local(root)
             case c.Cast(type=type_, value=inner):
                 return not type_.is_pointer and self._is_zero(inner)
@@ -511,14 +528,14 @@ class _IdleTurn:
         return False
 
 
-def _fields(declare: c.Declare) -> str:
+def _vector_fields(declare: c.Declare) -> str:
     parts = None if declare.dims else vector_parts(declare.type.base)
     return "" if parts is None else "xyzw"[: parts[1]]
 
 
 def _field_of(target: c.Expr, declare: c.Declare) -> str:
     """The field that `v.x = ` or `*(half2 *)&v.x = ` sets as a whole."""
-    whole, fields = byte_size(declare.type.base), _fields(declare)
+    whole, fields = byte_size(declare.type.base), _vector_fields(declare)
     match target:
         case c.Index(
             base=c.Cast(type=type_, value=c.Unary(op="&", operand=c.Member() as member)),
@@ -532,7 +549,7 @@ def _field_of(target: c.Expr, declare: c.Declare) -> str:
     return ""
 
 
-def _counts(loop: c.For) -> bool:
+def _is_counted_loop(loop: c.For) -> bool:
     """It ends by itself: its index starts and stops at numbers, and only its head moves it."""
     if len(loop.init) != 1 or not isinstance(loop.init[0], c.Declare) or len(loop.step) != 1:
         return False
@@ -541,7 +558,7 @@ def _counts(loop: c.For) -> bool:
     return moved and isinstance(condition, c.Binary) and int_value(condition.right) is not None
 
 
-def _filled(loop: c.For) -> tuple[str, int, c.Expr] | None:
+def _match_fill_loop(loop: c.For) -> tuple[str, int, c.Expr] | None:
     """`for (i = 0; i < 8; ++i) ((half *)&x)[i] = v;`: the variable, and the bytes from its first on."""
     stmt = loop.body[0] if len(loop.body) == 1 else None
     if not isinstance(stmt, c.Evaluate) or not isinstance(stmt.expr, c.Assign) or stmt.expr.op != "=":
@@ -597,17 +614,18 @@ def _without_dead_fills(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
 
 def _set_by(stmt: c.Stmt) -> str:
     """The variable that a statement sets, in whole or in part, and does nothing else; "" for others."""
-    filled = _filled(stmt) if isinstance(stmt, c.For) else None
+    filled = _match_fill_loop(stmt) if isinstance(stmt, c.For) else None
     if filled is not None:
         return filled[0]
     match stmt:
         case c.Evaluate(expr=c.Assign(op="=", target=target)):
-            return walk.root(target)[0] or ""
+            return walk.root_variable(target)[0] or ""
     return ""
 
 
 def _read_by(stmt: c.Stmt) -> frozenset[str]:
-    value = _filled(stmt)[2] if isinstance(stmt, c.For) and _filled(stmt) is not None else None  # type: ignore[index]
+    fill = _match_fill_loop(stmt) if isinstance(stmt, c.For) else None
+    value = fill[2] if fill is not None else None
     if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
         value = stmt.expr.value
     return frozenset() if value is None else walk.names_in(value)
@@ -615,7 +633,7 @@ def _read_by(stmt: c.Stmt) -> frozenset[str]:
 
 def _is_set_whole(stmt: c.Stmt, name: str, body: Sequence[c.Stmt]) -> bool:
     declare = next((n for n in body if isinstance(n, c.Declare) and n.name == name), None)
-    filled = _filled(stmt) if isinstance(stmt, c.For) else None
+    filled = _match_fill_loop(stmt) if isinstance(stmt, c.For) else None
     if filled is not None:
         return declare is not None and filled[1] == _byte_count(declare)
     return (
@@ -653,14 +671,14 @@ class TurnVariable:
 def with_scratch_in_loops(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """At the top level of a kernel; names are each declared once."""
     moved: dict[int, list[c.Declare]] = {}
-    for scratch in _found(body):
+    for scratch in _find_turn_variables(body):
         users = [
             at
             for at, stmt in enumerate(body)
             if stmt not in scratch.declares and walk.names_in(stmt) & scratch.names
         ]
         loop = body[users[0]] if len(users) == 1 else None
-        if not isinstance(loop, c.For) or walk.names_in(_head(loop)) & scratch.names:
+        if not isinstance(loop, c.For) or walk.names_in(_loop_head_statements(loop)) & scratch.names:
             continue
         if _is_written_first(loop.body, scratch):
             moved.setdefault(users[0], []).extend(scratch.declares)
@@ -674,17 +692,17 @@ def with_scratch_in_loops(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     return tuple(done)
 
 
-def _head(loop: c.For) -> tuple[c.Stmt, ...]:
+def _loop_head_statements(loop: c.For) -> tuple[c.Stmt, ...]:
     tests = (*loop.step, *(() if loop.condition is None else (loop.condition,)))
     return (*loop.init, *(c.Evaluate(test) for test in tests))
 
 
-def _found(body: Sequence[c.Stmt]) -> list[TurnVariable]:
+def _find_turn_variables(body: Sequence[c.Stmt]) -> list[TurnVariable]:
     declares = [stmt for stmt in body if isinstance(stmt, c.Declare)]
     changed = walk.assigned_in([s for s in body if not isinstance(s, c.Declare)])
     pointers: dict[str, list[c.Declare]] = {}
     for stmt in declares:
-        target = _variable(stmt.init) if stmt.type.pointers == 1 and not stmt.dims else ""
+        target = _pointee_variable(stmt.init) if stmt.type.pointers == 1 and not stmt.dims else ""
         if target and stmt.name not in changed:
             pointers.setdefault(target, []).append(stmt)
     found: list[TurnVariable] = []
@@ -700,7 +718,7 @@ def _found(body: Sequence[c.Stmt]) -> list[TurnVariable]:
     return found
 
 
-def _variable(init: c.Expr | None) -> str:
+def _pointee_variable(init: c.Expr | None) -> str:
     """The variable that `(T *)&v` points to."""
     while isinstance(init, c.Cast):
         init = init.value
@@ -725,14 +743,14 @@ def _is_written_first(body: Sequence[c.Stmt], scratch: TurnVariable) -> bool:
             return True
         if not walk.names_in(stmt) & scratch.names:
             continue
-        written = _written(stmt, scratch)
+        written = _bytes_written(stmt, scratch)
         if written is None:
             return False
         left -= written
     return not left
 
 
-def _written(stmt: c.Stmt, scratch: TurnVariable) -> set[int] | None:
+def _bytes_written(stmt: c.Stmt, scratch: TurnVariable) -> set[int] | None:
     """The bytes that a statement sets; None where it does anything else with the variable."""
     match stmt:
         case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)):
@@ -746,7 +764,7 @@ def _written(stmt: c.Stmt, scratch: TurnVariable) -> set[int] | None:
                     return None if at is None else set(range(at * size, (at + 1) * size))
         case c.For(body=(c.Evaluate(expr=c.Assign(op="=", target=target, value=value)),)):
             head = head_of(stmt)
-            count = None if head is None else trips(head)
+            count = None if head is None else trip_count(head)
             if head is None or count is None or walk.names_in(value) & scratch.names:
                 return None
             match target, head.start, head.step:

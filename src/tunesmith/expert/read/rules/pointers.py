@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.expert.read.integers import LaunchTerms, from_terms, number, plus, terms
-from tunesmith.expert.read.rules.totals import cooperates
+from tunesmith.expert.read.integers import LaunchTerms, expand_terms, from_terms, make_sum, number_node
+from tunesmith.expert.read.rules.totals import find_cooperative_call
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.substitution import substitute, with_unique_names
@@ -43,12 +43,12 @@ def in_elements(function: c.Function, body: tuple[c.Stmt, ...], launch: LaunchTe
         known = types.get(pointer.name) if isinstance(pointer, c.Name) else None
         if known is None or unit is None or (known.base, known.pointers) != (type_.base, 1):
             return None
-        total: c.Expr = number(0)
+        total: c.Expr = number_node(0)
         for offset in reversed(offsets):
             found = _in_units(offset, unit, launch.parameters, changed)
             if found is None:
                 return None
-            total = found if total == number(0) else c.Binary("+", total, found)
+            total = found if total == number_node(0) else c.Binary("+", total, found)
         return c.Binary("+", pointer, total)
 
     return walk.map_nodes(body, node)
@@ -60,7 +60,7 @@ def _in_units(
     if any(isinstance(part, c.Cast) and part.type.base in _NARROW for part in walk.nodes_in(offset)):
         return None
     done: dict[tuple[c.Expr, ...], int] = {}
-    for key, count in terms(offset).items():
+    for key, count in expand_terms(offset).items():
         if count < 0:
             return None
         if count % unit == 0:
@@ -69,7 +69,7 @@ def _in_units(
         at = next((i for i, factor in enumerate(key) if _is_multiple(factor, unit, known, changed)), None)
         if at is None:
             return None
-        whole = (*key[:at], c.Binary("/", key[at], number(unit)), *key[at + 1 :])
+        whole = (*key[:at], c.Binary("/", key[at], number_node(unit)), *key[at + 1 :])
         done[whole] = done.get(whole, 0) + count
     return from_terms(done)
 
@@ -77,17 +77,17 @@ def _in_units(
 def _is_multiple(factor: c.Expr, unit: int, known: Mapping[str, size.Node], changed: frozenset[str]) -> bool:
     if not isinstance(factor, c.Name) or factor.name in changed or factor.name not in known:
         return False
-    return _divides(unit, known[factor.name])
+    return _is_multiple_of_unit(unit, known[factor.name])
 
 
-def _divides(unit: int, tree: size.Node) -> bool:
+def _is_multiple_of_unit(unit: int, tree: size.Node) -> bool:
     match tree:
         case size.Num(value=value):
             return value % unit == 0
         case size.Arithmetic("*", left, right):
-            return _divides(unit, left) or _divides(unit, right)
+            return _is_multiple_of_unit(unit, left) or _is_multiple_of_unit(unit, right)
         case size.Arithmetic("+" | "-", left, right):
-            return _divides(unit, left) and _divides(unit, right)
+            return _is_multiple_of_unit(unit, left) and _is_multiple_of_unit(unit, right)
     return False
 
 
@@ -109,22 +109,24 @@ def with_arrays_for_pointers(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     arrays = _own_arrays(body)
     if not arrays:
         return body
-    changed = walk.assigned_in(body) - _counters(body)
+    changed = walk.assigned_in(body) - _find_loop_counters(body)
     fixed = {
         stmt.name: stmt
         for stmt in walk.statements_in(body)
         if isinstance(stmt, c.Declare) and _is_pointer(stmt) and stmt.name not in changed
     }
-    hidden = _hidden(body)
+    hidden = _find_escaping_names(body)
     found: dict[str, _PointedAt] = {}
     for name, declare in fixed.items():
-        target = None if declare.init is None else _target(declare.init, declare.type, arrays, found)
+        target = None if declare.init is None else _resolve_pointee(declare.init, declare.type, arrays, found)
         if target is not None and name not in hidden and not walk.names_in(target.at) & changed:
             found[name] = target
     if not found:
         return body
     pointed = {target.array for target in found.values()}
-    return _without(walk.map_nodes(body, lambda node: _followed(node, found, pointed)), found)
+    return _remove_pointer_declares(
+        walk.map_nodes(body, lambda node: _rewrite_dereference(node, found, pointed)), found
+    )
 
 
 def _own_arrays(body: tuple[c.Stmt, ...]) -> dict[str, c.Declare]:
@@ -138,7 +140,7 @@ def _is_pointer(stmt: c.Declare) -> bool:
     return plain and stmt.type.pointers == 1 and not stmt.type.volatile
 
 
-def _counters(body: tuple[c.Stmt, ...]) -> set[str]:
+def _find_loop_counters(body: tuple[c.Stmt, ...]) -> set[str]:
     """Indices of loops that only their heads move: each turn has one value of them."""
     return {
         part.name
@@ -150,7 +152,7 @@ def _counters(body: tuple[c.Stmt, ...]) -> set[str]:
     }  # fmt: skip
 
 
-def _hidden(body: tuple[c.Stmt, ...]) -> set[str]:
+def _find_escaping_names(body: tuple[c.Stmt, ...]) -> set[str]:
     """Names whose address is taken, or that stand in a text that is not understood."""
     found: set[str] = set()
     for node in walk.nodes_in(body):
@@ -162,7 +164,7 @@ def _hidden(body: tuple[c.Stmt, ...]) -> set[str]:
     return found
 
 
-def _target(
+def _resolve_pointee(
     value: c.Expr, type_: c.Type, arrays: Mapping[str, c.Declare], known: Mapping[str, _PointedAt]
 ) -> _PointedAt | None:
     match value:
@@ -170,38 +172,38 @@ def _target(
             return known[name]
         case c.Name(name=name) if name in arrays:
             same = arrays[name].type.base == type_.base and not arrays[name].type.is_pointer
-            return _PointedAt(name, number(0)) if same else None
+            return _PointedAt(name, number_node(0)) if same else None
         case c.Cast(type=to, value=inner) if (to.base, to.pointers) == (type_.base, 1):
-            return _target(inner, type_, arrays, known)
+            return _resolve_pointee(inner, type_, arrays, known)
         case c.Unary(op="&", operand=c.Index(base=base, index=index)):
-            return _moved(_target(base, type_, arrays, known), index)
+            return _advance_pointee(_resolve_pointee(base, type_, arrays, known), index)
         case c.Binary(op="+", left=left, right=right):
             for one, other in ((left, right), (right, left)):
-                if (found := _target(one, type_, arrays, known)) is not None:
-                    return _moved(found, other)
+                if (found := _resolve_pointee(one, type_, arrays, known)) is not None:
+                    return _advance_pointee(found, other)
     return None
 
 
-def _moved(target: _PointedAt | None, by: c.Expr) -> _PointedAt | None:
-    return None if target is None else _PointedAt(target.array, plus(target.at, by))
+def _advance_pointee(target: _PointedAt | None, by: c.Expr) -> _PointedAt | None:
+    return None if target is None else _PointedAt(target.array, make_sum(target.at, by))
 
 
-def _followed(node: c.Expr, known: Mapping[str, _PointedAt], arrays: set[str]) -> c.Expr:
+def _rewrite_dereference(node: c.Expr, known: Mapping[str, _PointedAt], arrays: set[str]) -> c.Expr:
     """`map_nodes` comes to what is inside first, so that pointers are `b + at` by then."""
     match node:
         case c.Name(name=name) if name in known:
             array, at = c.Name(known[name].array), known[name].at
-            return array if at == number(0) else c.Binary("+", array, at)
+            return array if at == number_node(0) else c.Binary("+", array, at)
         case c.Index(base=c.Binary(op="+", left=c.Name(name=name), right=at), index=index) if name in arrays:
-            return c.Index(c.Name(name), plus(at, index))
+            return c.Index(c.Name(name), make_sum(at, index))
         case c.Unary(op="*", operand=c.Binary(op="+", left=c.Name(name=name), right=at)) if name in arrays:
             return c.Index(c.Name(name), at)
         case c.Unary(op="*", operand=c.Name(name=name)) if name in arrays:
-            return c.Index(c.Name(name), number(0))
+            return c.Index(c.Name(name), number_node(0))
     return node
 
 
-def _without(body: tuple[c.Stmt, ...], known: Mapping[str, _PointedAt]) -> tuple[c.Stmt, ...]:
+def _remove_pointer_declares(body: tuple[c.Stmt, ...], known: Mapping[str, _PointedAt]) -> tuple[c.Stmt, ...]:
     def block(stmts: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         kept = (s for s in stmts if not (isinstance(s, c.Declare) and s.name in known))
         return tuple(walk.map_blocks(stmt, block) for stmt in kept)
@@ -242,7 +244,7 @@ def with_branches_for_pointers(
         }
         if not chosen or not rest or not _may_stand_twice(rest):
             continue
-        sides = [(*_declared(side, chosen), *rest) for side in (stmt.then, stmt.otherwise)]
+        sides = [(*_declare_at_assignment(side, chosen), *rest) for side in (stmt.then, stmt.otherwise)]
         before = tuple(one for one in body[:at] if one not in chosen.values())
         done = (*before, replace(stmt, then=sides[0], otherwise=sides[1]))
         return with_unique_names(done, {parameter.name for parameter in parameters})
@@ -259,7 +261,7 @@ def _is_chosen(name: str, branch: c.If, before: Sequence[c.Stmt]) -> bool:
         value = _set_to(uses[0], name) if uses else None
         if value is None or name in walk.names_in(value) or name in walk.assigned_in(uses[1:]):
             return False
-        arrays.append(walk.root(c.Index(value, c.Number("0", 0)))[0])
+        arrays.append(walk.root_variable(c.Index(value, c.Number("0", 0)))[0])
     return None not in arrays and arrays[0] != arrays[1]
 
 
@@ -270,7 +272,7 @@ def _set_to(stmt: c.Stmt, name: str) -> c.Expr | None:
     return None
 
 
-def _declared(side: Sequence[c.Stmt], chosen: dict[str, c.Declare]) -> list[c.Stmt]:
+def _declare_at_assignment(side: Sequence[c.Stmt], chosen: dict[str, c.Declare]) -> list[c.Stmt]:
     done: list[c.Stmt] = []
     for stmt in side:
         for name, declare in chosen.items():
@@ -284,7 +286,11 @@ def _declared(side: Sequence[c.Stmt], chosen: dict[str, c.Declare]) -> list[c.St
 
 def _may_stand_twice(rest: Sequence[c.Stmt]) -> bool:
     declares = any(isinstance(node, c.Declare) and node.storage for node in walk.nodes_in(rest))
-    return not declares and cooperates(rest) is None and sum(1 for _ in walk.nodes_in(rest)) <= _LONGEST
+    return (
+        not declares
+        and find_cooperative_call(rest) is None
+        and sum(1 for _ in walk.nodes_in(rest)) <= _LONGEST
+    )
 
 
 # -- Pointers that a loop moves, as numbers: `p += step` becomes `p_at += step`, and `p[i]` is `p[p_at +
@@ -327,7 +333,7 @@ class _PointerNumbers:
         self._values = {name: c.Binary("+", c.Name(name), c.Name(at)) for name, at in moved.items()}
 
     def zero(self, name: str, line: int) -> c.Declare:
-        return c.Declare(self._type, self._moved[name], number(0), line=line)
+        return c.Declare(self._type, self._moved[name], number_node(0), line=line)
 
     def block(self, stmts: Iterable[c.Stmt], top: bool) -> tuple[c.Stmt, ...]:
         """`top`: in no branch and no loop, where a pointer may go on being one."""
@@ -343,19 +349,19 @@ class _PointerNumbers:
                 return [c.Evaluate(moved, stmt.line, stmt.comments)]
             case c.Declare(name=name) if name in self._moved:
                 # A block inside a loop is gone through anew: so is what is declared there.
-                return [walk.map_simple(stmt, self._expression), self.zero(name, stmt.line)]
+                return [walk.map_simple(stmt, self._rewrite_pointer_moves), self.zero(name, stmt.line)]
             case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=name), value=value)) if (
                 name in self._moved and _own_move(stmt.expr) is None
             ):
-                again = c.Assign("=", c.Name(self._moved[name]), number(0))
+                again = c.Assign("=", c.Name(self._moved[name]), number_node(0))
                 value = substitute(value, self._values)
                 anew = c.Evaluate(c.Assign("=", c.Name(name), value), stmt.line, stmt.comments)
                 return [anew, c.Evaluate(again, stmt.line)]
             case c.Scope(body=body):
                 return [*self.block(body, top)]
-        return [walk.map_parts(stmt, self._expression, lambda body: self.block(body, False))]
+        return [walk.map_parts(stmt, self._rewrite_pointer_moves, lambda body: self.block(body, False))]
 
-    def _expression(self, expr: c.Expr) -> c.Expr:
+    def _rewrite_pointer_moves(self, expr: c.Expr) -> c.Expr:
         move = _own_move(expr)
         if move is None or move[0] not in self._moved:
             return substitute(expr, self._values)
@@ -369,7 +375,7 @@ def _own_move(expr: c.Expr) -> tuple[str, str, c.Expr] | None:
         case c.Assign(op="+=" | "-=" as op, target=c.Name(name=name), value=by):
             return (name, op, by) if name not in walk.names_in(by) else None
         case c.Unary(op="++" | "--" as op, operand=c.Name(name=name)):
-            return name, f"{op[0]}=", number(1)
+            return name, f"{op[0]}=", number_node(1)
         case c.Assign(
             op="=", target=c.Name(name=name), value=c.Binary(op="+" | "-" as op, left=left, right=by)
         ):

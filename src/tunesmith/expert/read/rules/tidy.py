@@ -40,7 +40,7 @@ _STRUCT = re.compile(r"\bstruct\s+(?:__\w+__\s*(?:\([^)]*\))?\s*)*(\w+)\s*\{([^{
 _FIELD = re.compile(r"^\s*((?:[A-Za-z_]\w*\s+)+)([\w\s,]+)$")
 
 
-def structures(source: c.Source) -> dict[str, Fields]:
+def collect_structures(source: c.Source) -> dict[str, Fields]:
     """Plain structures of the file and the language's small vectors."""
     found: dict[str, Fields] = {
         name: tuple((field, _ELEMENTS[name[:-1]]) for field in fields) for name, fields in _VECTORS.items()
@@ -99,17 +99,21 @@ def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[
         match node:
             case c.Declare(name=name, init=init) if name in split and init is not None:
                 pairs.append((name, init))
-            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _variable(target, split):
-                pairs.append((_variable(target, split), value))
+            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _structure_variable(
+                target, split
+            ):
+                pairs.append((_structure_variable(target, split), value))
                 said.add(id(node.expr))
             case c.Call(function=function, args=args) if is_atomic(function):
                 said |= {id(arg) for arg in args}
                 inside += args
             case _ if id(node) in said:
                 pass
-            case c.Unary(op="&", operand=c.Member(base=base, arrow=False)) if _variable(base, split):
+            case c.Unary(op="&", operand=c.Member(base=base, arrow=False)) if _structure_variable(
+                base, split
+            ):
                 inside.append(base)  # from there a pointer may go on to the other fields
-            case c.Member(base=base, arrow=False) if _variable(base, split):
+            case c.Member(base=base, arrow=False) if _structure_variable(base, split):
                 inside += [base.index] if isinstance(base, c.Index) else []
             case c.Index(base=c.Name(name=name), index=index) if name in split:
                 inside.append(index)
@@ -118,26 +122,26 @@ def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[
             case c.Name():
                 pass
             case _:
-                inside += walk.children(node)
+                inside += walk.child_nodes(node)
         for part in inside:
-            whole = _variable(part, split) if isinstance(part, c.Expr) else ""
+            whole = _structure_variable(part, split) if isinstance(part, c.Expr) else ""
             if whole:
                 yield whole
         for name, value in pairs:
-            if _parts(value, split[name], split) is None:
+            if _values_by_field(value, split[name], split) is None:
                 yield name
                 yield from (other for other in walk.names_in(value) if other in split)
-            said |= {id(part) for part in _choices(value)}
+            said |= {id(part) for part in _iterate_ternaries(value)}
 
 
-def _choices(value: c.Expr) -> Iterator[c.Expr]:
+def _iterate_ternaries(value: c.Expr) -> Iterator[c.Expr]:
     if isinstance(value, c.Ternary):
         yield value
-        yield from _choices(value.yes)
-        yield from _choices(value.no)
+        yield from _iterate_ternaries(value.yes)
+        yield from _iterate_ternaries(value.no)
 
 
-def _variable(expr: c.Expr, split: dict[str, Fields]) -> str:
+def _structure_variable(expr: c.Expr, split: dict[str, Fields]) -> str:
     """The variable that an expression is, or an element of; "" for any other."""
     match expr:
         case c.Name(name=name) if name in split:
@@ -147,11 +151,13 @@ def _variable(expr: c.Expr, split: dict[str, Fields]) -> str:
     return ""
 
 
-def _parts(value: c.Expr, fields: Fields, split: dict[str, Fields]) -> tuple[c.Expr, ...] | None:
+def _values_by_field(value: c.Expr, fields: Fields, split: dict[str, Fields]) -> tuple[c.Expr, ...] | None:
     """The value field by field; None where it is a whole."""
-    name = _variable(value, split)
+    name = _structure_variable(value, split)
     if name:
-        return tuple(_field(value, field) for field, _ in fields) if split[name] == fields else None
+        return (
+            tuple(_field_expression(value, field) for field, _ in fields) if split[name] == fields else None
+        )
     match value:
         case c.Braces(items=items) if len(items) <= len(fields):
             return (*items, *[c.Number("0", 0)] * (len(fields) - len(items)))
@@ -160,14 +166,14 @@ def _parts(value: c.Expr, fields: Fields, split: dict[str, Fields]) -> tuple[c.E
         ):
             return args
         case c.Ternary(condition=condition, yes=yes, no=no):
-            first, second = _parts(yes, fields, split), _parts(no, fields, split)
+            first, second = _values_by_field(yes, fields, split), _values_by_field(no, fields, split)
             if first is None or second is None:
                 return None
             return tuple(c.Ternary(condition, a, b) for a, b in zip(first, second, strict=True))
     return None
 
 
-def _field(whole: c.Expr, field: str) -> c.Expr:
+def _field_expression(whole: c.Expr, field: str) -> c.Expr:
     match whole:
         case c.Name(name=name):
             return c.Name(f"{name}_{field}")
@@ -185,8 +191,8 @@ class _Splitting:
         return walk.map_nodes(walk.map_statements(body, None, self._statement), self._member)
 
     def _member(self, node: c.Expr) -> c.Expr:
-        if isinstance(node, c.Member) and not node.arrow and _variable(node.base, self._split):
-            return _field(node.base, node.field)
+        if isinstance(node, c.Member) and not node.arrow and _structure_variable(node.base, self._split):
+            return _field_expression(node.base, node.field)
         return node
 
     def _statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
@@ -194,7 +200,7 @@ class _Splitting:
             fields = self._split[stmt.name]
             parts: tuple[c.Expr | None, ...] = (None,) * len(fields)
             if stmt.init is not None:
-                parts = _parts(stmt.init, fields, self._split) or parts
+                parts = _values_by_field(stmt.init, fields, self._split) or parts
             return [
                 replace(
                     stmt, type=c.Type(type_, const=stmt.type.const), name=f"{stmt.name}_{field}", init=part
@@ -206,11 +212,11 @@ class _Splitting:
         return stmt
 
     def _assigned(self, stmt: c.Evaluate, assign: c.Assign) -> Iterable[c.Stmt]:
-        name = _variable(assign.target, self._split)
+        name = _structure_variable(assign.target, self._split)
         if not name:
             return (stmt,)
         fields = self._split[name]
-        parts = _parts(assign.value, fields, self._split) or ()
+        parts = _values_by_field(assign.value, fields, self._split) or ()
         before: list[c.Stmt] = []
         if len(parts) > 1 and name in walk.names_in(assign.value) and assign.target != assign.value:
             # A later part may read a field that an earlier one sets.
@@ -222,13 +228,13 @@ class _Splitting:
         return [
             *before,
             *(
-                c.Evaluate(c.Assign("=", _field(assign.target, field), part), stmt.line)
+                c.Evaluate(c.Assign("=", _field_expression(assign.target, field), part), stmt.line)
                 for (field, _), part in zip(fields, parts, strict=True)
             ),
         ]
 
 
-def structured(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+def remove_early_exits(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
     """The statements with no `return` and no `continue` of their own left; loops inside keep theirs."""
     try:
         return walk.without_exits(stmts, may_copy=True)
@@ -243,7 +249,7 @@ def check_no_return(body: Sequence[c.Stmt]) -> None:
             raise OutOfReach.at(stmt.line, "a thread returns from inside a loop that is shared out")
 
 
-def _row(node: c.Expr) -> c.Expr:
+def _simplify_row_address(node: c.Expr) -> c.Expr:
     """`&s[g][0]` is the row s[g]."""
     match node:
         case c.Unary(op="&", operand=c.Index(base=c.Index(base=c.Name()) as row, index=c.Number(value=0))):
@@ -251,7 +257,7 @@ def _row(node: c.Expr) -> c.Expr:
     return node
 
 
-def _product(node: c.Expr) -> c.Expr:
+def _expand_mul24(node: c.Expr) -> c.Expr:
     """OpenCL leaves open what mad24 and mul24 give beyond 24 bits: the plain product is as good as any."""
     match node:
         case c.Call(function="mul24", args=(left, right)):
@@ -261,25 +267,27 @@ def _product(node: c.Expr) -> c.Expr:
     return node
 
 
-def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Sequence[c.Parameter]) -> tuple[c.Stmt, ...]:
+def tidy_statements(
+    body: tuple[c.Stmt, ...], source: c.Source, parameters: Sequence[c.Parameter]
+) -> tuple[c.Stmt, ...]:
     if source.language == "opencl":
-        body = walk.map_nodes(body, _product)
+        body = walk.map_nodes(body, _expand_mul24)
     types = {p.name: p.type for p in parameters}
-    unique = with_unique_names(walk.map_nodes(body, _row), {p.name for p in parameters})
-    joined = with_scratch_in_loops(with_branches_for_pointers(_joined(unique), parameters))
+    unique = with_unique_names(walk.map_nodes(body, _simplify_row_address), {p.name for p in parameters})
+    joined = with_scratch_in_loops(with_branches_for_pointers(_join_declare_and_assign(unique), parameters))
     shaped = with_numbers_for_pointers(_with_loops(joined), parameters, source.language)
     summed = with_sums_over_loops(with_arrays_for_pointers(shaped), types)
-    return without_structures(summed, structures(source))
+    return without_structures(summed, collect_structures(source))
 
 
-def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+def _join_declare_and_assign(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """`int i; i = f();` becomes one declaration where that is the only assignment, in every block."""
     assigns = [node.target for node in walk.nodes_in(body) if isinstance(node, c.Assign)]
     writes = Counter(target.name for target in assigns if isinstance(target, c.Name))
     open_: dict[str, c.Declare] = {}
     done: list[c.Stmt] = []
     for stmt in body:
-        stmt = walk.map_blocks(stmt, _joined)
+        stmt = walk.map_blocks(stmt, _join_declare_and_assign)
         plain = isinstance(stmt, c.Declare) and stmt.init is None and not stmt.is_array and not stmt.storage
         if plain and isinstance(stmt, c.Declare) and writes.get(stmt.name) == 1:
             open_[stmt.name] = stmt

@@ -34,8 +34,8 @@ from tunesmith.expert.read.normal import Normal
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Effects, function_effects, is_function
-from tunesmith.source.substitution import rename, substitute
-from tunesmith.source.walk import declared_in, names_in, numbered
+from tunesmith.source.substitution import rename_variables, substitute
+from tunesmith.source.walk import declared_in, names_in, numbered_name
 
 MAXIMA = frozenset({"fmaxf", "fmax", "max", "std::max", "std::fmax", "__hmax", "__vmaxs2", "umax", "fmax_rn"})
 MINIMA = frozenset({"fminf", "fmin", "min", "std::min", "std::fmin", "__hmin", "umin"})
@@ -68,30 +68,30 @@ def update_of(stmt: c.Stmt, name: str) -> Update | None:
     if isinstance(stmt, c.If) and len(stmt.then) == 1 and not stmt.otherwise:
         own, (target, value) = c.Name(name), set_to(stmt.then[0])
         is_set = target == name and value is not None and name not in walk.names_in(value)
-        return _chosen(stmt.condition, value, own) if is_set and value is not None else None
+        return _match_extremum_choice(stmt.condition, value, own) if is_set and value is not None else None
     target, value = set_to(stmt)
-    return _joined(value, name) if target == name and value is not None else None
+    return _match_joined_update(value, name) if target == name and value is not None else None
 
 
-def _joined(value: c.Expr, name: str) -> Update | None:
+def _match_joined_update(value: c.Expr, name: str) -> Update | None:
     """`sum + a`, `max(max(m, a), b)`, `fmaf(a, b, sum)`, `e > m ? e : m`."""
     own = c.Name(name)
     if isinstance(value, c.Ternary):
         beside = value.no if value.yes == own else value.yes
         is_choice = own in (value.yes, value.no) and name not in walk.names_in(beside)
-        return _chosen(value.condition, value.yes, value.no) if is_choice else None
-    found = _operator(value)
+        return _match_extremum_choice(value.condition, value.yes, value.no) if is_choice else None
+    found = _match_join_operator(value)
     if found is None:
         return None
     update, operands = found
     inside = [operand for operand in operands if name in walk.names_in(operand)]
     if len(inside) != 1:
         return None
-    inner = update if inside[0] == own else _joined(inside[0], name)
+    inner = update if inside[0] == own else _match_joined_update(inside[0], name)
     return inner if inner is not None and inner.operator == update.operator else None
 
 
-def _operator(value: c.Expr) -> tuple[Update, tuple[c.Expr, ...]] | None:
+def _match_join_operator(value: c.Expr) -> tuple[Update, tuple[c.Expr, ...]] | None:
     """What joins the operands of an expression, in any order, and these."""
     match value:
         case c.Binary(op=op, left=left, right=right) if op in JOINING:
@@ -106,7 +106,7 @@ def _operator(value: c.Expr) -> tuple[Update, tuple[c.Expr, ...]] | None:
     return None
 
 
-def _chosen(condition: c.Expr, chosen: c.Expr, other: c.Expr) -> Update | None:
+def _match_extremum_choice(condition: c.Expr, chosen: c.Expr, other: c.Expr) -> Update | None:
     """`chosen` is taken over `other` where the condition holds: the larger or the smaller of the two?"""
     match condition:
         case c.Binary(op=op, left=left, right=right) if op in MIRROR:
@@ -128,17 +128,17 @@ def update_in(body: Sequence[c.Stmt], name: str) -> Update | None:
         if found is not None and found.operator != update.operator:
             return None
         found = update if found is None or not found.combine else found
-        accounted += _occurrences(stmt, name)
-    return found if accounted == _occurrences(body, name) else None
+        accounted += _count_occurrences(stmt, name)
+    return found if accounted == _count_occurrences(body, name) else None
 
 
-def _occurrences(part: c.Stmt | Sequence[c.Stmt], name: str) -> int:
+def _count_occurrences(part: c.Stmt | Sequence[c.Stmt], name: str) -> int:
     return sum(1 for node in walk.nodes_in(part) if node == c.Name(name))
 
 
-def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
+def carried_variables(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
     """Variables from outside that the body writes, also in part."""
-    found = (walk.root(target) for target in walk.writes_in(body))
+    found = (walk.root_variable(target) for target in walk.writes_in(body))
     return frozenset(name for name, through in found if name is not None and not through) - declared
 
 
@@ -154,7 +154,7 @@ def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
     return True
 
 
-def cooperates(body: Sequence[c.Stmt]) -> c.Call | None:
+def find_cooperative_call(body: Sequence[c.Stmt]) -> c.Call | None:
     """The first call in which threads wait for each other or take each other's values."""
     return next((call for call in walk.calls_in(body) if is_cooperation(call.function)), None)
 
@@ -184,7 +184,7 @@ class _Holding:
         for stmt in stmts:
             if isinstance(stmt, c.For):
                 after: list[c.Stmt] = []
-                for target in _updated(stmt.body):
+                for target in _find_updated_elements(stmt.body):
                     held = self._held(target, stmt, done) if self._may_be_held(target, stmt) else None
                     if held is not None:
                         stmt = held[0]
@@ -197,7 +197,7 @@ class _Holding:
 
     def _may_be_held(self, target: c.Index, loop: c.For) -> bool:
         array = target.base.name if isinstance(target.base, c.Name) else ""
-        if array not in self._types or array in self._aliased or cooperates(loop.body) is not None:
+        if array not in self._types or array in self._aliased or find_cooperative_call(loop.body) is not None:
             return False
         moving = walk.assigned_in((loop,)) | set(walk.declared_in((loop,)))
         loads = [node for node in walk.nodes_in(target.index) if isinstance(node, c.Index)]
@@ -249,7 +249,7 @@ def _taken_from(before: list[c.Stmt], target: c.Index) -> c.Expr | None:
     return None
 
 
-def _updated(body: Sequence[c.Stmt]) -> list[c.Index]:
+def _find_updated_elements(body: Sequence[c.Stmt]) -> list[c.Index]:
     """Elements that are set from what they were."""
     found: dict[c.Index, None] = {}
     for node in walk.nodes_in(body):
@@ -276,25 +276,27 @@ class _Online:
 def with_two_passes(normal: Normal, maximum: str) -> Normal | None:
     """The kernel with such loops taken apart; None where it has none. `maximum`: the language's own."""
     types = dict(normal.types)
-    body = _block(normal.body, types, maximum, 0)
+    body = _split_online_loops(normal.body, types, maximum, 0)
     return None if body == normal.body else replace(normal, body=body, types=types)
 
 
-def _block(stmts: Sequence[c.Stmt], types: dict[str, c.Type], maximum: str, depth: int) -> tuple[c.Stmt, ...]:
+def _split_online_loops(
+    stmts: Sequence[c.Stmt], types: dict[str, c.Type], maximum: str, depth: int
+) -> tuple[c.Stmt, ...]:
     done: list[c.Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, c.For):
-            online = _online(stmt, maximum)
+            online = _match_online_softmax(stmt, maximum)
             if online is not None and {online.largest, online.total} <= set(types):
-                done += _passes(stmt, online, types)
+                done += _build_two_passes(stmt, online, types)
                 continue
             if depth < 20:
-                stmt = replace(stmt, body=_block(stmt.body, types, maximum, depth + 1))
+                stmt = replace(stmt, body=_split_online_loops(stmt.body, types, maximum, depth + 1))
         done.append(stmt)
     return tuple(done)
 
 
-def _online(loop: c.For, maximum: str) -> _Online | None:
+def _match_online_softmax(loop: c.For, maximum: str) -> _Online | None:
     if len(loop.init) != 1 or not isinstance(loop.init[0], c.Declare):
         return None
     declares: list[c.Stmt] = []
@@ -321,8 +323,8 @@ def _by_branch(rest: Sequence[c.Stmt], maximum: str) -> _Online | None:
             total, added = set_to(last)
             if not isinstance(largest, c.Name) or not isinstance(added, c.Binary) or added.op != "+":
                 return None
-            function = _exponential(added.right, value, largest)
-            grown = _grown(grows, total, largest, value)
+            function = _match_exponential(added.right, value, largest)
+            grown = _match_rescaled_sum(grows, total, largest, value)
             one = grown[1] if grown is not None and grown[0] == function else None
             if added.left == c.Name(total) and isinstance(one, c.Number) and one.value == 1 and function:
                 return _Online(largest.name, total, value, function, maximum, ())
@@ -338,8 +340,8 @@ def _by_maximum(rest: Sequence[c.Stmt]) -> _Online | None:
                 return None
             value = init.args[1] if init.args[0] == own else init.args[0]
             total = set_to(grows[0])[0]
-            grown = _grown(grows, total, own, new) if moved == new else None
-            if grown is not None and _exponential(grown[1], value, new) == grown[0]:
+            grown = _match_rescaled_sum(grows, total, own, new) if moved == new else None
+            if grown is not None and _match_exponential(grown[1], value, new) == grown[0]:
                 return _Online(largest, total, value, grown[0], init.function, ())
     return None
 
@@ -349,7 +351,9 @@ def _maximum_of(stmt: c.Stmt) -> c.Call | None:
     return init if isinstance(init, c.Call) and init.function in MAXIMA and len(init.args) == 2 else None
 
 
-def _grown(stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr) -> tuple[str, c.Expr] | None:
+def _match_rescaled_sum(
+    stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr
+) -> tuple[str, c.Expr] | None:
     """`l = l * exp(old - new) + e`, in one statement or two -> the exponential's name, e"""
     own: c.Expr = c.Name(total)
     grown = own
@@ -363,13 +367,13 @@ def _grown(stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr) -> tup
     for product, other in ((grown.left, grown.right), (grown.right, grown.left)):
         if isinstance(product, c.Binary) and product.op == "*" and own in (product.left, product.right):
             factor = product.right if product.left == own else product.left
-            function = _exponential(factor, old, new)
+            function = _match_exponential(factor, old, new)
             if function is not None and total not in names_in(other):
                 return function, other
     return None
 
 
-def _exponential(expr: c.Expr, left: c.Expr, right: c.Expr) -> str | None:
+def _match_exponential(expr: c.Expr, left: c.Expr, right: c.Expr) -> str | None:
     """The function of `exp(left - right)`."""
     match expr:
         case c.Call(function=function, args=(c.Binary(op="-", left=a, right=b),)):
@@ -377,18 +381,18 @@ def _exponential(expr: c.Expr, left: c.Expr, right: c.Expr) -> str | None:
     return None
 
 
-def _passes(loop: c.For, online: _Online, types: dict[str, c.Type]) -> list[c.Stmt]:
+def _build_two_passes(loop: c.For, online: _Online, types: dict[str, c.Type]) -> list[c.Stmt]:
     largest, total = c.Name(online.largest), c.Name(online.total)
     head = loop.init[0]
     assert isinstance(head, c.Declare)
-    had, was, added = (c.Name(numbered(f"{name}_{word}", types)) for name, word in (
+    had, was, added = (c.Name(numbered_name(f"{name}_{word}", types)) for name, word in (
         (online.total, "before"), (online.largest, "before"), (online.total, "sum")))  # fmt: skip
     for variable in (had, added):
         types[variable.name] = types[online.total]
     types[was.name] = types[online.largest]
     line = loop.line
     first = c.Evaluate(c.Assign("=", largest, c.Call(online.maximum, (largest, online.value))), line)
-    again = {name: numbered(f"{name}_again", types) for name in (head.name, *declared_in(online.before))}
+    again = {name: numbered_name(f"{name}_again", types) for name in (head.name, *declared_in(online.before))}
     for name, fresh in again.items():
         types[fresh] = types.get(name, head.type)
     power = c.Call(online.exponential, (c.Binary("-", online.value, largest),))
@@ -399,6 +403,6 @@ def _passes(loop: c.For, online: _Online, types: dict[str, c.Type]) -> list[c.St
         c.Declare(types[was.name], was.name, largest, line=line),
         replace(loop, body=(*online.before, first)),
         c.Declare(types[added.name], added.name, c.Number("0.0f", 0.0), line=line),
-        *rename((replace(loop, body=(*online.before, second)),), again),
+        *rename_variables((replace(loop, body=(*online.before, second)),), again),
         c.Evaluate(c.Assign("=", total, c.Binary("+", c.Binary("*", had, scale), added)), line),
     ]

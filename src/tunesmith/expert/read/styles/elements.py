@@ -11,46 +11,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from tunesmith.expert.read.accesses import clash, element_type, moved_by, touches
+from tunesmith.expert.read.accesses import element_type, find_clash, find_touches, moved_by
 from tunesmith.expert.read.geometry import (
     BLOCK,
     THREAD,
     CountedIndex,
     LaunchedKernel,
     Layout,
-    counted,
     form_of,
+    identify_index,
     is_straight,
-    wrapping,
+    wrapping_nodes,
 )
 from tunesmith.expert.read.integers import (
     BUILTINS,
     axis_name,
     block_threads,
     bounds_in,
-    exact,
     head_of,
     launch_name,
-    number,
-    product,
+    make_product,
+    number_node,
     same_value,
+    simplify_exact,
     without_casts,
 )
 from tunesmith.expert.read.model import Each, Fact, KernelReading, OutOfReach, Reach, Task, order_free
 from tunesmith.expert.read.normal import Normal
-from tunesmith.expert.read.rules.tidy import check_no_return, structured
+from tunesmith.expert.read.rules.tidy import check_no_return, remove_early_exits
 from tunesmith.source import tree as c
 from tunesmith.source import walk
-from tunesmith.source.fold import fold, int_value
+from tunesmith.source.fold import fold_expr, int_value
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Name, Number
 from tunesmith.source.types import byte_size
-from tunesmith.source.walk import names_in, numbered
+from tunesmith.source.walk import names_in, numbered_name
 
 RANK = {"flat": 0, "both": 0, "team": 1, "block": 1}
 
 
-def says(known: CountedIndex, other: CountedIndex) -> bool:
+def can_derive_index(known: CountedIndex, other: CountedIndex) -> bool:
     """Whether `other` follows from `known`."""
     if known.kind == other.kind and known.axis == other.axis:
         return other.times % known.times == 0
@@ -84,7 +84,7 @@ class FlatReader:
         peeled = Guards(self._kernel).peel()
         if peeled.loops:
             check_no_return(peeled.body)
-        body = structured(peeled.body)
+        body = remove_early_exits(peeled.body)
         if not body:
             raise OutOfReach("the kernel does nothing")
         for name in sorted(walk.assigned_in(body) & set(self._launch.parameters)):
@@ -108,7 +108,7 @@ class FlatReader:
             indices = {name: index for name, index in indices.items() if name not in values}
             body = substitute(body, values)
             used = sorted(walk.names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices))
-        indices, body = self._reconciled(indices, body, peeled)
+        indices, body = self._unify_indices(indices, body, peeled)
         return self._flat(indices, body, peeled)
 
     # -- indices ------------------------------------------------------------------------------------
@@ -116,7 +116,11 @@ class FlatReader:
     def _made_of_others(self, indices: Mapping[str, CountedIndex], peeled: Peeled) -> dict[str, c.Expr]:
         """Of two that tell the same threads apart the one that is made of others, written out."""
         for (name, one), (other, two) in combinations(indices.items(), 2):
-            if not self._told(one) & self._told(two) or says(one, two) or says(two, one):
+            if (
+                not self._told(one) & self._told(two)
+                or can_derive_index(one, two)
+                or can_derive_index(two, one)
+            ):
                 continue
             made = {own: self._normal.ids[own].short for own in (name, other) if own in self._normal.ids}
             for own, short in made.items():
@@ -127,10 +131,10 @@ class FlatReader:
 
     def _index(self, expr: c.Expr) -> CountedIndex | None:
         """What the variable counts, the same in every scenario."""
-        plain = exact(expr, self._kernel.multiples)
+        plain = simplify_exact(expr, self._kernel.multiples)
         if not is_straight(plain):
             return None
-        return counted(expr, self._layouts, by_axis=True, is_linear=not any(wrapping(plain)))
+        return identify_index(expr, self._layouts, by_axis=True, is_linear=not any(wrapping_nodes(plain)))
 
     def _guarded_again(self, name: str, body: tuple[c.Stmt, ...], peeled: Peeled) -> tuple[c.Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
@@ -139,7 +143,7 @@ class FlatReader:
         bound = peeled.bounds.pop(name, None)
         return body if bound is None else (c.If(c.Binary("<", c.Name(name), bound), body, line=peeled.line),)
 
-    def _reconciled(
+    def _unify_indices(
         self, indices: dict[str, CountedIndex], body: tuple[c.Stmt, ...], peeled: Peeled
     ) -> tuple[dict[str, CountedIndex], tuple[c.Stmt, ...]]:
         """One name for each thing counted: others are said in its terms."""
@@ -148,7 +152,7 @@ class FlatReader:
         ranked = sorted(indices, key=lambda n: (RANK[indices[n].kind], indices[n].times, n in BUILTINS, n))
         for name in ranked:
             index = indices[name]
-            other = next((n for n, i in chosen.items() if says(i, index)), None)
+            other = next((n for n, i in chosen.items() if can_derive_index(i, index)), None)
             if other is None:
                 chosen[name] = index
                 continue
@@ -159,8 +163,10 @@ class FlatReader:
             ):
                 peeled.bounds.update({} if bound is None else {other: bound})
             elif chosen[other].times == 1 and chosen[other].kind == index.kind and other not in peeled.bounds:
-                up = number(index.times - 1)
-                peeled.bounds[other] = fold(c.Binary("/", c.Binary("+", bound, up), number(index.times)))
+                up = number_node(index.times - 1)
+                peeled.bounds[other] = fold_expr(
+                    c.Binary("/", c.Binary("+", bound, up), number_node(index.times))
+                )
             else:
                 body = self._guarded_again(name, body, peeled)
         return chosen, substitute(body, values) if values else body
@@ -168,9 +174,9 @@ class FlatReader:
     def _in_terms(self, name: str, index: CountedIndex, other: str, known: CountedIndex) -> c.Expr:
         base: c.Expr = c.Name(other)
         if index.kind == known.kind:
-            base = product(base, number(index.times // known.times))
+            base = make_product(base, number_node(index.times // known.times))
         else:
-            base = base if known.times == 1 else c.Binary("/", base, number(known.times))
+            base = base if known.times == 1 else c.Binary("/", base, number_node(known.times))
             count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
             base = c.Binary("%" if index.kind == "team" else "/", base, self._launch.replaced(count))
         return c.Cast(c.Type(self._kernel.type_of(name)), base)
@@ -185,13 +191,13 @@ class FlatReader:
             fresh = name if name not in BUILTINS else walk.fresh_name(axis_name(name), self._taken)
             if index.times != 1:
                 fresh = walk.fresh_name(f"{name}_step", self._taken)
-                value: c.Expr = c.Binary("*", c.Name(fresh), number(index.times))
+                value: c.Expr = c.Binary("*", c.Name(fresh), number_node(index.times))
                 body = substitute(body, {name: value})
             elif fresh != name:
                 body = substitute(body, {name: c.Name(fresh)})
             type_ = self._kernel.type_of(name)
             if name == element:
-                whole = Each(fresh, number(0), extent, (), (), type_, line=peeled.line)
+                whole = Each(fresh, number_node(0), extent, (), (), type_, line=peeled.line)
             else:
                 order = (index.kind == "team", -index.axis)
                 tasks.append((order, Task(fresh, extent, type_, self._launch.size_text(extent))))
@@ -208,7 +214,7 @@ class FlatReader:
         def neighbours(name: str) -> int:
             """The bytes of an element that lie beside those of the next one."""
             arrays, total = self._normal.arrays, 0
-            for place in (touch.place for touch in touches(body, arrays)):
+            for place in (touch.place for touch in find_touches(body, arrays)):
                 own = arrays[place.array]
                 moved = moved_by(place, name, own)
                 if moved is not None and moved.step == 1:
@@ -265,7 +271,9 @@ class FlatReader:
             whole = self._launch.replaced(bound)
             if index.times == 1:
                 return whole
-            return fold(c.Binary("/", c.Binary("+", whole, number(index.times - 1)), number(index.times)))
+            return fold_expr(
+                c.Binary("/", c.Binary("+", whole, number_node(index.times - 1)), number_node(index.times))
+            )
         extent = self._count(CountedIndex(index.kind, index.axis))
         replaced = self._launch.replaced(extent)
         return replaced if not walk.names_in(replaced) & set(BUILTINS) else extent
@@ -274,8 +282,8 @@ class FlatReader:
         """How many values the launch comes to."""
         blocks = launch_name("gridDim", index.axis)
         threads = block_threads() if index.kind == "flat" else launch_name("blockDim", index.axis)
-        extent = {"block": blocks, "team": threads}.get(index.kind, product(blocks, threads))
-        return extent if index.times == 1 else product(number(index.times), extent)
+        extent = {"block": blocks, "team": threads}.get(index.kind, make_product(blocks, threads))
+        return extent if index.times == 1 else make_product(number_node(index.times), extent)
 
 
 # -- guards and grid-stride loops: they tell where indices end ---------------------------------------
@@ -314,7 +322,11 @@ class Guards:
             if len(rest) == 1 and isinstance(stmt, c.For):
                 head = head_of(stmt)
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
-                if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
+                if (
+                    head is not None
+                    and role in ("grid", "task")
+                    and self._is_grid_stride_step(head.start, head.step)
+                ):
                     changed = walk.assigned_in(stmt.body) | walk.stored_in(stmt.body)
                     for name in sorted(changed & set(walk.declared_in(before))):
                         raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
@@ -356,7 +368,7 @@ class Guards:
         found.bounds.update(guards)
         return True
 
-    def _covers(self, start: c.Expr, step: c.Expr) -> bool:
+    def _is_grid_stride_step(self, start: c.Expr, step: c.Expr) -> bool:
         """Whether a grid-stride loop steps by as many as start together, in every scenario."""
         begin, by = substitute(start, self._definitions), substitute(step, self._definitions)
         for scenario in self._scenarios:
@@ -377,7 +389,7 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
         if isinstance(node, c.Verbatim):
             line = node.line
             raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
-    trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
+    trouble = find_clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
@@ -397,13 +409,13 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
 
 def with_blocks_as_tasks(flat: Flat, kernel: LaunchedKernel) -> Flat:
     each = flat.each
-    if flat.tasks or each.start != number(0) or not names_in(each.stop) <= set(BUILTINS):
+    if flat.tasks or each.start != number_node(0) or not names_in(each.stop) <= set(BUILTINS):
         return flat
     for axis in "xyz":
         blocks, threads = Name(f"gridDim.{axis}"), Name(f"blockDim.{axis}")
         size = kernel.launch.values.get(threads.name)
-        if isinstance(size, Number) and same_value(each.stop, product(blocks, threads)):
-            name = numbered("block", kernel.normal.names | names_in(each.body) | {each.index})
+        if isinstance(size, Number) and same_value(each.stop, make_product(blocks, threads)):
+            name = numbered_name("block", kernel.normal.names | names_in(each.body) | {each.index})
             task = Task(name, blocks, each.type, kernel.launch.size_text(blocks))
             place = Binary("+", Binary("*", Name(name), size), Name(each.index))
             body = substitute(each.body, {each.index: place})

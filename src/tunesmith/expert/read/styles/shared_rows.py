@@ -15,7 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tunesmith.expert.read.geometry import THREAD, LaunchedKernel, Layout, check_lanes, form_of
-from tunesmith.expert.read.integers import BUILTINS, Head, affine, bounds, head_of, number, simplified
+from tunesmith.expert.read.integers import (
+    BUILTINS,
+    Head,
+    head_of,
+    number_node,
+    simplify_expr,
+    split_affine,
+    value_bounds,
+)
 from tunesmith.expert.read.model import OutOfReach
 from tunesmith.expert.read.styles import tiles as b
 from tunesmith.expert.read.styles.tiles import SurroundedReading, Surroundings, is_barrier
@@ -60,7 +68,7 @@ def with_rows_read_again(
         b.check_signs(substitute(body, normal.definitions), normal.types)
         for stmt in body:
             loop = _as_loop(stmt, kernel, ranges)
-            row = None if loop is None else _row(loop, kernel, source)
+            row = None if loop is None else _match_row_fill(loop, kernel, source)
             if is_barrier(stmt):
                 ready.update(found)
             elif row is not None and row.array not in found:
@@ -92,18 +100,18 @@ def _as_loop(stmt: c.Stmt, kernel: LaunchedKernel, ranges: Mapping[str, tuple[in
             sizes, launch = kernel.launch.parameters, kernel.launch
             index = left.name if isinstance(left, c.Name) else ""
             own = kernel.normal.definitions.get(index, c.Name(index))
-            if own != c.Name("threadIdx.x") or launch.values.get("blockDim.y") != number(1):
+            if own != c.Name("threadIdx.x") or launch.values.get("blockDim.y") != number_node(1):
                 return None
             block, most = sizes.get("blockDim.x"), launch.bounds_of(stop, ranges)
-            least = None if block is None else bounds(block, ranges)
+            least = None if block is None else value_bounds(block, ranges)
             if (
                 least is None
                 or most is None
                 or most[1] > least[0]
-                or launch.values.get("blockDim.z") != number(1)
+                or launch.values.get("blockDim.z") != number_node(1)
             ):
                 return None
-            turn = c.Name(walk.numbered(f"{index}_turn".replace(".", "_"), kernel.normal.names))
+            turn = c.Name(walk.numbered_name(f"{index}_turn".replace(".", "_"), kernel.normal.names))
             declare = c.Declare(c.Type("int"), turn.name, c.Name("threadIdx.x"), line=stmt.line)
             step = c.Assign("+=", turn, c.Name("blockDim.x"))
             body = substitute(then, {index: turn})
@@ -111,7 +119,7 @@ def _as_loop(stmt: c.Stmt, kernel: LaunchedKernel, ranges: Mapping[str, tuple[in
     return None
 
 
-def _row(loop: c.For, kernel: LaunchedKernel, source: c.Source) -> WholeRow | None:
+def _match_row_fill(loop: c.For, kernel: LaunchedKernel, source: c.Source) -> WholeRow | None:
     """The row that a loop of the whole block fills, each place once."""
     normal, head = kernel.normal, head_of(loop)
     match loop.body:
@@ -123,10 +131,10 @@ def _row(loop: c.For, kernel: LaunchedKernel, source: c.Source) -> WholeRow | No
             declare = normal.shared.get(array)
         case _:
             return None
-    if head is None or declare is None or len(declare.dims) > 1 or not _covers(head, kernel):
+    if head is None or declare is None or len(declare.dims) > 1 or not _is_block_stride_loop(head, kernel):
         return None
-    moves = affine(place, head.index)
-    if moves is None or moves[0] != number(1):
+    moves = split_affine(place, head.index)
+    if moves is None or moves[0] != number_node(1):
         return None
     known = set(normal.types) - set(walk.declared_in(normal.body)) - walk.assigned_in(normal.body)
     known |= {head.index, *BUILTINS, *normal.ids} - THREAD
@@ -147,7 +155,7 @@ def _is_uniform(part: c.Expr | c.Stmt, kernel: LaunchedKernel) -> bool:
     return not any(walk.names_in(ids.get(name, c.Name(name))) & THREAD for name in walk.names_in(part))
 
 
-def _covers(head: Head, kernel: LaunchedKernel) -> bool:
+def _is_block_stride_loop(head: Head, kernel: LaunchedKernel) -> bool:
     definitions = kernel.normal.definitions
     start, step = substitute(head.start, definitions), substitute(head.step, definitions)
     for scenario in kernel.scenarios:
@@ -170,10 +178,10 @@ class _RowReading(SurroundedReading):
         match expr:
             case c.Index(base=c.Name(name=array), index=index) if array in self._ready:
                 row = self._ready[array]
-                place = simplified(c.Binary("-", self.rewritten(index, around), row.first))
-                last = c.Binary("-", row.stop, number(1))
+                place = simplify_expr(c.Binary("-", self.rewritten(index, around), row.first))
+                last = c.Binary("-", row.stop, number_node(1))
                 facts = around.facts
-                if not self._is_below(number(0), place, facts) or not self._is_below(place, last, facts):
+                if not self._is_below(number_node(0), place, facts) or not self._is_below(place, last, facts):
                     raise OutOfReach(f"shared memory '{array}' may be read beyond its row")
                 return substitute(row.value, {row.index: place})
         return None
@@ -189,13 +197,15 @@ class _RowReading(SurroundedReading):
             case c.Number(value=0), c.Binary("/", whole, by):
                 return self._is_below(low, whole, facts) and self._is_below(low, by, facts)
             case c.Binary("/", whole, by), _:
-                if not (self._is_below(number(0), whole, facts) and self._is_below(number(0), by, facts)):
+                if not (
+                    self._is_below(number_node(0), whole, facts) and self._is_below(number_node(0), by, facts)
+                ):
                     return False
-                above = c.Binary("*", c.Binary("+", high, number(1)), by)
-                return self._is_below(whole, simplified(c.Binary("-", above, number(1))), facts)
+                above = c.Binary("*", c.Binary("+", high, number_node(1)), by)
+                return self._is_below(whole, simplify_expr(c.Binary("-", above, number_node(1))), facts)
         one, *known = (
             self._sums.at(substitute(sum_, self._definitions), {})
             for sum_ in (c.Binary("-", high, low), *facts)
         )
-        both = [b.added(left, right) for left, right in combinations(known, 2)]
+        both = [b.add_linear_sums(left, right) for left, right in combinations(known, 2)]
         return b.is_at_least_zero(one, (*known, *both), self._natural)

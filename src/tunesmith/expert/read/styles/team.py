@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.read import geometry
-from tunesmith.expert.read.accesses import is_atomic, place_of, pointed_at, touches, without_members
+from tunesmith.expert.read.accesses import find_touches, is_atomic, place_of, pointed_at, without_members
 from tunesmith.expert.read.geometry import THREAD, Layout, Scenario, Strided, check_lanes
 from tunesmith.expert.read.integers import (
     BUILTINS,
@@ -20,8 +20,8 @@ from tunesmith.expert.read.integers import (
     head_of,
     is_narrow,
     launch_name,
-    number,
-    product,
+    make_product,
+    number_node,
 )
 from tunesmith.expert.read.model import (
     Each,
@@ -39,7 +39,7 @@ from tunesmith.expert.read.model import (
     names_in_steps,
     order_free,
     renamed_lets,
-    replaced,
+    substitute_in_steps,
     without_unused,
 )
 from tunesmith.expert.read.model import Team as TeamKind
@@ -60,11 +60,11 @@ from tunesmith.expert.read.styles.team_values import (
     identity_of,
 )
 from tunesmith.source import tree as c
-from tunesmith.source.fold import fold, int_value
+from tunesmith.source.fold import fold_expr, int_value
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Cast, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
-from tunesmith.source.walk import declared_in, names_in, negated, nodes_in, numbered
+from tunesmith.source.walk import declared_in, names_in, negate_condition, nodes_in, numbered_name
 
 # -- Loops: over elements, over tasks, by the whole team in turn, or turn by turn among threads.
 
@@ -224,8 +224,8 @@ class LoopReader:
             raise self.refusal(
                 f"the threads of a team do not take the elements of the loop over '{head.index}' in turn"
             )
-        first = fold(substitute(start, dict.fromkeys(THREAD, number(0))))
-        self.each(stmt, head, first, number(strided.unit), active, shared_by_team=True)
+        first = fold_expr(substitute(start, dict.fromkeys(THREAD, number_node(0))))
+        self.each(stmt, head, first, number_node(strided.unit), active, shared_by_team=True)
 
     def run_time_loop(self, stmt: For, head: Head, active: tv.Threads) -> None:
         """A loop that one thread of the team runs, or all of them alike, over a range given by sizes."""
@@ -234,7 +234,7 @@ class LoopReader:
         if any(name in self.team.strided and self.team.strided[name].role == "element" for name in inside):
             self.repeat(stmt, head, active)
             return
-        step = fold(head.step)
+        step = fold_expr(head.step)
         if not isinstance(step, Number):
             raise self.refusal(f"the step of the loop over '{head.index}' is no constant")
         self.each(stmt, head, head.start, step, active, shared_by_team=False)
@@ -279,7 +279,7 @@ class LoopReader:
         """A loop that all threads of a team run alike may store, but not update."""
         if len(active) <= len({self.memory.team(thread) for thread in active}):
             return
-        found = touches(stmt.body, self.memory.arrays)
+        found = find_touches(stmt.body, self.memory.arrays)
         written = {touch.place.array for touch in found if touch.writes}
         if any(touch.atomic or (touch.reads and touch.place.array in written) for touch in found):
             raise self.refusal("every thread of the team updates the same elements in turn")
@@ -295,8 +295,8 @@ class LoopReader:
         assert isinstance(unit, Number) and isinstance(unit.value, int)
         if not shared_by_team:
             self.check_redundant(stmt, active)
-        start = fold(start)
-        start = number(0) if isinstance(start, Number) and start.value == 0 else start  # 0u as well
+        start = fold_expr(start)
+        start = number_node(0) if isinstance(start, Number) and start.value == 0 else start  # 0u as well
         index = head.index if unit.value == 1 else self.record.fresh(f"{head.index}_step")
         element = element_body(
             self.expressions, stmt, head, active, index, (start, stop, unit.value), shared_by_team
@@ -304,12 +304,12 @@ class LoopReader:
         body = element.body
         if unit.value != 1:
             place: Expr = Binary("*", Name(index), unit)
-            if start != number(0):
+            if start != number_node(0):
                 place = Binary("+", start, place)
             body = substitute(body, {head.index: place})
-            length = stop if start == number(0) else Binary("-", stop, start)
-            stop = fold(Binary("/", Binary("+", length, number(unit.value - 1)), unit))
-            start = number(0)
+            length = stop if start == number_node(0) else Binary("-", stop, start)
+            stop = fold_expr(Binary("/", Binary("+", length, number_node(unit.value - 1)), unit))
+            start = number_node(0)
         totals = tuple(
             self.total(name, update, active, shared_by_team) for name, update in element.updates.items()
         )
@@ -491,7 +491,7 @@ class BlockInterpreter(LoopReader):
         if groups.which:
             self.choose_between(condition, stmt, groups.which)
             left += groups.which
-        if touched and leaves(stmt.then) and not groups.yes and not groups.which:
+        if touched and has_final_exit(stmt.then) and not groups.yes and not groups.which:
             self.bounds.in_force = before | touched
         return False, tuple(sorted(left))
 
@@ -544,7 +544,7 @@ class BlockInterpreter(LoopReader):
             return False, active
         if {self.memory.team(t) for t in active} and len(active) % self.memory.lanes:
             raise self.refusal("a branch by size or data that only some threads of a team reach")
-        is_exit = leaves(stmt.then)
+        is_exit = has_final_exit(stmt.then)
         if is_exit and self.team.depth > 0:
             raise self.refusal("threads leave from inside a loop or branch")
         outer, line, alive = self.record.steps, self.memory.line, self.team.alive
@@ -572,7 +572,7 @@ class BlockInterpreter(LoopReader):
         if then:
             self.record.steps.append(When(condition, then, otherwise, line))
         elif otherwise:
-            self.record.steps.append(When(fold(negated(condition)), otherwise, (), line))
+            self.record.steps.append(When(fold_expr(negate_condition(condition)), otherwise, (), line))
         return is_exit, active
 
     def _by_element(self, condition: c.Expr, stmt: c.If, active: tv.Threads) -> tuple[bool, tv.Threads]:
@@ -592,7 +592,7 @@ class BlockInterpreter(LoopReader):
             return False, active
         if any(vec is not self.memory.variables[name] for name, vec in before.items()):
             raise self.refusal("a branch by element both stores and sets variables")
-        for test, steps in ((condition, sides[0]), (negated(condition), sides[1])):
+        for test, steps in ((condition, sides[0]), (negate_condition(condition), sides[1])):
             for step in steps:
                 if not isinstance(step, Each) or step.totals:
                     raise self.refusal("threads cooperate in a branch by element")
@@ -640,7 +640,7 @@ class BlockInterpreter(LoopReader):
             case c.Assign(op=op, target=target, value=value):
                 self.store(op, target, value, active)
             case c.Unary(op="++" | "--" as op, operand=operand):
-                self.store("+=" if op == "++" else "-=", operand, number(1), active)
+                self.store("+=" if op == "++" else "-=", operand, number_node(1), active)
             case c.Binary(op=",", left=left, right=right):
                 self.effect(left, active)
                 self.effect(right, active)
@@ -755,7 +755,7 @@ class BlockInterpreter(LoopReader):
             values = self.eval(value, active)
         what_expr = tv.expr_of(tv.one_value(values, active))
         if what_expr is None:
-            why = tv.blame(values, active)
+            why = tv.explain_divergence(values, active)
             raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
         made: c.Expr = c.Assign(op, where_expr, what_expr)
         if atomic:
@@ -790,7 +790,7 @@ class BlockInterpreter(LoopReader):
             self.record.steps.append(self.team.elements.loop_over((stored,)))
 
 
-def leaves(body: Sequence[c.Stmt]) -> bool:
+def has_final_exit(body: Sequence[c.Stmt]) -> bool:
     return bool(body) and (isinstance(body[-1], c.Return) or body[-1] == c.Jump("continue"))
 
 
@@ -833,7 +833,7 @@ class TeamReader:
         self._axes = {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
 
     def _axis(self, expr: Expr) -> geometry.CountedIndex | None:
-        found = geometry.counted(expr, self._layouts) if geometry.is_straight(expr) else None
+        found = geometry.identify_index(expr, self._layouts) if geometry.is_straight(expr) else None
         return found if found is not None and found.times == 1 else None
 
     def read(self) -> KernelReading:
@@ -850,7 +850,7 @@ class TeamReader:
         tasks, steps = self._tasks(first, steps)
         staged = tuple(found.staged for found in first.memory.staged.values())
         if self._element in first.bounds.limits:
-            lanes = block_threads() if self._lanes() is None else self._lanes() or number(0)
+            lanes = block_threads() if self._lanes() is None else self._lanes() or number_node(0)
             self._reach.append(Reach(self._element, first.bounds.limits[self._element], lanes))
         barriers, reach = first.record.barriers, tuple(self._reach)
         return KernelReading(tasks, steps, self._kind(), self._lanes(), staged, barriers, (), reach)
@@ -859,10 +859,10 @@ class TeamReader:
 
     def _play(self, layout: geometry.Layout) -> tuple[TeamState, tuple[Step, ...]]:
         fixed = self._fixed(layout)
-        element: tuple[Expr, str] = (number(0), "int")
+        element: tuple[Expr, str] = (number_node(0), "int")
         if self._element_per_thread:
             self._element = self._own_index(layout, fixed)
-            element = (self._lanes() or number(layout.lanes), self._kernel.type_of(self._element))
+            element = (self._lanes() or number_node(layout.lanes), self._kernel.type_of(self._element))
         memory = BlockMemory(self._normal, layout, self._warp, fixed, self._kernel.aliases, self._element)
         tasks = frozenset(self._axes) | ({self._element} if self._element else set())
         team = TeamState(self._normal, layout, self._loops, memory, tasks, element)
@@ -910,7 +910,7 @@ class TeamReader:
             else:
                 axis = "xyz".index(name[-1])
                 places = [scenario.thread(thread)[axis] for thread in range(scenario.threads)]
-                found[name] = _vector(places, expr)
+                found[name] = _vector_of_ints(places, expr)
         for name, id_ in self._normal.ids.items():
             values = geometry.values_of(id_.expr, scenario)
             if values is None:
@@ -920,7 +920,7 @@ class TeamReader:
                 found[name] = Vec(Int(values[0], self._said(id_), True, sized))
             else:
                 expr = Name(name) if name in self._axes else self._said(id_)
-                found[name] = _vector(values, expr, sized)
+                found[name] = _vector_of_ints(values, expr, sized)
         return found
 
     def _said(self, id_: Id) -> Expr | None:
@@ -965,12 +965,12 @@ class TeamReader:
             extent = self._extent(name, axis, team)
             fresh = name
             if name in BUILTINS:
-                fresh = numbered(axis_name(name), taken)
+                fresh = numbered_name(axis_name(name), taken)
                 names[name] = Name(fresh)
             task = Task(fresh, extent, self._kernel.type_of(name), self._launch.size_text(extent))
             tasks.append(((axis.grid is None, -(axis.grid or 0)), task))
         tasks.sort(key=lambda pair: pair[0])
-        steps = replaced(steps, names) if names else steps
+        steps = substitute_in_steps(steps, names) if names else steps
         # How far a task's index goes may be asked for: it is given a name (see `wrap_up`).
         named = {task.extent.name for _, task in tasks if isinstance(task.extent, Name)}
         left = names_in_steps(steps) & set(BUILTINS) - named
@@ -1032,31 +1032,31 @@ class TeamReader:
             return bound
         extent = self._count(axis)
         whole = self._launch.replaced(extent)
-        return fold(extent) if names_in(whole) & set(BUILTINS) else whole
+        return fold_expr(extent) if names_in(whole) & set(BUILTINS) else whole
 
     def _count(self, axis: geometry.CountedIndex) -> Expr:
         """How many tasks the launch comes to along the axis."""
-        count: Expr = number(1) if axis.grid is None else launch_name("gridDim", axis.grid)
-        return product(count, self._teams()) if axis.teams or self._by_rows() else count
+        count: Expr = number_node(1) if axis.grid is None else launch_name("gridDim", axis.grid)
+        return make_product(count, self._teams_per_block()) if axis.teams or self._by_rows() else count
 
     def _by_rows(self) -> bool:
         return self._real[0] != self._layouts[0].scenario
 
-    def _teams(self) -> Expr:
+    def _teams_per_block(self) -> Expr:
         if self._by_rows():
             return block_threads()
         counts = {layout.teams for layout in self._layouts}
         if len(counts) == 1:
-            return number(counts.pop())
+            return number_node(counts.pop())
         lanes = {layout.lanes for layout in self._layouts}
         if len(lanes) == 1:
-            return fold(Binary("/", block_threads(), number(lanes.pop())))
+            return fold_expr(Binary("/", block_threads(), number_node(lanes.pop())))
         raise OutOfReach("how many teams a block has follows no rule")
 
     def _lanes(self) -> Expr | None:
         lanes = {layout.lanes for layout in self._layouts}
         if len(lanes) == 1:
-            return number(lanes.pop())
+            return number_node(lanes.pop())
         if any(layout.teams != 1 for layout in self._layouts):
             return None
         threads = self._launch.replaced(block_threads())
@@ -1071,7 +1071,7 @@ class TeamReader:
         return "warp" if layout.lanes == self._warp else "part of a warp"
 
 
-def _vector(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Vec:
+def _vector_of_ints(values: Sequence[int], expr: Expr | None, sized: bool = False) -> Vec:
     if len(set(values)) == 1:
         return Vec(Int(values[0], expr, sized=sized))
     return Vec(None, [Int(value, expr, sized=sized) for value in values])

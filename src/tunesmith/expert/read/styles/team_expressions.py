@@ -15,16 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.read.accesses import ArrayPlace, clash, place_of
-from tunesmith.expert.read.integers import MIRROR, OPPOSITE, Head, coefficient_of, number, same_value, wrapped
+from tunesmith.expert.read.accesses import ArrayPlace, find_clash, place_of
+from tunesmith.expert.read.integers import (
+    MIRROR,
+    OPPOSITE,
+    Head,
+    coefficient_of,
+    number_node,
+    same_value,
+    wrap_value,
+)
 from tunesmith.expert.read.model import JOINING, ElementArray, Operator
-from tunesmith.expert.read.rules.tidy import check_no_return, structured
+from tunesmith.expert.read.rules.tidy import check_no_return, remove_early_exits
 from tunesmith.expert.read.rules.totals import (
     MAXIMA,
     MINIMA,
     Update,
-    carried,
-    cooperates,
+    carried_variables,
+    find_cooperative_call,
     is_set_first,
     update_in,
 )
@@ -41,7 +49,7 @@ from tunesmith.expert.read.styles.team_values import (
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Effects, function_effects, is_function
-from tunesmith.source.fold import COMPARISONS, binary, int_value, unary
+from tunesmith.source.fold import COMPARISONS, evaluate_binary, evaluate_unary, int_value
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Assign, Binary, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
@@ -82,9 +90,9 @@ class Expressions:
     def cast(self, type_: c.Type, value: tv.Value) -> tv.Value:
         match value:
             case tv.Int(value=given, expr=expr) if is_integer(type_):
-                held = wrapped(type_, given)
+                held = wrap_value(type_, given)
                 if isinstance(expr, c.Number):
-                    return value if held == given else replace(value, value=held, expr=number(held))
+                    return value if held == given else replace(value, value=held, expr=number_node(held))
                 return replace(value, value=held, expr=None if expr is None else c.Cast(type_, expr))
             case tv.Int(expr=expr) | tv.Sym(expr=expr) if expr is not None:
                 return tv.Sym(c.Cast(type_, expr))
@@ -95,8 +103,8 @@ class Expressions:
     def unary(self, op: str, value: tv.Value) -> tv.Value:
         match value:
             case tv.Int(value=given, expr=expr):
-                done = unary(op, given)
-                said = number(done) if isinstance(expr, c.Number) else expr and c.Unary(op, expr)
+                done = evaluate_unary(op, given)
+                said = number_node(done) if isinstance(expr, c.Number) else expr and c.Unary(op, expr)
                 return replace(value, value=done, expr=said)
             case tv.Sym(expr=expr):
                 return tv.Sym(c.Unary(op, expr))
@@ -106,7 +114,7 @@ class Expressions:
 
     def binary(self, op: str, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
         if isinstance(left, tv.Int) and isinstance(right, tv.Int):
-            value = binary(op, left.value, right.value)
+            value = evaluate_binary(op, left.value, right.value)
             if value is None:
                 return tv.Poison(f"'{op}' has no value here", self.memory.line)
             if op in MIRROR:
@@ -121,7 +129,7 @@ class Expressions:
             if op in ("+", "-") and right.expr == c.Number("0", 0):
                 return left
             return tv.Int(value, c.Binary(op, left.expr, right.expr), left.launch or right.launch, sized)
-        if op in OPPOSITE and _has_part(left, right) and not _poison(left, right):
+        if op in OPPOSITE and _has_part(left, right) and not _first_poison(left, right):
             return tv.Which(op, left, right)
         return self.made_of(JOINING.get(op), left, right, thread, lambda a, b: c.Binary(op, a, b))
 
@@ -129,8 +137,8 @@ class Expressions:
         self, operator: Operator | None, left: tv.Value, right: tv.Value, thread: int, make: _Pairing
     ) -> tv.Value:
         """Two values by an operator of totals, or by another (None): parts are joined, expressions made."""
-        if _poison(left, right):
-            return _poison(left, right) or left
+        if _first_poison(left, right):
+            return _first_poison(left, right) or left
         if _has_part(left, right):
             return self.join(operator, left, right, thread) if operator else self.unusable(left, right)
         a, b = tv.expr_of(left), tv.expr_of(right)
@@ -164,11 +172,11 @@ class Expressions:
                 if total is None or total.operator != operator or part.operator != operator:
                     return self.unusable(part)
                 whole = tv.PartialTotal(operator, ((name, self.memory.team_masks[self.memory.team(thread)]),))
-                return self.memory.settled(tv.joined(operator, part, whole), thread)
+                return self.memory.settled(tv.join_partial_totals(operator, part, whole), thread)
         if isinstance(left, tv.PartialTotal) and isinstance(right, tv.PartialTotal):
             if left.operator != operator or right.operator != operator:
                 return self.unusable(left)
-            result = tv.joined(operator, left, right)
+            result = tv.join_partial_totals(operator, left, right)
             if isinstance(result, tv.Poison):
                 return tv.Poison(result.reason, self.memory.line)
             return self.memory.settled(result, thread)
@@ -455,7 +463,7 @@ class Expressions:
         return result
 
 
-def _poison(*values: tv.Value) -> tv.Poison | None:
+def _first_poison(*values: tv.Value) -> tv.Poison | None:
     return next((value for value in values if isinstance(value, tv.Poison)), None)
 
 
@@ -499,20 +507,20 @@ def element_body(
     """`index` is the name the loop's index will have; `span` its start, stop and unit in the source."""
     memory = team.memory
     memory.line = loop.line
-    call = cooperates(loop.body)
+    call = find_cooperative_call(loop.body)
     if call is not None:
         raise memory.refusal(f"{call.function} inside a loop over elements")
     check_no_return(loop.body)
-    body = structured(loop.body)
+    body = remove_early_exits(loop.body)
     for node in walk.nodes_in(body):
         if isinstance(node, Verbatim):
             raise memory.refusal(f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     own = frozenset(walk.declared_in(body)) | {head.index}
-    body, updates, locals_ = _carried(memory, body, own)
+    body, updates, locals_ = _collect_carried_updates(memory, body, own)
     places = SharedPlaces(team, head, own, active, index, span, walk.stored_in(body), walk.assigned_in(body))
     body = walk.map_nodes(body, places.node)
-    body = _known(team, body, own | set(updates) | locals_ | {index}, places.known, active)
-    trouble = clash(body, head.index, memory.arrays, memory.aliases, shared_by_team)
+    body = _substitute_known_names(team, body, own | set(updates) | locals_ | {index}, places.known, active)
+    trouble = find_clash(body, head.index, memory.arrays, memory.aliases, shared_by_team)
     if trouble is not None:
         kind = "elements" if shared_by_team else "turns"
         raise memory.refusal(f"the {kind} of the loop over '{head.index}' depend on each other: {trouble}")
@@ -520,12 +528,12 @@ def element_body(
     return Element(body, updates, atomic or bool(walk.stored_in(body) & set(memory.arrays)))
 
 
-def _carried(
+def _collect_carried_updates(
     memory: tv.BlockMemory, body: tuple[Stmt, ...], own: frozenset[str]
 ) -> tuple[tuple[Stmt, ...], dict[str, Update], frozenset[str]]:
     updates: dict[str, Update] = {}
     locals_: list[Declare] = []
-    for name in sorted(carried(body, own)):
+    for name in sorted(carried_variables(body, own)):
         if name in memory.shared:
             continue
         if f"{name}[]" in memory.variables:
@@ -574,7 +582,7 @@ def _check_exact(memory: tv.BlockMemory, body: Sequence[Stmt], name: str) -> Non
                 raise memory.refusal(f"'{name}', an integer, adds up what are no integers: the order matters")
 
 
-def _known(
+def _substitute_known_names(
     team: Expressions,
     body: tuple[Stmt, ...],
     own: frozenset[str],
@@ -592,7 +600,7 @@ def _known(
             raise memory.refusal(f"the array '{name}' is filled before the loop that reads it")
         if name in memory.shared:
             raise memory.refusal(f"shared memory '{name}' is used in a way that is not followed")
-        expr = _held(team, Name(name), active)
+        expr = _team_value_before_loop(team, Name(name), active)
         if name in changed:
             raise memory.refusal(f"'{name}' is changed in a loop over elements")
         if expr != Name(name):
@@ -600,11 +608,11 @@ def _known(
     return substitute(body, values) if values else body
 
 
-def _held(team: Expressions, node: Expr, active: tv.Threads) -> Expr:
+def _team_value_before_loop(team: Expressions, node: Expr, active: tv.Threads) -> Expr:
     """What the whole team knows it to be before the loop."""
     expr = tv.expr_of(team.shared(node, active))
     if expr is None:
-        why = tv.blame(team.eval(node, active), active)
+        why = tv.explain_divergence(team.eval(node, active), active)
         raise team.memory.refusal(f"the loop reads '{print_expr(node)}': {why}")
     return expr
 
@@ -631,7 +639,7 @@ class SharedPlaces:
         if isinstance(node, Name) and node.name in memory.shared and not memory.shared[node.name].is_array:
             if node.name in self._changed:
                 raise memory.refusal(f"the shared variable '{node.name}' is changed in a loop over elements")
-            return self._single(node)
+            return self._bind_known_value(node)
         if not isinstance(node, Index):
             return node
         place = place_of(node)
@@ -648,12 +656,12 @@ class SharedPlaces:
                 raise memory.refusal(
                     f"shared memory '{array}' is written at one place by a loop over elements"
                 )
-            return self._single(node)
+            return self._bind_known_value(node)
         return self._element(node, array, indices, place)
 
-    def _single(self, node: Expr) -> Expr:
+    def _bind_known_value(self, node: Expr) -> Expr:
         name = f"@{len(self.known)}"
-        self.known[name] = _held(self._team, node, self._active)
+        self.known[name] = _team_value_before_loop(self._team, node, self._active)
         return Name(name)
 
     def _element(self, node: Index, array: str, indices: Sequence[Expr], place: ArrayPlace | None) -> Expr:
@@ -664,7 +672,7 @@ class SharedPlaces:
         moves = self._moved_by(place)
         if unit is None or unit + moves <= 0 or min(unit, moves) < 0 or outer or beside:
             raise self._unfit(node)
-        firsts = self._firsts(node, array, indices)
+        firsts = self._unit_start_places(node, array, indices)
         own, moved = byte_size(memory.shared[array].type.base), None
         type_ = memory.shared[array].type
         if place is not None and place.as_type is not None:
@@ -679,9 +687,9 @@ class SharedPlaces:
         bases = tuple(first - k for first in firsts)
         if any(first % width != k for first in firsts):
             raise self._unfit(node)
-        name = self._staged(array, Type(type_.base), offset, bases, width, ratio, node)
+        name = self._stage_shared_range(array, Type(type_.base), offset, bases, width, ratio, node)
         result: Expr = Index(Name(name), Name(self._index))
-        return result if width == 1 else Index(result, number(k))
+        return result if width == 1 else Index(result, number_node(k))
 
     def _moved_by(self, place: ArrayPlace | None) -> int:
         """How many of the array's own elements the place moves on with the loop's index, by its offset;
@@ -697,10 +705,10 @@ class SharedPlaces:
             f"shared memory is used as '{print_expr(node)}', not as a value for every element"
         )
 
-    def _firsts(self, node: Expr, array: str, indices: Sequence[Expr]) -> list[int]:
+    def _unit_start_places(self, node: Expr, array: str, indices: Sequence[Expr]) -> list[int]:
         """The place with the loop's index at its unit's start, for every team."""
         memory = self._memory
-        at_zero = [substitute(index, {self._head.index: number(0)}) for index in indices]
+        at_zero = [substitute(index, {self._head.index: number_node(0)}) for index in indices]
         numbers = self._team.flat_index(array, at_zero, self._active)
         firsts: dict[int, int] = {}
         for thread in self._active:
@@ -715,7 +723,7 @@ class SharedPlaces:
     def _offset(self, place: ArrayPlace | None) -> int:
         if place is None or place.offset is None:
             return 0
-        offset = substitute(place.offset, {self._head.index: number(0)})
+        offset = substitute(place.offset, {self._head.index: number_node(0)})
         found = self._team.eval(offset, self._active)
         values = set(found.values(self._active))
         value = values.pop()
@@ -723,7 +731,7 @@ class SharedPlaces:
             raise self._memory.refusal("shared memory is used at an offset that differs between threads")
         return value.value
 
-    def _staged(
+    def _stage_shared_range(
         self, array: str, type_: Type, offset: int, bases: tuple[int, ...], width: int, ratio: int, node: Expr
     ) -> str:
         memory = self._memory

@@ -19,7 +19,14 @@ from itertools import count
 
 from tunesmith.expert.read.accesses import place_of
 from tunesmith.expert.read.geometry import Layout
-from tunesmith.expert.read.integers import MIRROR, as_integer, number, same_value, without_casts, wrapped
+from tunesmith.expert.read.integers import (
+    MIRROR,
+    as_integer,
+    number_node,
+    same_value,
+    without_casts,
+    wrap_value,
+)
 from tunesmith.expert.read.model import Each, ElementArray, Let, Operator, OutOfReach, Step, Total, order_free
 from tunesmith.expert.read.normal import Normal
 from tunesmith.expert.read.rules.totals import EXPONENTIALS
@@ -116,10 +123,10 @@ def is_neutral(operator: Operator, value: Value, start: Expr | None) -> bool:
 
 def is_identity(operator: Operator, expr: Expr) -> bool:
     """Whether an expression is plainly the operator's identity."""
-    return constant(expr, 0) in _IDENTITY[operator]
+    return evaluate_constant(expr, 0) in _IDENTITY[operator]
 
 
-def constant(expr: Expr, depth: int) -> float | None:
+def evaluate_constant(expr: Expr, depth: int) -> float | None:
     """The number that an expression is, as kernels write those that change no total; None for any other."""
     if depth > 50:
         return None
@@ -134,16 +141,18 @@ def constant(expr: Expr, depth: int) -> float | None:
             Call(function="__float2half" | "__float2bfloat16" | "__int2half_rn", args=(value,))
             | Cast(value=value)
         ):
-            return constant(value, depth + 1)
+            return evaluate_constant(value, depth + 1)
         case Unary(op="-", operand=operand):
-            inner = constant(operand, depth + 1)
+            inner = evaluate_constant(operand, depth + 1)
             return None if inner is None else -inner
         case Binary(op=op, left=left, right=right):
-            return _calculated(op, constant(left, depth + 1), constant(right, depth + 1))
+            return _fold_exact_constants(
+                op, evaluate_constant(left, depth + 1), evaluate_constant(right, depth + 1)
+            )
     return None
 
 
-def _calculated(op: str, left: float | None, right: float | None) -> float | None:
+def _fold_exact_constants(op: str, left: float | None, right: float | None) -> float | None:
     """Arithmetic on small whole numbers, which is exact in any type: 0.f * 0.f; and 1 / 0.f, an infinity."""
     if left is None or right is None or not all(value in _EXACT for value in (left, right)):
         return None
@@ -157,7 +166,7 @@ def _calculated(op: str, left: float | None, right: float | None) -> float | Non
     return None
 
 
-def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
+def join_partial_totals(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
     """Two parts as one; for sums no thread's share may be in both."""
     found = dict(left.parts)
     for name, mask in right.parts:
@@ -168,8 +177,8 @@ def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> Parti
     return PartialTotal(operator, tuple(found.items()))
 
 
-ZERO = Int(0, number(0))
-ONE = Int(1, number(1))
+ZERO = Int(0, number_node(0))
+ONE = Int(1, number_node(1))
 
 
 def one_value(vec: Vec, active: Iterable[int]) -> Value | None:
@@ -188,7 +197,7 @@ def one_value(vec: Vec, active: Iterable[int]) -> Value | None:
     return first
 
 
-def blame(vec: Vec, active: Iterable[int]) -> str:
+def explain_divergence(vec: Vec, active: Iterable[int]) -> str:
     """Why the threads do not share a value, in words."""
     found = [vec.at(thread) for thread in active]
     for value in found:
@@ -557,7 +566,7 @@ class TaskBounds:
             is_task = isinstance(name, c.Name) and name.name in self.tasks
             if not isinstance(name, c.Name) or not is_task or names_in(limit.expr) & self.tasks:
                 continue
-            extent = limit.expr if relation in ("<", ">=") else c.Binary("+", limit.expr, number(1))
+            extent = limit.expr if relation in ("<", ">=") else c.Binary("+", limit.expr, number_node(1))
             known = self.limits.get(name.name)
             if known is None and self.may_bound:
                 known = self.limits[name.name] = extent
@@ -591,9 +600,11 @@ class TeamRecord:
         match value:
             case Int(expr=expr) if not is_integer(type_) and expr is not None:
                 return Sym(self.name_of(type_, hint, expr))
-            case Int(value=given, expr=expr) if (held := wrapped(type_, given)) != given:
+            case Int(value=given, expr=expr) if (held := wrap_value(type_, given)) != given:
                 said = c.Cast(c.Type(type_.base), expr) if expr is not None else None
-                return replace(value, value=held, expr=number(held) if isinstance(expr, c.Number) else said)
+                return replace(
+                    value, value=held, expr=number_node(held) if isinstance(expr, c.Number) else said
+                )
             case Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
                 return replace(value, expr=as_integer(type_, expr, self.memory.types))
             case Sym(expr=expr):
@@ -607,13 +618,13 @@ class TeamRecord:
     def name_of(self, type_: c.Type, hint: str, expr: c.Expr) -> c.Expr:
         """A `Let` for the expression, unless it is as simple as a name itself."""
         if self.memory.is_of_element(expr):
-            return self._typed(type_, expr)
+            return self._cast_to_type(type_, expr)
         known = self.all_types.get(expr.name) if isinstance(expr, c.Name) else None
         if isinstance(expr, c.Name) and known is not None and known.base == type_.base:
             if expr.name in self.from_shared and hint not in {*self.memory.shared, *self.let_types}:
                 self.better_names.setdefault(expr.name, hint)
             return expr
-        constant = _constant(type_, expr)
+        constant = _typed_constant(type_, expr)
         if constant is not None:
             return constant
         if self.speculative:
@@ -653,7 +664,7 @@ class TeamRecord:
         self._numbers[hint] = free = next(n for n in count(last if is_taken(last) else 2) if not is_taken(n))
         return f"{hint}_{free}"
 
-    def _typed(self, type_: c.Type, expr: c.Expr) -> c.Expr:
+    def _cast_to_type(self, type_: c.Type, expr: c.Expr) -> c.Expr:
         """What a thread computes of its element gets no name."""
         if sum(1 for _ in nodes_in(expr)) > _LARGEST:
             raise self.memory.refusal("what a thread computes of its element grows too large")
@@ -671,7 +682,7 @@ class TeamRecord:
         return {**self.memory.types, **self.let_types, **totals}
 
 
-def _constant(type_: c.Type, expr: c.Expr) -> c.Expr | None:
+def _typed_constant(type_: c.Type, expr: c.Expr) -> c.Expr | None:
     """A constant as a variable of the type holds it, where that needs no rounding; None for all else."""
     match expr:
         case c.Number(value=value, text=text):
@@ -683,14 +694,14 @@ def _constant(type_: c.Type, expr: c.Expr) -> c.Expr | None:
                 return c.Number(f"{float(value)!r}f", float(value))
             return None
         case c.Unary(op="-", operand=operand):
-            inner = _constant(type_, operand)
+            inner = _typed_constant(type_, operand)
             return None if inner is None else c.Unary("-", inner)
         case c.Name(name=name):
             return expr if name in INFINITIES and type_.base in ("float", "double") else None
         case c.Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(c.Number(),)):
             return expr if type_.base == "float" else None
         case c.Cast(type=cast, value=inner_value) if cast.base == type_.base:
-            return _constant(type_, inner_value)
+            return _typed_constant(type_, inner_value)
         case c.Call(function="__float2half" | "__float2bfloat16", args=(c.Number(),)):
             return expr if type_.base not in ("float", "double") else None
     return None
@@ -710,7 +721,7 @@ def identity_of(operator: str, type_: c.Type) -> c.Expr:
         return c.Unary("-", bits) if operator == "max" else bits
     value = 1 if operator == "*" else 0
     if is_integer(type_):
-        return number(-1 if operator == "&" else value)
+        return number_node(-1 if operator == "&" else value)
     return c.Number(f"{value}.0f" if type_.base == "float" else f"{value}.0", float(value))
 
 
@@ -750,7 +761,7 @@ class ElementTotals:
                 )
             if operator in ("max", "min"):
                 start = filled
-            elif not is_identity(operator, filled) and not (operator == "+" and _vanishes(filled)):
+            elif not is_identity(operator, filled) and not (operator == "+" and _is_zero_exponential(filled)):
                 raise self.memory.refusal(f"threads beyond the last element add '{print_expr(filled)}'")
         elif operator in ("max", "min") and filled != expr and not self.memory.is_of_element(filled):
             start = filled
@@ -800,10 +811,10 @@ class ElementTotals:
         stop = self.bounds.limits.get(self.memory.own_index, self.everyone)
         line = self.memory.line
         order = order_free(line, shared=True)
-        return Each(index, number(0), stop, body, totals, self.element_type, line=line, order=order)
+        return Each(index, number_node(0), stop, body, totals, self.element_type, line=line, order=order)
 
 
-def _vanishes(expr: c.Expr) -> bool:
+def _is_zero_exponential(expr: c.Expr) -> bool:
     """exp(-infinity - m), as threads without an element add it to a sum of exponentials."""
     while isinstance(expr, c.Cast):
         expr = expr.value

@@ -18,28 +18,28 @@ from functools import partial
 from itertools import pairwise
 
 from tunesmith.expert.read import integers
-from tunesmith.expert.read.accesses import ArrayPlace, Touch, element_type, touches
+from tunesmith.expert.read.accesses import ArrayPlace, Touch, element_type, find_touches
 from tunesmith.expert.read.contract import SizeBounds
 from tunesmith.expert.read.geometry import THREAD, LaunchedKernel, OtherForm, Scenario, form_of, strided_loops
 from tunesmith.expert.read.integers import (
     Head,
     Terms,
-    affine,
     bounds_in,
+    expand_terms,
     from_terms,
     head_of,
-    number,
-    product,
+    index_stride,
+    make_product,
+    number_node,
     same_value,
-    stride,
-    terms,
-    trips,
+    split_affine,
+    trip_count,
     without_casts,
 )
 from tunesmith.expert.read.model import Fact, OutOfReach, Reach, Task
 from tunesmith.expert.read.normal import Normal
 from tunesmith.expert.read.rules.launched_loops import BoundsOf, counted_by_element
-from tunesmith.expert.read.rules.tidy import structured
+from tunesmith.expert.read.rules.tidy import remove_early_exits
 from tunesmith.expert.read.rules.totals import MAXIMA, MINIMA, Update, set_to, update_in
 from tunesmith.expert.read.styles.elements import Flat
 from tunesmith.expert.read.styles.team_values import identity_of
@@ -47,7 +47,7 @@ from tunesmith.problem.problem import SizeRule
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Effects, Program, effects_of, is_pure
-from tunesmith.source.fold import fold, int_value
+from tunesmith.source.fold import fold_expr, int_value
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
 from tunesmith.source.types import INTEGERS, byte_size, integer_type
@@ -78,11 +78,11 @@ def looks_like_rows(flat: Flat, normal: Normal) -> bool:
         if not isinstance(node, c.For):
             continue
         head = head_of(node)
-        if head is None or (trips(head) or _SMALL + 1) <= _SMALL:
+        if head is None or (trip_count(head) or _SMALL + 1) <= _SMALL:
             continue
-        for touch in touches(node.body, normal.arrays):
-            along = stride(touch.place.index, head.index)
-            across = stride(touch.place.index, flat.each.index)
+        for touch in find_touches(node.body, normal.arrays):
+            along = index_stride(touch.place.index, head.index)
+            across = index_stride(touch.place.index, flat.each.index)
             if along is not None and along.step == 1 and (across is None or across.step not in (0, 1)):
                 return True
     return False
@@ -103,11 +103,11 @@ class _ThreadRows:
 
     @property
     def first(self) -> c.Expr:
-        return c.Binary("*", c.Name(self.task.name), number(self.count))
+        return c.Binary("*", c.Name(self.task.name), number_node(self.count))
 
     @property
     def all_of_task(self) -> c.Expr:
-        return fold(c.Binary("*", self.task.extent, number(self.count)))
+        return fold_expr(c.Binary("*", self.task.extent, number_node(self.count)))
 
 
 def _rows_of(flat: Flat, kernel: LaunchedKernel) -> _ThreadRows | None:
@@ -118,7 +118,7 @@ def _rows_of(flat: Flat, kernel: LaunchedKernel) -> _ThreadRows | None:
     if not isinstance(loop, c.For) or not all(isinstance(stmt, c.Declare) for stmt in before):
         return None
     head = head_of(loop)
-    if head is None or head.step != number(1):
+    if head is None or head.step != number_node(1):
         return None
     names = walk.names_in(loop)
     for task in (task for task in flat.tasks if task.name in names):
@@ -132,7 +132,7 @@ def _of_task(
     task: Task, before: tuple[c.Stmt, ...], loop: c.For, head: Head, kernel: LaunchedKernel
 ) -> _ThreadRows | None:
     fixed: dict[str, c.Expr] = {
-        name: number(node.value)
+        name: number_node(node.value)
         for name, node in kernel.launch.parameters.items()
         if isinstance(node, size.Num)
     }
@@ -145,16 +145,18 @@ def _of_task(
         if len(own) != 1 or len(others) != 1 or own == others:
             return None
         stops, bound = own, others[0]
-    count = int_value(fold(from_terms(terms(substitute(c.Binary("-", stops[0], head.start), fixed)))))
+    count = int_value(
+        fold_expr(from_terms(expand_terms(substitute(c.Binary("-", stops[0], head.start), fixed))))
+    )
     if count is None or count < 2:
         return None
-    from_zero = head.start == number(0)
-    first = c.Binary("*", c.Name(task.name), number(count))
+    from_zero = head.start == number_node(0)
+    first = c.Binary("*", c.Name(task.name), number_node(count))
     if not from_zero and not same_value(head.start, first):
         return None
     found = _ThreadRows(before, loop, head, task, count, from_zero, loop.body, bound)
     if bound is None:
-        return _guarded(found, known)
+        return _apply_row_guard(found, known)
     return None if from_zero else found
 
 
@@ -170,7 +172,7 @@ def _smaller_of(expr: c.Expr) -> tuple[c.Expr, c.Expr] | None:
     return None
 
 
-def _guarded(found: _ThreadRows, known: set[str]) -> _ThreadRows | None:
+def _apply_row_guard(found: _ThreadRows, known: set[str]) -> _ThreadRows | None:
     """With the test that a turn begins with as the end of all rows; without any test as it is."""
     index: c.Expr = c.Name(found.head.index)
     row = c.Binary("+", found.first, index) if found.from_zero else index
@@ -241,7 +243,7 @@ class _Rows:
     def apart(self) -> Flat:
         found, flat = self._found, self._flat
         try:
-            turn = walk.commented(structured(found.body), found.loop.comments)
+            turn = walk.prepend_comments(remove_early_exits(found.body), found.loop.comments)
             body = self._in_rows((*found.before, *turn))
             self._check(body)
         except OutOfReach as stop:
@@ -267,7 +269,7 @@ class _Rows:
         if found.from_zero:
             body = substitute(body, {found.head.index: c.Binary("-", row, found.first)})
         body = walk.map_nodes(body, self._without_first)
-        return substitute(body, {found.task.name: c.Binary("/", row, number(found.count))})
+        return substitute(body, {found.task.name: c.Binary("/", row, number_node(found.count))})
 
     def _without_first(self, expr: c.Expr) -> c.Expr:
         """A sum in which the thread's first row comes and goes, without it."""
@@ -279,7 +281,7 @@ class _Rows:
         ):
             return expr
         # What the row is made of: 4 * first + (row - 4 * first).
-        plain = from_terms(self._row_first(terms(expr)))
+        plain = from_terms(self._row_first(expand_terms(expr)))
         type_, made = integer_type(expr, self._types), integer_type(plain, self._types)
         if first in walk.names_in(plain) or type_ is None or made is None:
             return expr
@@ -310,9 +312,9 @@ class _Rows:
             raise OutOfReach("a row does more than load, compute and store")
         aliases, arrays = self._kernel.aliases, self._kernel.normal.arrays
         by_array: dict[str, list[Touch]] = {}
-        for touch in touches(body, arrays):
+        for touch in find_touches(body, arrays):
             by_array.setdefault(aliases.get(touch.place.array, touch.place.array), []).append(touch)
-        inner = self._heads(body)
+        inner = self._uniform_loop_heads(body)
         moving = {self._row} | ((set(walk.declared_in(body)) | walk.assigned_in(body)) - {*inner})
         for every in by_array.values():
             if any(touch.writes for touch in every):
@@ -320,27 +322,27 @@ class _Rows:
 
     def _check_array(self, every: Sequence[Touch], inner: Mapping[str, Head], moving: set[str]) -> None:
         """What is stored in a row, and all that is touched in another, lie a whole row apart."""
-        one, each = number(1), self._flat.each
+        one, each = number_node(1), self._flat.each
         ranges = {each.index: (each.start, c.Binary("-", each.stop, one))}
         for head in inner.values():
             ranges[head.index] = ranges[f"{head.index}'"] = (head.start, c.Binary("-", head.stop, one))
         bounds = SizeBounds(self._rules, self._kernel.launch.parameters, ranges)
         elsewhere = {name: c.Name(f"{name}'") for name in inner}  # loops inside turn apart in another row
-        placed = [self._placed(touch, moving) for touch in every]
+        placed = [self._locate_in_row(touch, moving) for touch in every]
         for store in placed:
             for other in placed if store.touch.writes else ():
                 apart = c.Binary("-", store.place, substitute(other.place, elsewhere))
-                ahead = c.Binary("-", c.Binary("-", store.by, number(store.width)), apart)
-                behind = c.Binary("+", c.Binary("-", store.by, number(other.width)), apart)
+                ahead = c.Binary("-", c.Binary("-", store.by, number_node(store.width)), apart)
+                behind = c.Binary("+", c.Binary("-", store.by, number_node(other.width)), apart)
                 if not same_value(store.by, other.by) or not all(map(bounds.never_negative, (ahead, behind))):
                     here, there = print_expr(store.touch.node), print_expr(other.touch.node)
                     raise OutOfReach(f"'{here}' in one row may meet '{there}' in another")
 
-    def _placed(self, touch: Touch, moving: set[str]) -> _InRow:
+    def _locate_in_row(self, touch: Touch, moving: set[str]) -> _InRow:
         array = self._kernel.normal.arrays[touch.place.array]
         width = byte_size(element_type(touch.place, array).base)
-        whole = None if touch.atomic else self._bytes(touch.place)
-        split = None if whole is None else affine(whole, self._row)
+        whole = None if touch.atomic else self._byte_offset(touch.place)
+        split = None if whole is None else split_affine(whole, self._row)
         if width is None or whole is None or split is None:
             raise OutOfReach(f"where '{print_expr(touch.node)}' lies in its row is not known")
         if (walk.names_in(split[0]) | walk.names_in(split[1])) & moving:
@@ -349,16 +351,18 @@ class _Rows:
             raise OutOfReach(f"where '{print_expr(touch.node)}' lies in its row is loaded")
         return _InRow(touch, *split, width)
 
-    def _bytes(self, place: ArrayPlace) -> c.Expr | None:
+    def _byte_offset(self, place: ArrayPlace) -> c.Expr | None:
         """Where a place is, in bytes from the start of its array."""
         own = byte_size(self._kernel.normal.arrays[place.array].base)
         wide = own if place.as_type is None else byte_size(place.as_type.base)
         if own is None or wide is None:
             return None
-        at: c.Expr = c.Binary("*", place.index, number(wide))
-        return at if place.offset is None else c.Binary("+", at, c.Binary("*", place.offset, number(own)))
+        at: c.Expr = c.Binary("*", place.index, number_node(wide))
+        return (
+            at if place.offset is None else c.Binary("+", at, c.Binary("*", place.offset, number_node(own)))
+        )
 
-    def _heads(self, body: tuple[c.Stmt, ...]) -> dict[str, Head]:
+    def _uniform_loop_heads(self, body: tuple[c.Stmt, ...]) -> dict[str, Head]:
         """Loops of a row from one number of the call to another, by their index."""
         known = set(self._kernel.launch.parameters)
         loops = [head_of(node) for node in walk.nodes_in(body) if isinstance(node, c.For)]
@@ -452,7 +456,12 @@ class _KeptRows:
         for at, (stmt, loop) in enumerate(pairwise(stmts)):
             name, value = _value_set(stmt)
             head = integers.head_of(loop) if isinstance(loop, c.For) else None
-            if not name or head is None or not isinstance(loop, c.For) or head.start != integers.number(1):
+            if (
+                not name
+                or head is None
+                or not isinstance(loop, c.For)
+                or head.start != integers.number_node(1)
+            ):
                 continue
             match value:
                 case c.Index(base=c.Name(name=array), index=c.Number(value=0)):
@@ -466,7 +475,7 @@ class _KeptRows:
             done[at] = _set_to(stmt, nothing)
             first = loop.init[0]
             assert isinstance(first, c.Declare)
-            done[at + 1] = replace(loop, init=(replace(first, init=integers.number(0)),))
+            done[at + 1] = replace(loop, init=(replace(first, init=integers.number_node(0)),))
         return tuple(done)
 
     def _without_breaks(self, stmts: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
@@ -474,13 +483,13 @@ class _KeptRows:
         return tuple(self._without_break(stmt) if isinstance(stmt, c.For) else stmt for stmt in stmts)
 
     def _without_break(self, loop: c.For) -> c.For:
-        index = _index(loop)
+        index = _zero_based_index(loop)
         match loop.body:
             case (*before, c.If(condition=test, otherwise=(c.Jump(word="break"),)) as last):
                 bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr))
                 if index is None or bounds is None or len(bounds) != 1:
                     return loop
-                moves = integers.affine(bounds[0][0], index)
+                moves = integers.split_affine(bounds[0][0], index)
                 fixed = walk.names_in(test) & walk.assigned_in(loop.body)
                 if moves is None or fixed or index in walk.names_in(bounds[0][1]):
                     return loop
@@ -514,31 +523,31 @@ class _KeptRows:
             done[at] = made
         for declare in arrays:
             if declare.name in names:
-                places = integers.number(_MOST * _MOST)  # as many as there may be
+                places = integers.number_node(_MOST * _MOST)  # as many as there may be
                 self.kept[declare.name] = replace(declare, dims=(places,), init=None, storage="shared")
         return tuple(stmt for stmt in done if stmt not in arrays or getattr(stmt, "name", "") not in names)
 
     def _count(self, loop: c.For, names: set[str]) -> TurnCount | None:
         """None for loops that count otherwise, or use an array at a place that is not the turn's."""
-        index = _index(loop)
+        index = _zero_based_index(loop)
         if index is None or loop.condition is None or index in walk.assigned_in(loop.body):
             return None
         if any(isinstance(node, c.Jump | c.Return | c.Verbatim) for node in walk.nodes_in(loop.body)):
             return None
         uses = [node for node in walk.nodes_in(loop.body) if isinstance(node, c.Name) and node.name in names]
-        if len(uses) != sum(1 for _ in _accesses(loop.body, names, index)):
+        if len(uses) != sum(1 for _ in _find_indexed_accesses(loop.body, names, index)):
             return None
         head = integers.head_of(loop)
         if head is not None:
             turns = int_value(head.stop)
-            if head.start != integers.number(0) or head.step != integers.number(1) or turns is None:
+            if head.start != integers.number_node(0) or head.step != integers.number_node(1) or turns is None:
                 return None
             each, first = self._element(loop.body, index, names) or (None, None)
             return TurnCount(each, first, None, turns) if 0 < turns <= _MOST else None
         bounds = integers.bounds_in(loop.condition, lambda expr: index in walk.names_in(expr))
         if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
             return None
-        element = integers.affine(bounds[0][0], index)
+        element = integers.split_affine(bounds[0][0], index)
         fixed = walk.assigned_in(loop.body) & (walk.names_in(loop.condition) | {index})
         return None if element is None or fixed else TurnCount(element[0], element[1], bounds[0][1], None)
 
@@ -548,17 +557,19 @@ class _KeptRows:
         for test in tests:
             bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr)) or ()
             for expr, _ in bounds:
-                found = integers.affine(expr, index)
+                found = integers.split_affine(expr, index)
                 if found is not None and self._is_of_thread(found[1]):
                     return found
         for node in walk.nodes_in(body):
-            array = walk.root(node)[0] if isinstance(node, c.Index) else None
+            array = walk.root_variable(node)[0] if isinstance(node, c.Index) else None
             if not isinstance(node, c.Index) or array in names or index not in walk.names_in(node.index):
                 continue
-            found = integers.affine(node.index, index)
+            found = integers.split_affine(node.index, index)
             if found is not None:
                 own = {
-                    key: n for key, n in integers.terms(found[1]).items() if any(map(self._is_of_thread, key))
+                    key: n
+                    for key, n in integers.expand_terms(found[1]).items()
+                    if any(map(self._is_of_thread, key))
                 }
                 return found[0], integers.from_terms(own)
         return None
@@ -596,16 +607,16 @@ class _KeptRows:
         return body
 
     def _by_element(self, loop: c.For, count: TurnCount, names: set[str]) -> c.For | None:
-        index = _index(loop)
+        index = _zero_based_index(loop)
         assert index is not None and count.each is not None and count.first is not None
-        element = integers.plus(c.Binary("*", c.Name(index), count.each), count.first)
+        element = integers.make_sum(c.Binary("*", c.Name(index), count.each), count.first)
         stop = count.stop
         if stop is None:
             assert count.turns is not None
-            stop = fold(product(count.each, integers.number(count.turns)))
+            stop = fold_expr(make_product(count.each, integers.number_node(count.turns)))
 
         def node(expr: c.Expr) -> c.Expr:
-            at_turn = isinstance(expr, c.Index) and walk.root(expr)[0] in names
+            at_turn = isinstance(expr, c.Index) and walk.root_variable(expr)[0] in names
             return replace(expr, index=element) if at_turn and isinstance(expr, c.Index) else expr
 
         body = walk.map_nodes(self._with_variables(loop, names), node)
@@ -634,20 +645,20 @@ def _is_small_array(declare: c.Declare) -> bool:
     return plain and size is not None and 0 < size <= _MOST
 
 
-def _index(loop: c.For) -> str | None:
+def _zero_based_index(loop: c.For) -> str | None:
     """The one index of a loop that counts 0, 1, 2, ... in its head, and nowhere else."""
     match loop.init, loop.step:
         case (c.Declare(name=name, init=start, dims=()),), (step,) if start is not None:
             counts = step in (
                 c.Unary("++", c.Name(name)),
                 c.Unary("++", c.Name(name), postfix=True),
-                c.Assign("+=", c.Name(name), integers.number(1)),
+                c.Assign("+=", c.Name(name), integers.number_node(1)),
             )
             return name if counts and int_value(start) == 0 else None
     return None
 
 
-def _accesses(body: Sequence[c.Stmt], names: set[str], index: str) -> Iterator[c.Index]:
+def _find_indexed_accesses(body: Sequence[c.Stmt], names: set[str], index: str) -> Iterator[c.Index]:
     """Places of the arrays that are the turn's own."""
     for node in walk.nodes_in(body):
         match node:
@@ -694,11 +705,13 @@ def _plain_update(body: Sequence[c.Stmt], name: str, place: c.Expr) -> Update | 
             known = {name, *walk.names_in(place)}
             parts = [node for node in walk.nodes_in(body) if isinstance(node, c.Name | c.Number | c.Index)]
             plain = all(node == place or (isinstance(node, c.Name) and node.name in known) for node in parts)
-            return update if plain and not any(_computes(node) for node in walk.nodes_in(body)) else None
+            return (
+                update if plain and not any(_is_computation(node) for node in walk.nodes_in(body)) else None
+            )
     return None
 
 
-def _computes(node: c.Expr | c.Stmt) -> bool:
+def _is_computation(node: c.Expr | c.Stmt) -> bool:
     """Arithmetic, in place of a mere choice."""
     if isinstance(node, c.Call):
         return node.function not in MAXIMA | MINIMA

@@ -20,24 +20,24 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from tunesmith.expert.read.accesses import touches
+from tunesmith.expert.read.accesses import find_touches
 from tunesmith.expert.read.geometry import THREAD, LaunchedKernel, Triple
 from tunesmith.expert.read.integers import (
     BUILTINS,
     MIRROR,
     OPPOSITE,
     Terms,
+    expand_terms,
     from_terms,
     head_of,
-    number,
+    index_stride,
+    number_node,
     same_value,
-    stride,
-    terms,
     without_casts,
 )
 from tunesmith.expert.read.model import Each, Fact, OutOfReach, Reach, Task
-from tunesmith.expert.read.rules.tidy import structured
-from tunesmith.expert.read.rules.totals import cooperates
+from tunesmith.expert.read.rules.tidy import remove_early_exits
+from tunesmith.expert.read.rules.totals import find_cooperative_call
 from tunesmith.expert.read.styles.elements import Flat
 from tunesmith.source import tree as c
 from tunesmith.source import walk
@@ -131,35 +131,35 @@ def turns_of(loops: Sequence[c.For], tests: Sequence[c.Expr], threads: Sequence[
             if len(longer) > MOST_TURNS:
                 raise OutOfReach.at(loop.line, f"more than {MOST_TURNS} turns of a block's threads")
         current = longer
-    return [numbers for numbers in current if all(_holds(test, numbers) for test in tests)]
+    return [numbers for numbers in current if all(_evaluate_test(test, numbers) for test in tests)]
 
 
-def _holds(test: c.Expr, numbers: Numbers) -> bool:
+def _evaluate_test(test: c.Expr, numbers: Numbers) -> bool:
     value = int_value(test, numbers)
     if value is None:
         raise OutOfReach(f"whether '{print_expr(test)}' holds has no number in a block")
     return bool(value)
 
 
-def operands(expr: c.Expr, op: str = "&&") -> list[c.Expr]:
+def flatten_operands(expr: c.Expr, op: str = "&&") -> list[c.Expr]:
     if isinstance(expr, c.Binary) and expr.op == op:
-        return [*operands(expr.left, op), *operands(expr.right, op)]
+        return [*flatten_operands(expr.left, op), *flatten_operands(expr.right, op)]
     return [expr]
 
 
-def inequalities(test: c.Expr, types: Mapping[str, c.Type], yes: bool = True) -> list[c.Expr] | None:
+def derive_inequalities(test: c.Expr, types: Mapping[str, c.Type], yes: bool = True) -> list[c.Expr] | None:
     """Sums that are at least 0 where the test holds (or does not: `yes`), and only there; None: not said so.
 
     Comparisons without sign are right as well: see `check_signs`.
     """
     match test:
         case c.Unary(op="!", operand=operand):
-            return inequalities(operand, types, not yes)
+            return derive_inequalities(operand, types, not yes)
         case c.Binary(op="&&" | "||" as op, left=left, right=right) if (op == "&&") == yes:
-            both = [inequalities(side, types, yes) for side in (left, right)]
+            both = [derive_inequalities(side, types, yes) for side in (left, right)]
             return None if None in both else [one for side in both if side for one in side]
         case c.Binary(op=op, left=left, right=right) if op in OPPOSITE:
-            if None in [integer_type(side, types) for side in (left, right)] or loads(test):
+            if None in [integer_type(side, types) for side in (left, right)] or has_load(test):
                 return None
             if not yes:
                 op = OPPOSITE[op]
@@ -170,11 +170,11 @@ def inequalities(test: c.Expr, types: Mapping[str, c.Type], yes: bool = True) ->
             distance = c.Binary("-", right, left)
             if op == "==":
                 return [distance, c.Binary("-", left, right)]
-            return [distance if op == "<=" else c.Binary("-", distance, number(1))]
+            return [distance if op == "<=" else c.Binary("-", distance, number_node(1))]
     return None
 
 
-def loads(expr: c.Expr) -> bool:
+def has_load(expr: c.Expr) -> bool:
     return any(isinstance(node, c.Index) for node in walk.nodes_in(expr))
 
 
@@ -221,14 +221,14 @@ class ThreadSums:
         key = (id(expr), counted)
         if key not in self._split:
             parts: list[tuple[Symbols, int, Key]] = []
-            for factors, count in terms(expr).items():
+            for factors, count in expand_terms(expr).items():
                 own = tuple(factor for factor in factors if walk.names_in(factor) & set(counted))
                 parts.append((Symbols.of(f for f in factors if f not in own), count, own))
             self._split[key] = expr, parts  # with the expression itself: its number stays its own
         return self._split[key][1]
 
 
-def rebuilt(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
+def map_subexpressions(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
     """The expression with each of its parts passed through `fn`."""
     changed: dict[str, Any] = {}
     for part in fields(expr):
@@ -240,7 +240,7 @@ def rebuilt(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
     return replace(expr, **changed)
 
 
-def added(one: Sum, other: Sum) -> Sum:
+def add_linear_sums(one: Sum, other: Sum) -> Sum:
     return {symbols: one.get(symbols, 0) + other.get(symbols, 0) for symbols in {*one, *other}}
 
 
@@ -294,13 +294,13 @@ class Fit:
         done: list[c.Expr] = []
         for symbols, inside in sorted(groups.items(), key=lambda pair: -len(pair[0].factors)):
             factors = [from_terms(inside), *symbols.factors]
-            if factors[0] == number(1) and symbols:
+            if factors[0] == number_node(1) and symbols:
                 del factors[0]
             if wide:
                 first = isinstance(factors[0], c.Number) and len(factors) > 1
                 factors[first] = c.Cast(c.Type(wide), factors[first]) if symbols else factors[first]
             done.append(reduce(lambda a, b: c.Binary("*", a, b), factors))
-        return reduce(lambda a, b: c.Binary("+", a, b), done) if done else number(0)
+        return reduce(lambda a, b: c.Binary("+", a, b), done) if done else number_node(0)
 
     def test(self) -> c.Expr:
         """That it is at least 0, with nothing below 0 in it."""
@@ -316,7 +316,7 @@ class Fit:
                 sides[part.constant < 0][part.symbols.factors] = abs(part.constant)
         more, less = sides
         if not less:
-            return c.Binary(">=", from_terms({**more, (): max(0, constant)}), number(max(0, -constant)))
+            return c.Binary(">=", from_terms({**more, (): max(0, constant)}), number_node(max(0, -constant)))
         if constant < 0:
             return c.Binary("<", from_terms({**less, (): -constant - 1}), from_terms(more))
         return c.Binary("<=", from_terms(less), from_terms({**more, (): constant}))
@@ -339,7 +339,7 @@ class Fit:
         return {key: count for key, count in found.items() if count}
 
 
-def fitted(sums: Sequence[tuple[Turn, Sum]], axes: Sequence[BoxAxis], inner: Sequence[str]) -> Fit:
+def fit_sums(sums: Sequence[tuple[Turn, Sum]], axes: Sequence[BoxAxis], inner: Sequence[str]) -> Fit:
     """The sums, one for each turn, over the box's axes and inner loops; raises OutOfReach."""
     blocks = {axis.axis: at for at, axis in enumerate(axes)}
     by_symbols: dict[Symbols, dict[int, int]] = {}  # -> how often an axis' block is added
@@ -360,13 +360,15 @@ def fitted(sums: Sequence[tuple[Turn, Sum]], axes: Sequence[BoxAxis], inner: Seq
             (turn, one.get(rest, 0) - sum(times * turn.at[at] for at, times in counts.items()))
             for turn, one in sums
         ]
-        steps, constant = _straight(left, inner)
+        steps, constant = _fit_linear_steps(left, inner)
         names_and_counts = [*((axes[at].name, times) for at, times in counts.items()), *steps]
         parts.append(FitPart(rest, tuple(names_and_counts), constant))
     return Fit(tuple(part for part in parts if part.constant or any(k for _, k in part.counts)))
 
 
-def _straight(values: Sequence[tuple[Turn, int]], inner: Sequence[str]) -> tuple[list[tuple[str, int]], int]:
+def _fit_linear_steps(
+    values: Sequence[tuple[Turn, int]], inner: Sequence[str]
+) -> tuple[list[tuple[str, int]], int]:
     """Numbers as a sum over inner loops and a constant: the same for whatever thread."""
     known: dict[tuple[int, ...], int] = {}
     for turn, value in values:
@@ -427,25 +429,25 @@ class Refit:
                 raise OutOfReach(_DIFFERENT)
             return trees[0]
         if all(is_index(tree, self.types) for tree in trees):
-            return self._sum(trees, turns, inner, own)
+            return self._refit_sum(trees, turns, inner, own)
         return self._alike(trees, turns, inner, own)
 
     def _alike(
         self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], own: frozenset[str]
     ) -> c.Expr:
         """Nodes that differ in their parts alone."""
-        columns = [[part for part in walk.children(tree) if isinstance(part, c.Expr)] for tree in trees]
-        shapes = {rebuilt(tree, lambda _: c.Name("")) for tree in trees}
+        columns = [[part for part in walk.child_nodes(tree) if isinstance(part, c.Expr)] for tree in trees]
+        shapes = {map_subexpressions(tree, lambda _: c.Name("")) for tree in trees}
         if len(shapes) > 1 or not columns[0]:
             raise OutOfReach(_DIFFERENT)
         done = iter([self._one(row, turns, inner, own) for row in zip(*columns, strict=True)])
-        return rebuilt(trees[0], lambda _: next(done))
+        return map_subexpressions(trees[0], lambda _: next(done))
 
-    def _sum(
+    def _refit_sum(
         self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], own: frozenset[str]
     ) -> c.Expr:
         # What threads and blocks share other than by sums, `min(max(y, 0), h - 1)`, by itself.
-        mixed = [self._mixed(tree, own) for tree in trees]
+        mixed = [self._find_mixed_factors(tree, own) for tree in trees]
         if any(len(parts) != len(mixed[0]) for parts in mixed):
             raise OutOfReach(_DIFFERENT)
         held: dict[str, c.Expr] = {}
@@ -453,22 +455,22 @@ class Refit:
         for row in zip(*mixed, strict=True):
             name = f"@{len(held)}"
             held[name] = self._alike(row, turns, inner, own)
-            plain = [_named(tree, part, name) for tree, part in zip(plain, row, strict=True)]
+            plain = [_name_subexpression(tree, part, name) for tree, part in zip(plain, row, strict=True)]
         sums = [(turn, self.sums.at(plain[at], turn.other or turn.numbers)) for at, turn in turns]
         wide = any(INTEGERS[t.base][0] == 8 for tree in trees if (t := integer_type(tree, self.types)))
-        return substitute(fitted(sums, self.axes, inner).expr(self.wide if wide else "", self.sizes), held)
+        return substitute(fit_sums(sums, self.axes, inner).expr(self.wide if wide else "", self.sizes), held)
 
-    def _mixed(self, tree: c.Expr, own: frozenset[str]) -> list[c.Expr]:
+    def _find_mixed_factors(self, tree: c.Expr, own: frozenset[str]) -> list[c.Expr]:
         found: list[c.Expr] = []
         moving = own | {axis.axis for axis in self.axes}
-        for factor in (factor for key in terms(tree) for factor in key):
+        for factor in (factor for key in expand_terms(tree) for factor in key):
             names = walk.names_in(factor)
             if isinstance(factor, c.Call | c.Ternary) and names - own and names & moving:
                 found.append(factor)
         return list(dict.fromkeys(found))
 
 
-def _named(tree: c.Expr, part: c.Expr, name: str) -> c.Expr:
+def _name_subexpression(tree: c.Expr, part: c.Expr, name: str) -> c.Expr:
     return walk.map_expr(without_casts(tree), lambda node: c.Name(name) if node == part else node)
 
 
@@ -541,7 +543,7 @@ def segments_of(
     here: list[c.Stmt] = []
     at = 0
     for stmt in body:
-        if not is_barrier(stmt) and cooperates((stmt,)) is None:
+        if not is_barrier(stmt) and find_cooperative_call((stmt,)) is None:
             here.append(stmt)
             continue
         done.append(Segment(tuple(here), at, cycle, loop))
@@ -549,13 +551,13 @@ def segments_of(
         if is_barrier(stmt):
             at += 1
         elif isinstance(stmt, c.For) and loop is None:
-            done += _cycle(stmt, own, 1 + max((s.cycle for s in done), default=0))
+            done += _split_loop_segments(stmt, own, 1 + max((s.cycle for s in done), default=0))
         else:
             raise OutOfReach.at(stmt.line, "not every thread of a block comes to the barrier")
     return [*done, Segment(tuple(here), at, cycle, loop)]
 
 
-def _cycle(loop: c.For, own: frozenset[str], cycle: int) -> list[Segment]:
+def _split_loop_segments(loop: c.For, own: frozenset[str], cycle: int) -> list[Segment]:
     head = head_of(loop)
     uniform = head is not None and not any(
         walk.names_in(part) & (THREAD | own) for part in (head.start, head.stop, head.step)
@@ -600,7 +602,7 @@ class Tiles:
         done: list[c.Stmt] = []
         for segment in self._segments:
             names = {array: c.Name(segment.name(array)) for array in self.shared}
-            body = substitute(_stripped(segment.body, frozenset(self.shared)), names)
+            body = substitute(_strip_shared_writes(segment.body, frozenset(self.shared)), names)
             if segment.loop is None:
                 done += body
                 continue
@@ -609,7 +611,7 @@ class Tiles:
                 done[-1] = replace(last, body=(*last.body, *body))
             else:
                 done.append(replace(segment.loop, body=body))
-        return _alive(done)
+        return _remove_dead_variables(done)
 
     def _check_segments(self) -> None:
         """A tile is filled, then read: never both between two barriers, nor in and out of one loop."""
@@ -618,7 +620,11 @@ class Tiles:
             if not declare.is_array and any(name & walk.names_in(s.body) for s in self._segments):
                 raise OutOfReach(f"'{array}' in shared memory is no array")
             written = {(s.cycle, s.at) for s in self._segments if name & walk.stored_in(s.body)}
-            read = {(s.cycle, s.at) for s in self._segments if name & walk.names_in(_stripped(s.body, name))}
+            read = {
+                (s.cycle, s.at)
+                for s in self._segments
+                if name & walk.names_in(_strip_shared_writes(s.body, name))
+            }
             if written & read:
                 raise OutOfReach(f"shared memory '{array}' is written and read with no barrier between")
             if len({cycle for cycle, _ in written | read}) > 1:
@@ -639,7 +645,7 @@ class Tiles:
             own: list[c.Expr] = []
             kept: list[c.Expr] = []
             for test in write.tests:
-                parts = operands(test)
+                parts = flatten_operands(test)
                 numbers_alone = [part for part in parts if walk.names_in(part) <= counted]
                 own += numbers_alone
                 left = [part for part in parts if part not in numbers_alone]
@@ -690,9 +696,9 @@ class Tiles:
 
     def _chosen(self, must: tuple[c.Expr, ...], value: c.Ternary, numbers: Numbers) -> Held:
         test = value.condition
-        if inequalities(test, self._types) is not None:
+        if derive_inequalities(test, self._types) is not None:
             return Held(must, (test,), value.yes, value.no, numbers)
-        if inequalities(test, self._types, False) is not None:
+        if derive_inequalities(test, self._types, False) is not None:
             return Held(must, (c.Unary("!", test),), value.no, value.yes, numbers)
         return Held(must, (), value, None, numbers)
 
@@ -729,7 +735,7 @@ class Tiles:
                 case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=name), value=value)):
                     env[name] = substitute(value, env)
                 case c.Evaluate(expr=c.Assign(op=op, target=c.Index() as target, value=value)) if (
-                    walk.root(target)[0] in self.shared
+                    walk.root_variable(target)[0] in self.shared
                 ):
                     yield self._write(stmt, op, target, substitute(value, env), env, tests, loops)
                 case c.If(condition=condition, then=then, otherwise=otherwise):
@@ -811,18 +817,18 @@ class Tiles:
         raise OutOfReach(f"shared memory '{array}' is read at a place that nobody wrote before the barrier")
 
 
-def _stripped(stmts: Sequence[c.Stmt], shared: frozenset[str]) -> tuple[c.Stmt, ...]:
+def _strip_shared_writes(stmts: Sequence[c.Stmt], shared: frozenset[str]) -> tuple[c.Stmt, ...]:
     """Without writes to these."""
 
     def one(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
         if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
-            return () if walk.root(stmt.expr.target)[0] in shared else stmt
+            return () if walk.root_variable(stmt.expr.target)[0] in shared else stmt
         return stmt
 
     return walk.map_statements(stmts, None, one)
 
 
-def _alive(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+def _remove_dead_variables(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
     """Without variables that nobody reads, and what is empty then."""
     uses = Counter(node.name for node in walk.nodes_in(stmts) if isinstance(node, c.Name))
     uses.subtract(
@@ -844,7 +850,7 @@ def _alive(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         return stmt
 
     shorter = walk.map_statements(stmts, None, one)
-    return shorter if shorter == tuple(stmts) else _alive(shorter)
+    return shorter if shorter == tuple(stmts) else _remove_dead_variables(shorter)
 
 
 _ONLY_VALUES = Effects.READS | Effects.THREAD | Effects.SHAPE | Effects.ASSIGNS
@@ -915,14 +921,14 @@ class SurroundedReading(ABC):
             case c.Binary(op="&&", left=left, right=right):
                 right = self.rewritten(right, self.where(around, left))
                 return c.Binary("&&", self.rewritten(left, around), right)
-        return rebuilt(expr, lambda part: self.rewritten(part, around))
+        return map_subexpressions(expr, lambda part: self.rewritten(part, around))
 
     def where(self, around: Surroundings, test: c.Expr, yes: bool = True) -> Surroundings:
         """With a test that holds, or does not."""
-        if loads(test) or walk.names_in(test) & self._changing:
+        if has_load(test) or walk.names_in(test) & self._changing:
             return around
-        parts = operands(self.straight(test)) if yes else [test]
-        found = [one for part in parts for one in inequalities(part, self._types, yes) or ()]
+        parts = flatten_operands(self.straight(test)) if yes else [test]
+        found = [one for part in parts for one in derive_inequalities(part, self._types, yes) or ()]
         return replace(around, facts=(*around.facts, *found))
 
     def straight(self, test: c.Expr) -> c.Expr:
@@ -931,7 +937,9 @@ class SurroundedReading(ABC):
             case c.Unary(op="!", operand=c.Binary(op="||", left=left, right=right)):
                 return c.Binary("&&", *(self.straight(c.Unary("!", side)) for side in (left, right)))
             case c.Unary(op="!", operand=c.Binary(op=op, left=left, right=right) as inner) if op in OPPOSITE:
-                said = inequalities(inner, self._types) or inequalities(inner, self._types, False)
+                said = derive_inequalities(inner, self._types) or derive_inequalities(
+                    inner, self._types, False
+                )
                 return test if said is None else c.Binary(OPPOSITE[op], left, right)
             case c.Unary(op="!", operand=c.Unary(op="!", operand=operand)):
                 return self.straight(operand)
@@ -959,7 +967,7 @@ class _Boxes(SurroundedReading):
         x, y, z = (int_value(fixed.get(f"blockDim.{axis}", c.Name(""))) for axis in "xyz")
         if x is None or y is None or z is None:
             raise OutOfReach("the shape of a block is no number")
-        body = structured(substitute(substitute(self._normal.body, self._normal.definitions), fixed))
+        body = remove_early_exits(substitute(substitute(self._normal.body, self._normal.definitions), fixed))
         body = fold_statements(body)
         if effects_of(body, Program.of(source)) & (Effects.ATOMIC | Effects.MASK):
             raise OutOfReach("threads of a block cooperate other than by tiles")
@@ -977,7 +985,7 @@ class _Boxes(SurroundedReading):
     def _check_memory(self, body: Sequence[c.Stmt]) -> None:
         """With barriers, what one thread stores another may read."""
         aliases = self._kernel.aliases
-        found = touches(body, self._normal.arrays)
+        found = find_touches(body, self._normal.arrays)
         written = {aliases.get(t.place.array, t.place.array) for t in found if t.writes}
         read = {aliases.get(t.place.array, t.place.array) for t in found if t.reads}
         for array in sorted(written & read):
@@ -993,14 +1001,14 @@ class _Boxes(SurroundedReading):
                 raise OutOfReach(f"'{node.text.strip()[:60]}' is not understood")
 
     def flat(self) -> tuple[Flat, tuple[Fact, ...]]:
-        body = self._peeled(self._tiles.body)
+        body = self._peel_guards(self._tiles.body)
         counted = frozenset({*THREAD, *(h.index for loop in self._loops if (h := head_of(loop)))})
-        tests = [part for test in self._tests for part in operands(self.straight(test))]
+        tests = [part for test in self._tests for part in flatten_operands(self.straight(test))]
         own = [test for test in tests if walk.names_in(test) <= counted]
         rest = [test for test in tests if test not in own]
         every = turns_of(self._loops, own, self._threads)
         self._axes = self._found_axes(body, rest, every)
-        bounds, tests = self._bounds(rest)
+        bounds, tests = self._axis_bounds(rest)
         around = Surroundings()
         for test in rest:
             around = self.where(around, test)
@@ -1012,11 +1020,11 @@ class _Boxes(SurroundedReading):
             raise OutOfReach("a tile is read in a way that is not followed")
         for test in reversed(tests):
             done = (c.If(self.rewritten(test, Surroundings()), done, line=getattr(body[0], "line", 0)),)
-        return self._flat(done, bounds), self._facts()
+        return self._flat(done, bounds), self._barrier_facts()
 
     # -- the element: guards and turns taken off ------------------------------------------------------
 
-    def _peeled(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    def _peel_guards(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         """Guards of all that is stored, and loops over a thread's elements, taken off."""
         while body:
             *before, last = body
@@ -1024,7 +1032,7 @@ class _Boxes(SurroundedReading):
                 break
             changed = walk.assigned_in(before) | set(walk.declared_in(before))
             if isinstance(last, c.If) and not last.otherwise and not walk.names_in(last.condition) & changed:
-                if loads(last.condition) or walk.assigned_in(last.condition):
+                if has_load(last.condition) or walk.assigned_in(last.condition):
                     break
                 self._tests.append(last.condition)
                 body = (*before, *last.then)
@@ -1032,7 +1040,7 @@ class _Boxes(SurroundedReading):
             head = head_of(last) if isinstance(last, c.For) else None
             if head is None or not isinstance(last, c.For):
                 break
-            stored = [t for t in touches(last.body, self._normal.arrays) if t.writes]
+            stored = [t for t in find_touches(last.body, self._normal.arrays) if t.writes]
             if not any(head.index in walk.names_in(t.place.index) for t in stored):
                 break
             if walk.names_in(last.init) & changed or walk.assigned_in(last.body) & set(
@@ -1042,7 +1050,7 @@ class _Boxes(SurroundedReading):
             if any(isinstance(stmt, c.For | c.While) for stmt in walk.statements_in(before)):
                 break
             self._loops.append(last)
-            body = (*before, *structured(last.body))
+            body = (*before, *remove_early_exits(last.body))
         if not body:
             raise OutOfReach("the kernel does nothing")
         return body
@@ -1052,7 +1060,7 @@ class _Boxes(SurroundedReading):
     def _found_axes(
         self, body: Sequence[c.Stmt], tests: Sequence[c.Expr], every: Sequence[Numbers]
     ) -> tuple[BoxAxis, ...]:
-        stores = [t.place.index for t in touches(body, self._normal.arrays) if t.writes]
+        stores = [t.place.index for t in find_touches(body, self._normal.arrays) if t.writes]
         if not stores or not every:
             raise OutOfReach("a block stores nothing")
         used = walk.names_in(body) | {name for test in tests for name in walk.names_in(test)}
@@ -1084,14 +1092,16 @@ class _Boxes(SurroundedReading):
                 yield from (test.left, test.right)
         for index in stores:
             by_symbols: dict[Key, dict[Key, int]] = {}
-            for key, count in terms(index).items():
-                inside = tuple(f for f in key if walk.names_in(f) & set(BUILTINS) or f in self._indices())
+            for key, count in expand_terms(index).items():
+                inside = tuple(
+                    f for f in key if walk.names_in(f) & set(BUILTINS) or f in self._loop_indices()
+                )
                 rest = tuple(f for f in key if f not in inside)
                 by_symbols.setdefault(rest, {})[inside] = count
             yield from (from_terms(part) for part in by_symbols.values())
         yield from self._normal.definitions.values()
 
-    def _indices(self) -> list[c.Name]:
+    def _loop_indices(self) -> list[c.Name]:
         return [c.Name(head.index) for loop in self._loops if (head := head_of(loop)) is not None]
 
     def _axis(self, expr: c.Expr, axis: str, every: Sequence[Numbers]) -> tuple[int, list[int]] | None:
@@ -1109,10 +1119,10 @@ class _Boxes(SurroundedReading):
 
     def _name(self, expr: c.Expr, axis: str) -> str:
         """What the source calls it, or most of it."""
-        wanted = terms(expr)
+        wanted = expand_terms(expr)
 
         def alike(name: str) -> int:
-            own = terms(self._normal.ids[name].expr)
+            own = expand_terms(self._normal.ids[name].expr)
             return len(own.items() & wanted.items()) if own.get((c.Name(axis),)) else 0
 
         best = max(self._normal.ids, key=alike, default="")
@@ -1121,18 +1131,18 @@ class _Boxes(SurroundedReading):
         plain = re.sub(r"_\d+$", "", best)
         return plain if plain in self._normal.ids else best
 
-    def _bounds(self, tests: Sequence[c.Expr]) -> tuple[dict[str, c.Expr], list[c.Expr]]:
+    def _axis_bounds(self, tests: Sequence[c.Expr]) -> tuple[dict[str, c.Expr], list[c.Expr]]:
         """Where the axes end, and the tests that say something else."""
         bounds: dict[str, c.Expr] = {}
         left: list[c.Expr] = []
         known = set(self._normal.types) - set(walk.declared_in(self._tiles.body)) - set(BUILTINS)
         for test in tests:
-            found = inequalities(test, self._types)
+            found = derive_inequalities(test, self._types)
             taken = False
             if found is not None and len(found) == 1:
                 sums = [(turn, self._sums.at(found[0], turn.numbers)) for turn in self._turns]
                 try:
-                    fit = fitted(sums, self._axes, ())
+                    fit = fit_sums(sums, self._axes, ())
                 except OutOfReach:
                     left.append(test)
                     continue
@@ -1149,10 +1159,12 @@ class _Boxes(SurroundedReading):
     def _flat(self, body: tuple[c.Stmt, ...], bounds: Mapping[str, c.Expr]) -> Flat:
         tasks: list[tuple[str, Task]] = []
         reach: list[Reach] = []
-        found = touches(body, self._normal.arrays)
+        found = find_touches(body, self._normal.arrays)
 
         def neighbours(axis: BoxAxis) -> tuple[int, int]:
-            near = [t for t in found if (s := stride(t.place.index, axis.name)) is not None and s.step == 1]
+            near = [
+                t for t in found if (s := index_stride(t.place.index, axis.name)) is not None and s.step == 1
+            ]
             return sum(t.writes for t in near), len(near)
 
         element = max(self._axes, key=neighbours)
@@ -1160,19 +1172,19 @@ class _Boxes(SurroundedReading):
         each: Each | None = None
         line = next((stmt.line for stmt in walk.statements_in(body) if stmt.line), 0)
         for axis in self._axes:
-            count = c.Binary("*", c.Name(axis.axis.replace("blockIdx", "gridDim")), number(axis.width))
+            count = c.Binary("*", c.Name(axis.axis.replace("blockIdx", "gridDim")), number_node(axis.width))
             extent = bounds.get(axis.name, self._launch.replaced(count))
             if axis.name in bounds:
                 reach.append(Reach(axis.name, extent, count))
             if axis is element:
-                each = Each(axis.name, number(0), extent, body, (), "int", line=line)
+                each = Each(axis.name, number_node(0), extent, body, (), "int", line=line)
             else:
                 tasks.append((axis.axis, Task(axis.name, extent, "int", self._launch.size_text(extent))))
         assert each is not None
         tasks.sort(key=lambda pair: pair[0], reverse=True)
         return Flat(tuple(task for _, task in tasks), each, (), tuple(reach))
 
-    def _facts(self) -> tuple[Fact, ...]:
+    def _barrier_facts(self) -> tuple[Fact, ...]:
         what = "every place of '{}' that is read was written by one thread, a barrier before"
         return tuple(
             Fact(what.format(name), "proved", f"line {declare.line}")
@@ -1185,7 +1197,7 @@ class _Boxes(SurroundedReading):
         place = self._tiles.read(expr) if isinstance(expr, c.Index) else None
         if place is not None:
             return self._held(place, around)
-        moving = {*THREAD, *_AXES, *(name.name for name in self._indices())}
+        moving = {*THREAD, *_AXES, *(name.name for name in self._loop_indices())}
         if not any("@" in name or name in moving for name in walk.names_in(expr)):
             return expr
         if is_index(expr, self._types):
@@ -1233,17 +1245,17 @@ class _Boxes(SurroundedReading):
                 turns.append((trees.index(held.value), turn))
                 open_tests.append(missing)
         value = self._refit.one(trees, turns, inner)
-        return self._tested(value, others, turns, open_tests, inner, around)
+        return self._select_by_tests(value, others, turns, open_tests, inner, around)
 
     def _sums_of(self, tests: tuple[c.Expr, ...], numbers: Numbers) -> list[Sum]:
         if id(tests) not in self._said:
-            said = [inequalities(test, self._types) for test in tests]
+            said = [derive_inequalities(test, self._types) for test in tests]
             if None in said:
                 raise OutOfReach("a tile is written under a test that is not followed")
             self._said[id(tests)] = [one for found in said for one in found or ()]
         return [self._sums.at(one, numbers) for one in self._said[id(tests)]]
 
-    def _tested(
+    def _select_by_tests(
         self,
         value: c.Expr,
         others: set[c.Expr],
@@ -1268,7 +1280,7 @@ class _Boxes(SurroundedReading):
                 for (_, turn), missing in zip(turns, open_tests, strict=True)
                 if form in missing
             ]
-            fit = fitted(sums, self._axes, inner)
+            fit = fit_sums(sums, self._axes, inner)
             for (_, turn), missing in zip(turns, open_tests, strict=True):
                 sure = form not in missing
                 facts = self._facts_at(around, turn) if sure else []

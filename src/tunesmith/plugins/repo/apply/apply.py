@@ -12,8 +12,8 @@ from typing import Unpack
 
 from tunesmith.backends.cuda.toolkit import find_nvcc
 from tunesmith.base.errors import BadInput, Interrupted
-from tunesmith.base.files import explained, write_whole
-from tunesmith.base.text import counted
+from tunesmith.base.files import explain_disk_errors, write_whole
+from tunesmith.base.text import format_count
 from tunesmith.deliver.artefact import DeviceResult
 from tunesmith.plugins.exports.patch import TARGET
 from tunesmith.plugins.repo.apply.changes import (
@@ -32,8 +32,8 @@ from tunesmith.plugins.repo.apply.commands import (
     foretold_by,
     run_command,
 )
-from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, sides
-from tunesmith.plugins.repo.apply.prepare import PreparedPatch, prepared, prepared_repository
+from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, ForetoldGain, alternate_sides
+from tunesmith.plugins.repo.apply.prepare import PreparedPatch, prepare_patch, prepared_repository
 from tunesmith.plugins.repo.apply.swap import swap_result
 from tunesmith.run.ports import Listener
 from tunesmith.session.result import Run, result_of
@@ -149,7 +149,7 @@ class _Application:
         """In alternation. After every change of files the first run is for caches and builds, not counted."""
         found: dict[Side, list[float]] = {"before": [], "after": []}
         warm: Side | None = None
-        for number, side in enumerate(sides(self.rounds)):
+        for number, side in enumerate(alternate_sides(self.rounds)):
             self.switched(side)
             if warm != side:
                 self.measured()
@@ -174,17 +174,17 @@ def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Appl
 def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     """The same with what the run delivered."""
     with run_locked(run.folder):
-        return _applied(run, result, listener, **wish)
+        return _apply_locked(run, result, listener, **wish)
 
 
-def _applied(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
+def _apply_locked(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
     repo = wish.get("repo")
-    _recovered(run, listener, repo)
+    _recover_interrupted(run, listener, repo)
     own = prepared_repository(run.folder, result, None if repo is None else Path(repo))
     with repository_locked(own):
         listener.note("making the patch")
-        ready = prepared(run.folder, result, own, wish.get("force", False))
+        ready = prepare_patch(run.folder, result, own, wish.get("force", False))
         return _carried_out(run, ready, metric, listener, **wish)
 
 
@@ -196,9 +196,13 @@ def _carried_out(
     foretold, notes = foretold_by(run, kernel, None if capture is None else Path(capture), number)
     told = (foretold, (*ready.patch.notes, *notes))
     if wish.get("dry_run", False):
-        return _ended(run, ready, "dry run", _written(run, ready), *told)
+        return _applied_summary(run, ready, "dry run", _write_run_patch(run, ready), *told)
     changes = RepositoryChanges.begin(
-        run.folder, ready.repository, ready.artefact.name, _head(ready) + ready.patch.diff, ready.files
+        run.folder,
+        ready.repository,
+        ready.artefact.name,
+        _patch_header(ready) + ready.patch.diff,
+        ready.files,
     )
     work = _Application(
         ready,
@@ -219,10 +223,10 @@ def _carried_out(
             work.switched("after")
         except _PatchFails as failed:
             left = _rolled_back(work)
-            made = _ended(run, ready, "rolled back", changes.patch, *told, work)
+            made = _applied_summary(run, ready, "rolled back", changes.patch, *told, work)
             return replace(made, fault=str(failed), still_patched=tuple(left))
         changes.mark("applied")
-    return _ended(run, ready, "applied", changes.patch, *told, work, series)
+    return _applied_summary(run, ready, "applied", changes.patch, *told, work, series)
 
 
 def undo_run(run: Run, repo: str | os.PathLike[str] | None = None) -> Applied:
@@ -251,22 +255,24 @@ def _kept_safe(work: _Application) -> Iterator[None]:
     except KeyboardInterrupt as error:
         left = _rolled_back(work, build=False)
         as_it_is = f"{', '.join(left)} still patched" if left else "the repository is as it was"
-        fault = f"interrupted; {as_it_is}{_stale(work)}"
+        fault = f"interrupted; {as_it_is}{_stale_build_note(work)}"
         hint = f"git apply -R {work.changes.patch}" if left else "run the same command again"
         raise Interrupted(fault, hint=hint, where=str(work.ready.repository)) from error
     except BadInput as error:
         left = _rolled_back(work, build=False)
-        if not (left or _stale(work)):
+        if not (left or _stale_build_note(work)):
             raise
         more = f"; still patched: {', '.join(left)}" if left else ""
         advice = f"git apply -R {work.changes.patch}" if left else error.hint
-        raise BadInput(f"{error.message}{more}{_stale(work)}", where=error.where, hint=advice) from error
+        raise BadInput(
+            f"{error.message}{more}{_stale_build_note(work)}", where=error.where, hint=advice
+        ) from error
     except BaseException:
         _rolled_back(work, build=False)
         raise
 
 
-def _stale(work: _Application) -> str:
+def _stale_build_note(work: _Application) -> str:
     """Where what was built last may have been built of patched files."""
     return "; what was built is of patched files: build it again" if work.is_stale else ""
 
@@ -285,7 +291,7 @@ def _rolled_back(work: _Application, build: bool = True) -> list[str]:
     return left
 
 
-def _recovered(run: Run, listener: Listener, repo: str | os.PathLike[str] | None) -> None:
+def _recover_interrupted(run: Run, listener: Listener, repo: str | os.PathLike[str] | None) -> None:
     """Of a call that was killed, the files as they were."""
     changes = RepositoryChanges.of(run.folder)
     if changes is None or changes.record.status == "undone":
@@ -301,19 +307,19 @@ def _recovered(run: Run, listener: Listener, repo: str | os.PathLike[str] | None
     listener.say("an earlier call was killed: the repository is as it was before it")
 
 
-def _head(ready: PreparedPatch) -> str:
+def _patch_header(ready: PreparedPatch) -> str:
     patch, artefact = ready.patch, ready.artefact
     devices = ", ".join(result.dispatch.device for result in artefact.results)
-    tuned = counted(len(artefact.tuned), "tuned kernel")
+    tuned = format_count(len(artefact.tuned), "tuned kernel")
     lines = [f"{artefact.problem}, tuned by Tunesmith on {devices}; {patch.delivered} of {tuned}."]
     return "".join(f"# {line}\n" for line in (*lines, *patch.notes))
 
 
-def _written(run: Run, ready: PreparedPatch) -> Path:
+def _write_run_patch(run: Run, ready: PreparedPatch) -> Path:
     path = run.folder / FOLDER / f"{ready.artefact.name}.patch"
-    with explained("write the patch", path):
+    with explain_disk_errors("write the patch", path):
         path.parent.mkdir(exist_ok=True)
-        write_whole(path, (_head(ready) + ready.patch.diff).encode("utf-8", "surrogatepass"))
+        write_whole(path, (_patch_header(ready) + ready.patch.diff).encode("utf-8", "surrogatepass"))
     return path
 
 
@@ -321,7 +327,7 @@ def _changed_text(ready: PreparedPatch) -> str:
     return f"changes {', '.join(file.path for file in ready.files)} in {ready.repository}"
 
 
-def _ended(
+def _applied_summary(
     run: Run,
     ready: PreparedPatch,
     ending: Ending,

@@ -16,11 +16,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, open_plain, read_plain, take_lock, write_new, write_whole
-from tunesmith.base.text import sha256
-from tunesmith.plugins.repo.git import SECONDS, git
+from tunesmith.base.files import (
+    explain_disk_errors,
+    open_plain,
+    read_plain,
+    take_lock,
+    write_new,
+    write_whole,
+)
+from tunesmith.base.text import sha256_hex
+from tunesmith.plugins.repo.git import SECONDS, run_git
 from tunesmith.problem.problem import is_inside
 
 FOLDER, RECORD, LOCK = "apply", "apply.json", "lock"
@@ -76,10 +83,10 @@ class RepositoryChanges:
         path = run / FOLDER / RECORD
         if not os.path.lexists(path):
             return None
-        with explained("read it", path):
+        with explain_disk_errors("read it", path):
             data = read_plain(path)
         try:
-            record = decode(data, ApplyRecord, "apply.json")
+            record = decode_json(data, ApplyRecord, "apply.json")
         except Malformed as error:
             raise BadInput(str(error), where=str(path), hint="move the folder away") from error
         if record.format != FORMAT or not all(map(is_inside, (file.path for file in record.files))):
@@ -93,7 +100,7 @@ class RepositoryChanges:
     ) -> RepositoryChanges:
         """Everything on disk, and nothing of the repository touched yet."""
         folder = run / FOLDER
-        with explained("keep the changes", folder):
+        with explain_disk_errors("keep the changes", folder):
             folder.mkdir(exist_ok=True)
             write_whole(folder / f"{name}.patch", patch.encode("utf-8", "surrogatepass"))
             listed = []
@@ -103,7 +110,9 @@ class RepositoryChanges:
                     mode = stat.S_IMODE((repository / file.path).stat().st_mode)
                     write_whole(folder / f"before-{number}", file.before)
                 write_whole(folder / f"after-{number}", file.after)
-                listed.append(ChangedFile(file.path, _digest(file.before), _digest(file.after), mode))
+                listed.append(
+                    ChangedFile(file.path, _digest_or_empty(file.before), _digest_or_empty(file.after), mode)
+                )
             record = ApplyRecord(FORMAT, "begun", str(repository), f"{name}.patch", tuple(listed))
             made = RepositoryChanges(folder, record)
             made.mark("begun")
@@ -111,8 +120,8 @@ class RepositoryChanges:
 
     def mark(self, status: Status) -> None:
         self.record = replace(self.record, status=status)
-        with explained("keep the changes", self.folder):
-            write_whole(self.folder / RECORD, encode(self.record) + b"\n")
+        with explain_disk_errors("keep the changes", self.folder):
+            write_whole(self.folder / RECORD, encode_json(self.record) + b"\n")
 
     def kept(self, number: int, side: Side) -> bytes | None:
         """A file's bytes, held against the record."""
@@ -121,9 +130,9 @@ class RepositoryChanges:
         if not wanted:
             return None
         path = self.folder / f"{side}-{number}"
-        with explained("read what was kept", path):
+        with explain_disk_errors("read what was kept", path):
             data = read_plain(path)
-        if _digest(data) != wanted:
+        if _digest_or_empty(data) != wanted:
             raise BadInput("what was kept of a file was changed", where=str(path), hint=self._by_hand)
         return data
 
@@ -136,7 +145,8 @@ class RepositoryChanges:
         return [
             file.path
             for file in self.record.files
-            if _digest(_read(self.repository / file.path)) not in (file.before, file.after)
+            if _digest_or_empty(_read_if_present(self.repository / file.path))
+            not in (file.before, file.after)
         ]
 
     def switch(self, side: Side) -> None:
@@ -160,7 +170,9 @@ class RepositoryChanges:
         """Whether any file is as it was made, or is new: a patch that never came in need not be taken out."""
         for file in self.record.files:
             path = self.repository / file.path
-            if _digest(_read(path)) == file.after or (not file.before and os.path.lexists(path)):
+            if _digest_or_empty(_read_if_present(path)) == file.after or (
+                not file.before and os.path.lexists(path)
+            ):
                 return True
         return False
 
@@ -190,9 +202,9 @@ class RepositoryChanges:
         file = self.record.files[number]
         path = self.repository / file.path
         data = self.kept(number, side)
-        if _digest(_read(path)) == _digest(data):
+        if _digest_or_empty(_read_if_present(path)) == _digest_or_empty(data):
             return
-        with explained("change the file", path, instead="another repository with --repo"):
+        with explain_disk_errors("change the file", path, instead="another repository with --repo"):
             if data is None:
                 path.unlink()
             else:
@@ -205,7 +217,7 @@ class RepositoryChanges:
         if shutil.which("git") is None:
             raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
         for options in (["--check"], []):
-            ended = git(self.repository, "apply", "-R", *options, str(self.patch.resolve()))
+            ended = run_git(self.repository, "apply", "-R", *options, str(self.patch.resolve()))
             if ended is None or ended.returncode:
                 raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
 
@@ -229,24 +241,24 @@ def refuse_unnamed(repository: Path, named: str | os.PathLike[str] | None, run: 
 def run_locked(run: Path) -> Iterator[None]:
     """Keeps others from applying this run meanwhile; BadInput where somebody does."""
     path = run / FOLDER / LOCK
-    with explained("lock the run", path):
+    with explain_disk_errors("lock the run", path):
         path.parent.mkdir(exist_ok=True)
         descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
-    with _locked(descriptor, "another process applies this run", path):
+    with _hold_lock(descriptor, "another process applies this run", path):
         yield
 
 
 @contextmanager
 def repository_locked(repository: Path) -> Iterator[None]:
     """Keeps other runs from the repository meanwhile. Its folder itself is locked: nothing is written."""
-    with explained("lock the repository", repository):
+    with explain_disk_errors("lock the repository", repository):
         descriptor = os.open(repository, os.O_RDONLY | os.O_DIRECTORY)
-    with _locked(descriptor, "another process applies a run to this repository", repository):
+    with _hold_lock(descriptor, "another process applies a run to this repository", repository):
         yield
 
 
 @contextmanager
-def _locked(descriptor: int, fault: str, where: Path) -> Iterator[None]:
+def _hold_lock(descriptor: int, fault: str, where: Path) -> Iterator[None]:
     try:
         try:
             take_lock(descriptor)
@@ -272,13 +284,13 @@ def recorded_edges(runs: Path, repository: Path) -> Iterator[tuple[str, bytes, b
             continue  # one that cannot be read says nothing of our files
 
 
-def uncommitted(repository: Path, paths: tuple[str, ...]) -> list[str]:
+def uncommitted_files(repository: Path, paths: tuple[str, ...]) -> list[str]:
     """Of these files those with changes that git does not have; [] where there is no git."""
     if shutil.which("git") is None:
         return []
     quickly = ("--untracked-files=no", "--ignore-submodules=all")
-    ended = git(repository, "status", "--porcelain=v1", "-z", *quickly, "--", *paths)
-    top = git(repository, "rev-parse", "--show-prefix")
+    ended = run_git(repository, "status", "--porcelain=v1", "-z", *quickly, "--", *paths)
+    top = run_git(repository, "rev-parse", "--show-prefix")
     if ended is None or top is None:
         fault = f"git did not say within {SECONDS} s what is committed"
         raise BadInput(fault, where=str(repository), hint="see what git status does there")
@@ -307,7 +319,7 @@ def replace_file(path: Path, data: bytes, mode: int) -> None:
         os.close(folder)
 
 
-def _read(path: Path) -> bytes | None:
+def _read_if_present(path: Path) -> bytes | None:
     try:
         return read_plain(path)
     except FileNotFoundError:
@@ -317,5 +329,5 @@ def _read(path: Path) -> bytes | None:
         raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
 
 
-def _digest(data: bytes | None) -> str:
-    return "" if data is None else sha256(data)
+def _digest_or_empty(data: bytes | None) -> str:
+    return "" if data is None else sha256_hex(data)

@@ -48,7 +48,7 @@ class CommandEnd:
     @property
     def fault(self) -> str:
         """How it ended, with its last line."""
-        lines = [line for line in _tail(self.log).splitlines() if line.strip()]
+        lines = [line for line in _read_log_tail(self.log).splitlines() if line.strip()]
         last = f": {one_line(lines[-1], 200)}" if lines else ""
         if self.code is None:
             return f"ran past its deadline of {self.seconds:.0f} s{last}"
@@ -90,12 +90,12 @@ def run_command(
                 note(f"{one_line(command, 60)}: {time.perf_counter() - begun:.0f} s")
             is_late = waiting.is_alive()
         finally:
-            _end(process.pid, waiting)
+            _end_process_group(process.pid, waiting)
         seconds = (ended[0] if ended else time.perf_counter()) - begun
         return CommandEnd(command, None if is_late else process.returncode, seconds, log)
 
 
-def _end(group: int, waiting: threading.Thread) -> None:
+def _end_process_group(group: int, waiting: threading.Thread) -> None:
     """Whatever of it still runs, also what it left behind."""
     for kind, patience in ((signal.SIGTERM, _PATIENCE if waiting.is_alive() else 0.0), (signal.SIGKILL, 1.0)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -103,7 +103,7 @@ def _end(group: int, waiting: threading.Thread) -> None:
         waiting.join(patience)
 
 
-def _tail(log: Path) -> str:
+def _read_log_tail(log: Path) -> str:
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
@@ -156,7 +156,7 @@ def build_library(text: str, folder: Path) -> Path:
     """The library's path; a sentence where it cannot be built."""
     if not sys.platform.startswith("linux"):
         raise DeviceMissing("launches are swapped on Linux alone", hint="run it where the GPU is")
-    compiler = _compiler()
+    compiler = _find_cxx_compiler()
     source, target = folder / "swap.cpp", folder / LIBRARY
     source.write_text(text, encoding="utf-8")
     command = [*compiler, *_FLAGS, "-o", str(target), str(source), *_LINKED]
@@ -174,7 +174,7 @@ def build_library(text: str, folder: Path) -> Path:
     return target
 
 
-def _compiler() -> Sequence[str]:
+def _find_cxx_compiler() -> Sequence[str]:
     named = os.environ.get("CXX", "")
     if named and (found := shutil.which(named)):
         return (found,)
@@ -185,7 +185,7 @@ def _compiler() -> Sequence[str]:
     raise BadInput(fault, hint="install g++ or clang")
 
 
-def swapping(library: Path, counts: Path) -> dict[str, str]:
+def swap_environment(library: Path, counts: Path) -> dict[str, str]:
     """Variables for a program whose launches are swapped. It may have libraries of its own to load first."""
     others = os.environ.get(PRELOAD, "")
     return {PRELOAD: f"{library}:{others}" if others else str(library), FOLDER_VARIABLE: str(counts)}

@@ -10,7 +10,7 @@ from statistics import median
 
 from tunesmith.base.errors import BadInput
 from tunesmith.plugins.repo.apply.changes import Side
-from tunesmith.plugins.repo.capture.ranking import amdahl
+from tunesmith.plugins.repo.capture.ranking import amdahl_speedup
 from tunesmith.plugins.repo.capture.records import Capture
 
 
@@ -41,11 +41,11 @@ def foretold_gain(
         return None
     speedup = kernel_speedup(workloads)
     saving = kernel.seconds * (1 - 1 / speedup)
-    gain = amdahl(seconds, saving)
+    gain = amdahl_speedup(seconds, saving)
     if gain is None:
         return None
     of = "the whole program" if whole else "the time from its first kernel to its last"
-    busy = amdahl(capture.seconds, saving)
+    busy = amdahl_speedup(capture.seconds, saving)
     return ForetoldGain(kernel.shown, kernel.seconds / seconds, speedup, gain, of, busy)
 
 
@@ -81,11 +81,11 @@ class BenchMetric:
             text = next((group for group in match.groups() if group), match[0])
             number = _NUMBER.search(text)
             if number is not None:
-                found = _value(number[0])
+                found = _parse_metric(number[0])
         return found if found is not None and math.isfinite(found) and found > 0 else None
 
 
-def _value(text: str) -> float | None:
+def _parse_metric(text: str) -> float | None:
     """None: it is not clear what its commas mean."""
     plain = text.rstrip(",_")
     if "," in plain and not _GROUPED.match(plain):
@@ -116,7 +116,7 @@ class BenchSeries:
         return min(gains), max(gains)
 
 
-def sides(rounds: int) -> Iterator[Side]:
+def alternate_sides(rounds: int) -> Iterator[Side]:
     """Each round has both; it begins where the one before ended, so that files change less often."""
     if rounds < 1:
         raise BadInput(f"rounds must be 1 or more, got {rounds}", hint="leave it out: 3 are usual")

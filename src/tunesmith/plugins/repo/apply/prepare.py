@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, read_plain
+from tunesmith.base.files import explain_disk_errors, read_plain
 from tunesmith.deliver.artefact import Artefact, DeviceResult
 from tunesmith.plugins.exports.patch import (
     LaunchingFile,
@@ -20,7 +20,7 @@ from tunesmith.plugins.exports.patch import (
     macros_in,
     patched_repository,
 )
-from tunesmith.plugins.repo.apply.changes import NewFile, recorded_edges, refuse_unnamed, uncommitted
+from tunesmith.plugins.repo.apply.changes import NewFile, recorded_edges, refuse_unnamed, uncommitted_files
 from tunesmith.plugins.repo.extract.draft import text_digest
 from tunesmith.plugins.repo.extract.flatten import OF_FIELDS
 from tunesmith.plugins.repo.extract.tree import Includes, Repository
@@ -42,22 +42,27 @@ class PreparedPatch:
     files: tuple[NewFile, ...]
 
 
-def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) -> PreparedPatch:
+def prepare_patch(run: Path, result: DeviceResult, repo: Path | None, force: bool) -> PreparedPatch:
     """Nothing is changed. Raises BadInput where it may not, or cannot, be applied."""
-    problem, origin = _source(run, result)
+    problem, origin = _require_origin(run, result)
     repository = repository_of(run, origin, repo)
     artefact = Artefact((result,))
     edges: dict[str, list[tuple[str, str]]] = {}
     for path, before, after in recorded_edges(run.resolve().parent, repository):
         pair = tuple(text_digest(data.decode("utf-8", "replace")) for data in (before, after))
         edges.setdefault(path, []).append((pair[0], pair[1]))
-    ours = _checked(origin, repository, edges)
-    texts = {path: _text(repository, path) for path in dict.fromkeys((*origin.launching_files, origin.file))}
-    launching = [_launching(repository, path, text, artefact, origin) for path, text in texts.items()]
-    promised = _promised(problem, origin)
+    ours = _check_digests(origin, repository, edges)
+    texts = {
+        path: _read_source_text(repository, path)
+        for path in dict.fromkeys((*origin.launching_files, origin.file))
+    }
+    launching = [
+        _read_launching_file(repository, path, text, artefact, origin) for path, text in texts.items()
+    ]
+    promised = _promised_launch(problem, origin)
     patch = patched_repository(artefact, launching, posixpath.dirname(origin.file), promised=promised)
     changed = tuple(change.path for change in patch.changes if change.before is not None)
-    open_changes = [path for path in uncommitted(repository, changed) if path not in ours]
+    open_changes = [path for path in uncommitted_files(repository, changed) if path not in ours]
     if open_changes and not force:
         fault = f"{', '.join(open_changes)}: changes that are not committed"
         raise BadInput(fault, where=str(repository), hint="commit or stash them, or say --force")
@@ -72,7 +77,7 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
     return PreparedPatch(problem, origin, repository, artefact, patch, tuple(files))
 
 
-def _source(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
+def _require_origin(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
     assert result.templates is not None, "a patch is made of the problem as well"
     problem = result.templates.problem
     entry, _ = base_name(problem.launches[0].entry)
@@ -92,7 +97,7 @@ def _source(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
 
 def prepared_repository(run: Path, result: DeviceResult, repo: Path | None) -> Path:
     """Where the patch goes."""
-    return repository_of(run, _source(run, result)[1], repo)
+    return repository_of(run, _require_origin(run, result)[1], repo)
 
 
 def repository_of(run: Path, origin: Origin, repo: Path | None) -> Path:
@@ -104,7 +109,9 @@ def repository_of(run: Path, origin: Origin, repo: Path | None) -> Path:
     return refuse_unnamed(found, repo, run)
 
 
-def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[str, str]]]) -> frozenset[str]:
+def _check_digests(
+    origin: Origin, repository: Path, edges: Mapping[str, list[tuple[str, str]]]
+) -> frozenset[str]:
     """Files that other runs of ours changed since the kernel was taken; BadInput where somebody else did."""
     ours, changed = set(), []
     known = {path for path, digest in origin.digests if digest}
@@ -115,10 +122,10 @@ def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[st
         if not (repository / path).is_file():
             changed.append(f"{path} is gone")
             continue
-        current = text_digest(_text(repository, path))
+        current = text_digest(_read_source_text(repository, path))
         if current == digest:
             continue
-        if _leads(digest, current, edges.get(path, [])):
+        if _is_reachable(digest, current, edges.get(path, [])):
             ours.add(path)
         else:
             changed.append(f"{path} has changed")
@@ -129,7 +136,7 @@ def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[st
     return frozenset(ours)
 
 
-def _leads(start: str, end: str, edges: list[tuple[str, str]]) -> bool:
+def _is_reachable(start: str, end: str, edges: list[tuple[str, str]]) -> bool:
     reached, waiting = {start}, [start]
     while waiting:
         here = waiting.pop()
@@ -140,7 +147,7 @@ def _leads(start: str, end: str, edges: list[tuple[str, str]]) -> bool:
     return end in reached
 
 
-def _text(repository: Path, path: str) -> str:
+def _read_source_text(repository: Path, path: str) -> str:
     place = repository / path
     try:
         return read_plain(place).decode("utf-8")
@@ -152,7 +159,7 @@ def _text(repository: Path, path: str) -> str:
         ) from error
 
 
-def _promised(problem: Problem, origin: Origin) -> PromisedAt | None:
+def _promised_launch(problem: Problem, origin: Origin) -> PromisedAt | None:
     """The launch that was read, where others may not keep what it promises."""
     filled = [a.name for a in problem.arguments if a.init is not None and a.role != "workspace"]
     if len(origin.launches) < 2 or origin.alone or not (filled or origin.unread):
@@ -164,10 +171,12 @@ def _promised(problem: Problem, origin: Origin) -> PromisedAt | None:
     return PromisedAt(origin.read, f"{what} at {origin.read}, which nothing can check here")
 
 
-def _launching(repository: Path, path: str, text: str, artefact: Artefact, origin: Origin) -> LaunchingFile:
+def _read_launching_file(
+    repository: Path, path: str, text: str, artefact: Artefact, origin: Origin
+) -> LaunchingFile:
     """What the file includes tells whether it means the kernel that was tuned, or another of that name."""
     base, _ = base_name(artefact.first.dispatch.original.launches[0].entry)
-    headers = _headers(repository, path, text, origin.include)
+    headers = _collect_headers(repository, path, text, origin.include)
     macros = frozenset(name for more in headers.values() for name in macros_in(more))
     other = ""
     if origin.file != path and origin.file not in headers:
@@ -178,7 +187,7 @@ def _launching(repository: Path, path: str, text: str, artefact: Artefact, origi
     return LaunchingFile(path, text, macros, other)
 
 
-def _headers(repository: Path, path: str, text: str, folders: Sequence[str]) -> dict[str, str]:
+def _collect_headers(repository: Path, path: str, text: str, folders: Sequence[str]) -> dict[str, str]:
     """Headers of the repository which the file includes, by whatever way, with their texts. `folders`: where
     they are looked for besides; what is in none is found by the end of its path, as `extract` does."""
     found: dict[str, str] = {}
@@ -197,7 +206,7 @@ def _headers(repository: Path, path: str, text: str, folders: Sequence[str]) -> 
                 continue
             seen.add(inner)
             place = repository / inner
-            with explained("read a header", place):
+            with explain_disk_errors("read a header", place):
                 more = read_plain(place.resolve()).decode("utf-8", "replace")
             found[inner] = more
             waiting.append((inner, more))

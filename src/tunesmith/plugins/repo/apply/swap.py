@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Unpack
 
 from tunesmith.base.errors import BadInput, DeviceMissing
-from tunesmith.base.files import explained, remove_tree
-from tunesmith.base.text import counted, one_line
+from tunesmith.base.files import explain_disk_errors, remove_tree
+from tunesmith.base.text import format_count, one_line
 from tunesmith.deliver.artefact import Artefact, DeviceResult
-from tunesmith.deliver.cuda.host import image_text, resource
-from tunesmith.deliver.expr_text import c_text, comment
-from tunesmith.plugins.exports.patch import embedded_unit, twin_of, unserved
+from tunesmith.deliver.cuda.host import image_text, read_cuda_resource
+from tunesmith.deliver.expr_text import c_text, format_comment
+from tunesmith.plugins.exports.patch import embedded_unit, twin_of, unserved_reason
 from tunesmith.plugins.exports.patch_dispatch import (
     CannotServe,
     TunedUnit,
@@ -38,9 +38,9 @@ from tunesmith.plugins.repo.apply.commands import (
     counts_in,
     foretold_by,
     run_command,
-    swapping,
+    swap_environment,
 )
-from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, sides
+from tunesmith.plugins.repo.apply.gain import BenchMetric, BenchSeries, alternate_sides
 from tunesmith.plugins.repo.capture.records import read_capture
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.run.ports import Listener
@@ -79,7 +79,7 @@ def swap_source(artefact: Artefact, kernel: str) -> SwapSource:
         at_launch = at_launch_code(artefact)
     except CannotServe as error:
         raise BadInput(f"no launch can be swapped: {error}", hint=_APPLY) from error
-    units, notes = _units(artefact)
+    units, notes = _verified_units(artefact)
     if not units:
         raise BadInput("no tuned kernel can be swapped in: " + "; ".join(notes), hint=_APPLY)
     widths = launch_widths(dispatch)
@@ -95,13 +95,15 @@ def swap_source(artefact: Artefact, kernel: str) -> SwapSource:
     head = "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n" + "".join(
         f"#include <{i}>\n" for i in _INCLUDES
     )
-    body = "\n".join([*map(resource, _PARTS), *images, wanted, dispatch_code(artefact, units), at_launch])
-    about = comment([f"Launches of {kernel}, served by tuned kernels of {artefact.problem}."])
-    text = f"{about}{head}\nnamespace {{\n\n{body}\n}}  // namespace\n\n{resource('swap_hooks.h')}"
+    body = "\n".join(
+        [*map(read_cuda_resource, _PARTS), *images, wanted, dispatch_code(artefact, units), at_launch]
+    )
+    about = format_comment([f"Launches of {kernel}, served by tuned kernels of {artefact.problem}."])
+    text = f"{about}{head}\nnamespace {{\n\n{body}\n}}  // namespace\n\n{read_cuda_resource('swap_hooks.h')}"
     return SwapSource(text, len({(unit.result.run, unit.file) for unit in units}), tuple(notes))
 
 
-def _units(artefact: Artefact) -> tuple[list[TunedUnit], list[str]]:
+def _verified_units(artefact: Artefact) -> tuple[list[TunedUnit], list[str]]:
     """What was verified, to the byte: machine code alone."""
     units: list[TunedUnit] = []
     left_out: dict[str, str] = {}
@@ -117,7 +119,7 @@ def _units(artefact: Artefact) -> tuple[list[TunedUnit], list[str]]:
             if made is not None:
                 units.append(made)
                 continue
-            why = unserved(result.dispatch, entry) or "the run has no machine code of it"
+            why = unserved_reason(result.dispatch, entry) or "the run has no machine code of it"
             left_out.setdefault(entry.file, f"left out: {entry.file}, {why}")
     return units, list(left_out.values())
 
@@ -148,7 +150,7 @@ class _Swapping:
         own = self.counting / f"counts-{self.number}"
         own.mkdir()
         log = self.folder / f"{self.number:02d}-{what}-{side}.log"
-        environment = swapping(self.library, own) if side == "after" else {}
+        environment = swap_environment(self.library, own) if side == "after" else {}
         self.listener.say(f"{what} {'swapped' if side == 'after' else 'as it is'}: {command}")
         ended = run_command(command, Path.cwd(), log, self.timeout, self.listener.note, environment)
         if ended.ok:
@@ -177,7 +179,7 @@ class _Swapping:
         found: dict[Side, list[float]] = {"before": [], "after": []}
         for side in found:
             self.measured(side)
-        for number, side in enumerate(sides(rounds)):
+        for number, side in enumerate(alternate_sides(rounds)):
             value = self.measured(side)
             found[side].append(value)
             label = "swapped" if side == "after" else "as it is"
@@ -189,7 +191,7 @@ class _Swapping:
         """Seconds of both sides, and how much of it was swapped."""
         plain, _ = self.ran("test", command, "before")
         ended, counts = self.ran("test", command, "after")
-        launches = counted(counts.swapped, "launch was", "launches were")
+        launches = format_count(counts.swapped, "launch was", "launches were")
         note = f"in the tests {launches} swapped, of {counts.ours} of the kernel"
         if not counts.swapped:
             note = "in the tests no launch was swapped: they say nothing about the tuned kernel"
@@ -216,10 +218,10 @@ def swap_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpa
     made = swap_source(artefact, kernel)
     foretold, notes = foretold_by(run, kernel, seen, metric)
     notes = [*made.notes, *notes]
-    folder = _logs(run.folder)
+    folder = _make_log_folder(run.folder)
     fault, series = "", None
     tested: tuple[float, ...] = ()
-    with _workplace(folder) as place:
+    with _preload_folder(folder) as place:
         library = build_library(made.text, place)
         timeout = wish.get("timeout", 600.0)
         work = _Swapping(shlex.join(words), folder, library, place, kernel, metric, timeout, listener)
@@ -275,9 +277,9 @@ def _name_of(result: DeviceResult) -> str:
     raise BadInput(fault, hint="name it as tunesmith capture lists it: --kernel NAME")
 
 
-def _logs(run: Path) -> Path:
+def _make_log_folder(run: Path) -> Path:
     folder = run / FOLDER / "swap"
-    with explained("make a folder for what the program prints", folder):
+    with explain_disk_errors("make a folder for what the program prints", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("*.log"):
             old.unlink()
@@ -285,7 +287,7 @@ def _logs(run: Path) -> Path:
 
 
 @contextmanager
-def _workplace(logs: Path) -> Iterator[Path]:
+def _preload_folder(logs: Path) -> Iterator[Path]:
     """For the library, in a folder that LD_PRELOAD can name."""
     beside = logs.resolve()
     parent = None if _UNFIT.search(str(beside)) else beside
@@ -316,16 +318,16 @@ def _check_swapped(counts: SwapCounts, kernel: str) -> None:
         fault = f"the program launches {one_line(kernel, 200)} only in graphs that it makes node by node"
         raise BadInput(fault, hint="those stay as they are; apply the run: tunesmith apply RUN")
     if not counts.ours:
-        fault = f"none of {counted(counts.launches, 'launch', 'launches')} is of {one_line(kernel, 200)}"
+        fault = f"none of {format_count(counts.launches, 'launch', 'launches')} is of {one_line(kernel, 200)}"
         hint = "see what it launches with: tunesmith capture -- PROGRAM; another name is said by --kernel"
         raise BadInput(fault, hint=hint)
-    why = "; ".join(_reasons(counts))
+    why = "; ".join(_fallback_reasons(counts))
     hint = "a tuned kernel serves what it was verified for: see the contract, and the launches of the capture"
-    launches = counted(counts.ours, "launch", "launches")
+    launches = format_count(counts.ours, "launch", "launches")
     raise BadInput(f"no launch of {launches} could be swapped: {why}", hint=hint)
 
 
-def _reasons(counts: SwapCounts) -> Iterator[str]:
+def _fallback_reasons(counts: SwapCounts) -> Iterator[str]:
     for number, why in (
         (counts.unverified, "sizes, values, memory or device are not as they were verified"),
         (counts.parameters, "the kernel has other parameters than the problem"),
@@ -340,12 +342,12 @@ def _count_notes(runs: list[SwapCounts]) -> Iterator[str]:
     if not runs:
         return
     last = runs[-1]
-    yield from (f"as they are, {reason}" for reason in _reasons(last))
+    yield from (f"as they are, {reason}" for reason in _fallback_reasons(last))
     if last.recorded:
-        recorded = counted(last.recorded, "swapped launch", "swapped launches")
+        recorded = format_count(last.recorded, "swapped launch", "swapped launches")
         yield f"{recorded} went into graphs, each of which may run any number of times"
     if last.nodes:
-        nodes = counted(last.nodes, "node")
+        nodes = format_count(last.nodes, "node")
         yield f"{nodes} of the kernel in graphs that the program makes node by node stay as they are"
     swapped = [counts.swapped for counts in runs]
     if min(swapped) != max(swapped):

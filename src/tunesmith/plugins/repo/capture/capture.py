@@ -24,11 +24,17 @@ from typing import TypedDict, Unpack
 
 from tunesmith.backends import port
 from tunesmith.base.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.base.files import explained, remove_tree
-from tunesmith.base.text import counted, first_line, one_line, redacted
-from tunesmith.plugins.repo.capture.ranking import RankedKernel, ranking
+from tunesmith.base.files import explain_disk_errors, remove_tree
+from tunesmith.base.text import first_line, format_count, one_line, redact_secrets
+from tunesmith.plugins.repo.capture.ranking import RankedKernel, rank_kernels
 from tunesmith.plugins.repo.capture.records import CAPTURE, RAW, Capture, CapturedProgram, read_capture
-from tunesmith.plugins.repo.capture.trace import RawTrace, collect, counters_in, folders_made, traces_in
+from tunesmith.plugins.repo.capture.trace import (
+    RawTrace,
+    collect_capture,
+    counters_in,
+    folders_made,
+    traces_in,
+)
 from tunesmith.run.config import COMPILERS, passed_on
 
 # -- The library that watches from inside a process, built by the host's compiler into the capture's
@@ -42,11 +48,11 @@ _COMPILERS = ("cc", "gcc", "clang", "g++")
 _BUILD_SECONDS = 120
 
 
-def build(folder: Path) -> Path:
+def build_watcher(folder: Path) -> Path:
     """The library's path; a sentence where it cannot be built."""
     if not sys.platform.startswith("linux"):
         raise DeviceMissing("programs are captured on Linux alone", hint="run it where the GPU is")
-    compiler = _compiler()
+    compiler = _find_c_compiler()
     target = folder / LIBRARY
     command = [*compiler, *_FLAGS, "-o", str(target), str(_SOURCES / "watch.c"), "-ldl", "-lpthread"]
     # Libraries for other purposes, which the environment names, are not those that it needs.
@@ -63,7 +69,7 @@ def build(folder: Path) -> Path:
     return target
 
 
-def _compiler() -> Sequence[str]:
+def _find_c_compiler() -> Sequence[str]:
     named = os.environ.get("CC", "")
     if named and (found := shutil.which(named)):
         return (found,)
@@ -78,19 +84,23 @@ def _compiler() -> Sequence[str]:
 
 def cupti_paths(program: str) -> list[str]:
     """Where CUPTI may lie: with the program's own Python, with ours, in a toolkit."""
-    return list(dict.fromkeys(path for folder in _folders(program) for path in _libraries(folder)))
+    return list(
+        dict.fromkeys(path for folder in _cupti_folders(program) for path in _cupti_libraries(folder))
+    )
 
 
-def _libraries(folder: Path) -> list[str]:
-    return sorted(glob.glob(f"{glob.escape(str(folder))}/libcupti.so.*[0-9]"), key=_version, reverse=True)
+def _cupti_libraries(folder: Path) -> list[str]:
+    return sorted(
+        glob.glob(f"{glob.escape(str(folder))}/libcupti.so.*[0-9]"), key=_library_version, reverse=True
+    )
 
 
-def _version(path: str) -> tuple[int, ...]:
+def _library_version(path: str) -> tuple[int, ...]:
     numbers = path.rpartition(".so.")[2].split(".")
     return tuple(int(part) if part.isdigit() else 0 for part in numbers)
 
 
-def _folders(program: str) -> Iterator[Path]:
+def _cupti_folders(program: str) -> Iterator[Path]:
     found = shutil.which(program)
     roots = [Path(path) for path in sys.path if path.endswith("-packages")]
     if found is not None:
@@ -164,7 +174,7 @@ def new_folder(out: Path | None, command: Sequence[str]) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         stem = "".join(_NAME.findall(name))[:60].lstrip(".-") or "program"
         out = Path(CAPTURES) / f"{stem}-{stamp}"
-    with explained("make the capture's folder", out):
+    with explain_disk_errors("make the capture's folder", out):
         if out.exists() and any(out.iterdir()):
             fault = "something is there, and a capture takes a folder of its own"
             raise BadInput(fault, where=str(out), hint="choose another folder with --out")
@@ -195,7 +205,7 @@ def kept_name(name: str) -> str:
     return last
 
 
-def watch(
+def watch_program(
     command: Sequence[str],
     wish: CaptureWish,
     out: Path | None = None,
@@ -210,19 +220,20 @@ def watch(
         raise BadInput(fault, hint=f"unset {INJECTION}")
     folder = new_folder(out, command)
     try:
-        library = build(folder)
+        library = build_watcher(folder)
         told = settings_for(folder, wish, cupti_paths(command[0]))
         started = datetime.now(UTC).isoformat(timespec="seconds")
         begun = time.monotonic()
-        code = _run(command, {**os.environ, **told, INJECTION: str(library)}, folder, note)
+        code = _run_watched(command, {**os.environ, **told, INJECTION: str(library)}, folder, note)
         seconds = time.monotonic() - begun
-        words = tuple(one_line(redacted(word), 2000) for word in command)
+        words = tuple(one_line(redact_secrets(word), 2000) for word in command)
         program = CapturedProgram(words, started, seconds, code)
         traces, notes = traces_in(folder)
         check_seen(traces, f"the program ended with {code_text(code)}, and")
         note("putting together what was seen")
         return CapturedRun(
-            folder, collect(folder, program, traces, [*notes, *_ending(code), *_exactness(wish)])
+            folder,
+            collect_capture(folder, program, traces, [*notes, *_exit_notes(code), *_exact_mode_notes(wish)]),
         )
     finally:
         (folder / LIBRARY).unlink(missing_ok=True)
@@ -230,19 +241,19 @@ def watch(
             remove_tree(folder)
 
 
-def load(folder: Path | None) -> CapturedRun:
+def load_captured_run(folder: Path | None) -> CapturedRun:
     """A capture that is there, by default the newest here. Where nobody was left to put it together, that is
     done now."""
-    chosen = folder if folder is not None else _newest()
+    chosen = folder if folder is not None else _newest_capture()
     if not (chosen / CAPTURE).is_file() and (traces := traces_in(chosen))[0]:
         check_seen(traces[0], "this capture broke off, and the program")
         program = CapturedProgram((), "", 0.0, None)
         broken = "the capture broke off: of the program no more is known than its traces tell"
-        return CapturedRun(chosen, collect(chosen, program, traces[0], [*traces[1], broken]))
+        return CapturedRun(chosen, collect_capture(chosen, program, traces[0], [*traces[1], broken]))
     return CapturedRun(chosen, read_capture(chosen))
 
 
-def _newest() -> Path:
+def _newest_capture() -> Path:
     found = [path.parent for path in Path(CAPTURES).glob(f"*/{CAPTURE}")]
     if not found:
         fault = f"there is no capture in {CAPTURES} yet"
@@ -273,11 +284,11 @@ def check_seen(traces: Sequence[RawTrace], after: str) -> None:
     raise DeviceMissing(f"{after} used CUDA, but launched no kernel", hint="does it do its work there?")
 
 
-def _ending(code: int | None) -> list[str]:
+def _exit_notes(code: int | None) -> list[str]:
     return [f"the program ended with {code_text(code)}"] if code else []
 
 
-def _exactness(wish: CaptureWish) -> list[str]:
+def _exact_mode_notes(wish: CaptureWish) -> list[str]:
     if not wish.exact:
         return []
     return [
@@ -285,7 +296,7 @@ def _exactness(wish: CaptureWish) -> list[str]:
     ]
 
 
-def _run(
+def _run_watched(
     command: Sequence[str], environment: Mapping[str, str], folder: Path, note: Callable[[str], None]
 ) -> int:
     """Its exit code. Ctrl-C reaches the program too, and what it did until then is put together."""
@@ -301,7 +312,7 @@ def _run(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(_POLL)
             launches = sum(counters.launches for counters in counters_in(folder))
-            note(f"{shown}: {counted(launches, 'launch', 'launches')} so far")
+            note(f"{shown}: {format_count(launches, 'launch', 'launches')} so far")
             if asked and time.monotonic() - asked > _PATIENCE:
                 process.kill()
         except KeyboardInterrupt:
@@ -335,13 +346,13 @@ class SeenLaunches:
 
     def ranking(self) -> list[RankedKernel]:
         """What could be tuned, and what that would give."""
-        return ranking(self.capture)
+        return rank_kernels(self.capture)
 
     def __enter__(self) -> SeenLaunches:
         if self._library is not None:
             raise BadInput("this capture has begun already", hint="make another: tunesmith.capture()")
         self.folder = new_folder(self._out, ())
-        path = build(self.folder)
+        path = build_watcher(self.folder)
         told = settings_for(self.folder, self._wish, cupti_paths(sys.executable))
         before = {name: os.environ.get(name) for name in told}
         os.environ.update(told)
@@ -370,7 +381,7 @@ class SeenLaunches:
         traces, notes = traces_in(self.folder)
         try:
             check_seen(traces, "this block")
-            self._capture = collect(self.folder, program, traces, [*notes, BEFORE])
+            self._capture = collect_capture(self.folder, program, traces, [*notes, BEFORE])
         except Exception:
             if error is None:
                 raise
@@ -409,13 +420,13 @@ def examine_capture() -> port.DoctorFinding:
         folder = Path(scratch)
         folders_made(folder)
         try:
-            library = build(folder)
+            library = build_watcher(folder)
         except TunesmithError as error:
             return port.DoctorFinding(WHAT, False, error.message, error.hint or "")
-        return _tried(folder, library)
+        return _probe_capture(folder, library)
 
 
-def _tried(folder: Path, library: Path) -> port.DoctorFinding:
+def _probe_capture(folder: Path, library: Path) -> port.DoctorFinding:
     if other := os.environ.get(INJECTION):
         return port.DoctorFinding(WHAT, False, f"{INJECTION} is set: {other} watches programs here already")
     told = settings_for(folder, CaptureWish(), cupti_paths(sys.executable))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tunesmith.base.text import counted
+from tunesmith.base.text import format_count
 from tunesmith.plugins.repo.capture.records import Capture, CapturedDevice, CapturedKernel, CapturedLaunch
 
 LEAST = 1.5e-6  # seconds of the device's clock that a launch takes, however little it does
@@ -66,9 +66,9 @@ class RankedKernel:
         return self.share * self.saving / self.seconds if self.seconds > 0 else 0.0
 
 
-def ranking(capture: Capture) -> list[RankedKernel]:
+def rank_kernels(capture: Capture) -> list[RankedKernel]:
     """What can be tuned first, and of that what could give most."""
-    found = [_ranked(capture, kernel) for kernel in capture.kernels]
+    found = [_rank_kernel(capture, kernel) for kernel in capture.kernels]
     return sorted(found, key=lambda r: (not r.tunable, -r.score, -r.seconds, r.name))
 
 
@@ -76,7 +76,7 @@ def kind_of(kernel: CapturedKernel) -> KernelKind:
     name = kernel.shown
     if not name:
         return KernelKind.NAMELESS
-    if _INDUCTOR.search(name) or (_is_plain(kernel) and any(s.endswith(".py") for s in kernel.sources)):
+    if _INDUCTOR.search(name) or (_is_unmangled(kernel) and any(s.endswith(".py") for s in kernel.sources)):
         return KernelKind.TRITON
     for pattern, kind in (
         (_TEMPLATES, KernelKind.TEMPLATES),
@@ -110,7 +110,7 @@ def floor_of(launch: CapturedLaunch, device: CapturedDevice | None) -> float | N
     return min(max(moved, LEAST), mean) if moved <= DISAGREES * mean else None
 
 
-def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
+def _rank_kernel(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
     devices = {device.ordinal: device for device in capture.devices}
     floors = [(launch, floor_of(launch, devices.get(launch.device))) for launch in kernel.launches]
     timed = [(launch, floor) for launch, floor in floors if launch.timed]
@@ -120,7 +120,7 @@ def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
     saving = max(0.0, kernel.seconds - least)
     kind = kind_of(kernel)
     distance = kernel.seconds / floor if floor else None
-    missing = tuple(_missing(kernel, kind, timed, known, distance))
+    missing = tuple(_missing_facts(kernel, kind, timed, known, distance))
     return RankedKernel(
         name=kernel.name,
         demangled=kernel.demangled,
@@ -132,19 +132,19 @@ def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
         floor=floor,
         distance=distance,
         saving=saving,
-        on_device=amdahl(capture.seconds, saving),
-        end_to_end=amdahl(capture.span, saving),
+        on_device=amdahl_speedup(capture.seconds, saving),
+        end_to_end=amdahl_speedup(capture.span, saving),
         tunable=kind in (KernelKind.CUSTOM, KernelKind.TORCH, KernelKind.TEMPLATES, KernelKind.CUPY),
         missing=missing,
     )
 
 
-def amdahl(span: float, saving: float) -> float | None:
+def amdahl_speedup(span: float, saving: float) -> float | None:
     """How many times faster what took `span` is without `saving`, where nothing else runs meanwhile."""
     return span / (span - saving) if span > 0 and saving < span else None
 
 
-def _missing(
+def _missing_facts(
     kernel: CapturedKernel,
     kind: KernelKind,
     timed: Sequence[tuple[CapturedLaunch, float | None]],
@@ -158,7 +158,7 @@ def _missing(
         said.append("the module's image was not to be had, so no source can be held against what ran")
     unread = sum(launch.count for launch in kernel.launches if not launch.complete)
     if unread:
-        said.append(f"of {counted(unread, 'launch', 'launches')} the arguments are not known")
+        said.append(f"of {format_count(unread, 'launch', 'launches')} the arguments are not known")
     if not timed:
         said.append("none of its launches was timed")
     elif not known and not unread:
@@ -182,5 +182,5 @@ _SOURCES = {
 }
 
 
-def _is_plain(kernel: CapturedKernel) -> bool:
+def _is_unmangled(kernel: CapturedKernel) -> bool:
     return not kernel.name.startswith("_Z")

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.base.errors import BadInput
-from tunesmith.base.files import explained, read_plain, write_whole
-from tunesmith.base.text import sha256
+from tunesmith.base.files import explain_disk_errors, read_plain, write_whole
+from tunesmith.base.text import sha256_hex
 
 FORMAT = 1
 CAPTURE, IMAGES, ARRAYS, RAW = "capture.json", "images", "arrays", "raw"
@@ -277,10 +277,10 @@ def read_capture(folder: Path) -> Capture:
     if not path.is_file():
         fault = "this is not a capture: it has no capture.json"
         raise BadInput(fault, where=str(folder), hint=AGAIN)
-    with explained("read it", path):
+    with explain_disk_errors("read it", path):
         data = read_plain(path)
     try:
-        found = decode(data, Capture, "capture")
+        found = decode_json(data, Capture, "capture")
     except Malformed as error:
         raise BadInput(str(error), where=str(path), hint=AGAIN) from error
     if found.format != FORMAT:
@@ -291,19 +291,19 @@ def read_capture(folder: Path) -> Capture:
 
 def write_capture(folder: Path, capture: Capture) -> Path:
     path = folder / CAPTURE
-    with explained("write what was seen", path):
-        write_whole(path, encode(capture) + b"\n")
+    with explain_disk_errors("write what was seen", path):
+        write_whole(path, encode_json(capture) + b"\n")
     return path
 
 
 def read_image(folder: Path, image: ModuleImage) -> bytes:
     """A module's image, as the driver loaded it."""
-    return _checked(folder / image.file, image.digest)
+    return _read_by_digest(folder / image.file, image.digest)
 
 
 def read_array(folder: Path, digest: str) -> bytes:
     """Contents of a range of memory, as a `KeptRange` names them."""
-    return _checked(folder / ARRAYS / f"{digest}.bin", digest)
+    return _read_by_digest(folder / ARRAYS / f"{digest}.bin", digest)
 
 
 def read_sized(path: Path) -> bytes:
@@ -311,11 +311,11 @@ def read_sized(path: Path) -> bytes:
     return read_plain(path, path.lstat().st_size)
 
 
-def _checked(path: Path, digest: str) -> bytes:
+def _read_by_digest(path: Path, digest: str) -> bytes:
     if not _DIGEST.fullmatch(digest):
         raise BadInput(f"not a digest: {digest!r}", where=str(path), hint=AGAIN)
-    with explained("read it", path):
+    with explain_disk_errors("read it", path):
         data = read_sized(path)
-    if sha256(data) != digest:
+    if sha256_hex(data) != digest:
         raise BadInput("its contents are not those that were captured", where=str(path), hint=AGAIN)
     return data

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.base.codec import Malformed
-from tunesmith.base.files import NotPlain, explained, open_plain, read_plain
-from tunesmith.base.text import counted, cut
+from tunesmith.base.files import NotPlain, explain_disk_errors, open_plain, read_plain
+from tunesmith.base.text import format_count, truncate_text
 from tunesmith.plugins.repo.capture.records import (
     ARRAYS,
     FORMAT,
@@ -211,9 +211,9 @@ def read_trace(name: str, data: bytes) -> RawTrace | None:
     reading = _TraceReading()
     if length < _HEADER.unpack_from(data)[1]:
         reading.notes.append("its trace is torn: what was written last is missing")
-    for kind, body in _records(data, length, reading.notes):
+    for kind, body in _split_records(data, length, reading.notes):
         try:
-            _READERS.get(kind, _ignored)(reading, body)
+            _READERS.get(kind, _skip_record)(reading, body)
         except (struct.error, ValueError, IndexError):
             reading.notes.append(f"a record of its trace (kind {kind}) is damaged and left out")
     functions = {function.index: function for function in reading.functions}
@@ -232,7 +232,7 @@ def read_trace(name: str, data: bytes) -> RawTrace | None:
     )
 
 
-def _records(data: bytes, length: int, notes: list[str]) -> Iterator[tuple[int, bytes]]:
+def _split_records(data: bytes, length: int, notes: list[str]) -> Iterator[tuple[int, bytes]]:
     at = _HEADER.size
     while at + _HEAD.size <= length:
         kind, size = _HEAD.unpack_from(data, at)
@@ -243,7 +243,7 @@ def _records(data: bytes, length: int, notes: list[str]) -> Iterator[tuple[int, 
         at += size
 
 
-def _ignored(reading: _TraceReading, body: bytes) -> None:
+def _skip_record(reading: _TraceReading, body: bytes) -> None:
     """A record of a later version."""
 
 
@@ -259,10 +259,10 @@ def _read_device(reading: _TraceReading, body: bytes) -> None:
     reading.devices.append(RawDevice(index, sms, major, minor, clock, bus, memory, llc, name))
 
 
-def _function(reading: _TraceReading, body: bytes) -> None:
+def _read_raw_function(reading: _TraceReading, body: bytes) -> None:
     index, count, registers, shared, local, ptx, binary, length = _FUNCTION.unpack_from(body)
     at = _FUNCTION.size
-    params = _several(_PAIR, body, at, count)
+    params = _unpack_many(_PAIR, body, at, count)
     at += count * _PAIR.size
     if at + length > len(body):
         raise ValueError("a name that ends outside its record")
@@ -272,12 +272,12 @@ def _function(reading: _TraceReading, body: bytes) -> None:
     reading.functions.append(RawFunction(index, name, pairs, registers, shared, local, ptx, binary, images))
 
 
-def _class(reading: _TraceReading, body: bytes) -> None:
+def _read_raw_class(reading: _TraceReading, body: bytes) -> None:
     found = _CLASS.unpack_from(body)
     index, function, *geometry = found[:12]
     device, flags, count, timed, ns, least_ns, streams, nbytes, listed = found[12:]
     at = _CLASS.size
-    pointers = _pointers(body, at, listed)
+    pointers = _read_pointers(body, at, listed)
     at += listed * _POINTER.size
     if at + nbytes > len(body):
         raise ValueError("arguments that end outside their record")
@@ -289,34 +289,34 @@ def _class(reading: _TraceReading, body: bytes) -> None:
     reading.classes.append(made)
 
 
-def _image(reading: _TraceReading, body: bytes) -> None:
+def _read_raw_image(reading: _TraceReading, body: bytes) -> None:
     reading.images.append(RawImage(*_IMAGE.unpack_from(body)))
 
 
 def _read_kept(reading: _TraceReading, body: bytes) -> None:
     klass, range_count, listed, nbytes = _KEPT.unpack_from(body)
     at = _KEPT.size
-    ranges = tuple(RawRange(*one[:7]) for one in _several(_RANGE, body, at, range_count))
+    ranges = tuple(RawRange(*one[:7]) for one in _unpack_many(_RANGE, body, at, range_count))
     at += range_count * _RANGE.size
-    pointers = _pointers(body, at, listed)
+    pointers = _read_pointers(body, at, listed)
     at += listed * _POINTER.size
     if at + nbytes > len(body):
         raise ValueError("arguments that end outside their record")
     reading.kept.append(RawKept(klass, ranges, pointers, body[at : at + nbytes]))
 
 
-def _note(reading: _TraceReading, body: bytes) -> None:
+def _read_note(reading: _TraceReading, body: bytes) -> None:
     reading.notes.append(body.partition(b"\0")[0].decode(errors="replace"))
 
 
-def _order(reading: _TraceReading, body: bytes) -> None:
+def _read_order(reading: _TraceReading, body: bytes) -> None:
     room, count = _PAIR.unpack_from(body)
-    entries = _several(_PAIR, body, _PAIR.size, min(count, room))
+    entries = _unpack_many(_PAIR, body, _PAIR.size, min(count, room))
     reading.order += tuple((klass, stream) for klass, stream in entries)
 
 
-def _pointers(body: bytes, at: int, count: int) -> tuple[RawPointer, ...]:
-    found = _several(_POINTER, body, at, count)
+def _read_pointers(body: bytes, at: int, count: int) -> tuple[RawPointer, ...]:
+    found = _unpack_many(_POINTER, body, at, count)
     return tuple(
         RawPointer(place, KINDS.get(kind, "device"), base, size, offset, least)
         for place, kind, base, size, offset, least in found
@@ -324,7 +324,7 @@ def _pointers(body: bytes, at: int, count: int) -> tuple[RawPointer, ...]:
     )
 
 
-def _several(form: struct.Struct, body: bytes, at: int, count: int) -> list[tuple[int, ...]]:
+def _unpack_many(form: struct.Struct, body: bytes, at: int, count: int) -> list[tuple[int, ...]]:
     if at + count * form.size > len(body):
         raise ValueError("a list that ends outside its record")
     return [form.unpack_from(body, at + i * form.size) for i in range(count)]
@@ -333,12 +333,12 @@ def _several(form: struct.Struct, body: bytes, at: int, count: int) -> list[tupl
 _READERS = {
     PROCESS: _read_process,
     DEVICE: _read_device,
-    FUNCTION: _function,
-    CLASS: _class,
-    IMAGE: _image,
+    FUNCTION: _read_raw_function,
+    CLASS: _read_raw_class,
+    IMAGE: _read_raw_image,
     KEPT: _read_kept,
-    NOTE: _note,
-    ORDER: _order,
+    NOTE: _read_note,
+    ORDER: _read_order,
 }
 
 
@@ -388,7 +388,7 @@ class _Gathered:
     launches: dict[tuple[object, ...], CapturedLaunch] = field(default_factory=dict)
 
 
-def assemble(
+def assemble_capture(
     program: CapturedProgram,
     traces: Sequence[RawTrace],
     files: StoredFiles,
@@ -400,12 +400,12 @@ def assemble(
     fresh = count()
     for trace in traces:
         functions = {function.index: function for function in trace.functions}
-        codes = {function.index: _code(trace, function, files) for function in trace.functions}
+        codes = {function.index: _find_code(trace, function, files) for function in trace.functions}
         for klass in trace.classes:
             function, found = functions[klass.function], codes[klass.function]
-            numbers[trace.name, klass.index] = _gather(klass, function, found, gathered, fresh)
+            numbers[trace.name, klass.index] = _gather_launch(klass, function, found, gathered, fresh)
     names = demangled([key[0] for key in gathered])
-    kernels = [_kernel(key[0], names.get(key[0], key[0]), one) for key, one in gathered.items()]
+    kernels = [_gathered_kernel(key[0], names.get(key[0], key[0]), one) for key, one in gathered.items()]
     kernels.sort(key=lambda kernel: (-kernel.seconds, -kernel.count, kernel.name))
     longest = max(traces, key=lambda trace: len(trace.order), default=None)
     order = [numbers[longest.name, klass] for klass, _ in longest.order[:MOST_ORDER]] if longest else []
@@ -418,9 +418,9 @@ def assemble(
         format=FORMAT,
         program=replace(program, processes=processes),
         driver=max((t.process.driver for t in traces if t.process is not None), default=0),
-        devices=_devices(traces),
+        devices=_devices_in_traces(traces),
         kernels=tuple(kernels),
-        successions=_successions(traces, numbers),
+        successions=_count_successions(traces, numbers),
         order=tuple(order),
         images=tuple(image for digest, image in sorted(images.items()) if digest in used),
         kept=tuple(
@@ -437,11 +437,11 @@ def assemble(
         span=max(0, max(ends, default=0) - min(starts, default=0)) * NANO if starts else 0.0,
         graphs=sum(trace.counters.graphs for trace in traces),
         dropped=sum(trace.counters.dropped for trace in traces),
-        notes=tuple(dict.fromkeys((*notes, *_notes(traces)))),
+        notes=tuple(dict.fromkeys((*notes, *_trace_notes(traces)))),
     )
 
 
-def _gather(
+def _gather_launch(
     klass: RawClass,
     function: RawFunction,
     found: tuple[FoundImage | None, FoundCode | None],
@@ -451,21 +451,21 @@ def _gather(
     """The number of its launch."""
     image, code = found
     told = (function.registers, function.shared, function.local)
-    key = (_text(function.name), code.digest if code else "", told)
+    key = (_decode_name(function.name), code.digest if code else "", told)
     kernel = gathered.setdefault(key, _Gathered(function, image, code))
     geometry = (klass.grid, klass.block, klass.shared, klass.cluster, klass.device, klass.flags)
-    likeness = (*geometry, _blurred(klass))
+    likeness = (*geometry, _mask_addresses(klass))
     known = kernel.launches.get(likeness)
-    launch = _launch(klass, function, code, known.number if known else next(fresh))
-    kernel.launches[likeness] = _merged(known, launch) if known else launch
+    launch = _captured_launch(klass, function, code, known.number if known else next(fresh))
+    kernel.launches[likeness] = _merge_launches(known, launch) if known else launch
     return launch.number
 
 
-def _code(
+def _find_code(
     trace: RawTrace, function: RawFunction, files: StoredFiles
 ) -> tuple[FoundImage | None, FoundCode | None]:
     """Of the image loaded last before the function was first seen; else of any that has it."""
-    name = _text(function.name)
+    name = _decode_name(function.name)
     places = [*range(function.after - 1, -1, -1), *range(function.after, len(trace.images))]
     for place in places:
         found = files.images.get((trace.name, trace.images[place].file))
@@ -474,7 +474,9 @@ def _code(
     return None, None
 
 
-def _launch(klass: RawClass, function: RawFunction, code: FoundCode | None, number: int) -> CapturedLaunch:
+def _captured_launch(
+    klass: RawClass, function: RawFunction, code: FoundCode | None, number: int
+) -> CapturedLaunch:
     takes_nothing = code is not None and not code.parameters
     complete = not klass.flags & INCOMPLETE or takes_nothing
     return CapturedLaunch(
@@ -489,14 +491,14 @@ def _launch(klass: RawClass, function: RawFunction, code: FoundCode | None, numb
         timed=klass.timed,
         seconds=klass.ns * NANO,
         least=klass.least_ns * NANO,
-        arguments=_arguments(function, klass.arguments, klass.pointers) if complete else (),
+        arguments=_captured_arguments(function, klass.arguments, klass.pointers) if complete else (),
         cooperative=bool(klass.flags & COOPERATIVE),
         in_graph=bool(klass.flags & IN_GRAPH),
         complete=complete,
     )
 
 
-def _arguments(
+def _captured_arguments(
     function: RawFunction, data: bytes, pointers: Iterable[RawPointer]
 ) -> tuple[CapturedArgument, ...]:
     listed = list(pointers)
@@ -511,7 +513,7 @@ def _arguments(
     return tuple(made)
 
 
-def _blurred(klass: RawClass) -> bytes:
+def _mask_addresses(klass: RawClass) -> bytes:
     """Its arguments with alignments in the place of addresses."""
     data = bytearray(klass.arguments)
     for pointer in klass.pointers:
@@ -520,7 +522,7 @@ def _blurred(klass: RawClass) -> bytes:
     return bytes(data)
 
 
-def _merged(first: CapturedLaunch, second: CapturedLaunch) -> CapturedLaunch:
+def _merge_launches(first: CapturedLaunch, second: CapturedLaunch) -> CapturedLaunch:
     """The same launch in two processes."""
     fastest = [launch.least for launch in (first, second) if launch.timed]
     return replace(
@@ -533,7 +535,7 @@ def _merged(first: CapturedLaunch, second: CapturedLaunch) -> CapturedLaunch:
     )
 
 
-def _kernel(name: str, demangled: str, one: _Gathered) -> CapturedKernel:
+def _gathered_kernel(name: str, demangled: str, one: _Gathered) -> CapturedKernel:
     launches = sorted(one.launches.values(), key=lambda launch: (-launch.total, launch.number))
     function = one.function
     return CapturedKernel(
@@ -545,16 +547,16 @@ def _kernel(name: str, demangled: str, one: _Gathered) -> CapturedKernel:
         timed=sum(launch.timed for launch in launches),
         seconds=sum(launch.total for launch in launches),
         launches=tuple(launches),
-        registers=_known(function.registers),
-        static_shared=_known(function.shared),
-        local=_known(function.local),
-        ptx_version=_known(function.ptx),
-        binary_version=_known(function.binary),
+        registers=_nonnegative_or_none(function.registers),
+        static_shared=_nonnegative_or_none(function.shared),
+        local=_nonnegative_or_none(function.local),
+        ptx_version=_nonnegative_or_none(function.ptx),
+        binary_version=_nonnegative_or_none(function.binary),
         sources=one.image.sources if one.image else (),
     )
 
 
-def _known(value: int) -> int | None:
+def _nonnegative_or_none(value: int) -> int | None:
     return value if value >= 0 else None
 
 
@@ -564,14 +566,14 @@ def _kept_launch(
     klass = next(c for c in trace.classes if c.index == kept.klass)
     function = next(f for f in trace.functions if f.index == klass.function)
     return KeptLaunch(
-        kernel=_text(function.name),
+        kernel=_decode_name(function.name),
         launch=numbers[trace.name, kept.klass],
-        arguments=_arguments(function, kept.arguments, kept.pointers),
-        ranges=tuple(_range(one, trace.name, files) for one in kept.ranges),
+        arguments=_captured_arguments(function, kept.arguments, kept.pointers),
+        ranges=tuple(_kept_range(one, trace.name, files) for one in kept.ranges),
     )
 
 
-def _range(one: RawRange, trace: str, files: StoredFiles) -> KeptRange:
+def _kept_range(one: RawRange, trace: str, files: StoredFiles) -> KeptRange:
     before, after, again = (files.arrays.get((trace, n), "") for n in (one.before, one.after, one.again))
     whole = bool(before and after)
     return KeptRange(
@@ -584,7 +586,7 @@ def _range(one: RawRange, trace: str, files: StoredFiles) -> KeptRange:
     )
 
 
-def _devices(traces: Sequence[RawTrace]) -> tuple[CapturedDevice, ...]:
+def _devices_in_traces(traces: Sequence[RawTrace]) -> tuple[CapturedDevice, ...]:
     found = {device.index: _captured_device(device) for trace in traces for device in trace.devices}
     return tuple(found[index] for index in sorted(found))
 
@@ -608,7 +610,7 @@ def _captured_process(trace: RawTrace) -> CapturedProcess:
     )
 
 
-def _successions(
+def _count_successions(
     traces: Sequence[RawTrace], numbers: Mapping[tuple[str, int], int]
 ) -> tuple[Succession, ...]:
     pairs: Counter[tuple[int, int]] = Counter()
@@ -623,12 +625,12 @@ def _successions(
     return tuple(Succession(before, after, times) for (before, after), times in common)
 
 
-def _text(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     """A name that is no UTF-8 shows its bytes; one that is too long ends with a mark."""
-    return cut(name.decode("utf-8", "backslashreplace"), LONGEST_NAME)
+    return truncate_text(name.decode("utf-8", "backslashreplace"), LONGEST_NAME)
 
 
-def _notes(traces: Sequence[RawTrace]) -> Iterable[str]:
+def _trace_notes(traces: Sequence[RawTrace]) -> Iterable[str]:
     all_of = [trace.counters for trace in traces]
     if len(traces) > 1:
         yield f"{len(traces)} processes used CUDA; their launches are put together, kernels by name and code"
@@ -639,19 +641,19 @@ def _notes(traces: Sequence[RawTrace]) -> Iterable[str]:
         if not counters.ended:
             yield f"{who} did not come to its end: times of its last launches may be missing"
         if counters.forks:
-            times = counted(counters.forks, "time")
+            times = format_count(counters.forks, "time")
             yield f"{who} forked {times}; what a child does with its parent's CUDA is not seen"
         if counters.full:
             why = "the disk was full" if counters.full == 2 else "there was too much of it"
             yield f"{who}: its trace could not grow ({why}): later kernels are missing"
     if failed := sum(counters.failed for counters in all_of):
-        yield f"{counted(failed, 'launch', 'launches')} failed and are not counted"
+        yield f"{format_count(failed, 'launch', 'launches')} failed and are not counted"
     if dropped := sum(counters.dropped for counters in all_of):
-        yield f"CUPTI lost {counted(dropped, 'record')}: that many times are missing"
+        yield f"CUPTI lost {format_count(dropped, 'record')}: that many times are missing"
     if unseen := sum(counters.unseen for counters in all_of):
-        yield f"of {counted(unseen, 'launch', 'launches')} there is no record"
+        yield f"of {format_count(unseen, 'launch', 'launches')} there is no record"
     if left := sum(counters.images_left for counters in all_of):
-        yield f"{counted(left, 'module')} too large to be stored: the code of their kernels is not known"
+        yield f"{format_count(left, 'module')} too large to be stored: the code of their kernels is not known"
     if graphs := sum(counters.graphs for counters in all_of):
         yield f"CUDA graphs were launched {graphs} times; their kernels are counted one by one"
     if (devices := len({device.index for trace in traces for device in trace.devices})) > 1:
@@ -667,13 +669,13 @@ _CLOSING = {"(": ")", "<": ">", "{": "}", "[": "]"}
 LONGEST = 16_000  # characters: nobody reads more, and demangling may take time and memory
 
 
-def demangled(names: Sequence[str]) -> Mapping[str, str]:
+def demangle_names(names: Sequence[str]) -> Mapping[str, str]:
     """Each with its plain name; with itself where it is no mangled one, or nobody here can tell."""
-    return {name: _demangled(name) for name in names}
+    return {name: _demangle_name(name) for name in names}
 
 
-def _demangled(name: str) -> str:
-    tools = _library()
+def _demangle_name(name: str) -> str:
+    tools = _load_demangler()
     if tools is None or not name.startswith("_Z") or len(name) > LONGEST or "\0" in name:
         return name
     demangle, free = tools
@@ -692,7 +694,7 @@ def function_name(name: str) -> str:
     """`void a::(anonymous namespace)::k<float, 4>(float*)` is `a::k`: nothing of what it gives back and
     takes, of templates' arguments and of what has no name."""
     scopes, word, is_over = list[str](), "", False
-    for piece in _pieces(name.strip()):
+    for piece in _name_pieces(name.strip()):
         if piece == "::":
             scopes, word, is_over = [*scopes, word], "", False
         elif is_over:
@@ -706,7 +708,7 @@ def function_name(name: str) -> str:
     return "::".join(filter(None, [*scopes, word.rstrip()]))
 
 
-def _pieces(name: str) -> Iterator[str]:
+def _name_pieces(name: str) -> Iterator[str]:
     """Words and signs; of parentheses with all in them the first, and of other brackets nothing."""
     at = 0
     while (found := _PIECE.match(name, at)) is not None:
@@ -733,7 +735,7 @@ def _past_brackets(name: str, at: int) -> int:
 
 
 @cache
-def _library() -> tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPointer] | None:
+def _load_demangler() -> tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPointer] | None:
     for path in ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib"):
         try:
             library = ctypes.CDLL(path)
@@ -786,19 +788,19 @@ def traces_in(folder: Path) -> tuple[list[RawTrace], list[str]]:
     return traces, notes
 
 
-def collect(
+def collect_capture(
     folder: Path, program: CapturedProgram, traces: Sequence[RawTrace], notes: Sequence[str] = ()
 ) -> Capture:
     """Everything put together and written; files in `raw` that are used get their places, others go."""
     names = {function.name for trace in traces for function in trace.functions if function.name}
-    with explained("put the capture together", folder):
-        files = _stored(folder, names)
-        capture = assemble(program, traces, files, demangled, notes)
+    with explain_disk_errors("put the capture together", folder):
+        files = _store_raw_files(folder, names)
+        capture = assemble_capture(program, traces, files, demangle_names, notes)
     write_capture(folder, capture)
     return capture
 
 
-def _stored(folder: Path, names: Iterable[bytes]) -> StoredFiles:
+def _store_raw_files(folder: Path, names: Iterable[bytes]) -> StoredFiles:
     images: dict[tuple[str, int], FoundImage] = {}
     arrays: dict[tuple[str, int], str] = {}
     wanted = frozenset(names)
@@ -808,13 +810,13 @@ def _stored(folder: Path, names: Iterable[bytes]) -> StoredFiles:
             continue
         key = named["trace"], int(named["number"])
         try:
-            digest = _digest(path)
+            digest = _hash_file(path)
             if named["what"] == "kept":
                 arrays[key] = digest
-                _moved(path, folder / ARRAYS / f"{digest}.bin")
+                _move_file(path, folder / ARRAYS / f"{digest}.bin")
             elif (found := found_image(read_sized(path), digest, wanted)) is not None:
                 images[key] = found
-                _moved(path, folder / found.image.file)
+                _move_file(path, folder / found.image.file)
             else:
                 path.unlink()
         except NotPlain:
@@ -822,13 +824,13 @@ def _stored(folder: Path, names: Iterable[bytes]) -> StoredFiles:
     return StoredFiles(images, arrays)
 
 
-def _digest(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     """Of a file that may be larger than memory."""
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _moved(path: Path, target: Path) -> None:
+def _move_file(path: Path, target: Path) -> None:
     target.parent.mkdir(exist_ok=True)
     path.replace(target)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted, cut, sha256
+from tunesmith.base.text import format_count, sha256_hex, truncate_text
 from tunesmith.expert.drafts.bare import BareKernel, BareReading, KnownFacts
 from tunesmith.expert.drafts.draft import draft_of, read_safely
 from tunesmith.expert.drafts.headers import KernelSignature, LaunchSite, SourceModel
@@ -106,7 +106,7 @@ def report_of(
     files = dict.fromkeys(item.path for item in fitted.slice.items if item.path != FRAMEWORK)
     said = [
         f"found in {found.item.place}",
-        f"the slice has {counted(len(fitted.slice.items), 'declaration')} of {', '.join(files)}",
+        f"the slice has {format_count(len(fitted.slice.items), 'declaration')} of {', '.join(files)}",
     ]
     if fitted.left_out:
         said.append(
@@ -164,7 +164,7 @@ def missing_in(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
     if lost:
         said.append(f"not in the repository: {', '.join(lost[:6])}; say where headers lie with -I DIR")
     if not named or not fitted.attempt.log.startswith(KERNEL_FILE):
-        said.append(cut(fitted.attempt.log.strip(), 2000))
+        said.append(truncate_text(fitted.attempt.log.strip(), 2000))
     return tuple(said)
 
 
@@ -194,7 +194,7 @@ def named_kernel(model: SourceModel, name: str) -> KernelSignature:
     return found[0]
 
 
-def drafted(
+def draft_extraction(
     found: FoundKernel,
     host: HostReading,
     instance: ChosenLaunch,
@@ -208,8 +208,8 @@ def drafted(
     cut = flat.slice if flat else fitted.slice
     text = cut.text(f"{found.item.name}, taken from {found.item.place}")
     headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
-    bare, facts = _bare(found, instance, flat.entry if flat else entry, text, headers, wish, flat)
-    known = _known(found, instance, facts, fitted, wish)
+    bare, facts = _read_bare_kernel(found, instance, flat.entry if flat else entry, text, headers, wish, flat)
+    known = _known_facts(found, instance, facts, fitted, wish)
     known = flat.known(known) if flat else known
     reading = read_safely(bare)
     report = (*report_of(found, host, instance, facts, fitted, entry), *said)
@@ -227,7 +227,7 @@ def drafted(
     files = ((KERNEL_FILE, text), *headers, *draft.files.items())
     if wish.reference is not None:
         name = possible_name(found.item.name)
-        called = _reference(wish.reference, name, bare, draft.files["problem.toml"])
+        called = _draft_reference(wish.reference, name, bare, draft.files["problem.toml"])
         known = replace(known, reference=f"{REFERENCE_FILE}:{name}")
         draft = draft_of(bare, reading, (), known)
         files = ((KERNEL_FILE, text), *headers, *draft.files.items(), (REFERENCE_FILE, called))
@@ -253,7 +253,7 @@ def _strange_sizes(wish: ExtractionWish, problem: str) -> list[str]:
     return [f"--workload says {name}, which is no size of the problem ({known})" for name in strange]
 
 
-def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:
+def _draft_reference(said: str, name: str, bare: BareKernel, problem: str) -> str:
     read = tomllib.loads(problem)
     arrays = [a["name"] for a in read["argument"] if a.get("role") in ("input", "inout")]
     scalars = [a.name for a in bare.arguments if not a.parameter.pointer and not a.is_integer]
@@ -262,7 +262,7 @@ def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:
     )
 
 
-def _bare(
+def _read_bare_kernel(
     found: FoundKernel,
     instance: ChosenLaunch,
     entry: str,
@@ -284,7 +284,7 @@ def _bare(
         site = _named_site(host.site, facts)
         own = dict((*host.constants, *model.constants))
         model = replace(model, launches=(site,), constants=tuple(own.items()))
-        launch = _placed(draft_launch(kernel, arguments, model, "cuda"), host)
+        launch = _with_host_place(draft_launch(kernel, arguments, model, "cuda"), host)
     said = (entry, kernel, arguments, model, launch, bound, wish.defines, headers)
     return BareKernel(text, KERNEL_FILE, "cuda", *said), facts
 
@@ -307,7 +307,7 @@ def _in_names(text: str, facts: HostFacts) -> str:
     return text
 
 
-def _placed(launch: DraftLaunch, host: HostLaunch) -> DraftLaunch:
+def _with_host_place(launch: DraftLaunch, host: HostLaunch) -> DraftLaunch:
     """Lines are those of the host's file."""
     where = f"as launched in {host.place}"
     return replace(launch, about=where)
@@ -332,7 +332,7 @@ def comments_of(found: FoundKernel) -> dict[str, str]:
     return said
 
 
-def _known(
+def _known_facts(
     found: FoundKernel,
     instance: ChosenLaunch,
     facts: HostFacts | None,
@@ -387,27 +387,27 @@ def origin_text(origin: Origin) -> str:
     lines = [
         "# Where it was taken from, for `tunesmith apply`.",
         "[origin]",
-        f"repository = {_quoted(origin.repository)}",
-        f"file = {_quoted(origin.file)}",
+        f"repository = {_quote_toml(origin.repository)}",
+        f"file = {_quote_toml(origin.file)}",
         f'lines = "{origin.lines[0]}-{origin.lines[1]}"',
-        f"launches = [{', '.join(map(_quoted, origin.launches))}]",
+        f"launches = [{', '.join(map(_quote_toml, origin.launches))}]",
     ]
-    lines += [f"include = [{', '.join(map(_quoted, origin.include))}]"] if origin.include else []
-    lines += [f"capture = {_quoted(origin.capture)}"] if origin.capture else []
-    lines += [f"kernel = {_quoted(origin.kernel)}"] if origin.kernel else []
+    lines += [f"include = [{', '.join(map(_quote_toml, origin.include))}]"] if origin.include else []
+    lines += [f"capture = {_quote_toml(origin.capture)}"] if origin.capture else []
+    lines += [f"kernel = {_quote_toml(origin.kernel)}"] if origin.kernel else []
     lines += ["", "[origin.digests]"]
-    lines += [f"{_quoted(path)} = {_quoted(digest)}" for path, digest in origin.digests]
+    lines += [f"{_quote_toml(path)} = {_quote_toml(digest)}" for path, digest in origin.digests]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote_toml(text: str) -> str:
     """A basic string of TOML; JSON's escapes are among its own."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def text_digest(text: str) -> str:
     """Of a file's text with plain line ends."""
-    return sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
+    return sha256_hex(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
 
 
 # -- Drafts of several kernels that one call launches, put together: one problem with a launch for each.
@@ -438,14 +438,14 @@ class LaunchDraft:
     kept: Mapping[str, Kept] = field(default_factory=dict)  # buffers of the host's own, by its words for them
 
 
-def merged(drafts: Sequence[LaunchDraft], notes: Sequence[str] = ()) -> str:
+def merge_drafts(drafts: Sequence[LaunchDraft], notes: Sequence[str] = ()) -> str:
     """The first draft's name stands for all of them."""
     tables = [tomllib.loads(draft.toml) for draft in drafts]
     joined = _Joined()
     launches: list[Table] = []
     for draft, table in zip(drafts, tables, strict=True):
         names = joined.take(draft, table)
-        launch = {key: _renamed(value, names) for key, value in table["launch"].items()}
+        launch = {key: _rename_words(value, names) for key, value in table["launch"].items()}
         args = [names[a["name"]] for a in table["argument"]]
         launches.append({"entry": draft.entry, "args": args, **launch})
     first = tables[0]
@@ -455,20 +455,20 @@ def merged(drafts: Sequence[LaunchDraft], notes: Sequence[str] = ()) -> str:
         "argument": [joined.argument(name) for name in joined.order],
         "launch": launches,
         "contract": joined.contract,
-        "workloads": _workloads(tables, joined),
+        "workloads": _merge_workloads(tables, joined),
     }
     if "accuracy" in first:
         root["accuracy"] = first["accuracy"]
     head = "\n".join(f"# {note}" for note in notes)
     said: dict[Place, str] = {}
     for number, (draft, names) in enumerate(zip(drafts, joined.renames, strict=True)):
-        said = {**dict(_comments(draft.toml, number, names)), **said}
-    return (head + "\n" if head else "") + "\n".join(_commented(toml_text(root), said)) + "\n"
+        said = {**dict(_fill_comments(draft.toml, number, names)), **said}
+    return (head + "\n" if head else "") + "\n".join(_annotate_lines(toml_text(root), said)) + "\n"
 
 
-def _comments(toml: str, number: int, names: Mapping[str, str]) -> Iterator[tuple[Place, str]]:
+def _fill_comments(toml: str, number: int, names: Mapping[str, str]) -> Iterator[tuple[Place, str]]:
     """What stands beside each open place of a draft, under the names of the whole."""
-    for table, name, line in _lines(toml):
+    for table, name, line in _lines_with_tables(toml):
         code, mark, comment = line.partition("  # ")
         key = code.partition(" = ")[0]
         if mark and "FILL" in code:
@@ -478,16 +478,16 @@ def _comments(toml: str, number: int, names: Mapping[str, str]) -> Iterator[tupl
                 yield (table, "", names.get(key, key)), comment
 
 
-def _commented(toml: str, said: Mapping[Place, str]) -> Iterator[str]:
+def _annotate_lines(toml: str, said: Mapping[Place, str]) -> Iterator[str]:
     launches = -1
-    for table, name, line in _lines(toml):
+    for table, name, line in _lines_with_tables(toml):
         launches += line == "[[launch]]"
         key = line.partition(" = ")[0]
         place = (table, name if table == "argument" else str(launches) if table == "launch" else "", key)
         yield f"{line}  # {said[place]}" if "FILL" in line and place in said else line
 
 
-def _lines(toml: str) -> Iterator[tuple[str, str, str]]:
+def _lines_with_tables(toml: str) -> Iterator[tuple[str, str, str]]:
     """Each line with the table it is in, and of arguments the name."""
     table = name = ""
     for line in toml.splitlines():
@@ -498,7 +498,7 @@ def _lines(toml: str) -> Iterator[tuple[str, str, str]]:
         yield table, name, line
 
 
-def identity(words: str) -> str:
+def tensor_identity(words: str) -> str:
     """The tensor or variable that the host's words for an argument speak of."""
     plain = _CAST.sub("", words).strip("()& ")
     pointed = _POINTED.search(plain)
@@ -522,7 +522,7 @@ class _Joined:
         """The draft's names for arguments and sizes -> those of the whole."""
         names: dict[str, str] = {}
         for argument in table["argument"]:
-            own, words = argument["name"], identity(draft.passed.get(argument["name"], ""))
+            own, words = argument["name"], tensor_identity(draft.passed.get(argument["name"], ""))
             key = (words or own, argument["type"])
             known = self._by_words.get(key)
             name = known or self._free(own, draft.kernel, table)
@@ -535,11 +535,11 @@ class _Joined:
         for argument in table["argument"]:
             name = names[argument["name"]]
             self._uses.setdefault(name, []).append(argument.get("role", ""))
-            words = identity(draft.passed.get(argument["name"], ""))
+            words = tensor_identity(draft.passed.get(argument["name"], ""))
             self._kept[name] = self._kept.get(name) or draft.kept.get(words, "")
-            new = {key: _renamed(value, names) for key, value in argument.items()} | {"name": name}
-            self._tables[name] = _fuller(self._tables.get(name), new)
-        self._promise(table["contract"], names)
+            new = {key: _rename_words(value, names) for key, value in argument.items()} | {"name": name}
+            self._tables[name] = _merge_open_values(self._tables.get(name), new)
+        self._merge_contract(table["contract"], names)
         for workload, values in table["workloads"].items():
             for size, value in values.items():
                 if isinstance(value, int) and size in names:
@@ -564,21 +564,21 @@ class _Joined:
             if isinstance(number := values.get(size), int)
         )
 
-    def _promise(self, contract: Table, names: Mapping[str, str]) -> None:
+    def _merge_contract(self, contract: Table, names: Mapping[str, str]) -> None:
         for size, rule in contract.items():
             if size == "require":
                 said = self.contract.setdefault("require", [])
-                said += [text for text in _renamed(rule, names) if text not in said]
+                said += [text for text in _rename_words(rule, names) if text not in said]
             elif isinstance(rule, dict):
                 name = names[size]
                 known = self.contract.get(name)
-                self.contract[name] = rule if known is None else _narrower(name, known, rule)
+                self.contract[name] = rule if known is None else _intersect_rules(name, known, rule)
 
     def argument(self, name: str) -> Table:
         table, uses = dict(self._tables[name]), self._uses[name]
         if "role" not in table:
             return table
-        role = _role(uses)
+        role = _merge_roles(uses)
         if role == "output" and len(uses) > 1 and self._kept[name]:
             role = "workspace"
             table = {key: value for key, value in table.items() if key not in ("rtol", "atol", "compare")}
@@ -588,7 +588,7 @@ class _Joined:
         return {**table, "role": role}
 
 
-def _role(uses: Sequence[str]) -> str:
+def _merge_roles(uses: Sequence[str]) -> str:
     """Of a buffer by what its launches do with it, in their order."""
     if "FILL" in uses:
         return "FILL"
@@ -597,7 +597,7 @@ def _role(uses: Sequence[str]) -> str:
     return "inout" if any(use in ("output", "inout") for use in uses) else uses[0]
 
 
-def _fuller(known: Table | None, other: Table) -> Table:
+def _merge_open_values(known: Table | None, other: Table) -> Table:
     """What one draft leaves open another may say."""
     if known is None:
         return other
@@ -608,7 +608,7 @@ def _fuller(known: Table | None, other: Table) -> Table:
     return found
 
 
-def _narrower(size: str, one: Table, other: Table) -> Table:
+def _intersect_rules(size: str, one: Table, other: Table) -> Table:
     """What both promise. Raises BadInput: nothing keeps both promises."""
     found = {**other, **one}
     for key, choose in (("min", max), ("max", min), ("multiple_of", math.lcm)):
@@ -617,7 +617,7 @@ def _narrower(size: str, one: Table, other: Table) -> Table:
             found[key] = choose(*values) if len(values) > 1 else values[0]
     listed = [rule["one_of"] for rule in (one, other) if isinstance(rule.get("one_of"), list)]
     if listed:
-        kept = [value for value in listed[0] if value in listed[-1] and _allowed(value, found)]
+        kept = [value for value in listed[0] if value in listed[-1] and _is_value_allowed(value, found)]
         if not kept:
             raise _nothing_left(size, one, other)
         return {"one_of": kept}
@@ -629,7 +629,7 @@ def _narrower(size: str, one: Table, other: Table) -> Table:
     return found
 
 
-def _allowed(value: object, rule: Table) -> bool:
+def _is_value_allowed(value: object, rule: Table) -> bool:
     """By the ends and the step of a rule, where it has these."""
     if not isinstance(value, int):
         return True
@@ -646,7 +646,7 @@ def _nothing_left(size: str, one: Table, other: Table) -> BadInput:
     return BadInput(fault, hint="leave --call out, and extract the kernels one by one")
 
 
-def _workloads(tables: Sequence[Table], joined: _Joined) -> Table:
+def _merge_workloads(tables: Sequence[Table], joined: _Joined) -> Table:
     """Those of the first, with sizes that only others have from workloads of the same name."""
     sizes = [name for name in joined.contract if name != "require"]
     found: Table = {}
@@ -663,26 +663,26 @@ def _workloads(tables: Sequence[Table], joined: _Joined) -> Table:
     return found
 
 
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+def _rename_words(value: Any, names: Mapping[str, str]) -> Any:
     """Expressions, which are texts, with other names in them."""
     if isinstance(value, str):
         return _WORD.sub(lambda match: names.get(match[0], match[0]), value)
     if isinstance(value, list):
-        return [_renamed(item, names) for item in value]
+        return [_rename_words(item, names) for item in value]
     return value
 
 
 def fills_of(toml: str) -> int:
-    return sum("FILL" in text for text in _texts(tomllib.loads(toml)))
+    return sum("FILL" in text for text in _walk_texts(tomllib.loads(toml)))
 
 
-def _texts(value: object) -> Iterator[str]:
+def _walk_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield str(key)
-            yield from _texts(inner)
+            yield from _walk_texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from _walk_texts(inner)

@@ -15,8 +15,8 @@ from typing import TypedDict, Unpack
 
 from tunesmith.backends.cuda.compile import NO_HOST
 from tunesmith.base.errors import BadInput, DeviceMissing, KernelWrong
-from tunesmith.base.files import explained, write_new, write_whole
-from tunesmith.base.text import counted, one_line
+from tunesmith.base.files import explain_disk_errors, write_new, write_whole
+from tunesmith.base.text import format_count, one_line
 from tunesmith.expert.drafts.bare import KnownWorkload
 from tunesmith.expert.drafts.headers import KernelSignature
 from tunesmith.expert.drafts.launches import FILL
@@ -26,16 +26,16 @@ from tunesmith.plugins.repo.capture.trace import function_name
 from tunesmith.plugins.repo.extract.draft import (
     Kept,
     LaunchDraft,
-    drafted,
+    draft_extraction,
     fills_of,
-    identity,
-    merged,
+    merge_drafts,
     named_kernel,
     origin_of,
     origin_text,
+    tensor_identity,
 )
-from tunesmith.plugins.repo.extract.fill import fill
-from tunesmith.plugins.repo.extract.flatten import FlatKernel, NoFields, flattened, in_parts
+from tunesmith.plugins.repo.extract.fill import fill_open_places
+from tunesmith.plugins.repo.extract.flatten import FlatKernel, NoFields, flatten_kernel, in_parts
 from tunesmith.plugins.repo.extract.host import (
     ChosenEntry,
     ChosenLaunch,
@@ -61,7 +61,7 @@ from tunesmith.plugins.repo.extract.slice import (
     compiled_slice,
     find_kernel,
     slice_builders,
-    trimmed,
+    trim_slice,
 )
 from tunesmith.plugins.repo.extract.tree import Repository, SourceTree, refuse_odd_name
 from tunesmith.plugins.repo.extract.wishes import Extraction as Extraction
@@ -81,7 +81,7 @@ _PACK = re.compile(r"^\s*#\s*pragma\s+pack\b|\b_Pragma\s*\(\s*\"pack\b", re.MULT
 Compilers = Callable[[str, Pairs], AbstractContextManager[Sequence[Build]]]
 
 
-def extract(
+def extract_kernel(
     tree: SourceTree,
     wish: ExtractionWish,
     note: Callable[[str], None] = lambda _words: None,
@@ -89,7 +89,7 @@ def extract(
 ) -> Extraction:
     """`compilers`: for an entry and macros, what compiles slices, the quickest first."""
     note(f"looking for {wish.kernel}")
-    found = _found(tree, wish)
+    found = _find_wished_kernel(tree, wish)
     host = host_launches(tree, found, wish.folders, wish.defines)
     if wish.inside is not None:
         own = [one for one in host.launches if (one.path, one.site.function) == wish.inside]
@@ -98,12 +98,12 @@ def extract(
     asked = wish.kernel
     if wish.seen is not None and "<" not in asked and (ran := instance_of(wish.seen.shown)):
         asked += f"<{', '.join(ran)}>"
-    instance = _instance(found, host, asked, signature)
-    entry, words = _entry(found, instance, signature)
+    instance = _choose_instance(found, host, asked, signature)
+    entry, words = _qualified_entry(found, instance, signature)
     note(f"compiling {entry}")
-    fitted = _fitted(found, entry, words, wish, compilers)
-    flat, said = _flat(tree, instance, signature, fitted, wish, compilers)
-    made = drafted(found, host, instance, entry, fitted, flat, wish, said)
+    fitted = _fit_slice(found, entry, words, wish, compilers)
+    flat, said = _flatten_structs(tree, instance, signature, fitted, wish, compilers)
+    made = draft_extraction(found, host, instance, entry, fitted, flat, wish, said)
     if flat is not None:  # what is tuned is a kernel of ours, that no launch of the repository calls
         return made
     captured = "" if wish.seen is None else wish.seen.name
@@ -114,7 +114,7 @@ def extract(
     return replace(made, origin=told)
 
 
-def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
+def _find_wished_kernel(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
     try:
         return find_kernel(tree, wish.kernel, wish.file, wish.folders, wish.defines)
     except NoSuchKernel as missing:
@@ -132,7 +132,9 @@ def _signature_of(found: FoundKernel) -> KernelSignature:
     return named_kernel(model, found.item.name)
 
 
-def _instance(found: FoundKernel, host: HostReading, asked: str, signature: KernelSignature) -> ChosenLaunch:
+def _choose_instance(
+    found: FoundKernel, host: HostReading, asked: str, signature: KernelSignature
+) -> ChosenLaunch:
     """The launch and the template arguments that are meant: those that are asked for, or the likeliest."""
     given = _template_arguments(asked)
     known = frozenset(name for item in found.slicer.items for name in item.names)
@@ -144,21 +146,21 @@ def _instance(found: FoundKernel, host: HostReading, asked: str, signature: Kern
         fault = f"{found.item.name} is no template: it has no instance {asked}"
         raise BadInput(fault, where=found.item.place, hint="leave the template arguments out")
     if given:
-        ways.sort(key=lambda way: -_agreeing(way[1].arguments, given))
+        ways.sort(key=lambda way: -_count_matches(way[1].arguments, given))
         return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry(given, (), ()), len(ways))
     if not signature.template_params:
         return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry((), (), ()), len(ways))
     if not ways:
         return ChosenLaunch(None, ChosenEntry((), signature.template_params, ()), 0)
-    best = min(ways, key=lambda way: (len(way[1].open_names), _rank(way[1].arguments)))
+    best = min(ways, key=lambda way: (len(way[1].open_names), _precision_rank(way[1].arguments)))
     return ChosenLaunch(*best, len(ways))
 
 
-def _agreeing(one: Sequence[str], other: Sequence[str]) -> int:
+def _count_matches(one: Sequence[str], other: Sequence[str]) -> int:
     return sum(a == b for a, b in zip(one, other, strict=False))
 
 
-def _rank(arguments: Sequence[str]) -> int:
+def _precision_rank(arguments: Sequence[str]) -> int:
     narrow = ("BFloat16", "bfloat16", "Half", "half")
     return 0 if any(word in text for text in arguments for word in narrow) else 1
 
@@ -173,7 +175,7 @@ def _template_arguments(entry: str) -> tuple[str, ...]:
     )
 
 
-def _entry(
+def _qualified_entry(
     found: FoundKernel, instance: ChosenLaunch, signature: KernelSignature
 ) -> tuple[str, tuple[str, ...]]:
     """With its namespaces, and the names that its template arguments have."""
@@ -204,7 +206,7 @@ def _as_outside(found: FoundKernel, text: str) -> str:
 # -- the slice ---------------------------------------------------------------------------------------------
 
 
-def _fitted(
+def _fit_slice(
     found: FoundKernel, entry: str, words: Sequence[str], wish: ExtractionWish, compilers: Compilers
 ) -> FittedSlice:
     if FILL in entry:
@@ -216,7 +218,7 @@ def _fitted(
             fitted, build = _as_it_ran(fitted, build, wish, builders)
             end = time.monotonic() + TRIM_SECONDS
             if wish.trim:
-                fitted = trimmed(found.slicer, fitted, words, build, lambda: time.monotonic() < end)
+                fitted = trim_slice(found.slicer, fitted, words, build, lambda: time.monotonic() < end)
             return fitted
     except DeviceMissing as missing:
         unbuilt = BuildAttempt("", f"nothing was compiled: {missing.message}")
@@ -252,7 +254,7 @@ def _as_it_ran(
     return fitted, build
 
 
-def _flat(
+def _flatten_structs(
     tree: SourceTree,
     instance: ChosenLaunch,
     signature: KernelSignature,
@@ -265,7 +267,7 @@ def _flat(
     if not fitted.attempt.ok:
         return None, ()
     try:
-        flat = flattened(fitted.slice, signature.template_params, instance.chosen.arguments)
+        flat = flatten_kernel(fitted.slice, signature.template_params, instance.chosen.arguments)
     except NoFields as why:
         return None, (f"a parameter is passed by value that problem files do not have: {why}",)
     if flat is None:
@@ -300,7 +302,7 @@ def extract_call(
 ) -> Extraction:
     """The kernel that is named, and those that its host function launches with it; `seen_of`: what a program
     launched, by a kernel's name."""
-    main = extract(tree, wish, note, compilers)
+    main = extract_kernel(tree, wish, note, compilers)
     if main.launch is None:
         fault = f"no launch of {wish.kernel} was found, so nobody knows what a call launches with it"
         raise BadInput(fault, hint="leave --call out")
@@ -316,8 +318,8 @@ def extract_call(
         name = site.site.kernel
         inside = (site.path, site.site.function)
         other = replace(wish, kernel=name, reference=None, seen=seen_of(name), inside=inside)
-        parts.append(extract(tree, other, note, compilers))
-    return _together(tree, wish, main, listed, parts, compilers)
+        parts.append(extract_kernel(tree, other, note, compilers))
+    return _combine_parts(tree, wish, main, listed, parts, compilers)
 
 
 def _of_call(tree: SourceTree, wish: ExtractionWish, main: HostLaunch) -> list[HostLaunch]:
@@ -334,7 +336,7 @@ def _of_call(tree: SourceTree, wish: ExtractionWish, main: HostLaunch) -> list[H
     return list(listed.values())[:MOST_LAUNCHES]
 
 
-def _together(
+def _combine_parts(
     tree: SourceTree,
     wish: ExtractionWish,
     main: Extraction,
@@ -350,23 +352,27 @@ def _together(
         if part.cut.kernel.path != parts[0].cut.kernel.path:  # type: ignore[union-attr]
             fault = f"{part.entry} is defined in {part.cut.kernel.path}, another file"
             raise BadInput(fault, hint="leave --call out, and extract the kernels one by one")
-    cut = _union([part.cut for part in parts if part.cut is not None])
+    cut = _union_slices([part.cut for part in parts if part.cut is not None])
     text = tree.read(main.launch.path) if main.launch is not None else ""
     drafts = [
         LaunchDraft(
-            site.site.kernel, part.entry, dict(part.files)[_PROBLEM], dict(part.passed), _kept(site, text)
+            site.site.kernel,
+            part.entry,
+            dict(part.files)[_PROBLEM],
+            dict(part.passed),
+            _internal_buffers(site, text),
         )
         for site, part in zip(listed, parts, strict=True)
     ]
-    missing = tuple(_unbuilt(cut, parts, wish, compilers))
+    missing = tuple(_build_failures(cut, parts, wish, compilers))
     attempt = main.attempt if not missing else replace(main.attempt, digest="", log=missing[0])
     names = ", ".join(part.entry for part in parts)
-    notes = [f"Drafted by `tunesmith extract --call`: {names}", *_about(listed)]
-    toml = merged(drafts, notes)
+    notes = [f"Drafted by `tunesmith extract --call`: {names}", *_launch_notes(listed)]
+    toml = merge_drafts(drafts, notes)
     kernel = cut.text(f"{', '.join(one.site.kernel for one in listed)}, taken from {main.place}")
     headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
     files = ((KERNEL_FILE, kernel), *headers, (_PROBLEM, toml))
-    said = f"a call launches {counted(len(parts), 'kernel')}: {names}"
+    said = f"a call launches {format_count(len(parts), 'kernel')}: {names}"
     report = (*main.report, said)
     sizes = (fills_of(toml), len(kernel.splitlines()), len(cut.items))
     return replace(
@@ -375,17 +381,17 @@ def _together(
     )  # fmt: skip
 
 
-def _about(listed: Sequence[HostLaunch]) -> list[str]:
+def _launch_notes(listed: Sequence[HostLaunch]) -> list[str]:
     return [f"{one.site.kernel}: launched in {one.place}" for one in listed]
 
 
-def _union(slices: Sequence[KernelSlice]) -> KernelSlice:
+def _union_slices(slices: Sequence[KernelSlice]) -> KernelSlice:
     items = {item.order: item for cut in slices for item in cut.items}
     headers = dict.fromkeys(header for cut in slices for header in cut.headers)
     return KernelSlice(tuple(items[order] for order in sorted(items)), tuple(headers), slices[0].kernel)
 
 
-def _unbuilt(
+def _build_failures(
     cut: KernelSlice, parts: Sequence[Extraction], wish: ExtractionWish, compilers: Compilers
 ) -> list[str]:
     """What the compiler says against the file with all of them; nothing where it takes every one."""
@@ -398,14 +404,14 @@ def _unbuilt(
     return said
 
 
-def _kept(launch: HostLaunch, text: str) -> dict[str, Kept]:
+def _internal_buffers(launch: HostLaunch, text: str) -> dict[str, Kept]:
     """Buffers that the host makes for itself: not among its parameters, and not given back."""
     found: dict[str, Kept] = {}
     for name, value in launch.site.settled:
         made = re.search(r"\b(?:new_)?(empty|zeros|ones|full)(?:_like|_strided)?\s*\(", value)
         returned = re.search(rf"\breturn\b[^;]*\b{re.escape(name)}\b", text)
         if made and not returned:
-            found[identity(name)] = "zeroed" if made[1] == "zeros" else "made"
+            found[tensor_identity(name)] = "zeroed" if made[1] == "zeros" else "made"
     return found
 
 
@@ -498,13 +504,13 @@ def extract_folder(
     if gone := [name for name in wished.folders if not (tree.root / name).is_dir()]:
         fault = f"-I {gone[0]}: the repository has no such folder"
         raise BadInput(fault, where=str(tree.root), hint="folders of headers count from the repository's top")
-    found = _taken(tree, wished, note, **wish)
+    found = _extract_wished(tree, wished, note, **wish)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
     by_model = ""
     if (model := wish.get("model")) is not None and found.fills and found.stands_alone:
         asked = one_model(model, folder, wish.get("wait", True), note)
-        found = _filled(found, asked, note)
+        found = _fill_with_model(found, asked, note)
         by_model = "" if found.fills else asked.name
     found = with_origin(found, Path(repository), None if capture is None else Path(capture))
     write_folder(folder, found.files)
@@ -517,9 +523,9 @@ def extract_folder(
             proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
         else:
             note("making captured launches again")
-            proof, holds = _proof(folder, found, Path(capture), wished.seen.name)
+            proof, holds = _prove_extraction(folder, found, Path(capture), wished.seen.name)
             if wished.reference is None and not found.members:
-                added, said = record(folder, Path(capture), wished.seen.name, found)
+                added, said = record_cases(folder, Path(capture), wished.seen.name, found)
                 files, proof = (*files, *added), (*proof, *said)
     if by_model and holds:
         _as_proven(folder)
@@ -542,52 +548,54 @@ def extract_folder(
     )
 
 
-def _taken(
+def _extract_wished(
     tree: Repository, wished: ExtractionWish, note: Callable[[str], None], **wish: Unpack[WishedExtraction]
 ) -> Extraction:
     given = wish.get("capture")
     if given is None:
-        return extract_call(tree, wished, note) if wish.get("call") else extract(tree, wished, note)
+        return extract_call(tree, wished, note) if wish.get("call") else extract_kernel(tree, wished, note)
     capture = read_capture(Path(given))
     if wish.get("call"):
-        return extract_call(tree, wished, note, seen_of=lambda name: _seen(capture, name))
-    found = extract(tree, wished, note)
+        return extract_call(tree, wished, note, seen_of=lambda name: _captured_or_none(capture, name))
+    found = extract_kernel(tree, wished, note)
     after = followed_by(capture, wished.seen) if wished.seen is not None else []
     words = f"where it was launched, {', '.join(after)} came next each time: --call takes them together"
     return replace(found, report=(*found.report, words)) if after else found
 
 
-def _seen(capture: Capture, name: str) -> CapturedKernel | None:
+def _captured_or_none(capture: Capture, name: str) -> CapturedKernel | None:
     try:
         return captured_kernel(capture, name)
     except BadInput:
         return None
 
 
-def _proof(folder: Path, found: Extraction, capture: Path, kernel: str) -> tuple[tuple[str, ...], bool]:
+def _prove_extraction(
+    folder: Path, found: Extraction, capture: Path, kernel: str
+) -> tuple[tuple[str, ...], bool]:
     """Of the kernel, in words, and whether what the problem says is proven too. Where a call launches
     several, of each by itself, in a folder that goes again: that says nothing of the whole's own file."""
     if not found.members:
         reply = proof_of(folder, capture, kernel, found.parts, found.seen_sizes)
-        return proven(folder, found, reply), reply.holds
+        return check_proof(folder, found, reply), reply.holds
     known = read_capture(capture)
     said: list[str] = []
     for part in found.members:
-        seen = _seen(known, part.entry)
+        seen = _captured_or_none(known, part.entry)
         if seen is None or part.fills:
             said.append(f"{part.entry}: not proven on what was captured")
             continue
         with tempfile.TemporaryDirectory(prefix="tunesmith-extract-") as scratch:
             write_folder(Path(scratch), part.files)
             reply = proof_of(Path(scratch), capture, seen.name, part.parts, part.seen_sizes)
-        lines = proven(folder, replace(part, files=found.files), reply)
+        lines = check_proof(folder, replace(part, files=found.files), reply)
         said += [f"{part.entry}: {line}" for line in lines]
     return tuple(said), False
 
 
-def _filled(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:
+def _fill_with_model(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:
     """What is filled in is marked as not proven until it is."""
-    done = fill(found, model, note)
+    done = fill_open_places(found, model, note)
     own = dict(done.found.files)
     if not done.found.fills:
         own[PROBLEM_FILE] = f"{NOT_PROVEN}\n{own[PROBLEM_FILE]}"
@@ -596,7 +604,7 @@ def _filled(found: Extraction, model: LanguageModel, note: Callable[[str], None]
 
 def _as_proven(folder: Path) -> None:
     place = folder / PROBLEM_FILE
-    with explained("write the problem", folder):
+    with explain_disk_errors("write the problem", folder):
         write_whole(place, place.read_bytes().removeprefix(f"{NOT_PROVEN}\n".encode()))
 
 
@@ -652,7 +660,7 @@ def _read_text(origin: Origin) -> str:
     return "\n".join(lines) + "\n"
 
 
-def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
+def check_proof(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
     """What was proven, in words; a kernel that does not do what was captured is refused, its files go."""
     wrong = [one.words for one in reply.launches if one.verdict == "differs"]
     if wrong or reply.fault:
@@ -667,7 +675,7 @@ def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...
     return tuple(f"launch {one.launch}: {_PROVEN[one.verdict]} ({one.words})" for one in reply.launches)
 
 
-def record(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple[list[str], list[str]]:
+def record_cases(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple[list[str], list[str]]:
     """Launches whose memory was kept become cases of the problem, in files of their own; and what is said."""
     problem = load_problem(folder)
     sizes = {number: dict(own) for number, own in found.seen_sizes}
@@ -678,9 +686,9 @@ def record(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple
     said = list(notes)
     if files:
         write_folder(folder, tuple(files.items()))
-        with explained("write the problem", folder):
+        with explain_disk_errors("write the problem", folder):
             write_whole(folder / PROBLEM_FILE, with_recorded(problem.toml, list(files)).encode())
-        words = counted(len(files), "launch is kept as a case", "launches are kept as cases")
+        words = format_count(len(files), "launch is kept as a case", "launches are kept as cases")
         said.append(f"{words}: {', '.join(files)}, since there is no reference")
     return list(files), said
 
@@ -699,7 +707,7 @@ def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:
             .decode()
         )
         raise BadInput(f"a name in the repository is not UTF-8: {one_line(odd)}", hint="rename it") from error
-    with explained("write the problem", folder, instead="another folder with --out DIR"):
+    with explain_disk_errors("write the problem", folder, instead="another folder with --out DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
         try:

@@ -16,7 +16,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from tunesmith.base.errors import BadInput, WaitingForModel
-from tunesmith.base.text import counted, cut, one_line
+from tunesmith.base.text import format_count, one_line, truncate_text
 from tunesmith.expert.drafts.launches import FILL
 from tunesmith.plugins.repo.extract.wishes import Extraction
 from tunesmith.problem.problem_text import toml_string
@@ -49,34 +49,34 @@ class FilledExtraction:
 
 def open_places(text: str) -> list[OpenPlace]:
     """In the order of the file."""
-    paths = list(_walked(tomllib.loads(text), ()))
-    lines = [line for line, _ in _marks(text)]
+    paths = list(_walk_open_places(tomllib.loads(text), ()))
+    lines = [line for line, _ in _find_fill_marks(text)]
     if len(paths) != len(lines):
         raise BadInput("the draft cannot be matched with its open places", hint="fill it in by hand")
     return [OpenPlace(path, line.strip(), is_key) for (path, is_key), line in zip(paths, lines, strict=True)]
 
 
-def _walked(value: object, keys: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+def _walk_open_places(value: object, keys: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
     if isinstance(value, str) and FILL in value:
         yield ".".join(keys), False
     elif isinstance(value, dict):
         for key, inner in value.items():
             if FILL in key:
                 yield ".".join((*keys, key)), True
-            yield from _walked(inner, (*keys, key))
+            yield from _walk_open_places(inner, (*keys, key))
     elif isinstance(value, list):
         for at, inner in enumerate(value):
-            yield from _walked(inner, (*keys, str(at)))
+            yield from _walk_open_places(inner, (*keys, str(at)))
 
 
-def _marks(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+def _find_fill_marks(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Every text with FILL in it, outside of comments, with its line."""
     for line in text.splitlines():
-        code = _code(line)
+        code = _strip_comment(line)
         yield from ((line, match) for match in _MARKED.finditer(code))
 
 
-def _code(line: str) -> str:
+def _strip_comment(line: str) -> str:
     """Without its comment."""
     quoted = False
     for at, sign in enumerate(line):
@@ -86,23 +86,23 @@ def _code(line: str) -> str:
     return line
 
 
-def filled(text: str, values: Mapping[str, Value], by: str) -> str:
+def insert_values(text: str, values: Mapping[str, Value], by: str) -> str:
     """With these values in their places, each line marked with who says so."""
     places = iter(open_places(text))
     done: list[str] = []
     for line in text.splitlines():
-        code = _code(line)
+        code = _strip_comment(line)
         own = [next(places) for _ in _MARKED.finditer(code)]
         if not own:
             done.append(line)
             continue
-        given = iter([_spelled(values[place.path]) for place in own])
+        given = iter([_toml_value_text(values[place.path]) for place in own])
         written = _MARKED.sub(lambda _match, given=given: next(given), code)  # type: ignore[misc]
         done.append(f"{written.rstrip()}  # by {one_line(by, 60)}")
     return "\n".join(done) + "\n"
 
 
-def _spelled(value: Value) -> str:
+def _toml_value_text(value: Value) -> str:
     if isinstance(value, list):
         return ", ".join(map(toml_string, value))
     return toml_string(value) if isinstance(value, str) else repr(value)
@@ -124,10 +124,10 @@ def values_of(reply: str, places: Sequence[OpenPlace]) -> dict[str, Value]:
     if missing or beyond:
         what = f"{min(missing)} has no value" if missing else f"{one_line(beyond[0])} was not asked for"
         raise BadInput(f"values are of the places that are listed: {what}")
-    return {path: _checked(path, value) for path, value in given.items()}
+    return {path: _check_filled_value(path, value) for path, value in given.items()}
 
 
-def _checked(path: str, value: object) -> Value:
+def _check_filled_value(path: str, value: object) -> Value:
     in_list = path.rpartition(".")[2].isdecimal()
     items = value if isinstance(value, list) else [value]
     for item in items:
@@ -142,7 +142,7 @@ def _checked(path: str, value: object) -> Value:
     return value  # type: ignore[return-value]
 
 
-def fill(
+def fill_open_places(
     found: Extraction, model: LanguageModel, note: Callable[[str], None] = lambda _words: None
 ) -> FilledExtraction:
     """By a model, three times at most. Raises WaitingForModel where it has not answered."""
@@ -154,11 +154,11 @@ def fill(
         words = "a size without a name is for you to name, so no model was asked"
         return FilledExtraction(found, (words,))
     told = package_files("tunesmith.plugins.repo.extract").joinpath(PROMPT).read_text(encoding="utf-8")
-    messages = [Message("system", told), Message("user", _asked(files, places))]
+    messages = [Message("system", told), Message("user", _fill_prompt(files, places))]
     refused = ""
     for number in range(1, ATTEMPTS + 1):
-        note(f"asking {model.name} for {counted(len(places), 'place')}")
-        reply = model.reply(Request(number, "extractor", tuple(messages), "json", _example(places)))
+        note(f"asking {model.name} for {format_count(len(places), 'place')}")
+        reply = model.reply(Request(number, "extractor", tuple(messages), "json", _example_reply(places)))
         if isinstance(reply, Pending):
             hint = "answer it, and run the same command again"
             raise WaitingForModel(f"the model's reply is not there yet: {reply.where}", hint=hint)
@@ -166,23 +166,23 @@ def fill(
             return FilledExtraction(found, (f"{model.name} did not fill in the rest: {reply.reason}",))
         try:
             values = values_of(reply.text, places)
-            done = {**files, PROBLEM_FILE: filled(text, values, model.name)}
-            _read(done)
+            done = {**files, PROBLEM_FILE: insert_values(text, values, model.name)}
+            _check_problem_loads(done)
         except BadInput as fault:
             refused = fault.message
             messages += [
-                Message("assistant", cut(reply.text, 20_000)),
+                Message("assistant", truncate_text(reply.text, 20_000)),
                 Message("user", f"That cannot be used: {refused}\nAnswer with the whole JSON object again."),
             ]
             continue
-        words = f"{counted(len(places), 'place')} filled in by {model.name}; proof or `check` decide"
+        words = f"{format_count(len(places), 'place')} filled in by {model.name}; proof or `check` decide"
         kept = tuple((name, done[name]) for name, _ in found.files)
         return FilledExtraction(replace(found, files=kept, fills=0), (words,))
     said = f"{model.name} did not fill in the rest: {one_line(refused)}"
     return FilledExtraction(found, (said,))
 
 
-def _read(files: Mapping[str, str]) -> None:
+def _check_problem_loads(files: Mapping[str, str]) -> None:
     """By the reader of problems."""
     with tempfile.TemporaryDirectory(prefix="tunesmith-extract-") as scratch:
         for name, text in files.items():
@@ -193,15 +193,15 @@ def _read(files: Mapping[str, str]) -> None:
             raise BadInput(refused.message.replace(f"{scratch}/", "")) from refused
 
 
-def _asked(files: Mapping[str, str], places: Sequence[OpenPlace]) -> str:
+def _fill_prompt(files: Mapping[str, str], places: Sequence[OpenPlace]) -> str:
     listed = "\n".join(f"- {place.path}: {place.line}" for place in places)
     kernel = next((text for name, text in files.items() if name.endswith(".cu")), "")
     return "\n\n".join([
         "Places without a value:\n" + listed,
         "The draft, problem.toml:\n```toml\n" + files[PROBLEM_FILE] + "```",
-        "The kernel's file:\n```cuda\n" + cut(kernel, _MOST_CODE) + "\n```",
+        "The kernel's file:\n```cuda\n" + truncate_text(kernel, _MOST_CODE) + "\n```",
     ])  # fmt: skip
 
 
-def _example(places: Sequence[OpenPlace]) -> str:
+def _example_reply(places: Sequence[OpenPlace]) -> str:
     return json.dumps({"values": {place.path: "..." for place in places}, "why": "..."})

@@ -10,7 +10,7 @@ from itertools import takewhile
 from tunesmith.expert.drafts.bare import KnownFacts
 from tunesmith.expert.drafts.headers import LaunchSite, elements_of
 from tunesmith.plugins.repo.capture.records import Capture, CapturedArgument, CapturedKernel, CapturedLaunch
-from tunesmith.plugins.repo.extract.items import FileItem, after_template, closing
+from tunesmith.plugins.repo.extract.items import FileItem, after_brackets, after_template
 from tunesmith.plugins.repo.extract.slice import KernelSlice
 from tunesmith.problem.problem import TYPES
 from tunesmith.source.lex import Token, lex
@@ -75,7 +75,7 @@ def size_of(type_: str, find: Find) -> int:
     """In bytes, of a type that is passed by value and whose fields are known."""
     accessor = accessor_of(type_)
     if accessor is None:
-        return _layout(type_, find, _DEPTH).size
+        return _type_layout(type_, find, _DEPTH).size
     last = list(_accessor_fields(*accessor))[-1]
     return -(-(last.offset + last.size) // _POINTER) * _POINTER
 
@@ -87,7 +87,7 @@ def fields_of(type_: str, find: Find) -> tuple[StructField, ...]:
     accessor = accessor_of(type_)
     if accessor is not None:
         return tuple(_accessor_fields(*accessor))
-    found = _layout(type_, find, _DEPTH).fields
+    found = _type_layout(type_, find, _DEPTH).fields
     if len(found) > MOST_FIELDS:
         raise NoFields(f"{type_} has {len(found)} fields, at most {MOST_FIELDS} are taken apart")
     return found
@@ -102,7 +102,7 @@ def _accessor_fields(element: str, axes: int, index: str) -> Iterator[StructFiel
             yield StructField(f".{name}[{axis}]", index, offset, width)
 
 
-def _layout(type_: str, find: Find, depth: int) -> _StructLayout:
+def _type_layout(type_: str, find: Find, depth: int) -> _StructLayout:
     if type_.rstrip().endswith("*"):
         return _StructLayout((StructField("", type_, 0, _POINTER),), _POINTER, _POINTER)
     plain = re.sub(r"\bconst\b", "", type_).strip()
@@ -115,14 +115,14 @@ def _layout(type_: str, find: Find, depth: int) -> _StructLayout:
     if item is None or depth == 0:
         raise NoFields(f"{plain} is not known")
     if item.kind == "record" and item.tokens[0].text == "enum":
-        return _enumeration(item, plain)
+        return _enum_layout(item, plain)
     if item.kind == "alias":
-        meaning = _meaning(item)
-        return _layout(meaning, find, depth - 1)
-    return _record(item, split_arguments(arguments), find, depth - 1)
+        meaning = _aliased_type(item)
+        return _type_layout(meaning, find, depth - 1)
+    return _record_layout(item, split_arguments(arguments), find, depth - 1)
 
 
-def _enumeration(item: FileItem, name: str) -> _StructLayout:
+def _enum_layout(item: FileItem, name: str) -> _StructLayout:
     texts = [token.text for token in item.tokens]
     head = texts[: texts.index("{")] if "{" in texts else texts
     type_ = " ".join(head[head.index(":") + 1 :]) if ":" in head else "int"
@@ -133,16 +133,16 @@ def _enumeration(item: FileItem, name: str) -> _StructLayout:
     return _StructLayout((StructField("", type_, 0, size, name),), size, size)
 
 
-def _meaning(item: FileItem) -> str:
+def _aliased_type(item: FileItem) -> str:
     texts = [token.text for token in item.tokens]
     if texts[0] == "using" and "=" in texts:
-        return _text(item.tokens[texts.index("=") + 1 :])
+        return _join_tokens(item.tokens[texts.index("=") + 1 :])
     if texts[0] == "typedef" and "{" not in texts:
-        return _text([t for t in item.tokens[1:] if t.text != ";"][:-1])
+        return _join_tokens([t for t in item.tokens[1:] if t.text != ";"][:-1])
     raise NoFields(f"{item.name} is defined in a way that is not read")
 
 
-def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) -> _StructLayout:
+def _record_layout(item: FileItem, arguments: Sequence[str], find: Find, depth: int) -> _StructLayout:
     tokens = list(item.tokens)
     texts = [token.text for token in tokens]
     start = after_template(tokens, 0)
@@ -150,7 +150,7 @@ def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) ->
         raise NoFields(f"{item.name} is no struct whose fields can be read")
     opening = texts.index("{", start)
     head = texts[start:opening]
-    end = closing(tokens, opening)
+    end = after_brackets(tokens, opening)
     if moving := [text for text in (*head, *texts[end:]) if text in _MOVING]:
         raise NoFields(f"{item.name} is declared with {moving[0]}: where its fields lie is not known")
     meanings = dict(zip(_template_parameters(texts[:start]), arguments, strict=False))
@@ -160,20 +160,20 @@ def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) ->
         inherited = [t for t in head[head.index(":") + 1 :] if t not in ("public", "private", "protected")]
         if "," in inherited:
             raise NoFields(f"{item.name} has several bases")
-        base = _layout("".join(inherited), find, depth)
+        base = _type_layout("".join(inherited), find, depth)
         fields, at, widest = list(base.fields), base.size, base.alignment
         if not fields:
             at = 0
         elif max(field.offset + field.size for field in fields) < at:
             raise NoFields(f"{item.name} has a base that ends with padding, which fields may lie in")
     has_base = ":" in head
-    for type_, name, counts in _members(tokens[opening + 1 : end - 1], meanings, item.name):
-        one = _layout(type_, find, depth)
+    for type_, name, counts in _struct_members(tokens[opening + 1 : end - 1], meanings, item.name):
+        one = _type_layout(type_, find, depth)
         if has_base and not one.fields:
             raise NoFields(f"{item.name} has a base and a field without contents")
         widest = max(widest, one.alignment)
         at = -(-at // one.alignment) * one.alignment
-        for index in _indices(counts):
+        for index in _index_suffixes(counts):
             fields += [
                 StructField(
                     f".{name}{index}{inner.path}", inner.type, at + inner.offset, inner.size, inner.enum
@@ -192,31 +192,33 @@ def _template_parameters(head: Sequence[str]) -> list[str]:
     return [part.split("=")[0].split()[-1] for part in inside.split(",") if part.strip()]
 
 
-def _members(
+def _struct_members(
     tokens: Sequence[Token], meanings: dict[str, str], own: str
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     """Type, name and array extents; `meanings` grows by the struct's own aliases and constants. `own`: the
     struct's name, which constructors have."""
-    for statement in _statements(tokens, own):
+    for statement in _member_statements(tokens, own):
         texts = [token.text for token in statement]
         if texts[0] == "using" and "=" in texts:
-            meanings[texts[1]] = _text(_replaced(statement[texts.index("=") + 1 :], meanings))
+            meanings[texts[1]] = _join_tokens(_substitute_tokens(statement[texts.index("=") + 1 :], meanings))
             continue
         if texts[0] == "typedef":
-            meanings[texts[-1]] = _text(_replaced(statement[1:-1], meanings))
+            meanings[texts[-1]] = _join_tokens(_substitute_tokens(statement[1:-1], meanings))
             continue
         if "static" in texts:
             if "=" in texts and texts.index("=") > 1:
-                meanings[texts[texts.index("=") - 1]] = _text(statement[texts.index("=") + 1 :])
+                meanings[texts[texts.index("=") - 1]] = _join_tokens(statement[texts.index("=") + 1 :])
             continue
         if moving := [text for text in texts if text in _MOVING]:
-            raise NoFields(f"'{_text(statement)}' has {moving[0]}: where it lies is not known")
+            raise NoFields(f"'{_join_tokens(statement)}' has {moving[0]}: where it lies is not known")
         if texts[0] in ("struct", "class", "enum", "union", "friend", "template") and "{" in texts:
             raise NoFields("a struct is defined inside of it")
-        yield from _declared(_replaced([t for t in statement if t.text not in _IDLE], meanings))
+        yield from _parse_declarators(
+            _substitute_tokens([t for t in statement if t.text not in _IDLE], meanings)
+        )
 
 
-def _statements(tokens: Sequence[Token], own: str) -> Iterator[list[Token]]:
+def _member_statements(tokens: Sequence[Token], own: str) -> Iterator[list[Token]]:
     """Those that declare fields or names: functions and access words are left out. Raises NoFields: a
     statement with brackets may be a function or not."""
     found: list[Token] = []
@@ -232,12 +234,12 @@ def _statements(tokens: Sequence[Token], own: str) -> Iterator[list[Token]]:
             found = []
         elif text == "(" and not _has_value(found):
             if not _is_function(tokens, at, found, own):
-                raise NoFields(f"'{_text([*found, tokens[at]])}...' may be a field or a function")
+                raise NoFields(f"'{_join_tokens([*found, tokens[at]])}...' may be a field or a function")
             at = _after_function(tokens, at)
             found = []
             continue
         elif text in ("{", "("):
-            end = closing(tokens, at)
+            end = after_brackets(tokens, at)
             found += tokens[at:end]
             at = end
             continue
@@ -260,7 +262,7 @@ def _is_function(tokens: Sequence[Token], at: int, found: Sequence[Token], own: 
         return False
     if "operator" in texts or texts == ["static_assert"]:
         return True
-    end = closing(tokens, at)
+    end = after_brackets(tokens, at)
     inside, behind = tokens[at + 1].text, tokens[end].text if end < len(tokens) else ";"
     if found[-1].kind != "word" or texts[-1] in _PLAIN_TYPES or inside in ("*", "&", "(") or behind == "(":
         return False
@@ -270,22 +272,22 @@ def _is_function(tokens: Sequence[Token], at: int, found: Sequence[Token], own: 
 
 def _after_function(tokens: Sequence[Token], at: int) -> int:
     """Behind a method's body, or behind the semicolon of its declaration."""
-    at = closing(tokens, at)
+    at = after_brackets(tokens, at)
     while at < len(tokens):
         if tokens[at].text == ";":
             return at + 1
         if tokens[at].text == "{":
-            end = closing(tokens, at)
+            end = after_brackets(tokens, at)
             # Braces may initialise a member, `: a{1}`, before the body.
             if end >= len(tokens) or tokens[end].text not in (",", "{"):
                 return end
             at = end
         else:
-            at = closing(tokens, at) if tokens[at].text == "(" else at + 1
+            at = after_brackets(tokens, at) if tokens[at].text == "(" else at + 1
     return at
 
 
-def _replaced(tokens: Sequence[Token], meanings: Mapping[str, str]) -> list[Token]:
+def _substitute_tokens(tokens: Sequence[Token], meanings: Mapping[str, str]) -> list[Token]:
     for _ in range(4):
         done: list[Token] = []
         for token in tokens:
@@ -296,27 +298,27 @@ def _replaced(tokens: Sequence[Token], meanings: Mapping[str, str]) -> list[Toke
     return list(tokens)
 
 
-def _declared(tokens: Sequence[Token]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+def _parse_declarators(tokens: Sequence[Token]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     parts = list(_at_commas(tokens))
     first = _without_value(parts[0])
     names = [at for at, token in enumerate(first) if token.kind == "word"]
     extents = next((at for at, token in enumerate(first) if token.text == "["), len(first))
     named = [at for at in names if at < extents]
     if len(named) < 2:
-        raise NoFields(f"'{_text(tokens)}' is not read")
+        raise NoFields(f"'{_join_tokens(tokens)}' is not read")
     place = named[-1]
     stars = [token for token in first[:place] if token.text in ("*", "&")]
-    type_ = _text([token for token in first[:place] if token.text not in ("*", "&")])
+    type_ = _join_tokens([token for token in first[:place] if token.text not in ("*", "&")])
     if any(token.text == "&" for token in stars):
         raise NoFields("one of its fields is a reference")
-    yield type_ + "*" * len(stars), first[place].text, _extents(first[place + 1 :])
+    yield type_ + "*" * len(stars), first[place].text, _array_extents(first[place + 1 :])
     for part in parts[1:]:
         later = _without_value(part)
         words = [at for at, token in enumerate(later) if token.kind == "word"]
         if not words:
-            raise NoFields(f"'{_text(tokens)}' is not read")
+            raise NoFields(f"'{_join_tokens(tokens)}' is not read")
         own = sum(token.text == "*" for token in later[: words[0]])
-        yield type_ + "*" * own, later[words[0]].text, _extents(later[words[0] + 1 :])
+        yield type_ + "*" * own, later[words[0]].text, _array_extents(later[words[0] + 1 :])
 
 
 def _without_value(tokens: Sequence[Token]) -> list[Token]:
@@ -324,7 +326,7 @@ def _without_value(tokens: Sequence[Token]) -> list[Token]:
     return list(tokens[:end])
 
 
-def _extents(tokens: Sequence[Token]) -> tuple[int, ...]:
+def _array_extents(tokens: Sequence[Token]) -> tuple[int, ...]:
     text = "".join(token.text for token in tokens)
     counts = re.findall(r"\[([^\]]*)\]", text)
     if not all(count.isdecimal() for count in counts) or re.sub(r"\[[^\]]*\]", "", text):
@@ -332,7 +334,7 @@ def _extents(tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(map(int, counts))
 
 
-def _indices(counts: Sequence[int]) -> list[str]:
+def _index_suffixes(counts: Sequence[int]) -> list[str]:
     found = [""]
     for count in counts:
         found = [f"{before}[{at}]" for before in found for at in range(count)]
@@ -353,10 +355,10 @@ def _at_commas(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def split_arguments(text: str) -> list[str]:
-    return [_text(part) for part in _at_commas(lex(text)) if part]
+    return [_join_tokens(part) for part in _at_commas(lex(text)) if part]
 
 
-def _text(tokens: Sequence[Token]) -> str:
+def _join_tokens(tokens: Sequence[Token]) -> str:
     """With blanks between words alone."""
     text = ""
     for token in tokens:
@@ -437,7 +439,7 @@ class FlatKernel:
         return replace(known, shapes=shapes, values=values, roles={**self.roles, **known.roles})
 
 
-def flattened(
+def flatten_kernel(
     cut: KernelSlice, template_params: Sequence[str], arguments: Sequence[str]
 ) -> FlatKernel | None:
     """None where nothing is passed by value but scalars. Raises NoFields: something is that cannot be taken
@@ -458,25 +460,25 @@ def flattened(
     for type_, plain, name, fields in found:
         named = []
         for field in fields:
-            own = _named(plain, name, field, structs > 1, taken)
+            own = _field_parameter_name(plain, name, field, structs > 1, taken)
             taken.add(own)
             named.append((field, own))
         size = size_of(plain, known.get) if fields else 0
         parameters.append(FlatParameter(plain if fields else type_, name, tuple(named), size))
     kernel = cut.kernel
     plain_entry = f"{kernel.name}<{', '.join(arguments)}>" if arguments else kernel.name
-    wrapper = _wrapper(kernel, plain_entry, parameters, bound)
+    wrapper = _make_wrapper(kernel, plain_entry, parameters, bound)
     items = tuple(_as_function(item, kernel) for item in cut.items)
     scope = "::".join(part for part in kernel.scope if part)
     name = f"{scope}::{wrapper.name}" if scope else wrapper.name
     made = KernelSlice((*items, wrapper), cut.headers, wrapper)
-    return FlatKernel(made, name, tuple(parameters), dict(_roles(kernel, parameters)))
+    return FlatKernel(made, name, tuple(parameters), dict(_pointer_roles(kernel, parameters)))
 
 
 def _kernel_parameters(kernel: FileItem) -> Iterator[list[Token]]:
     tokens = list(kernel.tokens)
     at = next(i for i, t in enumerate(tokens) if t.text == kernel.name and tokens[i + 1].text == "(")
-    inside = tokens[at + 2 : closing(tokens, at + 1) - 1]
+    inside = tokens[at + 2 : after_brackets(tokens, at + 1) - 1]
     part: list[Token] = []
     depth = 0
     for token in inside:
@@ -511,7 +513,9 @@ def _with_types(part: Sequence[Token], bound: Mapping[str, str]) -> tuple[str, s
     return text, name
 
 
-def _named(type_: str, parameter: str, field: StructField, several: bool, taken: set[str]) -> str:
+def _field_parameter_name(
+    type_: str, parameter: str, field: StructField, several: bool, taken: set[str]
+) -> str:
     words = [word.strip("_") for word in re.findall(r"\w+", field.path)]
     if accessor_of(type_) is not None:
         words = [parameter, words[0].rstrip("s"), *words[1:]] if words != ["data"] else [parameter]
@@ -523,7 +527,7 @@ def _named(type_: str, parameter: str, field: StructField, several: bool, taken:
     return name
 
 
-def _wrapper(
+def _make_wrapper(
     kernel: FileItem, called: str, parameters: Sequence[FlatParameter], bound: Mapping[str, str]
 ) -> FileItem:
     name = f"{kernel.name}{OF_FIELDS}"
@@ -534,8 +538,8 @@ def _wrapper(
     for one in parameters:
         listed += [f"{field.type} {own}" for field, own in one.fields] or [f"{one.type} {one.name}"]
         if one.fields:
-            made += [f"  {one.type} {one.local};", *_asserted(one)]
-            made += [f"  {one.local}{field.path} = {_given(field, own)};" for field, own in one.fields]
+            made += [f"  {one.type} {one.local};", *_layout_asserts(one)]
+            made += [f"  {one.local}{field.path} = {_cast_to_enum(field, own)};" for field, own in one.fields]
     text = "\n".join([
         "// The kernel above, with the fields of what it takes by value as parameters.",
         f"__global__ void {bounds}{name}(",
@@ -550,7 +554,7 @@ def _wrapper(
     )
 
 
-def _asserted(one: FlatParameter) -> Iterator[str]:
+def _layout_asserts(one: FlatParameter) -> Iterator[str]:
     """That the compiler has the struct as long, and its fields where they were read to be: what was captured
     is taken apart by that."""
     yield f'  static_assert(sizeof({one.type}) == {one.size}, "{one.name} is as long as it was read");'
@@ -561,7 +565,7 @@ def _asserted(one: FlatParameter) -> Iterator[str]:
             yield f'  static_assert({where} && {wide}, "{place} lies where it was read");'
 
 
-def _given(field: StructField, own: str) -> str:
+def _cast_to_enum(field: StructField, own: str) -> str:
     return f"static_cast<{field.enum}>({own})" if field.enum else own
 
 
@@ -576,7 +580,7 @@ def _as_function(item: FileItem, kernel: FileItem) -> FileItem:
     return replace(item, text=text, tokens=tuple(lex(text)))
 
 
-def _roles(kernel: FileItem, parameters: Sequence[FlatParameter]) -> Iterator[tuple[str, str]]:
+def _pointer_roles(kernel: FileItem, parameters: Sequence[FlatParameter]) -> Iterator[tuple[str, str]]:
     """What the kernel's text does with each array, where it indexes it by its name."""
     body = kernel.text[kernel.text.index("{") :]
     for one in parameters:
@@ -588,17 +592,17 @@ def _roles(kernel: FileItem, parameters: Sequence[FlatParameter]) -> Iterator[tu
                 continue
             accessor = field.path == ".data_"
             word = re.escape(one.name) if accessor else rf"{re.escape(one.name)}{re.escape(field.path)}"
-            role = _role(body, rf"(?<![\w.]){word}")
+            role = _infer_array_role(body, rf"(?<![\w.]){word}")
             if role:
                 yield own, role
 
 
-def _role(body: str, word: str) -> str:
+def _infer_array_role(body: str, word: str) -> str:
     stored = read = False
     for match in re.finditer(rf"{word}(?=\s*\[)", body):
         at = match.end()
         while at < len(body) and re.match(r"\s*\[", body[at:]):
-            at = _behind(body, body.index("[", at))
+            at = _end_of_brackets(body, body.index("[", at))
         rest = body[at:].lstrip()
         plain = rest.startswith("=") and not rest.startswith("==")
         changed = re.match(r"(?:[-+*/|&^]|<<|>>)=|\+\+|--", rest) is not None
@@ -606,7 +610,7 @@ def _role(body: str, word: str) -> str:
     return "inout" if stored and read else "output" if stored else "input" if read else ""
 
 
-def _behind(text: str, at: int) -> int:
+def _end_of_brackets(text: str, at: int) -> int:
     depth = 0
     for end in range(at, len(text)):
         depth += (text[end] == "[") - (text[end] == "]")
@@ -621,7 +625,7 @@ def _host_words(text: str, field: StructField, site: LaunchSite) -> str:
     packed = _PACKED.match(value.replace("->", "."))
     place = re.fullmatch(r"\.(data|sizes|strides)_(?:\[(\d+)\])?", field.path)
     if packed and place:
-        tensor = _alike(packed[1].strip(), dict(site.settled)) if place[2] else packed[1].strip()
+        tensor = _shape_source(packed[1].strip(), dict(site.settled)) if place[2] else packed[1].strip()
         call = {"data": "data_ptr()", "sizes": f"size({place[2]})", "strides": f"stride({place[2]})"}
         return f"{tensor}.{call[place[1]]}"
     assigned = dict(site.fields)
@@ -633,7 +637,7 @@ def _host_words(text: str, field: StructField, site: LaunchSite) -> str:
     return named.get(field.path.lstrip("."), f"{text}{field.path}").strip()
 
 
-def _alike(tensor: str, settled: Mapping[str, str]) -> str:
+def _shape_source(tensor: str, settled: Mapping[str, str]) -> str:
     """The tensor that it has its shape of: `auto out = torch::empty_like(x);`."""
     for _ in range(4):
         like = _LIKE.search(settled.get(tensor, ""))
@@ -652,7 +656,7 @@ def in_parts(capture: Capture, kernel: str, parts: Parts) -> Capture:
         return capture
     kernels = [kernel_in_parts(one, parts) if one.name == kernel else one for one in capture.kernels]
     kept = [
-        replace(one, arguments=_divided(one.arguments, parts)) if one.kernel == kernel else one
+        replace(one, arguments=_split_captured_structs(one.arguments, parts)) if one.kernel == kernel else one
         for one in capture.kept
     ]
     return replace(capture, kernels=tuple(kernels), kept=tuple(kept))
@@ -660,12 +664,14 @@ def in_parts(capture: Capture, kernel: str, parts: Parts) -> Capture:
 
 def kernel_in_parts(kernel: CapturedKernel, parts: Parts) -> CapturedKernel:
     def divided(launch: CapturedLaunch) -> CapturedLaunch:
-        return replace(launch, arguments=_divided(launch.arguments, parts))
+        return replace(launch, arguments=_split_captured_structs(launch.arguments, parts))
 
     return replace(kernel, launches=tuple(map(divided, kernel.launches)))
 
 
-def _divided(arguments: Sequence[CapturedArgument], parts: Parts) -> tuple[CapturedArgument, ...]:
+def _split_captured_structs(
+    arguments: Sequence[CapturedArgument], parts: Parts
+) -> tuple[CapturedArgument, ...]:
     if len(arguments) != len(parts):
         return tuple(arguments)
     found: list[CapturedArgument] = []

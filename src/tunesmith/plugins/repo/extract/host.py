@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.drafts.bare import KnownFacts
-from tunesmith.expert.drafts.headers import LaunchSite, blank_source, elements_of, unambiguous
+from tunesmith.expert.drafts.headers import LaunchSite, blank_source, elements_of, unambiguous_names
 from tunesmith.expert.drafts.launches import (
     CALLS,
     DraftArgument,
@@ -18,7 +18,7 @@ from tunesmith.expert.drafts.launches import (
     possible_name,
     read_constants,
     read_launches,
-    translate,
+    translate_expr,
 )
 from tunesmith.plugins.repo.extract.flatten import split_arguments
 from tunesmith.plugins.repo.extract.slice import FoundKernel
@@ -31,12 +31,12 @@ from tunesmith.plugins.repo.extract.tree import (
     read_sources,
 )
 from tunesmith.problem.problem import TYPES
-from tunesmith.source.lex import Token, first_word, layout, lex, obstacle
+from tunesmith.source.lex import Token, find_parse_obstacle, first_word, lay_out_tokens, lex
 from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.source.reader.grammar import syntax_tree
 from tunesmith.source.reader.templates import kernel_definitions, launched_scope, scopes_at
 from tunesmith.source.tree import Unreadable
-from tunesmith.space.expr import Undefined, is_name, parse
+from tunesmith.space.expr import Undefined, is_name, parse_expr
 
 _MOST_FILES = 12
 _FUNCTION = re.compile(r"&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<(.*)>)?")
@@ -166,14 +166,14 @@ def _in_file(path: str, sources: ReadSources, kernel: str | None) -> Iterator[Ho
     file = next(file for file in sources.files if file.path == path)
     macros = dict(sources.macros)  # with those that the file has undone again
     tokens = list(_written_out(file.tokens, macros))
-    text = blank_source(layout(tokens, 1), "cuda").code
-    if (trouble := obstacle(lex(text))) is not None:
+    text = blank_source(lay_out_tokens(tokens, 1), "cuda").code
+    if (trouble := find_parse_obstacle(lex(text))) is not None:
         raise Unreadable(trouble)
     root = syntax_tree(text, "cuda")
-    constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
+    constants = {**_object_macros(sources.macros), **unambiguous_names(read_constants(root))}
     for site in map(_by_its_own_name, read_launches(root, text)):
         if kernel in (None, site.kernel) and not _NEVER.intersection(site.conditions):
-            name = site.function or _enclosing(text, site.line)
+            name = site.function or _function_around_line(text, site.line)
             around = _host_function(text, name, file.tokens, replace(sources, macros=macros))
             site = replace(site, aliases=(*_file_aliases(text), *site.aliases))
             yield HostLaunch(path, site, tuple(constants.items()), macros, around)
@@ -189,8 +189,8 @@ def _written_out(tokens: Sequence[Token], macros: dict[str, Macro]) -> Iterator[
     waiting: list[Token] = []
 
     def flushed() -> list[Token]:
-        launching = _launching(macros)
-        launching |= _handed(waiting, launching, macros)
+        launching = _launching_macros(macros)
+        launching |= _dispatching_macros(waiting, launching, macros)
         if any(token.text in launching for token in waiting):
             return Expansion(launching, MOST_TOKENS).expand(waiting, frozenset(), 0)
         return waiting
@@ -215,7 +215,7 @@ def _by_its_own_name(site: LaunchSite) -> LaunchSite:
     return site if meant is None else replace(site, kernel=meant[1], template_args=meant[2])
 
 
-def _handed(
+def _dispatching_macros(
     tokens: Sequence[Token], launching: Mapping[str, Macro], macros: Mapping[str, Macro]
 ) -> dict[str, Macro]:
     """Macros that are handed another one that launches, `DISPATCH(type, LAUNCH)`, and those they call."""
@@ -234,12 +234,12 @@ def _handed(
             # The code itself, where it is no lambda's: `DISPATCH(type, using T = ...; k<T><<<...>>>(...));`
             bare = not is_lambda and (inner.text == "<<<" or inner.text in CALLS)
             if (inner.text in launching or bare) and token.text not in found:
-                found.update(_called(token.text, macros))
+                found.update(_macro_closure(token.text, macros))
                 break
     return found
 
 
-def _called(name: str, macros: Mapping[str, Macro]) -> dict[str, Macro]:
+def _macro_closure(name: str, macros: Mapping[str, Macro]) -> dict[str, Macro]:
     found: dict[str, Macro] = {}
     waiting = [name]
     while waiting and len(found) < _MOST_MACROS:
@@ -261,27 +261,27 @@ def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadS
     params = [words[-1] for words in listed if words]
     kinds = frozenset(words[-1] for words in listed if words and words[0] in ("typename", "class"))
     switches = frozenset(words[-1] for words in listed if len(words) == 2 and words[0] == "bool")
-    types = {name: kind for kind, name in _POINTER.findall(_body(text, head.end() - 1))}
+    types = {name: kind for kind, name in _POINTER.findall(_braced_body(text, head.end() - 1))}
     for part in head[1].split(","):
         words = re.findall(r"[\w:]+", part.split("=")[0])
         plain = [word for word in words if word not in ("const", "__restrict__", "struct", "unsigned")]
         if len(plain) > 1:
             types[plain[-1]] = plain[0]
-    made = tuple(dict.fromkeys(_instances(text, name, tokens, sources, params)))
+    made = tuple(dict.fromkeys(_template_instances(text, name, tokens, sources, params)))
     framework = any(is_frameworks(one.name) for one in sources.outside)
     return LaunchingFunction(tuple(params), tuple(types.items()), made, framework, kinds, switches)
 
 
-def _enclosing(text: str, line: int) -> str:
+def _function_around_line(text: str, line: int) -> str:
     """The function around a line, by its words, where a grammar has lost it."""
     place = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
     for head in _HEAD.finditer(text, 0, place):
-        if head[1] not in _NO_FUNCTIONS and head.end() + len(_body(text, head.end() - 1)) > place:
+        if head[1] not in _NO_FUNCTIONS and head.end() + len(_braced_body(text, head.end() - 1)) > place:
             return head[1]
     return ""
 
 
-def _body(text: str, start: int) -> str:
+def _braced_body(text: str, start: int) -> str:
     depth = 0
     for found in re.compile(r"[{}]").finditer(text, start):
         depth += 1 if found[0] == "{" else -1
@@ -309,7 +309,7 @@ def _template_header(text: str) -> list[str]:
     return []
 
 
-def _instances(
+def _template_instances(
     text: str, function: str, tokens: Sequence[Token], sources: ReadSources, params: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     """Types that a template that launches is instantiated for, `template void invoke<half>(half* out);`, also
@@ -329,7 +329,7 @@ def _instances(
         body = " ".join(map(str, macro.body))
         if macro.parameters and re.search(rf"template void {own}\b|\b{own} <", body):
             listed = re.search(rf"\b{own} < ([^<>]*) > \(", body)
-            for given in _calls(tokens, name):
+            for given in _macro_calls(tokens, name):
                 meant = dict(zip(macro.parameters, given, strict=False))
                 words = [part.strip() for part in listed[1].split(",")] if listed else []
                 if words and all(word in meant for word in words):
@@ -352,7 +352,7 @@ def _is_concrete(part: str, text: str, sources: ReadSources) -> bool:
     return re.search(defined, text) is not None or any(function.search(file.text) for file in sources.files)
 
 
-def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
+def _macro_calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
     for at, token in enumerate(tokens):
         follows = tokens[at + 1].text if at + 1 < len(tokens) else ""
         if token.text != name or token.kind != "word" or follows != "(":
@@ -365,7 +365,7 @@ def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
         yield tuple(part.strip() for part in "".join(inside).split(","))
 
 
-def _launching(macros: Mapping[str, Macro]) -> dict[str, Macro]:
+def _launching_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     """Macros that launch something, by themselves or by another one."""
     found = {
         name for name, macro in macros.items() if any(t.text == "<<<" or t.text in CALLS for t in macro.body)
@@ -382,7 +382,7 @@ def _launching(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     return {name: macros[name] for name in found}
 
 
-def _plain(macros: Mapping[str, Macro]) -> dict[str, str]:
+def _object_macros(macros: Mapping[str, Macro]) -> dict[str, str]:
     return {
         name: "".join(token.space + token.text for token in macro.body).strip()
         for name, macro in macros.items()
@@ -451,11 +451,11 @@ class _HostFactReader:
         chosen: Mapping[str, str],
     ) -> None:
         self._site, self._arguments, self._comments = launch.site, arguments, comments
-        said = {name: _uncast(value) for name, value in launch.site.settled}
+        said = {name: _strip_host_casts(value) for name, value in launch.site.settled}
         self._divided = {_GCD.match(said.get(name, "")): number for name, number in chosen.items()}
         self._settled, self._chosen = {**said, **chosen}, chosen
         pairs = zip(launch.site.arguments, arguments, strict=False)
-        self._passed = {argument.name: _uncast(text) for text, argument in pairs}
+        self._passed = {argument.name: _strip_host_casts(text) for text, argument in pairs}
         self._own = self._own_names()
         self._leaves = dict(self._found_leaves())
         constants = {n: v for n, v in launch.constants if n not in launch.site.local}
@@ -463,10 +463,10 @@ class _HostFactReader:
         self._constants = {**constants, **plain}
 
     def facts(self) -> HostFacts:
-        dims = _Dimensions(self._site, self._settled, self._translated)
+        dims = _Dimensions(self._site, self._settled, self._translate_expr)
         shapes, sources = self._shapes(dims)
         values = dict(self._values(dims))
-        requires, multiples, unread = self._conditions()
+        requires, multiples, unread = self._read_conditions()
         return HostFacts(
             tuple(dict.fromkeys(self._leaves.values())),
             values,
@@ -519,8 +519,8 @@ class _HostFactReader:
     def _size_name(self, name: str) -> str:
         return self._own.get(name, possible_name(name))
 
-    def _translated(self, text: str) -> str | None:
-        found = translate(_uncast(text), self._leaves, self._constants)
+    def _translate_expr(self, text: str) -> str | None:
+        found = translate_expr(_strip_host_casts(text), self._leaves, self._constants)
         return None if found is None or "." in found.replace("device.", "") else found
 
     # -- arguments -----------------------------------------------------------------------------------
@@ -539,7 +539,7 @@ class _HostFactReader:
                     yield argument.name, number
             else:
                 stride = _STRIDE.match(self._settled.get(text, text))
-                found = dims.stride(stride[1], int(stride[2])) if stride else self._translated(text)
+                found = dims.stride(stride[1], int(stride[2])) if stride else self._translate_expr(text)
                 if found is not None:
                     yield argument.name, found
 
@@ -556,17 +556,17 @@ class _HostFactReader:
         for argument in self._arguments:
             if not argument.parameter.pointer or self._is_null(argument.name):
                 continue
-            tensor = self._tensor(argument.name)
+            tensor = self._passed_tensor(argument.name)
             shape = dims.shape(tensor) if tensor else None
             source = f"{tensor} in line {self._site.line}"
-            written = self._commented(argument.name, dims, tensor)
+            written = self._commented_shape(argument.name, dims, tensor)
             if written is not None and (shape is None or len(written) > len(shape)):
                 shape, source = written, "as the kernel's own comment says"
             if shape is not None:
                 found[argument.name], sources[argument.name] = shape, source
         return found, sources
 
-    def _tensor(self, name: str) -> str:
+    def _passed_tensor(self, name: str) -> str:
         text = self._passed.get(name, "")
         for one in (text, self._settled.get(text, "")):
             match = _TENSOR.search(one)
@@ -574,7 +574,7 @@ class _HostFactReader:
                 return match[1] or match[2]
         return text if is_name(text) else ""
 
-    def _commented(self, name: str, dims: _Dimensions, tensor: str) -> tuple[str, ...] | None:
+    def _commented_shape(self, name: str, dims: _Dimensions, tensor: str) -> tuple[str, ...] | None:
         """`// [rows, hidden]`, where all of its names are known sizes."""
         listed = _LISTED.search(self._comments.get(name, ""))
         if listed is None:
@@ -588,7 +588,7 @@ class _HostFactReader:
                     return None
                 axes.append(leading)
                 continue
-            said = self._translated(part)
+            said = self._translate_expr(part)
             if (
                 said is None
                 and is_name(part)
@@ -596,7 +596,7 @@ class _HostFactReader:
                 and part not in self._constants
             ):
                 return None
-            if said is None or not set(parse(said).names) <= {*self._leaves.values(), *self._integers()}:
+            if said is None or not set(parse_expr(said).names) <= {*self._leaves.values(), *self._integers()}:
                 return None
             axes.append(said)
         return tuple(axes)
@@ -606,17 +606,17 @@ class _HostFactReader:
 
     # -- conditions ----------------------------------------------------------------------------------
 
-    def _conditions(self) -> tuple[tuple[str, ...], dict[str, int], tuple[str, ...]]:
+    def _read_conditions(self) -> tuple[tuple[str, ...], dict[str, int], tuple[str, ...]]:
         requires: dict[str, None] = {}
         multiples: dict[str, int] = {}
         for asked, number in self._divided.items():
-            if asked is not None and (said := self._translated(asked[1])) and is_name(said):
+            if asked is not None and (said := self._translate_expr(asked[1])) and is_name(said):
                 multiples[said] = int(number)
         unread: dict[str, None] = {}
         for text in (*self._site.checks, *self._site.conditions):
-            for part in _conjuncts(self._spelled(_uncast(text))):
-                said = self._translated(part)
-                if said is None or not parse(said).names:
+            for part in _split_conjuncts(self._spelled(_strip_host_casts(text))):
+                said = self._translate_expr(part)
+                if said is None or not parse_expr(said).names:
                     if said is None and not _is_idle(part) and not _is_of_shapes(part):
                         unread[part] = None
                     continue
@@ -641,32 +641,32 @@ class _Dimensions:
 
     def __init__(self, site: LaunchSite, settled: Mapping[str, str], translated: object) -> None:
         assert callable(translated)
-        self._settled, self._translated = settled, translated
+        self._settled, self._translate_expr = settled, translated
         self._known: dict[tuple[str, int], str] = {}
         self._rows: dict[str, tuple[str, str]] = {}  # tensor -> numel / last, last
         self._ranks: dict[str, int] = {}
-        equal = [m.groups() for text in site.checks if (m := _EQUAL.match(_uncast(text)))]
+        equal = [m.groups() for text in site.checks if (m := _EQUAL.match(_strip_host_casts(text)))]
         for name, value in settled.items():
-            self._learn(value, name)
+            self._learn_dimension(value, name)
         for left, right in (*equal, *((right, left) for left, right in equal)):
-            self._learn(_uncast(left), _uncast(right))
+            self._learn_dimension(_strip_host_casts(left), _strip_host_casts(right))
         for left, right in (*equal, *((right, left) for left, right in equal)):
-            one, other = _SIZE.match(_uncast(left)), _SIZE.match(_uncast(right))
-            if one and other and (key := _place(other)) in self._known:
-                self._known.setdefault(_place(one), self._known[key])
+            one, other = _SIZE.match(_strip_host_casts(left)), _SIZE.match(_strip_host_casts(right))
+            if one and other and (key := _dimension_key(other)) in self._known:
+                self._known.setdefault(_dimension_key(one), self._known[key])
 
-    def _learn(self, value: str, name: str) -> None:
-        said = self._translated(name)
+    def _learn_dimension(self, value: str, name: str) -> None:
+        said = self._translate_expr(name)
         size, over, rank = _SIZE.match(value), _OVER.match(value), _DIM.match(value)
         if rank and name.isdecimal():
             self._ranks[rank[1]] = int(name)
         if said is None:
             return
         if size:
-            self._known.setdefault(_place(size), said)
-        elif over and (other := self._translated(over[2])) is not None:
+            self._known.setdefault(_dimension_key(size), said)
+        elif over and (other := self._translate_expr(over[2])) is not None:
             size = _SIZE.match(self._settled.get(over[2], over[2]))
-            is_last = size is not None and _place(size)[1] == -1
+            is_last = size is not None and _dimension_key(size)[1] == -1
             self._rows[over[1]] = (said, other) if is_last else (other, said)
         elif whole := _NUMEL.match(value):
             self._known.setdefault((whole[1], 99), said)
@@ -674,7 +674,7 @@ class _Dimensions:
     def shape(self, tensor: str) -> tuple[str, ...] | None:
         made = self._settled.get(tensor, "")
         if listed := _MADE.search(made):
-            axes = [self._translated(part) for part in listed[1].split(",")]
+            axes = [self._translate_expr(part) for part in listed[1].split(",")]
             return tuple(axis for axis in axes if axis) if all(axes) else None
         if like := _LIKE.search(made):
             return self.shape(like[1]) if like[1] != tensor else None
@@ -708,11 +708,11 @@ class _Dimensions:
         return " * ".join(axis if is_name(axis) else f"({axis})" for axis in inner) or "1"
 
 
-def _place(match: re.Match[str]) -> tuple[str, int]:
+def _dimension_key(match: re.Match[str]) -> tuple[str, int]:
     return match[1], int(match[2] or match[3])
 
 
-def _uncast(text: str) -> str:
+def _strip_host_casts(text: str) -> str:
     for _ in range(4):
         plain = _CASTS.sub(lambda m: m[1] if m[1] is not None else "", text)
         if plain == text:
@@ -721,17 +721,17 @@ def _uncast(text: str) -> str:
     return text.strip().replace("->", ".")
 
 
-def _conjuncts(text: str) -> list[str]:
+def _split_conjuncts(text: str) -> list[str]:
     parts, depth, last = [], 0, 0
     for at, sign in enumerate(text):
         depth += (sign in "([{") - (sign in ")]}")
         if depth == 0 and text[at : at + 2] == "&&":
             parts.append(text[last:at].strip())
             last = at + 2
-    return [_bared(part) for part in (*parts, text[last:].strip()) if part]
+    return [_strip_parentheses(part) for part in (*parts, text[last:].strip()) if part]
 
 
-def _bared(text: str) -> str:
+def _strip_parentheses(text: str) -> str:
     """Without parentheses around the whole."""
     while text.startswith("(") and text.endswith(")"):
         depth = 0
@@ -755,7 +755,8 @@ def _is_of_shapes(text: str) -> bool:
     sides = _EQUAL.match(text)
     asked = (_SIZE, _NUMEL, _DIM, _STRIDE)
     return sides is not None and all(
-        side.isdecimal() or any(pattern.match(_uncast(side)) for pattern in asked) for side in sides.groups()
+        side.isdecimal() or any(pattern.match(_strip_host_casts(side)) for pattern in asked)
+        for side in sides.groups()
     )
 
 
@@ -783,11 +784,11 @@ _USING = re.compile(r"\busing\s+(\w+)\s*=\s*([\w:]+)\s*;")
 _CONSTANT = re.compile(r"\bconstexpr\s+(?:static\s+)?[\w:]+\s+(\w+)\s*=\s*(\d+|true|false)\s*;")
 
 
-def choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
+def dispatch_choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
     """What the dispatch around a launch may make of names: `scalar_t` -> float, c10::Half, ..."""
     found: dict[str, dict[str, None]] = {}
     for name, *arguments in launch.site.around:
-        text = _reached(name, launch.macros)
+        text = _macro_bodies(name, launch.macros)
         types = [_SCALARS[word] for word in _scalar_words(f"{text} {' '.join(arguments)}")]
         if "DISPATCH" in name and not types:
             types = [one for part, listed in _BUILT_IN if part in name for one in listed]
@@ -809,7 +810,7 @@ def choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in found.items()}
 
 
-def preferred(name: str, values: Sequence[str], widest: int = 16) -> str:
+def preferred_choice(name: str, values: Sequence[str], widest: int = 16) -> str:
     """What is most likely run in production: the narrow float, the widest vector, the feature switched on.
 
     `widest`: elements that 16 bytes hold.
@@ -839,7 +840,7 @@ def _type_name(text: str) -> str:
     return hinted[1] if hinted else "scalar_t"
 
 
-def _reached(name: str, macros: Mapping[str, Macro]) -> str:
+def _macro_bodies(name: str, macros: Mapping[str, Macro]) -> str:
     """The bodies of a macro and of those that it calls."""
     waiting, done, text = [name], set[str](), ""
     while waiting and len(done) < _MOST_MACROS:
@@ -889,19 +890,19 @@ def chosen_entry(
 ) -> ChosenEntry:
     """The instance that a launch asks for; `parameter_types`: what kernel parameters point to, in order;
     `known`: names that device code may use as they are."""
-    options = choices(launch)
+    options = dispatch_choices(launch)
     open_types = [n for n in launch.around.params if n in launch.around.kinds and n not in options]
-    guesses = {name: _guess(name, launch) for name in open_types}
+    guesses = {name: _guess_type(name, launch) for name in open_types}
     unset = [n for n in launch.around.params if n in launch.around.switches and n not in options]
     guesses |= dict.fromkeys(unset, "false")
     options |= {name: (guess,) for name, guess in guesses.items()}
     said = launch.site.template_args
     if said is None:
-        texts = _deduced(launch, template_params, parameter_types)
+        texts = _deduce_types(launch, template_params, parameter_types)
     else:
-        texts = [text.strip() for text in _split(said)]
+        texts = [text.strip() for text in _split_instance_arguments(said)]
         rest = template_params[len(texts) :]
-        texts += _deduced(launch, rest, parameter_types)
+        texts += _deduce_types(launch, rest, parameter_types)
     aliases = dict(launch.site.aliases)
     constants = {**dict(launch.constants), **dict(launch.site.settled)}
     resolved, left, offered = [], list[str](), dict[str, tuple[str, ...]]()
@@ -912,22 +913,22 @@ def chosen_entry(
             if token.kind == "word" and token.text in options:
                 if len(options[token.text]) > 1:
                     offered[token.text] = options[token.text]
-                chosen = preferred(token.text, options[token.text], widest)
+                chosen = preferred_choice(token.text, options[token.text], widest)
                 element = elements_of(chosen, "cuda")[0]
                 widest = 16 // TYPES[element].bytes if element in TYPES else widest
                 taken[token.text] = chosen
                 words += lex(chosen)
             else:
                 words.append(token)
-        left += _unknown(words, known)
-        resolved.append(_joined(words))
-    decided = tuple(_decided(launch, taken))
+        left += _unknown_words(words, known)
+        resolved.append(_join_argument(words))
+    decided = tuple(_decided_values(launch, taken))
     named = (tuple(resolved), tuple(dict.fromkeys(left)), tuple(offered.items()))
     taken_for = tuple((name, guess) for name, guess in guesses.items() if name in taken)
     return ChosenEntry(*named, decided, taken_for)
 
 
-def _guess(name: str, launch: HostLaunch) -> str:
+def _guess_type(name: str, launch: HostLaunch) -> str:
     """Sums and statistics are kept in float, indices are integers, data is in half precision."""
     if re.search(r"index|idx|offset", name, re.IGNORECASE):
         return "int"
@@ -936,16 +937,16 @@ def _guess(name: str, launch: HostLaunch) -> str:
     return "c10::Half" if launch.around.framework else "__half"
 
 
-def _decided(launch: HostLaunch, taken: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _decided_values(launch: HostLaunch, taken: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """`DISPATCH(width, [&] { ... constexpr int W = 8; ... })` with W for 8: width is 8."""
     for name, *arguments in launch.site.around:
-        made = dict(_CONSTANT.findall(_reached(name, launch.macros)))
+        made = dict(_CONSTANT.findall(_macro_bodies(name, launch.macros)))
         for word, value in taken.items():
             if word in made and value.isdecimal() and arguments and arguments[0].isidentifier():
                 yield arguments[0], value
 
 
-def _split(text: str) -> list[str]:
+def _split_instance_arguments(text: str) -> list[str]:
     parts, depth, last = [], 0, 0
     for at, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
@@ -955,7 +956,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text[last:]]
 
 
-def _deduced(launch: HostLaunch, params: Sequence[str], types: Sequence[str]) -> list[str]:
+def _deduce_types(launch: HostLaunch, params: Sequence[str], types: Sequence[str]) -> list[str]:
     """A kernel launched without them: what its pointers are cast to, or are by their declaration."""
     found: dict[str, str] = {}
     settled = dict(launch.site.settled)
@@ -996,7 +997,7 @@ def _spelled_out(
             if meaning is None and token.text not in options:
                 value = constants.get(token.text, "")
                 meaning = value if _NUMBER.fullmatch(value) or value in ("true", "false") else None
-                meaning = meaning or _measured(value, aliases, options)
+                meaning = meaning or _evaluate_sizeof(value, aliases, options)
             changed = changed or meaning is not None
             done += lex(meaning) if meaning is not None else [token]
         tokens = done
@@ -1005,25 +1006,29 @@ def _spelled_out(
     return tokens
 
 
-def _measured(value: str, aliases: Mapping[str, str], options: Mapping[str, tuple[str, ...]]) -> str | None:
+def _evaluate_sizeof(
+    value: str, aliases: Mapping[str, str], options: Mapping[str, tuple[str, ...]]
+) -> str | None:
     """A number by sizes of types: `sizeof(float4) / sizeof(scalar_t)`."""
     if "sizeof" not in value:
         return None
     for _ in range(4):
-        words = [aliases.get(t.text) or _only(options.get(t.text, ())) or t.text for t in lex(value)]
+        words = [
+            aliases.get(t.text) or _preferred_or_empty(options.get(t.text, ())) or t.text for t in lex(value)
+        ]
         value = " ".join(words)
-    said = translate(value.replace(" :: ", "::"), {}, {})
+    said = translate_expr(value.replace(" :: ", "::"), {}, {})
     try:
-        return str(parse(said).evaluate({})) if said is not None and not parse(said).names else None
+        return str(parse_expr(said).evaluate({})) if said is not None and not parse_expr(said).names else None
     except Undefined:
         return None
 
 
-def _only(values: Sequence[str]) -> str:
-    return preferred("", values) if values else ""
+def _preferred_or_empty(values: Sequence[str]) -> str:
+    return preferred_choice("", values) if values else ""
 
 
-def _unknown(tokens: Sequence[Token], known: frozenset[str]) -> Iterator[str]:
+def _unknown_words(tokens: Sequence[Token], known: frozenset[str]) -> Iterator[str]:
     plain = {
         "true",
         "false",
@@ -1050,7 +1055,7 @@ def _unknown(tokens: Sequence[Token], known: frozenset[str]) -> Iterator[str]:
             yield token.text
 
 
-def _joined(tokens: Sequence[Token]) -> str:
+def _join_argument(tokens: Sequence[Token]) -> str:
     text = ""
     for token in tokens:
         if token.text == ",":
@@ -1072,18 +1077,24 @@ def _joined(tokens: Sequence[Token]) -> str:
 def is_alone(meant: ChosenLaunch, launches: Sequence[HostLaunch]) -> bool:
     """Whether every other launch is surely of another instance than the one that is meant."""
     own = meant.chosen.arguments
-    return meant.launch is not None and all(one is meant.launch or _differs(one, own) for one in launches)
+    return meant.launch is not None and all(
+        one is meant.launch or _has_other_arguments(one, own) for one in launches
+    )
 
 
-def _differs(launch: HostLaunch, arguments: Sequence[str]) -> bool:
+def _has_other_arguments(launch: HostLaunch, arguments: Sequence[str]) -> bool:
     aliases = (name for name, _ in launch.site.aliases)
     unsure = {*launch.around.params, *launch.macros, *launch.site.local, *aliases}
     parts = [part.strip() for part in split_arguments(launch.site.template_args or "")]
-    pairs = [(_fixed(a), _fixed(b)) for a, b in zip(parts, arguments, strict=False) if a not in unsure]
+    pairs = [
+        (_fixed_meaning(a), _fixed_meaning(b))
+        for a, b in zip(parts, arguments, strict=False)
+        if a not in unsure
+    ]
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
-def _fixed(argument: str) -> tuple[str, int] | None:
+def _fixed_meaning(argument: str) -> tuple[str, int] | None:
     """What it means wherever it stands: a number, or a type of the language; None: that depends."""
     text = " ".join(argument.split())
     if text.isdecimal():
@@ -1118,7 +1129,7 @@ def with_limits(known: KnownFacts, how: str) -> KnownFacts:
             least[bound[1]] = max(value, least.get(bound[1], value))
     limits: dict[str, tuple[int, int]] = {}
     said: dict[str, str] = {}
-    largest = _largest(known)
+    largest = _largest_sizes(known)
     for name in dict.fromkeys((*largest, *most)):
         step = int(known.multiples.get(name, 1))
         end = most[name] // step * step if name in most else -(-largest[name] // step) * step
@@ -1132,7 +1143,7 @@ def with_limits(known: KnownFacts, how: str) -> KnownFacts:
     return replace(known, limits=limits, limits_from=said, requires=(*others, *unused))
 
 
-def _largest(known: KnownFacts) -> dict[str, int]:
+def _largest_sizes(known: KnownFacts) -> dict[str, int]:
     found: dict[str, int] = {}
     for workload in known.workloads:
         for name, value in workload.sizes:

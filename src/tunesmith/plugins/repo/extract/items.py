@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from tunesmith.plugins.repo.extract.tree import ReadFile
-from tunesmith.source.lex import Token, first_word, layout, lex, split_at
+from tunesmith.source.lex import Token, first_word, lay_out_tokens, lex, split_at
 from tunesmith.source.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.source.tree import Unreadable
 
@@ -29,7 +29,7 @@ _ATTRIBUTES = frozenset({
 LOUD = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
-def closing(tokens: Sequence[Token], at: int) -> int:
+def after_brackets(tokens: Sequence[Token], at: int) -> int:
     """Where what follows the bracket at `at` and all inside it begins."""
     depth = 0
     for end in range(at, len(tokens)):
@@ -69,7 +69,7 @@ def shape_of(head: Sequence[Token]) -> tuple[ItemKind, tuple[str, ...], bool] | 
     if texts[0] == "extern" and texts[1:2] == ["template"]:
         return None
     if texts[0] in ("using", "namespace"):
-        return _used(texts)
+        return _alias_shape(texts)
     if texts[0] == "typedef":
         pointer = next((texts[i + 2] for i in range(len(texts) - 2) if texts[i : i + 2] == ["(", "*"]), None)
         return "alias", (pointer or next(t for t in reversed(texts) if t.isidentifier()),), True
@@ -83,11 +83,11 @@ def shape_of(head: Sequence[Token]) -> tuple[ItemKind, tuple[str, ...], bool] | 
 def after_attributes(tokens: Sequence[Token], at: int) -> int:
     """`__align__(8) struct Pair { ... };` is a struct."""
     while at + 1 < len(tokens) and tokens[at].text in _BEFORE and tokens[at + 1].text == "(":
-        at = closing(tokens, at + 1)
+        at = after_brackets(tokens, at + 1)
     return at
 
 
-def _used(texts: Sequence[str]) -> tuple[ItemKind, tuple[str, ...], bool]:
+def _alias_shape(texts: Sequence[str]) -> tuple[ItemKind, tuple[str, ...], bool]:
     if texts[0] == "using" and texts[1:2] == ["namespace"]:
         return "using", (), True
     if "=" in texts:
@@ -102,10 +102,10 @@ def _record_names(words: Sequence[Token]) -> tuple[str, ...]:
     while at < len(texts):
         text = texts[at]
         if text == "(":
-            at, name = closing(words, at), ""
+            at, name = after_brackets(words, at), ""
             continue
         if text == "[":
-            at = closing(words, at)
+            at = after_brackets(words, at)
             continue
         if text in (":", "<", "final"):
             break
@@ -115,17 +115,17 @@ def _record_names(words: Sequence[Token]) -> tuple[str, ...]:
     return (name,)
 
 
-def enumerators(tokens: Sequence[Token]) -> tuple[str, ...]:
+def enumerator_names(tokens: Sequence[Token]) -> tuple[str, ...]:
     at = next((i for i, t in enumerate(tokens) if t.text == "{"), None)
     if at is None:
         return ()
-    listed = split_at(",", tokens[at + 1 : closing(tokens, at) - 1])
+    listed = split_at(",", tokens[at + 1 : after_brackets(tokens, at) - 1])
     return tuple(part[0].text for part in listed if part and part[0].kind == "word")
 
 
 def typedef_names(tokens: Sequence[Token]) -> tuple[str, ...]:
     at = next(i for i, t in enumerate(tokens) if t.text == "{")
-    return tuple(t.text for t in tokens[closing(tokens, at) :] if t.kind == "word")
+    return tuple(t.text for t in tokens[after_brackets(tokens, at) :] if t.kind == "word")
 
 
 def _function_or_variable(words: Sequence[Token]) -> tuple[ItemKind, tuple[str, ...], bool] | None:
@@ -137,20 +137,20 @@ def _function_or_variable(words: Sequence[Token]) -> tuple[ItemKind, tuple[str, 
             end = next((i for i in range(at + 2, len(texts)) if texts[i] == "("), len(texts))
             return "function", ("operator" + "".join(texts[at + 1 : end]),), False
         if text in _ATTRIBUTES and texts[at + 1 : at + 2] == ["("]:
-            at = closing(words, at + 1)
+            at = after_brackets(words, at + 1)
             continue
         if text == "<" and at and words[at - 1].kind == "word":
             at = _after_angles(words, at)
             continue
         if text == "[" and texts[at + 1 : at + 2] == ["["]:
-            at = closing(words, at)
+            at = after_brackets(words, at)
             continue
         if text == "(" and depth == 0:
-            before = _callee(words, at)
+            before = _callee_name(words, at)
             if before is None:
                 return None
             if LOUD.fullmatch(before) and _more_follows(words, at):  # an attribute that is a macro
-                at = closing(words, at)
+                at = after_brackets(words, at)
                 continue
             return "function", (before,), False
         if text in ("=", "[", "{"):
@@ -161,11 +161,11 @@ def _function_or_variable(words: Sequence[Token]) -> tuple[ItemKind, tuple[str, 
 
 
 def _more_follows(words: Sequence[Token], at: int) -> bool:
-    end = closing(words, at)
+    end = after_brackets(words, at)
     return end < len(words) and words[end].kind == "word" and words[end].text not in ("const", "noexcept")
 
 
-def _callee(words: Sequence[Token], at: int) -> str | None:
+def _callee_name(words: Sequence[Token], at: int) -> str | None:
     """The name before "(", of a member that is defined outside its class the class."""
     end = at - 1
     if end >= 0 and words[end].text == ">":  # name<...>( of a specialisation
@@ -266,7 +266,7 @@ class _Splitter:
 
     def _follow_guard(self, word: str, rest: str) -> None:
         if word in ("if", "ifdef", "ifndef"):
-            self._guards.append(_condition(word, rest))
+            self._guards.append(_guard_condition(word, rest))
         elif word in ("else", "elif") and self._guards:
             before = f"!({self._guards.pop()})"
             self._guards.append(before if word == "else" else f"{before} && ({rest})")
@@ -303,7 +303,7 @@ class _Splitter:
         if (call := self._macro_call(start)) is not None:
             yield from call
             return
-        head, body, end = _extent(self._tokens, start)
+        head, body, end = _item_extent(self._tokens, start)
         own = self._tokens[start:end]
         self._at = max(end, start + 1)
         shape = shape_of(head)
@@ -311,7 +311,7 @@ class _Splitter:
             return
         kind, names, defines = shape
         if any(t.text == "enum" for t in head[:3]):
-            names = (*names, *enumerators(own))
+            names = (*names, *enumerator_names(own))
         if kind == "alias" and body:  # typedef struct { ... } name;
             names = (*typedef_names(own), *names)
         if kind == "record" and body and any(t.text == "typedef" for t in own[-4:]):
@@ -333,7 +333,7 @@ class _Splitter:
         macro = self._macros.get(token.text)
         if macro is None and not LOUD.fullmatch(token.text):
             return None
-        end = closing(self._tokens, at + 1)
+        end = after_brackets(self._tokens, at + 1)
         after = self._tokens[end].text if end < len(self._tokens) else ""
         if macro is not None and macro.parameters is not None:
             try:
@@ -345,18 +345,18 @@ class _Splitter:
             if tokens and tokens[-1].text not in (";", "}"):
                 return None if after not in (";", "") and after != "{" else self._skip(end)
             self._at = end
-            return self._expanded(tokens, token)
+            return self._expand_macro(tokens, token)
         return self._skip(end)
 
     def _skip(self, end: int) -> Iterator[FileItem]:
         """Past a call, and the body that a module's macro has."""
         self._at = end
         if end < len(self._tokens) and self._tokens[end].text == "{":
-            self._at = closing(self._tokens, end)
+            self._at = after_brackets(self._tokens, end)
         return iter(())
 
-    def _expanded(self, tokens: Sequence[Token], use: Token) -> Iterator[FileItem]:
-        text = _broken(tokens)
+    def _expand_macro(self, tokens: Sequence[Token], use: Token) -> Iterator[FileItem]:
+        text = _break_lines(tokens)
         words = tuple(lex(text))
         inner = _Splitter(ReadFile(self._file.path, text, words), {}, self._order)
         for item in inner.run():
@@ -383,7 +383,7 @@ class _Splitter:
         return comment + text[start:end]
 
 
-def _broken(tokens: Sequence[Token]) -> str:
+def _break_lines(tokens: Sequence[Token]) -> str:
     """What a macro stands for, with lines as people break them."""
     lines: list[list[Token]] = [[]]
     depth = 0
@@ -397,12 +397,12 @@ def _broken(tokens: Sequence[Token]) -> str:
     text, level = "", 0
     for line in filter(None, lines):
         level -= line[0].text == "}"
-        text += "  " * max(level, 0) + layout(line).strip() + "\n"
+        text += "  " * max(level, 0) + lay_out_tokens(line).strip() + "\n"
         level += line[-1].text == "{"
     return text
 
 
-def _condition(word: str, rest: str) -> str:
+def _guard_condition(word: str, rest: str) -> str:
     name = first_word(rest)[0]
     return rest if word == "if" else f"{'!' if word == 'ifndef' else ''}defined({name})"
 
@@ -414,7 +414,7 @@ def _end_of_directive(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], bool, int]:
+def _item_extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], bool, int]:
     """The words before a body or the end, whether there is a body, and where what follows begins.
 
     Of branches that are not settled the first one's brackets count.
@@ -432,7 +432,7 @@ def _extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], boo
         token = tokens[at]
         text = token.text
         if token.kind == "directive":
-            depth = _branch(first_word(text)[0], depth, waiting)
+            depth = _depth_at_branch(first_word(text)[0], depth, waiting)
         elif text in OPENS:
             if text == "{" and depth == 0:
                 head_end = head_end or at
@@ -460,7 +460,7 @@ def _body_end(tokens: Sequence[Token], at: int) -> int:
         token = tokens[at]
         at += 1
         if token.kind == "directive":
-            depth = _branch(first_word(token.text)[0], depth, waiting)
+            depth = _depth_at_branch(first_word(token.text)[0], depth, waiting)
             continue
         depth += (token.text in OPENS) - (token.text in CLOSES)
         if depth == 0:
@@ -468,7 +468,7 @@ def _body_end(tokens: Sequence[Token], at: int) -> int:
     return at
 
 
-def _branch(word: str, depth: int, waiting: list[int]) -> int:
+def _depth_at_branch(word: str, depth: int, waiting: list[int]) -> int:
     if word in ("if", "ifdef", "ifndef"):
         waiting.append(depth)
     elif word in ("else", "elif") and waiting:
@@ -499,13 +499,13 @@ class NameUse:
 
 
 def uses_of(item: FileItem) -> tuple[NameUse, ...]:
-    tokens = tuple(_words(item.tokens))
+    tokens = tuple(_words_with_directives(item.tokens))
     own = _own_names(item, tokens)
     found: dict[tuple[str, tuple[str, ...]], NameUse] = {}
     for at, token in enumerate(tokens):
         if token.kind != "word" or (at and tokens[at - 1].text in (".", "->")):
             continue
-        qualifiers = _qualifiers(tokens, at)
+        qualifiers = _qualifiers_before(tokens, at)
         if qualifiers is None:
             continue
         key = (token.text, qualifiers)
@@ -513,7 +513,7 @@ def uses_of(item: FileItem) -> tuple[NameUse, ...]:
     return tuple(found.values())
 
 
-def _words(tokens: Sequence[Token]) -> Iterator[Token]:
+def _words_with_directives(tokens: Sequence[Token]) -> Iterator[Token]:
     """With what stands in conditions and pragmas."""
     for token in tokens:
         if token.kind != "directive":
@@ -524,7 +524,7 @@ def _words(tokens: Sequence[Token]) -> Iterator[Token]:
             yield from (part for part in lex(rest, token.line) if part.kind == "word")
 
 
-def _qualifiers(tokens: Sequence[Token], at: int) -> tuple[str, ...] | None:
+def _qualifiers_before(tokens: Sequence[Token], at: int) -> tuple[str, ...] | None:
     """None: a member of what a template makes."""
     found: list[str] = []
     while at >= 1 and tokens[at - 1].text == "::":
@@ -539,19 +539,21 @@ def _own_names(item: FileItem, tokens: Sequence[Token]) -> frozenset[str]:
     """Parameters and variables: a word behind a type, and before what ends a name."""
     if item.kind == "macro":
         return frozenset()
-    own = set(_parameters(item, tokens)) - set(item.names) if item.kind == "function" else set()
+    own = set(_function_parameter_names(item, tokens)) - set(item.names) if item.kind == "function" else set()
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind != "word" or after.text not in _BEHIND_NAME or token.text in item.names:
             continue
         typed = before.kind == "word" and before.text not in _NO_TYPES
         if typed or (
-            before.text in ("*", "&", ">") and after.text in (",", ")", "=", ";") and _declares(token, tokens)
+            before.text in ("*", "&", ">")
+            and after.text in (",", ")", "=", ";")
+            and _is_declaration_line(token, tokens)
         ):
             own.add(token.text)
     return frozenset(own)
 
 
-def _parameters(item: FileItem, tokens: Sequence[Token]) -> Iterator[str]:
+def _function_parameter_names(item: FileItem, tokens: Sequence[Token]) -> Iterator[str]:
     """Names of parameters: the last word of each, before what it is by default."""
     depth, last = 0, ""
     pairs = pairwise(tokens)
@@ -570,7 +572,7 @@ def _parameters(item: FileItem, tokens: Sequence[Token]) -> Iterator[str]:
             last = ""
 
 
-def _declares(token: Token, tokens: Sequence[Token]) -> bool:
+def _is_declaration_line(token: Token, tokens: Sequence[Token]) -> bool:
     """Whether the line starts with a type: `const T* x = `, not `y = a * x`."""
     line = [t for t in tokens if t.line == token.line and t.offset <= token.offset]
     return bool(line) and line[0].kind == "word" and not any(t.text in ("=", "(", "return") for t in line)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tunesmith import backends
 from tunesmith.backends import messages, port
-from tunesmith.base.codec import Malformed, decode, encode
+from tunesmith.base.codec import Malformed, decode_json, encode_json
 from tunesmith.lab.worker.main import enter_sandbox
 from tunesmith.plugins.repo.capture.records import (
     Capture,
@@ -32,10 +32,17 @@ from tunesmith.plugins.repo.capture.records import (
     read_capture,
 )
 from tunesmith.plugins.repo.extract.flatten import Parts, in_parts
-from tunesmith.plugins.repo.extract.seen import FORMATS, NotCompared, ReadArray, SeenSizes, Sizes, difference
+from tunesmith.plugins.repo.extract.seen import (
+    FORMATS,
+    NotCompared,
+    ReadArray,
+    SeenSizes,
+    Sizes,
+    launch_difference,
+)
 from tunesmith.problem.problem import Argument, Problem
-from tunesmith.problem.template import original
-from tunesmith.run.config import resolve
+from tunesmith.problem.template import original_variant
+from tunesmith.run.config import resolve_config
 from tunesmith.session.place import isolated_command, worker_environment
 from tunesmith.session.problems import load_problem
 
@@ -51,7 +58,7 @@ class ProvenLaunch:
     words: str
 
 
-def prove(
+def prove_kept_launches(
     session: port.Session,
     executable: port.Executable,
     problem: Problem,
@@ -83,7 +90,7 @@ def with_problem(
     if made.verdict == "differs" or len(kept.arguments) != len(problem.arguments):
         return made
     try:
-        other = difference(problem, kept, launch, sizes, array)
+        other = launch_difference(problem, kept, launch, sizes, array)
     except NotCompared as why:
         words = f"{made.words}; what the problem says of it could not be compared: {why}"
         return replace(made, verdict="unknown", words=words)
@@ -111,7 +118,7 @@ def prove_launch(
         for one in kept.ranges:
             memory = memories[one.base, one.start] = session.allocate(one.size)
             session.write(memory, 0, array(one.before))
-        args = tuple(_bound(kept, problem.arguments, memories))
+        args = tuple(_bind_arguments(kept, problem.arguments, memories))
         cluster = launch.cluster if any(launch.cluster) else None
         entry = problem.launches[0].entry
         shape = (launch.grid, launch.block, launch.shared)
@@ -124,14 +131,14 @@ def prove_launch(
     finally:
         for memory in memories.values():
             session.release(memory)
-    return _judged(kept, problem.arguments, left, array)
+    return _judge_memory(kept, problem.arguments, left, array)
 
 
 class _NotBound(Exception):
     """An argument that cannot be given as it was, in words."""
 
 
-def _bound(
+def _bind_arguments(
     kept: KeptLaunch, arguments: Sequence[Argument], memories: dict[tuple[int, int], port.Memory]
 ) -> Iterator[port.Pointer | port.Scalar]:
     for captured, argument in zip(kept.arguments, arguments, strict=True):
@@ -149,7 +156,7 @@ def _bound(
         yield port.Pointer(memories[found.base, found.start], start, found.size - start)
 
 
-def _judged(
+def _judge_memory(
     kept: KeptLaunch,
     arguments: Sequence[Argument],
     left: Sequence[tuple[KeptRange, bytes]],
@@ -162,11 +169,11 @@ def _judged(
         if got == expected:
             continue
         again = array(one.again) if one.again else expected
-        for dtype, start, end, name in _arrays(kept, arguments, one):
+        for dtype, start, end, name in _arrays_in_range(kept, arguments, one):
             parts = got[start:end], expected[start:end], again[start:end]
             if parts[0] == parts[1]:
                 continue
-            off, spread = _off(dtype, *parts)
+            off, spread = _difference_and_spread(dtype, *parts)
             if parts[1] == parts[2] or off > spread:
                 words = f"{name} differs from what was captured, by up to {off:g}"
                 words += f"; two captures differ by {spread:g}" if parts[1] != parts[2] else ""
@@ -178,7 +185,7 @@ def _judged(
     return ProvenLaunch(kept.launch, "same", f"{total} bytes, bit for bit")
 
 
-def _arrays(
+def _arrays_in_range(
     kept: KeptLaunch, arguments: Sequence[Argument], one: KeptRange
 ) -> Iterator[tuple[np.dtype[np.generic], int, int, str]]:
     """Arrays that begin in a range, with where, each up to the next; as bytes what no array begins in."""
@@ -197,7 +204,9 @@ def _arrays(
         yield starts[start].element.memory, start, end, starts[start].name
 
 
-def _off(dtype: np.dtype[np.generic], got: bytes, expected: bytes, again: bytes) -> tuple[float, float]:
+def _difference_and_spread(
+    dtype: np.dtype[np.generic], got: bytes, expected: bytes, again: bytes
+) -> tuple[float, float]:
     """The largest difference from the nearer of two captures, and the largest between these."""
     count = len(got) // dtype.itemsize  # what is left over is shorter than an element, and counts as bytes
     if got[count * dtype.itemsize :] != expected[count * dtype.itemsize :]:
@@ -206,13 +215,13 @@ def _off(dtype: np.dtype[np.generic], got: bytes, expected: bytes, again: bytes)
         np.frombuffer(data[: count * dtype.itemsize], dtype).astype(np.float64)
         for data in (got, expected, again)
     )
-    off = np.minimum(_apart(one, two), _apart(one, three))
-    spread = _apart(two, three)
+    off = np.minimum(_absolute_difference(one, two), _absolute_difference(one, three))
+    spread = _absolute_difference(two, three)
     finite = spread[np.isfinite(spread)]
     return float(np.max(off, initial=0.0)), float(np.max(finite, initial=0.0))
 
 
-def _apart(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _absolute_difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Element by element; a number and none, or one that is not finite, are apart without bounds."""
     with np.errstate(all="ignore"):
         same = (one == other) | (np.isnan(one) & np.isnan(other))
@@ -261,9 +270,9 @@ def proof_of(
     """By another process; `kernel` is the mangled name that was captured."""
     module, spec = "tunesmith.plugins.repo.extract.prove", "cuda"
     command = isolated_command(module, spec, folder.resolve(), capture.resolve(), kernel)
-    told = encode(ProofParts(parts, sizes))
+    told = encode_json(ProofParts(parts, sizes))
     with tempfile.TemporaryDirectory(prefix="tunesmith-proof-") as scratch:
-        own = worker_environment(spec, Path(scratch), resolve({}).sandbox)
+        own = worker_environment(spec, Path(scratch), resolve_config({}).sandbox)
         try:
             done = subprocess.run(
                 command, input=told, capture_output=True, timeout=seconds, env=own, cwd=scratch
@@ -271,7 +280,7 @@ def proof_of(
         except subprocess.TimeoutExpired:
             return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
     try:
-        return decode(done.stdout, ProofReply, "proof")
+        return decode_json(done.stdout, ProofReply, "proof")
     except Malformed:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
         return ProofReply(fault=f"the process that makes captured launches again ended: {last[0]}")
@@ -286,12 +295,12 @@ def proved_here(
         words = "the capture kept no memory of it: capture again with --keep and its name"
         return ProofReply(trouble=words)
     problem = load_problem(folder).definition
-    backend = backends.backend(spec)
+    backend = backends.make_backend(spec)
     try:
         devices = backend.devices()
         if not devices:
             return ProofReply(trouble="there is no device here")
-        variant = original(problem, dict(problem.workloads[0].sizes))
+        variant = original_variant(problem, dict(problem.workloads[0].sizes))
         compiler = problem.kernel.compiler or ""
         given = (variant.path, variant.source, variant.language, variant.flags, variant.entries)
         unit = messages.Unit(*given, variant.headers, compiler)
@@ -302,16 +311,16 @@ def proved_here(
     executable = session.load(unit, binary.data)
     seen = {number: dict(own) for number, own in sizes}
     stored = (capture, kernel, lambda digest: read_array(capture_folder, digest))
-    return ProofReply(prove(session, executable, problem, *stored, seen))
+    return ProofReply(prove_kept_launches(session, executable, problem, *stored, seen))
 
 
-def main() -> None:
+def run_proof_worker() -> None:
     spec, folder, capture, kernel = sys.argv[1:5]
-    told = decode(sys.stdin.buffer.read(), ProofParts, "parts")
+    told = decode_json(sys.stdin.buffer.read(), ProofParts, "parts")
     enter_sandbox(spec, (folder, capture))
     reply = proved_here(Path(folder), Path(capture), kernel, spec, told.parts, told.sizes)
-    sys.stdout.buffer.write(encode(reply))
+    sys.stdout.buffer.write(encode_json(reply))
 
 
 if __name__ == "__main__":
-    main()
+    run_proof_worker()

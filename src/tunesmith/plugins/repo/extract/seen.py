@@ -32,7 +32,7 @@ from tunesmith.problem.problem import (
     recorded_array,
     recorded_text,
 )
-from tunesmith.space.expr import Expr, RealExpr, Undefined, parse
+from tunesmith.space.expr import Expr, RealExpr, Undefined, parse_expr
 
 # -- Expressions over sizes fitted to numbers that were seen: the simplest that gives every one of them.
 #
@@ -45,7 +45,9 @@ _MOST_NAMES = 8
 Column = Sequence[int]  # a number for each launch that was seen
 
 
-def fit(target: Column, sizes: Mapping[str, Column], *, constant_first: bool = False) -> str | None:
+def fit_expression(
+    target: Column, sizes: Mapping[str, Column], *, constant_first: bool = False
+) -> str | None:
     """The simplest expression over sizes whose value is `target` at every launch; None: there is none.
 
     `constant_first`: a number that never changes is taken for itself, as of blocks, not for a size that it
@@ -56,15 +58,18 @@ def fit(target: Column, sizes: Mapping[str, Column], *, constant_first: bool = F
     constant = str(target[0]) if len(set(target)) == 1 else None
     if constant is not None and (constant_first or target[0] in (0, 1)):
         return constant
-    return next((text for text in _candidates(sizes) if _gives(text, sizes, target)), constant)
+    return next(
+        (text for text in _candidate_expressions(sizes) if _is_expression_match(text, sizes, target)),
+        constant,
+    )
 
 
 def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> str | None:
     """The same where what was seen is rounded up to a multiple of `grain`, as allocators do."""
     if not limits or any(limit <= 0 for limit in limits):
         return None
-    for text in _candidates(sizes):
-        values = _values(text, sizes, len(limits))
+    for text in _candidate_expressions(sizes):
+        values = _evaluate_column(text, sizes, len(limits))
         if values is not None and all(
             value == limit or (0 < value < limit and -(-value // grain) * grain == limit)
             for value, limit in zip(values, limits, strict=True)
@@ -73,7 +78,7 @@ def fit_extent(limits: Column, sizes: Mapping[str, Column], grain: int = 1) -> s
     return None
 
 
-def _candidates(sizes: Mapping[str, Column]) -> Iterator[str]:
+def _candidate_expressions(sizes: Mapping[str, Column]) -> Iterator[str]:
     """The simplest first; of two that are alike the one whose sizes change."""
     names = sorted(sizes, key=lambda name: (len(set(sizes[name])) == 1, list(sizes).index(name)))[
         :_MOST_NAMES
@@ -118,12 +123,12 @@ def _candidates(sizes: Mapping[str, Column]) -> Iterator[str]:
             yield f"min(round_up({one}, 32), {least})"
 
 
-def _gives(text: str, sizes: Mapping[str, Column], target: Column) -> bool:
-    return _values(text, sizes, len(target)) == list(target)
+def _is_expression_match(text: str, sizes: Mapping[str, Column], target: Column) -> bool:
+    return _evaluate_column(text, sizes, len(target)) == list(target)
 
 
-def _values(text: str, sizes: Mapping[str, Column], count: int) -> list[int] | None:
-    expr = parse(text)
+def _evaluate_column(text: str, sizes: Mapping[str, Column], count: int) -> list[int] | None:
+    expr = parse_expr(text)
     used = expr.names
     found = []
     for at in range(count):
@@ -149,7 +154,7 @@ class NotCompared(Exception):
     """Why nothing can be said, in words."""
 
 
-def difference(
+def launch_difference(
     problem: Problem, kept: KeptLaunch, launch: CapturedLaunch, sizes: Sizes, array: ReadArray
 ) -> str:
     """What the problem says otherwise than the launch was, in words; empty: nothing. Raises NotCompared."""
@@ -157,23 +162,23 @@ def difference(
     if missing:
         raise NotCompared(f"nobody saw {', '.join(missing)}")
     try:
-        found = next(_differences(problem, kept, launch, sizes, array), "")
+        found = next(_launch_differences(problem, kept, launch, sizes, array), "")
     except Undefined as error:
         raise NotCompared(str(error)) from error
     at = ", ".join(f"{name} = {sizes[name]}" for name in problem.size_names)
     return f"{found}, at {at or 'no sizes'}" if found else ""
 
 
-def _differences(
+def _launch_differences(
     problem: Problem, kept: KeptLaunch, launch: CapturedLaunch, sizes: Sizes, array: ReadArray
 ) -> Iterator[str]:
     said = problem.launches[0]
     if said.when is not None and not said.when.evaluate(sizes):
         yield f"the problem does not launch it where {said.when.text} does not hold"
     for what, exprs, ran in (("grid", said.grid, launch.grid), ("block", said.block, launch.block)):
-        own = _three(exprs, sizes)
+        own = _evaluate_axes(exprs, sizes)
         if own != tuple(ran):
-            yield f"the problem's {what} is {_by(own)}, it was launched with {_by(ran)}"
+            yield f"the problem's {what} is {_join_axes(own)}, it was launched with {_join_axes(ran)}"
     shared = 0 if said.shared is None else said.shared.evaluate(sizes)
     if shared != launch.shared:
         yield f"the problem's shared memory is {shared} bytes, it was launched with {launch.shared}"
@@ -184,12 +189,12 @@ def _differences(
             yield from _other_array(kept, captured, argument, problem.arguments, sizes, array)
 
 
-def _three(exprs: Sequence[Expr], sizes: Sizes) -> tuple[int, ...]:
+def _evaluate_axes(exprs: Sequence[Expr], sizes: Sizes) -> tuple[int, ...]:
     found = [expr.evaluate(sizes) for expr in exprs]
     return (*found, *[1] * (3 - len(found)))
 
 
-def _by(axes: Sequence[int]) -> str:
+def _join_axes(axes: Sequence[int]) -> str:
     return " x ".join(map(str, axes))
 
 
@@ -293,10 +298,10 @@ def instance_of(demangled: str) -> tuple[str, ...]:
             break
     else:
         return ()
-    return tuple(_spelled(part) for part in _split(inside))
+    return tuple(_normalize_type(part) for part in _split_type_arguments(inside))
 
 
-def _split(text: str) -> Iterator[str]:
+def _split_type_arguments(text: str) -> Iterator[str]:
     depth, last = 0, 0
     for at, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
@@ -306,7 +311,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[last:]
 
 
-def _spelled(text: str) -> str:
+def _normalize_type(text: str) -> str:
     text = _FLAG.sub(lambda match: "true" if match[1] == "1" else "false", text)
     return re.sub(r"\s+([*&>])", r"\1", _CAST.sub(r"\1", text)).strip()
 
@@ -355,7 +360,7 @@ class _SeenReader:
         self._scalars = {
             argument.name: values
             for at, argument in enumerate(arguments)
-            if not argument.parameter.pointer and (values := self._column(at, argument)) is not None
+            if not argument.parameter.pointer and (values := self._scalar_column(at, argument)) is not None
         }
         integers = {a.name for a in arguments if a.is_integer and a.parameter.base != "bool"}
         sizes = [a.name for a in arguments if a.role == "size"]
@@ -379,17 +384,17 @@ class _SeenReader:
             values={**self._known.values, **values},
             shapes=shapes,
             aligned={**self._known.aligned, **self._aligned()},
-            nulls=self._known.nulls | self._nulls(),
+            nulls=self._known.nulls | self._null_pointers(),
             workloads=self._known.workloads or tuple(self._workloads()),
             requires=tuple(text for text in self._known.requires if self._holds(text)),
         )
-        launch = replace(self._launch, grid=grid, block=block, shared=shared, about=self._about())
+        launch = replace(self._launch, grid=grid, block=block, shared=shared, about=self._launch_count_note())
         sizes = tuple((one.number, self._sizes_at(at)) for at, one in enumerate(self._launches))
         return SeenFacts(known, launch, tuple(dict.fromkeys(self._notes)), sizes)
 
     # -- numbers -------------------------------------------------------------------------------------
 
-    def _column(self, at: int, argument: DraftArgument) -> list[float] | None:
+    def _scalar_column(self, at: int, argument: DraftArgument) -> list[float] | None:
         form = FORMATS.get(argument.element or "")
         if form is None:
             return None
@@ -401,13 +406,13 @@ class _SeenReader:
             found.append(struct.unpack_from(f"<{form}", data)[0])
         return found
 
-    def _about(self) -> str:
+    def _launch_count_note(self) -> str:
         count = sum(launch.count for launch in self._launches)
         return f"as it was launched {count} times while the program was watched"
 
     def _holds(self, text: str) -> bool:
         """Conditions that what was seen contradicts are not those of this instance."""
-        expr = parse(text)
+        expr = parse_expr(text)
         if not expr.names <= self._sizes.keys():
             self._notes.append(f"the host also asks for {text}, of which not all sizes were seen")
             return False
@@ -429,11 +434,11 @@ class _SeenReader:
         for at in range(3):
             column = [grid[at] for grid in seen]
             said = self._launch.grid[at] if at < len(self._launch.grid) else "1"
-            if said != FILL and self._agrees(said, column):
+            if said != FILL and self._is_column_match(said, column):
                 axes.append(said)
                 continue
             name = said if said.isidentifier() and said != FILL and said not in self._sizes else ""
-            fitted = None if name else fit(column, self._sizes)
+            fitted = None if name else fit_expression(column, self._sizes)
             if fitted is None or (fitted.isdecimal() and fitted != "1" and not name and not self._sizes):
                 name = name or self._fresh(_AXIS_NAMES[at])
             if name:
@@ -449,10 +454,10 @@ class _SeenReader:
         for at in range(3):
             column = [one[at] for one in seen]
             own = said[at] if at < len(said) else "1"
-            if own != FILL and self._agrees(own, column):
+            if own != FILL and self._is_column_match(own, column):
                 axes.append(own)
                 continue
-            fitted = fit(column, self._sizes, constant_first=True)
+            fitted = fit_expression(column, self._sizes, constant_first=True)
             if fitted is None:
                 common = max(set(column), key=column.count)
                 self._notes.append(
@@ -465,13 +470,13 @@ class _SeenReader:
     def _shared(self) -> str | None:
         column = [launch.shared for launch in self._launches]
         said = self._launch.shared
-        if said not in (None, FILL) and self._agrees(said or "0", column):
+        if said not in (None, FILL) and self._is_column_match(said or "0", column):
             return said
-        fitted = fit(column, self._sizes, constant_first=True)
+        fitted = fit_expression(column, self._sizes, constant_first=True)
         return None if fitted == "0" else fitted or FILL
 
-    def _agrees(self, text: str, column: Sequence[int]) -> bool:
-        expr = parse(text)
+    def _is_column_match(self, text: str, column: Sequence[int]) -> bool:
+        expr = parse_expr(text)
         if not expr.names <= self._sizes.keys():
             return False
         try:
@@ -497,26 +502,26 @@ class _SeenReader:
                 continue
             if argument.element is not None and TYPES[argument.element].kind == "float":
                 if len(set(column)) == 1 and math.isfinite(column[0]):
-                    yield argument.name, _shortest(column[0], argument.element)
+                    yield argument.name, _shortest_number(column[0], argument.element)
                 else:
                     shown = ", ".join(f"{value:g}" for value in dict.fromkeys(column))
                     self._notes.append(f"{argument.name} was {shown}: one number is wanted")
                 continue
             numbers = [int(value) for value in column]
             said = self._known.values.get(argument.name)
-            if said is not None and said != argument.name and self._agrees(said, numbers):
+            if said is not None and said != argument.name and self._is_column_match(said, numbers):
                 continue
             if argument.name in self._sizes:
                 yield argument.name, argument.name
                 continue
-            fitted = fit(numbers, self._sizes)
+            fitted = fit_expression(numbers, self._sizes)
             if fitted is not None:
                 yield argument.name, fitted
             else:
                 self._sizes[argument.name] = numbers
                 yield argument.name, argument.name
 
-    def _nulls(self) -> frozenset[str]:
+    def _null_pointers(self) -> frozenset[str]:
         return frozenset(
             argument.name
             for at, argument in enumerate(self._arguments)
@@ -539,7 +544,7 @@ class _SeenReader:
                 continue
             said = self._known.shapes.get(argument.name) or self._shapes.get(argument.name)
             extents = [self._elements(launch, at, argument) for launch in self._launches]
-            fits = said is not None and FILL not in said and self._room(said, extents)
+            fits = said is not None and FILL not in said and self._has_room(said, extents)
             if said is not None and (fits or None in extents):
                 if argument.name in self._known.shapes:
                     yield argument.name, said
@@ -550,7 +555,7 @@ class _SeenReader:
             grain = max(_GRAIN // TYPES[argument.element].bytes, 1)
             fitted = fit_extent(limits, self._sizes, grain)
             if fitted is not None:
-                yield argument.name, tuple(part.strip() for part in _axes(fitted))
+                yield argument.name, tuple(part.strip() for part in _split_axes(fitted))
             elif said is not None and fits is None:
                 yield argument.name, said
             elif said is not None and fits is False and FILL not in said:
@@ -563,9 +568,9 @@ class _SeenReader:
         assert argument.element is not None
         return None if memory is None else memory.extent // TYPES[argument.element].bytes
 
-    def _room(self, shape: Sequence[str], extents: Sequence[int | None]) -> bool | None:
+    def _has_room(self, shape: Sequence[str], extents: Sequence[int | None]) -> bool | None:
         """Whether so many elements fit into what was seen; None: not known."""
-        exprs = [parse(axis) for axis in shape]
+        exprs = [parse_expr(axis) for axis in shape]
         names = frozenset(name for expr in exprs for name in expr.names)
         if not names <= self._sizes.keys():
             return None
@@ -604,7 +609,7 @@ class _SeenReader:
             yield KnownWorkload(f"seen_{number}", sizes, weight if seconds else 1.0, about)
 
 
-def _axes(text: str) -> list[str]:
+def _split_axes(text: str) -> list[str]:
     """`rows * d` elements are rows of d."""
     if "(" in text or "//" in text or "+" in text or "-" in text:
         return [text]
@@ -618,7 +623,7 @@ def _without_ones(axes: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _shortest(value: float, element: str) -> str:
+def _shortest_number(value: float, element: str) -> str:
     """The shortest number that is this one once it is rounded to its type."""
     form = FORMATS[element]
     for digits in range(1, 18):
@@ -694,10 +699,10 @@ def _case_text(problem: Problem, kept: KeptLaunch, sizes: Sizes, array: ReadArra
         if argument.alias is not None or argument.role == "workspace":
             continue
         if argument.role in ("input", "inout") and argument.formula is None:
-            values = _contents(kept, captured, argument, sizes, array, after=False)
+            values = _array_contents(kept, captured, argument, sizes, array, after=False)
             found.append(recorded_array(argument.name, "before", argument.type, values))
         if argument.is_written:
-            values = _contents(kept, captured, argument, sizes, array, after=True)
+            values = _array_contents(kept, captured, argument, sizes, array, after=True)
             found.append(recorded_array(argument.name, "after", argument.type, values))
     about = f"launch {kept.launch} of a captured program"
     return recorded_text(about, tuple(sizes.items()), found)
@@ -718,7 +723,7 @@ def _check_scalar(captured: CapturedArgument, argument: Argument, sizes: Sizes) 
         raise _NotKept(f"its {argument.name} is not what the problem passes there, {number}")
 
 
-def _contents(
+def _array_contents(
     kept: KeptLaunch,
     captured: CapturedArgument,
     argument: Argument,
@@ -734,7 +739,7 @@ def _contents(
         raise _NotKept(f"the memory behind {argument.name} was not kept")
     try:
         shape = tuple(axis.evaluate(sizes) for axis in argument.shape)
-        strides = tuple(axis.evaluate(sizes) for axis in argument.strides) or _dense(shape)
+        strides = tuple(axis.evaluate(sizes) for axis in argument.strides) or _dense_strides(shape)
     except Undefined as error:
         raise _NotKept(f"{argument.name} has no shape there: {error}") from error
     element = argument.element
@@ -749,5 +754,5 @@ def _contents(
     return np.lib.stride_tricks.as_strided(words, shape, steps, writeable=False)
 
 
-def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+def _dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[at + 1 :]) for at in range(len(shape)))

@@ -34,7 +34,7 @@ from tunesmith.problem.template import Variant
 from tunesmith.session import place as machine
 from tunesmith.source.macros import Macro
 from tunesmith.source.tree import Unreadable
-from tunesmith.space.expr import parse
+from tunesmith.space.expr import parse_expr
 
 # -- Which headers of CUDA and of the C++ library a text needs, by the words in it.
 
@@ -110,26 +110,28 @@ def headers_for(
     listed = tuple(items)
     own = {name for item in listed for name in item.names}  # what a text defines itself it needs of nobody
     words = (_all_words(listed) | frozenset(more)) - own
-    found = dict.fromkeys(_needed(words, _behind(listed, {"std"})))
+    found = dict.fromkeys(_standard_headers(words, _words_after_spaces(listed, {"std"})))
     for included in outside:
         family = included.name.split("/")[0]
         if family == "cub" or "/" not in included.name:
             continue
         if family in _FAMILIES and (family in words or _alias_used(family, words)):
             found[f"<{included.name}>"] = None
-    found.update(dict.fromkeys(_cub(_behind(listed, _spellings(listed, "cub")), outside)))
+    found.update(
+        dict.fromkeys(_cub_headers(_words_after_spaces(listed, _namespace_names(listed, "cub")), outside))
+    )
     if "thrust" in words and not any(name.startswith("<thrust/") for name in found):
         found["<thrust/tuple.h>"] = None
     return tuple(found)
 
 
-def _spellings(items: Iterable[FileItem], space: str) -> frozenset[str]:
+def _namespace_names(items: Iterable[FileItem], space: str) -> frozenset[str]:
     """A namespace and its other names: `namespace other = cub;`."""
     others = (item.name for item in items if [token.text for token in item.tokens[2:4]] == ["=", space])
     return frozenset((space, *others))
 
 
-def _cub(used: frozenset[str], outside: Sequence[Included]) -> Iterator[str]:
+def _cub_headers(used: frozenset[str], outside: Sequence[Included]) -> Iterator[str]:
     if not used:
         return
     if used <= _CUB_PARTS.keys() | _CUB_OPERATORS:
@@ -143,7 +145,7 @@ def _alias_used(family: str, words: frozenset[str]) -> bool:
     return family == "cooperative_groups" and "cg" in words
 
 
-def _needed(words: frozenset[str], scoped: frozenset[str]) -> Iterator[str]:
+def _standard_headers(words: frozenset[str], scoped: frozenset[str]) -> Iterator[str]:
     for header, pattern in _BY_WORD:
         asked = scoped if header in _BEHIND_STD or pattern is _MATHS else words
         if any(pattern.fullmatch(word) for word in asked):
@@ -154,7 +156,7 @@ def _all_words(items: Iterable[FileItem]) -> frozenset[str]:
     return frozenset(token.text for item in items for token in item.tokens if token.kind == "word")
 
 
-def _behind(items: Iterable[FileItem], spaces: Collection[str]) -> frozenset[str]:
+def _words_after_spaces(items: Iterable[FileItem], spaces: Collection[str]) -> frozenset[str]:
     """Words behind `std::`, `cub::` and their like."""
     return frozenset(
         name.text
@@ -235,7 +237,7 @@ class StandIns:
 
     @cached_property
     def names(self) -> frozenset[tuple[tuple[str, ...], str]]:
-        return frozenset((_spaces(item), name) for item in self.items for name in item.names)
+        return frozenset((_named_scopes(item), name) for item in self.items for name in item.names)
 
 
 def stand_ins(sources: ReadSources) -> StandIns:
@@ -291,31 +293,33 @@ class Slicer:
         waiting = [kernel, *more, *(item for item in same if item.is_definition and item is not kernel)]
         for word in named:
             *qualifiers, name = word.split("::")
-            waiting += self._meant(NameUse(name, tuple(qualifiers), 0, False), kernel)
+            waiting += self._resolve_use(NameUse(name, tuple(qualifiers), 0, False), kernel)
         while waiting:
             item = waiting.pop()
             if item.order in taken or item.order in gone:
                 continue
             taken[item.order] = item
             for use in uses_of(item):
-                waiting += [one for one in self._meant(use, item) if one.order not in taken]
+                waiting += [one for one in self._resolve_use(use, item) if one.order not in taken]
             if not waiting:
                 waiting += [one for one in self._operators(taken) if one.order not in gone]
-        items = sorted((*taken.values(), *self._using(taken.values())), key=lambda item: item.order)
+        items = sorted(
+            (*taken.values(), *self._using_directives(taken.values())), key=lambda item: item.order
+        )
         return KernelSlice(
             tuple(items),
             headers_for(items, self._outside, [part for word in named for part in word.split("::")]),
             kernel,
         )
 
-    def _meant(self, use: NameUse, user: FileItem) -> list[FileItem]:
+    def _resolve_use(self, use: NameUse, user: FileItem) -> list[FileItem]:
         found = [item for item in self._index.get(use.name, ()) if item is not user]
         if use.qualifiers and use.qualifiers != ("",):
             if use.qualifiers[-1] not in self._namespaces:
                 return []
             found = [item for item in found if item.kind != "macro" and self._ends(item, use.qualifiers)]
         elif user.kind != "macro":
-            visible = [item for item in found if item.kind == "macro" or _sees(user, item)]
+            visible = [item for item in found if item.kind == "macro" or _is_visible(user, item)]
             found = visible if use.name in user.names else visible or found
         if use.declared_here:
             found = [item for item in found if item.kind not in ("function", "variable")]
@@ -356,7 +360,7 @@ class Slicer:
             if open_one and records.intersection(item.operands) and self._is_device_code(item):
                 yield item
 
-    def _using(self, taken: Collection[FileItem]) -> Iterator[FileItem]:
+    def _using_directives(self, taken: Collection[FileItem]) -> Iterator[FileItem]:
         """`using namespace`, where something is in that namespace."""
         scopes = {tuple(part for part in item.scope if part) for item in taken}
         words = {token.text for item in taken for token in item.tokens}
@@ -374,10 +378,10 @@ def _is_stood_for(item: FileItem, framework: StandIns) -> bool:
     if not is_frameworks_own(item.path):
         return False
     words = item.operands or item.names
-    return not framework.names.isdisjoint((_spaces(item), word) for word in words)
+    return not framework.names.isdisjoint((_named_scopes(item), word) for word in words)
 
 
-def _spaces(item: FileItem) -> tuple[str, ...]:
+def _named_scopes(item: FileItem) -> tuple[str, ...]:
     return tuple(part for part in item.scope if part)
 
 
@@ -397,7 +401,7 @@ def _alias_target(item: FileItem) -> tuple[str, ...]:
     return tuple(token.text for token in item.tokens[3:] if token.kind == "word")
 
 
-def _sees(user: FileItem, item: FileItem) -> bool:
+def _is_visible(user: FileItem, item: FileItem) -> bool:
     return user.scope[: len(item.scope)] == item.scope
 
 
@@ -522,7 +526,7 @@ def _is_free(item: FileItem) -> bool:
     return bool(item.operands) or (words[:1] == ["using"] and "=" not in words)
 
 
-def trimmed(
+def trim_slice(
     slicer: Slicer, fitted: FittedSlice, words: Sequence[str], build: Build, goes_on: Callable[[], bool]
 ) -> FittedSlice:
     """Without overloads, specialisations and operators that leave the machine code as it is.
@@ -564,7 +568,7 @@ def trimmed(
 
 
 KERNEL_FILE = "kernel.cu"
-_ONE = (parse("1"),)
+_ONE = (parse_expr("1"),)
 
 
 @dataclass(frozen=True)
@@ -595,14 +599,14 @@ class SliceBuilder:
 @contextmanager
 def slice_builders(entry: str, defines: tuple[tuple[str, str], ...]) -> Iterator[tuple[SliceBuilder, ...]]:
     """One for each compiler here, the quickest first."""
-    known = backends.compilers("cuda") or ()
+    known = backends.list_compilers("cuda") or ()
     if not known:
-        toolchain = backends.toolchain("cuda")
+        toolchain = backends.find_toolchain("cuda")
         missing = toolchain.none_here if toolchain else "there is no CUDA compiler here"
         raise DeviceMissing(missing, hint=toolchain.how_to_install("") if toolchain else None)
     with machine.temporary_scratch() as scratch:
         place = machine.Workplace("cuda", scratch)
-        device = machine.choose_device(machine.look(place), None)
+        device = machine.choose_device(machine.find_local_devices(place), None)
         opened: list[Builders] = []
         try:
             made = []
@@ -637,7 +641,7 @@ class FoundKernel:
 
 
 @cache
-def framework() -> StandIns:
+def framework_stand_ins() -> StandIns:
     text = files("tunesmith.plugins.repo.extract").joinpath("headers", FRAMEWORK).read_text()
     tree = TextTree(((FRAMEWORK, text),))
     return stand_ins(read_sources(tree, (FRAMEWORK,), Includes(tree)))
@@ -659,16 +663,16 @@ def find_kernel(
         except Unreadable as trouble:
             troubles.append(f"{path}: {trouble.reason}")
             continue
-        slicer = Slicer(sources, framework())
+        slicer = Slicer(sources, framework_stand_ins())
         own = [item for item in slicer.kernels(plain) if item.path == path]
         found += [FoundKernel(item, sources, slicer) for item in _one_each(own)]
     if not found:
-        raise _none(tree, last, file, troubles)
+        raise _missing_kernel_error(tree, last, file, troubles)
     if len(found) > 1:
-        places = ", ".join(f"{kernel.item.place} ({_qualified(kernel.item)})" for kernel in found[:8])
+        places = ", ".join(f"{kernel.item.place} ({_qualified_name(kernel.item)})" for kernel in found[:8])
         hint = f"choose one with --file, for example: --file {found[0].item.path}"
         if len({kernel.item.path for kernel in found}) == 1:
-            hint = f"choose one by its namespace, for example: --kernel {_qualified(found[0].item)}"
+            hint = f"choose one by its namespace, for example: --kernel {_qualified_name(found[0].item)}"
         raise BadInput(f"{len(found)} kernels are called {last}: {places}", hint=hint)
     return found[0]
 
@@ -703,7 +707,9 @@ def _files_with(tree: SourceTree, name: str, file: str | None) -> list[str]:
     return found
 
 
-def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]) -> NoSuchKernel:
+def _missing_kernel_error(
+    tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]
+) -> NoSuchKernel:
     if troubles:
         return NoSuchKernel(
             f"no kernel {name} could be read: {troubles[0]}", hint="--file names the file to read"
@@ -726,5 +732,5 @@ def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]
     return NoSuchKernel(f"{where} no kernel called {name}", hint=hint)
 
 
-def _qualified(item: FileItem) -> str:
+def _qualified_name(item: FileItem) -> str:
     return "::".join((*(part for part in item.scope if part), item.name))

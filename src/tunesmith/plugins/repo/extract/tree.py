@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tunesmith.base.errors import BadInput
-from tunesmith.source.lex import MAX_TEXT, Token, blanks, first_word, lex
+from tunesmith.source.lex import MAX_TEXT, Token, blank_text, first_word, lex
 from tunesmith.source.macros import MOST_TOKENS, ConditionReader, Expansion, Macro, read_macro
 from tunesmith.source.preprocess import decided_defined
 from tunesmith.source.tree import Unreadable
@@ -146,7 +146,9 @@ class Includes:
             ending = ending[3:]
         alike = self._by_name.get(posixpath.basename(ending), ())
         found = [path for path in alike if path.endswith(f"/{ending}")]
-        return min(found, key=lambda path: (-_shared(path, includer), len(path), path), default=None)
+        return min(
+            found, key=lambda path: (-_shared_prefix_length(path, includer), len(path), path), default=None
+        )
 
     def _frameworks_own(self, spelling: str) -> str | None:
         if not spelling.startswith(_OWN) or spelling.startswith(_NEVER):
@@ -158,7 +160,7 @@ class Includes:
         return found if _DEVICE.search(self._tree.read(found)) else None
 
 
-def _shared(left: str, right: str) -> int:
+def _shared_prefix_length(left: str, right: str) -> int:
     parts = zip(left.split("/"), right.split("/"), strict=False)
     count = 0
     for one, other in parts:
@@ -375,13 +377,13 @@ def _kept_text(text: str, tokens: Sequence[Token], kept: Sequence[Token]) -> str
     """Blanks from each word that is off to the next one."""
     there = {token.offset for token in kept}
     pieces, done = [], 0
-    for start, end in _runs(text, tokens, there):
-        pieces += [text[done:start], blanks(text[start:end])]
+    for start, end in _dropped_spans(text, tokens, there):
+        pieces += [text[done:start], blank_text(text[start:end])]
         done = end
     return "".join([*pieces, text[done:]])
 
 
-def _runs(text: str, tokens: Sequence[Token], there: set[int]) -> Iterator[tuple[int, int]]:
+def _dropped_spans(text: str, tokens: Sequence[Token], there: set[int]) -> Iterator[tuple[int, int]]:
     for token, after in zip_longest(tokens, tokens[1:]):
         if token is None or token.offset in there:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import counted, cut, flat
+from tunesmith.base.text import flatten_text, format_count, truncate_text
 from tunesmith.expert.drafts.bare import KnownWorkload
 from tunesmith.plugins.repo.capture.ranking import KernelKind, kind_of
 from tunesmith.plugins.repo.capture.records import Capture, CapturedKernel
@@ -84,12 +84,12 @@ def captured_kernel(capture: Capture, name: str, symbol: str | None = None) -> C
     if symbol is not None:
         found = [kernel for kernel in capture.kernels if symbol in (kernel.name, kernel.demangled)]
         if not found:
-            hint = f"it launched {_listed(kernel.name for kernel in capture.kernels)}"
+            hint = f"it launched {_list_names(kernel.name for kernel in capture.kernels)}"
             raise BadInput(f"the capture has no kernel whose symbol is {symbol}", hint=hint)
         return max(found, key=lambda kernel: kernel.seconds)
     exact = _of_name(capture.kernels, name)
     if not exact:
-        raise _unknown(capture.kernels, name.split("<")[0].strip())
+        raise _unknown_kernel_error(capture.kernels, name.split("<")[0].strip())
     return max(exact, key=lambda kernel: kernel.seconds)
 
 
@@ -110,29 +110,29 @@ def is_stripped(kernel: CapturedKernel) -> bool:
     return not kernel.shown or kernel.shown.startswith("_Z")
 
 
-def _unknown(kernels: Sequence[CapturedKernel], plain: str) -> BadInput:
+def _unknown_kernel_error(kernels: Sequence[CapturedKernel], plain: str) -> BadInput:
     stripped = [kernel for kernel in kernels if is_stripped(kernel)]
     if stripped:
-        words = counted(len(stripped), "kernel of it has", "kernels of it have")
+        words = format_count(len(stripped), "kernel of it has", "kernels of it have")
         fault = f"the capture has no kernel called {plain}; {words} no readable name"
-        symbols = _listed(kernel.name or "(none)" for kernel in stripped)
+        symbols = _list_names(kernel.name or "(none)" for kernel in stripped)
         hint = (
             f"say which it is with --symbol SYMBOL, one of {symbols} (tunesmith capture --show has their "
             "launches); or leave --capture out, and take what the sources say"
         )
         return BadInput(fault, hint=hint)
-    names = _listed(function_name(kernel.shown) for kernel in kernels)
+    names = _list_names(function_name(kernel.shown) for kernel in kernels)
     return BadInput(f"the capture has no kernel called {plain}", hint=f"it launched {names}")
 
 
-def _listed(names: Iterable[str]) -> str:
-    listed = list(dict.fromkeys(cut(flat(name), _LONGEST) for name in names))
+def _list_names(names: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(truncate_text(flatten_text(name), _LONGEST) for name in names))
     return ", ".join(listed[:_MOST_NAMES]) + (", ..." if len(listed) > _MOST_NAMES else "")
 
 
 def without_source(kernel: CapturedKernel, missing: BadInput) -> BadInput:
     """What is said of a kernel that ran and that the repository does not have."""
-    what = cut(flat(function_name(kernel.shown)) or kernel.name, _LONGEST)
+    what = truncate_text(flatten_text(function_name(kernel.shown)) or kernel.name, _LONGEST)
     why = _WITHOUT_SOURCE.get(kind_of(kernel))
     had = f"its launches, arguments and times: tunesmith capture --show --kernel {what}"
     if kernel.image:
