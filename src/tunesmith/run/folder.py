@@ -289,6 +289,7 @@ class FileJournal:
         self._start = self._clock()
 
     def append(self, event: events.Event) -> events.Recorded:
+        """As it will be read: a run that goes on and one that is resumed believe the same."""
         if self._descriptor is None:
             self._descriptor = self._open_after_last_whole_line()
         now = self._clock()
@@ -304,6 +305,11 @@ class FileJournal:
             os.fsync(self._descriptor)
         self._number += 1
         self._head = sha256_hex(line)
+        return self._with_texts(decode_line(line)[0])
+
+    def _with_texts(self, record: events.Recorded) -> events.Recorded:
+        if self._texts is not None and isinstance(record.event, events.Requested | events.Replied):
+            return replace(record, event=with_long_texts(record.event, self._texts.get))
         return record
 
     def close(self) -> None:
@@ -330,8 +336,7 @@ class FileJournal:
         if fault is None or not chain.is_broken(fault.reason):
             fault = self._certificate_fault(lines, ended) or fault
         for record, _ in found:
-            if self._texts is not None and isinstance(record.event, events.Requested | events.Replied):
-                record = replace(record, event=with_long_texts(record.event, self._texts.get))
+            record = self._with_texts(record)
             if fault is not None and record.number >= fault.place:
                 record = replace(record, fault=fault.reason)
             yield record
