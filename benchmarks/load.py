@@ -1,16 +1,17 @@
 """What is claimed on a busy device: runs beside a neighbour that computes on and off, and several at once.
 
     python -m benchmarks.load PROBLEM... --out DIR [--runs 20] [--time 12] [--at-once 6] [--device ID]
-        [--together 1] [--neighbour cuda|processors] [--on 1.0] [--off 1.5] [--limit 560]
+        [--together 1] [--neighbour cuda|processors] [--on 1.0] [--off 1.5] [--limit 560] [--quiet 4]
         [--option=--no-prior]
 
 PROBLEM is the folder of a problem, with a template.cu or template.cl in it or none. `--runs` runs of each go
 beside the neighbour, `--together` at a time, then `--at-once` of them at once with no other neighbour; 0
-leaves them out. `tunesmith verify --rerun` measures what they claim when all is quiet, once for each
-configuration. DIR/runs.jsonl has a line for each workload: what is there is not done again, so a command that
-`--limit` seconds have cut short goes on where it was. Prints a table; exit 1 where a bar is missed: 19 of 20
-certified intervals contain the quiet ratio, no certified figure is off by more than 10 %, at most 1 of 20
-gains of 1.5× or more is not certified.
+leaves them out. When all is quiet `tunesmith verify --rerun` measures what they claim, `--quiet` times for
+each configuration, each time in new processes; the geometric mean is the quiet ratio. DIR/runs.jsonl has a
+line for each workload: what is there is not done again, so a command that `--limit` seconds have cut short
+goes on where it was. Prints a table; exit 1 where a bar is missed: 19 of 20 certified intervals contain the
+quiet ratio, no certified figure is off by more than 10 %, at most 1 of 20 gains of 1.5× or more is not
+certified.
 
 The neighbour computes in processes of its own: on processors as many as there are, adding; with `cuda` a
 kernel that fills the GPU, by CuPy. They end with the run, and by themselves.
@@ -30,6 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 OFF_BY, GAIN, COVERED, LOST = 1.10, 1.5, 0.95, 0.05
@@ -128,7 +130,13 @@ def start_run(problem: Path, folder: Path, options: argparse.Namespace, seed: in
 
 
 def rows_of(
-    problem: Path, folder: Path, setting: str, number: int, seconds: float, known: Sequence[Row]
+    problem: Path,
+    folder: Path,
+    setting: str,
+    number: int,
+    seconds: float,
+    known: Sequence[Row],
+    repeats: int,
 ) -> list[Row]:
     """What the run claims, and what that is alone."""
     if not (folder / "certificate.json").exists():
@@ -138,14 +146,26 @@ def rows_of(
     if all((claim["workload"], json.dumps(claim["config"])) in quiet for claim in claims):
         measured = {c["workload"]: quiet[c["workload"], json.dumps(c["config"])] for c in claims}
         return rows_from(problem, claims, measured, setting, number, seconds)
-    again = [sys.executable, "-m", "tunesmith", "verify", str(folder), "--rerun", "--json"]
-    found = subprocess.run(again, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_SECONDS)
     try:
-        measured = {w["workload"]: w["measured"] for w in json.loads(found.stdout)["workloads"]}
-    except (ValueError, KeyError):
-        print(f"{folder} was not judged again: {found.stderr.decode(errors='replace')[-300:]}")
+        again = [measure_again(folder) for _ in range(repeats)]
+    except (ValueError, KeyError, subprocess.TimeoutExpired) as error:
+        print(f"{folder} was not judged again: {error!r}")
         return []
+    measured: dict[str, float | None] = {}
+    for workload in again[0]:
+        values = [value for each in again if (value := each[workload]) is not None]
+        measured[workload] = geometric_mean(values) if values else None
     return rows_from(problem, claims, measured, setting, number, seconds)
+
+
+def measure_again(folder: Path) -> dict[str, float | None]:
+    """By workload; None where the original stays. A claim of a wrong kernel is a ValueError."""
+    words = [sys.executable, "-m", "tunesmith", "verify", str(folder), "--rerun", "--json"]
+    found = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_SECONDS)
+    answer = json.loads(found.stdout)
+    if answer["faults"]:
+        raise ValueError("; ".join(answer["faults"]))
+    return {w["workload"]: w["measured"] for w in answer["workloads"]}
 
 
 def rows_from(
@@ -205,7 +225,7 @@ def measure(
             finish(run)
     seconds = time.monotonic() - started
     for number, folder in folders.items():
-        yield from rows_of(problem, folder, setting, number, seconds, known)
+        yield from rows_of(problem, folder, setting, number, seconds, known, options.quiet)
 
 
 def table(rows: Sequence[Row]) -> tuple[str, bool]:
@@ -268,6 +288,7 @@ def main() -> int:
     words.add_argument("--on", type=float, default=1.0)
     words.add_argument("--off", type=float, default=1.5)
     words.add_argument("--limit", type=float, default=560.0, help="seconds after which no run is begun")
+    words.add_argument("--quiet", type=int, default=4, help="quiet measurements of each configuration")
     words.add_argument("--option", action="append", default=[], help="more words for `tunesmith tune`")
     options = words.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -48,6 +48,13 @@ def test_silu_and_mul_is_tuned_and_its_launcher_computes(tmp_path: Path) -> None
     )
     report = tune(problem, tmp_path / "run")
     assert report["geometric_mean"] > 4  # type: ignore[operator]
+    again = subprocess.run(
+        [sys.executable, "-m", "tunesmith", "verify", str(tmp_path / "run"), "--rerun", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert json.loads(again.stdout)["verdict"] == "holds", again.stdout + again.stderr
     library = tmp_path / "launch.so"
     source = tmp_path / "run" / "tuned" / "launch.cu"
     subprocess.run(

@@ -113,6 +113,13 @@ def test_every_event_is_on_the_disk_before_append_returns(
     assert lines == [encode_record(record, before) for record, before in zip(records, carried, strict=False)]
 
 
+def test_a_run_goes_on_with_what_its_journal_says(tmp_path: Path) -> None:
+    """A whole number is read back as a float, where that is the field's type: reports have their digits."""
+    [record] = written(tmp_path / "journal.jsonl", [Replied(1, Reply("text", seconds=2))])
+    assert isinstance(record.event, Replied)
+    assert repr(record.event.reply.seconds) == "2.0"
+
+
 def test_the_clock_counts_the_time_at_work(tmp_path: Path) -> None:
     path, clock = tmp_path / "journal.jsonl", Clock()
     journal = FileJournal(path, clock)
