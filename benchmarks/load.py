@@ -144,8 +144,8 @@ def rows_of(
     claims = json.loads((folder / "certificate.json").read_text())["claims"]
     quiet = {(row.workload, row.config): row.quiet for row in known if row.problem == problem.name}
     if all((claim["workload"], json.dumps(claim["config"])) in quiet for claim in claims):
-        measured = {c["workload"]: quiet[c["workload"], json.dumps(c["config"])] for c in claims}
-        return rows_from(problem, claims, measured, setting, number, seconds)
+        known_ratios = {c["workload"]: quiet[c["workload"], json.dumps(c["config"])] for c in claims}
+        return rows_from(problem, claims, known_ratios, setting, number, seconds)
     try:
         again = [measure_again(folder) for _ in range(repeats)]
     except (ValueError, KeyError, subprocess.TimeoutExpired) as error:
