@@ -173,9 +173,6 @@ def _write_local(task: Refactoring, context: Context, why: str = "") -> Written 
     return Written(template_text(draft, context), draft.moves, sort_refusals(refused), (*notes, *draft.notes))
 
 
-# -- what the expert can do to a kernel, so that somebody else can choose
-
-
 def build_catalogue(problem: Problem, device: Device) -> Catalogue:
     """Every move at once is what tells which go together, and with which values."""
     written = ExpertAuthor().write(Refactoring(tuple(PARAMETERS)), problem, device)

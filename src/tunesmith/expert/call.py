@@ -44,9 +44,6 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.source.tree import Unreadable
 
-# -- Templates that keep the original's text: local moves on each kernel of a call, and on the file.
-
-
 OwnTextRefusals = list[tuple[str, str]]
 
 
@@ -150,8 +147,7 @@ Reading = tuple[tuple[CallPart, KernelModel | str], ...]  # the kernels of a cal
 def write_call(task: Refactoring, context: Context, reading: Reading) -> Written | str:
     """A template of several kernels, each with the moves that apply to it; why there is none.
 
-    Kernels that cannot be read, or not be written, keep their text.
-    """
+    Kernels that cannot be read, or not be written, keep their text."""
     on_launches, why_all = _on_launches(task, context, reading)
     problem, reading = on_launches.problem, on_launches.reading
     context, of_kernels = replace(context, problem=problem), replace(task, moves=_of_kernels(task))

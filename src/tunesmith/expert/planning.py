@@ -74,8 +74,7 @@ def next_round(
     """The moves of the next template, in the order they are applied; a sentence where there is none.
 
     `diagnoses` are of the best kernel so far, one for each workload, as far as they are known; `available`
-    are the moves that were not refused.
-    """
+    are the moves that were not refused."""
     if reason := _stop_reason(history):
         return reason
     alone = exclusive_moves(available)
@@ -120,8 +119,7 @@ def idle_moves(
     """Moves whose parameters stand at the default in every winner, and no other value is said to be faster.
 
     Without such a move its parameters stay at the default, so that nothing is lost. How many threads share a
-    task stays open all the same: what is best there shifts with every other move.
-    """
+    task stays open all the same: what is best there shifts with every other move."""
     found = []
     for move in moves:
         own = [name for name in default.as_dict() if is_of(move, name)]
@@ -194,9 +192,6 @@ def _in_order(moves: set[str], available: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted((m for m in moves if m in available), key=applied.index))
 
 
-# -- rounds as decisions of a run -------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Next:
     """What the next round tries: all moves of the template, those of its base included."""
@@ -246,9 +241,6 @@ class ExpertPlanner:
             exclusive_moves((*base.moves, *chosen.moves)) == chosen.moves != base.moves
         )
         return Decided("refactor", chosen.reason, chosen.moves, base.id if base and goes_on else "")
-
-
-# -- the same for a run: what it has shown becomes rounds and diagnoses -----------------------------
 
 
 Available = Callable[[Problem, Device], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]
@@ -325,9 +317,6 @@ def _round_reason(
     if added and exclusive_moves((*added, *dropped)):
         return f"{why}tried next by itself, on the original's own text: {tried}"
     return f"{why}tried next: {tried}{without}"
-
-
-# -- a run that begins from a template of the library: that one is its first round, the rest is planned
 
 
 @dataclass(frozen=True)

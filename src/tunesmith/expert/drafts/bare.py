@@ -47,8 +47,6 @@ from tunesmith.source.tree import Binary, Expr, Language, Name, Parameter, Unrea
 from tunesmith.source.walk import names_in
 from tunesmith.space.expr import Variable, is_name, parse_expr
 
-# -- A kernel as far as its text alone goes, and what that leaves open.
-
 
 @dataclass(frozen=True)
 class BareKernel:
@@ -117,9 +115,6 @@ def _example_arguments(bare: BareKernel) -> str:
         return "float" if kind is None else "true" if kind[1] == "bool" else "128"
 
     return ", ".join(map(example, bare.kernel.template_params))
-
-
-# -- Blocks that a kernel may be launched with: those of the file, of its numbers, or usual ones.
 
 
 AXES = "xyz"
@@ -203,9 +198,6 @@ def _inlined_text(bare: BareKernel) -> str:
         return " ".join(found) if any("Idx" in name for name in found) else bare.text
     except (Unreadable, RecursionError):
         return bare.text
-
-
-# -- How long arrays are that a launch gives to each block, from where the block's threads store in them.
 
 
 _THREAD = c.Name("threadIdx.x")
@@ -384,9 +376,6 @@ def _fresh_size_name(name: str, taken: set[str]) -> str:
     return name
 
 
-# -- what the reading says ------------------------------------------------------------------------------
-
-
 def _read_bare(
     bare: BareKernel, problem: Problem, kernel: KernelModel, *, own_block: bool
 ) -> BareReading | None:
@@ -522,9 +511,6 @@ def _size_name(kernel: KernelModel, word: str, host: Sequence[str]) -> str:
     if is_name(plural) and looks_like_a_size(plural):
         return plural
     return {"x": "rows", "y": "count_y", "z": "count_z"}[word[-1]]
-
-
-# -- What is known of a kernel besides its text: from the host's code, or from a program that ran.
 
 
 @dataclass(frozen=True)

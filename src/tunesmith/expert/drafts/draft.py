@@ -44,8 +44,6 @@ from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.tree import Language, Unreadable
 from tunesmith.space.expr import parse_expr
 
-# -- The part of a drafted problem that says what is right: tolerances, and a reference to be filled in.
-
 
 def accuracy_table(
     kernel: KernelSignature,
@@ -566,10 +564,6 @@ def _size_tables(
         yield f"example = {{ {values} }}" + format_toml_comment("integers, without quotes; rename it")
 
 
-# -- A kernel without a problem, in words: whether it is read, what stands in the way, what `init` would
-# say.
-
-
 _TABLE = re.compile(r"\[+([\w.]+)\]+")
 _OPEN = re.compile(rf"(\w+) = .*{FILL}.*?(?:  # (.*))?")
 _UNKNOWN_TYPE = re.compile(r"the type of \w+, (?:const )?(\w+)\**, is not known")
@@ -625,9 +619,6 @@ def _compiler_note(bare: BareKernel) -> tuple[str, ...]:
     return (f"What compilers define is assumed to be that of {which}: no compiler was asked; {said}.",)
 
 
-# -- what stands in the way ---------------------------------------------------------------------------------
-
-
 def _reading_obstacles(bare: BareKernel, found: BareFailure | str) -> Iterator[str]:
     if isinstance(found, BareFailure):
         reason, line = found.reason.reason, found.reason.line
@@ -662,9 +653,6 @@ def _of_the_text(bare: BareKernel) -> tuple[str, ...]:
         return other_obstacles(bound.function, bound.source, bound.function.name)
     except (Unreadable, RecursionError) as error:
         return (str(error) or "its expressions are nested too deeply",)
-
-
-# -- what a draft says --------------------------------------------------------------------------------------
 
 
 def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:

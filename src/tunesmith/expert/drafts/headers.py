@@ -237,8 +237,6 @@ def _group_end(text: str, start: int) -> int:
     return start
 
 
-# -- headers ---------------------------------------------------------------------------------------------
-
 _MARKERS: Mapping[Language, frozenset[str]] = {
     "opencl": frozenset({"__kernel", "kernel"}),
     "cuda": frozenset({"__global__"}),
@@ -468,8 +466,6 @@ def _body_end(source: Blanked, after: Iterator[Token]) -> int:
             return token.offset + 1
     return len(source.code)  # unbalanced: better too much than nothing
 
-
-# -- types of parameters in the problem file's words --------------------------------------------------------
 
 # Floats of both languages, and what CUDA, HIP and their libraries call theirs; integers have a size.
 _FLOATS = {"float": "float32", "double": "float64", "half": "float16"}

@@ -398,8 +398,6 @@ def _assigned_variable(node: Node | None) -> str:
     return text_of(node)
 
 
-# -- the launch of a drafted problem -------------------------------------------------------------------
-
 _CAST = re.compile(
     r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"
 )
@@ -510,9 +508,6 @@ def _launch_bounds_note(kernel: KernelSignature, constants: Mapping[str, str]) -
     return f"; __launch_bounds__ allows {translate_expr(most, {}, constants) or most}"
 
 
-# -- the host's expressions over sizes -----------------------------------------------------------------
-
-
 def translate_expr(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
     """The C expression in the language of problem files, or None where it has no counterpart there.
 
@@ -576,10 +571,6 @@ def _element_bytes(base: str) -> size.Num:
     if element is None:
         raise NoTranslation
     return size.Num(TYPES[element].bytes * vector)
-
-
-# -- A kernel's parameters as the arguments of a drafted problem: what each is called, its type and its
-# role.
 
 
 DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]

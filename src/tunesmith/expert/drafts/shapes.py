@@ -39,9 +39,6 @@ from tunesmith.source.substitution import substitute
 from tunesmith.source.types import byte_size, vector_parts
 from tunesmith.space import expr as size
 
-# -- Arithmetic of sizes for shapes: what divides what, and in which order strides come.
-
-
 Terms = dict[tuple[c.Expr, ...], int]
 
 
@@ -180,8 +177,6 @@ class ShapeReader:
     def text(self, expr: c.Expr) -> str | None:
         return to_sizes(in_whole_sizes(self._plain(expr), self.multiples), self._values)
 
-    # -- indices and how far they go -----------------------------------------------------------------
-
     def _loops(self) -> Iterator[tuple[str, c.Expr]]:
         for task in self._kernel.tasks:
             yield task.name, task.extent
@@ -306,8 +301,6 @@ class ShapeReader:
                 return None
             found[tuple(rest)] = share // times
         return from_terms(found)
-
-    # -- shapes -------------------------------------------------------------------------------------
 
     def _array_shape(self, accesses: list[ArrayAccess], base: str) -> ArrayShape:
         places = [self._place(access) for access in accesses]

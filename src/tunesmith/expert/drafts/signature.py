@@ -666,10 +666,6 @@ def _is_unknowable(parameter: KernelParameter, argument: Argument) -> bool:
     return wide or (carrier.kind != "float" and carrier.bytes == 1)
 
 
-# -- A file with the user's own headers in it, to look for kernels there: lines are those that include
-# them.
-
-
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^<>"\n]+)[>"]')
 

@@ -42,9 +42,6 @@ from tunesmith.space.expr import (
 )
 from tunesmith.space.space import substitute_trees
 
-# -- Constant expressions of C as trees of the expression language: what is a number once some names are.
-
-
 Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
 
 PLAIN = LEVELS["+"]  # the level from which there is arithmetic alone
@@ -205,9 +202,6 @@ def product_of(nodes: Iterable[Node]) -> Node:
 
 def text_of(node: Node) -> str:
     return unparse(node)
-
-
-# -- Numbers that a text has written out where its launch has them too, given a name: `blockIdx.x * 16`.
 
 
 LEAST = 8  # below, a number has too many meanings
@@ -526,9 +520,6 @@ def _enum_constants(tokens: Sequence[Token], at: int) -> Iterator[tuple[Token, t
                 yield entry[0], tuple(entry[2:]), False
 
 
-# -- template parameters -----------------------------------------------------------------------------
-
-
 def entry_parts(entry: str) -> tuple[str, list[str]]:
     """A kernel's plain name and its template arguments."""
     name, _, rest = entry.partition("<")
@@ -567,9 +558,6 @@ def _template_parameters(problem: Problem, text: KnobText, item: SourceItem, pla
         elif default and default[0]:
             words = tuple(default[0])
             yield _Raw(name.text, words, place, name.line, _text_place(text, item, words), switch)
-
-
-# -- names that mean one thing -----------------------------------------------------------------------
 
 
 def _mark_shadowed(raws: Sequence[_Raw], text: KnobText, reached: Sequence[int]) -> list[_Raw]:
@@ -646,9 +634,6 @@ def _evaluate_constants(nodes: Mapping[str, KnobConstant]) -> dict[str, KnobCons
             values = {name: value for name, c in found.items() if (value := c.value) is not None}
             found[key] = replace(one, value=evaluate_node(one.node, values))
     return found
-
-
-# -- What a constant is used for: a choice of how the work is done, or part of what is computed.
 
 
 PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim", "globalIdx", "globalDim")

@@ -25,9 +25,6 @@ from tunesmith.source.lex import Token
 from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node
 from tunesmith.space.space import substitute_trees
 
-# -- What the text of a kernel says of its launch: which constant blocks are counted by, which threads.
-
-
 _MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
 _NEAR = 12  # words before the first name of an expression
 _FAR = 60  # words in parentheses, or of a statement up to the block's extent
@@ -357,8 +354,6 @@ class _OneLaunch:
         self._check(grid)
         return LaunchTrees(grid, block, shared)
 
-    # -- the block ------------------------------------------------------------------------------------
-
     def _follow_block_side(self, axis: str, node: Node, value: int | None) -> Node:
         if value is None and (cap := cap_of(node)) and self._told.goes_on_by_block(axis):
             number: Node = Num(cap[1])
@@ -429,8 +424,6 @@ class _OneLaunch:
         for other in plain[1:]:
             self._work.tied[plain[0].id, other.id] = None
         return (plain or best)[0]
-
-    # -- the grid -------------------------------------------------------------------------------------
 
     def _grid(self, axis: str, node: Node) -> Node:
         """A grid that a number cuts short decides which elements there are, unless blocks go on."""
@@ -551,8 +544,6 @@ class _OneLaunch:
         (*_, first) = (n for n in self._told.seen if n in fits and known[n] == top)
         return product_of((self._opened(first), Num(value // top)))
 
-    # -- shared memory --------------------------------------------------------------------------------
-
     def _shared(self, node: Node) -> Node:
         node = substitute_trees(node, self._caps)
         value = evaluate_node(node, {})
@@ -585,8 +576,6 @@ class _OneLaunch:
             case Arithmetic(op, left, right) if op in ("+", "-"):
                 return Arithmetic(op, self._factors(left), self._factors(right))
         return node
-
-    # -- what had to be followed ----------------------------------------------------------------------
 
     def _check(self, grid: Sequence[Node]) -> None:
         """A constant that blocks are counted by must be in the grid."""

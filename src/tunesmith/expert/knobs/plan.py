@@ -35,9 +35,6 @@ from tunesmith.source.lex import Token, closing_angle, split_at
 from tunesmith.source.types import byte_size
 from tunesmith.space.expr import Arithmetic, Compare, CompareOp, Node, Not, Num, Variable, operands_of_node
 
-# -- What the code requires of its knobs: assertions, quotients without rest, whole warps, shared memory.
-
-
 _ASSERTS = ("static_assert", "_Static_assert")
 _HALVING = frozenset({">>=", "<<=", "/=", "*="})
 _HEAD = 60  # words of a declaration
@@ -171,9 +168,6 @@ def has_halving(text: KnobText, reached: Sequence[int]) -> bool:
             if tokens[at].text == "^" and tokens[at - 1].text.startswith("threadIdx."):
                 return True
     return False
-
-
-# -- arrays ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -503,9 +497,6 @@ def _group_tied_keys(keys: Sequence[str], tied: Iterable[tuple[str, str]]) -> li
                 group[key] = joined
     found = dict.fromkeys(tuple(sorted(group[key], key=keys.index)) for key in keys)
     return list(found)
-
-
-# -- conditions --------------------------------------------------------------------------------------
 
 
 def knob_requirements(plan: KnobPlan, problem: Problem, device: Device) -> list[tuple[str, Node]]:

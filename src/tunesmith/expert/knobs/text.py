@@ -88,8 +88,7 @@ class KnobText:
     def entries(self, name: str) -> tuple[int, ...]:
         """The items that a kernel is: by its name, or by a macro that stands for it or puts it together.
 
-        Of the last, `kernel void NAME(sum, T)(...)`, those that have a part of the name among the words.
-        """
+        Of the last, `kernel void NAME(sum, T)(...)`, those that have a part of the name among the words."""
         names = {name, *(macro.name for macro in self.macros if macro.body == name)}
         found = [place for place, item in enumerate(self.items) if names & item.introduces]
         if not any(self.items[place].is_function for place in found):
@@ -304,8 +303,6 @@ def _put_together(item: Sequence[Token]) -> frozenset[str]:
         depth += (token.text == "(") - (token.text == ")")
     return frozenset()
 
-
-# -- one spelling for the places of threads and blocks, whatever the language ------------------------
 
 _MEMBERS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _CALLS = {

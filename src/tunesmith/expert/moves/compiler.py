@@ -47,9 +47,6 @@ def switchable_macro(switch: str, word: str, meaning: str) -> tuple[str, ...]:
     return f"#if {switch}", f"#define {word} {meaning}", "#else", f"#define {word}", "#endif"
 
 
-# -- The move `flags`, on the model and on the text.
-
-
 AS_TODAY = 5  # ptxas's own default, of 0 to 10
 
 
@@ -72,9 +69,6 @@ def tune_build_flags(
 
 
 flags_text = on_text(tune_build_flags, "languages other than CUDA")
-
-
-# -- The move `registers`, on the model and on the text.
 
 
 NO_CAP = 255  # registers: all that a thread can have
@@ -101,9 +95,6 @@ def cap_registers(
 
 
 registers_text = on_text(cap_registers, "languages other than CUDA; a cap in the problem's flags")
-
-
-# -- The move `bounds`, on the model and on the text.
 
 
 @define_move(
@@ -157,9 +148,6 @@ def largest_block(draft: LocalDraft, context: Context) -> int:
         except Undefined:  # it depends on sizes
             return context.device.limits.max_threads
     return most
-
-
-# -- The move `unroll`, on the model and on the text.
 
 
 def _unroll_places(draft: TemplateDraft, _context: Context) -> str:
@@ -219,9 +207,6 @@ def _insert_above(text: str, at: int, lines: str) -> Edit:
     return Edit(at, f"\n{lines}") if text[start:at].strip() else Edit(start, lines)
 
 
-# -- The move `fast`, on the model and on the text.
-
-
 @define_move(
     "fast",
     needs="a function or quotient of floats with a fast form; no `-use_fast_math` yet",
@@ -275,9 +260,6 @@ def fast_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
     )
 
 
-# -- The move `reciprocal`.
-
-
 def _reciprocal_places(draft: TemplateDraft, context: Context) -> str:
     count = fast_forms(draft.kernel, context.language).by_invariants
     return f"{count} of the divisors in {all_loops(draft, context)}"
@@ -296,9 +278,6 @@ def use_reciprocals(draft: TemplateDraft, context: Context, name: str) -> Templa
     if not fast_forms(draft.kernel, context.language).by_invariants:
         return "no float is divided by what is the same for a whole loop"
     return extend_draft(draft, "reciprocal", ParameterChoice(name, (0, 1, 2), 0, categorical=True))
-
-
-# -- The move `divide`.
 
 
 def _divide_places(draft: TemplateDraft, context: Context) -> str:
@@ -321,9 +300,6 @@ def cheapen_divisions(draft: TemplateDraft, context: Context, name: str) -> Temp
     if not index_divisions(draft.kernel):
         return "no index is divided by a number that only the call knows"
     return extend_draft(draft, "divide", ParameterChoice(name, (0, 1, 2), 0))
-
-
-# -- The move `bake`.
 
 
 def _bake_places(draft: TemplateDraft, context: Context) -> str:

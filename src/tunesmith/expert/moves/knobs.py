@@ -123,8 +123,6 @@ class _Opened:
         self._entries: dict[int, dict[int, str]] = {}
         self._more: list[tuple[str, Node]] = []
 
-    # -- constants ------------------------------------------------------------------------------------
-
     def definitions(self) -> None:
         for dial in self.plan.dials:
             name = self.names[dial.keys[0]]
@@ -160,8 +158,6 @@ class _Opened:
         self.choices.append(ParameterChoice(name, values, today, about, categorical=role == "switch"))
         answered = knob_remedies(role, name, today, is_shared=is_shared)
         self.answers = list(merge_answers(self.answers, [(str(remedy), text) for remedy, text in answered]))
-
-    # -- what a kernel's header says of its block -----------------------------------------------------
 
     def bounds(self, name: str) -> None:
         """`__launch_bounds__` and OpenCL's and HIP's like: numbers that are the block's follow it."""
@@ -228,8 +224,6 @@ class _Opened:
             self.edits.append(edit)
         return True
 
-    # -- unroll counts --------------------------------------------------------------------------------
-
     def unrolled(self, fresh: Callable[[], str]) -> None:
         """One knob for all the counts that are the same today."""
         spans = [
@@ -251,8 +245,6 @@ class _Opened:
             lines = ", ".join(str(pragma.line) for pragma, _, _ in places)
             values = values_of("unroll", count, Bounds())
             self._open(name, "unroll", count, values, f"{ABOUT['unroll']}, line {lines}")
-
-    # -- launches -------------------------------------------------------------------------------------
 
     def require(self) -> Iterator[tuple[str, Node]]:
         yield from knob_requirements(self.plan, self.context.problem, self.context.device)

@@ -34,9 +34,6 @@ def drop_fills(_draft: TemplateDraft, _context: Context) -> TemplateDraft | str:
     return "the call is one launch: there is none that only fills"
 
 
-# -- The move `overlap`, on the launches of a call.
-
-
 LEAST_CAPABILITY = 90
 SWITCH = "PDL"
 
@@ -58,9 +55,6 @@ def overlap_launches(_draft: TemplateDraft, _context: Context, _name: str) -> Te
     Such a launch stands in the template twice, with and without `pdl`, and the parameter says which is made.
     """
     return "the call is one launch: there is none ahead of it to overlap with"
-
-
-# -- The move `block`, on the text.
 
 
 SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
@@ -157,17 +151,13 @@ def _rescale_grid(text: str, own: int, name: str, code: str) -> str | None:
     """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows.
 
     Where no loop goes over the whole grid, a grid that is more than that one quotient decides which elements
-    there are: `min(ceildiv(n, 128), 3)`.
-    """
+    there are: `min(ceildiv(n, 128), 3)`."""
     if not _WHOLE.search(code):
         return text if not re.search(rf"\b{own}\b", text) else None
     changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {name})", text)
     tree = parse_expr(text).tree
     is_alone = isinstance(tree, FunctionCall) and tree.function == "ceildiv"
     return changed if count == 1 and (is_alone or _STRIDE.search(code)) else None
-
-
-# -- The move `beside`.
 
 
 @define_move(

@@ -115,9 +115,6 @@ def _scalar_note(plan: WritingPlan) -> str:
     return "" if "vector" in plan.draft.schedule else "; without vectors pieces are single elements"
 
 
-# -- The move `keep`.
-
-
 KEPT = (1, 2, 3, 4, 6, 8, 16)
 
 
@@ -169,9 +166,6 @@ def _read_again(draft: TemplateDraft, context: Context, choice: ParameterChoice)
     return kept_bytes(plan)
 
 
-# -- The move `hints`.
-
-
 def _hint_places(draft: TemplateDraft, context: Context) -> str:
     found = try_plan(draft, context)
     return "" if isinstance(found, str) else named_arrays(p.array for p in packs_in(found))
@@ -207,9 +201,6 @@ def hint_caches(draft: TemplateDraft, context: Context, load: str, store: str) -
     )
 
 
-# -- The move `redundant`.
-
-
 @define_move(
     "redundant",
     needs="a loop that only stores elements which an earlier loop of the task has stored",
@@ -233,9 +224,6 @@ def drop_redundant_loops(draft: TemplateDraft, context: Context) -> TemplateDraf
         draft.kernel.steps, lambda step: None if isinstance(step, Each) and step.again else step
     )
     return extend_draft(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
-
-
-# -- The move `restrict`, on the text.
 
 
 def _restrict_places(draft: LocalDraft, _context: Context) -> str:
@@ -276,9 +264,6 @@ def restrict_pointers(draft: LocalDraft, context: Context, name: str) -> LocalDr
         edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
         preamble=switchable_macro(name, word, spelled),
     )
-
-
-# -- The move `tile`; `writing/tile` has the code it prints and what that requires.
 
 
 SIDES = (16, 32, 64)
@@ -365,9 +350,6 @@ def tile_accesses(
     answers.append((Remedy.PAD_SHARED, f"{pad} > 0"))
     draft = replace(draft, schedule=schedule, shape=tuple(f for f in draft.shape if f[0] not in _OF_ROWS))
     return extend_draft(draft, "tile", choices, prefer, answers)
-
-
-# -- The move `blocking`: tiling with registers.
 
 
 COUNTS = (1, 2, 4, 8)

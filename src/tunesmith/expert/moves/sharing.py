@@ -75,9 +75,6 @@ def group_tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDr
     return extend_draft(draft, "tasks", ParameterChoice(name, values, default))
 
 
-# -- The move `split`.
-
-
 @define_move(
     "split",
     needs="no totals, nothing staged between loops",
@@ -98,9 +95,6 @@ def split_tasks(draft: TemplateDraft, _context: Context, name: str) -> TemplateD
     if "lanes" not in draft.schedule:
         return "a task is one thread's work"
     return extend_draft(draft, "split", ParameterChoice(name, (0, 1), 0))
-
-
-# -- The move `items`.
 
 
 @define_move(
@@ -125,9 +119,6 @@ def batch_items(draft: TemplateDraft, context: Context, name: str) -> TemplateDr
     values = (1, 4, 16) if context.on_cpu else (1, 2, 4)
     loaded = loaded_bytes(draft, context) or ""
     return extend_draft(draft, "items", ParameterChoice(name, values, 1), prefer, loaded=loaded)
-
-
-# -- The move `lanes`.
 
 
 WIDTHS = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
@@ -196,9 +187,6 @@ def _even_widths(shape: LoopShape, vector: int, most: int) -> set[int]:
     return set(found[:MOST_EVEN])
 
 
-# -- The move `persistent`.
-
-
 @define_move(
     "persistent",
     needs="a GPU; a kernel that is told how many tasks there are",
@@ -215,9 +203,6 @@ def make_persistent(draft: TemplateDraft, context: Context, name: str) -> Templa
     if any(word.startswith("gridDim") for task in draft.kernel.tasks for word in names_in(task.extent)):
         return "the kernel is not told how many tasks there are: no block could know when to stop"
     return extend_draft(draft, "persistent", ParameterChoice(name, (0, 1, 2, 4, 8), 0))
-
-
-# -- The move `vector`.
 
 
 def _vector_places(draft: TemplateDraft, context: Context) -> str:
@@ -269,9 +254,6 @@ def vectorize_accesses(draft: TemplateDraft, context: Context, name: str) -> Tem
         prefer.append(("lanes_or_vectors", f"{lanes.name} == 1 or {name} == 1"))
     choice = replace(every, values=tuple(v for v in values if v in legal))
     return extend_draft(draft, "vector", choice, prefer, element=widest)
-
-
-# -- The move `rows`.
 
 
 SHORTEST = 8  # elements of a row: fewer do not keep a team busy

@@ -25,9 +25,6 @@ from tunesmith.source.tree import Language
 from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import bind_and_simplify
 
-# -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
-
-
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
@@ -239,9 +236,6 @@ def add_choice(
         blocks=(*draft.blocks, *blocks),
         moves=(*draft.moves, *(() if move in draft.moves else (move,))),
     )
-
-
-# -- prints a local draft: a declaration, the parameters' defaults, and the original's text with its edits
 
 
 def template_text(draft: LocalDraft, context: Context) -> str:

@@ -133,9 +133,6 @@ def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
     return False
 
 
-# -- reading canonical accesses ---------------------------------------------------------------------
-
-
 def without_members(expr: c.Expr) -> c.Expr:
     """`a[i].x` -> `a[i]`"""
     while isinstance(expr, c.Member):
@@ -161,9 +158,6 @@ def place_of(expr: c.Expr) -> ArrayPlace | None:
 
 def _pointee_type(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers - 1, type_.const, volatile=type_.volatile)
-
-
-# -- how bodies touch arrays -------------------------------------------------------------------------
 
 
 def element_type(place: ArrayPlace, array: c.Type) -> c.Type:
@@ -264,8 +258,7 @@ def find_clash(
     """Why turns may depend on each other, in words; None where they do not.
 
     `parallel`: the kernel runs the turns on different threads already. Then stores are taken to be apart, and
-    only reading what another turn writes is looked for.
-    """
+    only reading what another turn writes is looked for."""
     by_array: dict[str, list[Touch]] = {}
     turns = _Turns.of(body, index)
     for touch in find_touches(body, arrays):
@@ -331,8 +324,7 @@ def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
 def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
     """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
 
-    `own`: what every turn has a value of its own of.
-    """
+    `own`: what every turn has a value of its own of."""
     a, b = split_affine(_flat_index(left), index), split_affine(_flat_index(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False

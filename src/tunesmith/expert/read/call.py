@@ -118,8 +118,7 @@ def with_handed(problem: Problem) -> Problem:
 def with_own_roles(problem: Problem, kernel: KernelModel, handed: Collection[str] = ()) -> Problem:
     """With every array that this launch leaves alone as its input, whatever other launches do to it.
 
-    Not so what is `handed` to it by a launch that may still be under way when it starts.
-    """
+    Not so what is `handed` to it by a launch that may still be under way when it starts."""
     parameters = [parameter.name for parameter in kernel.function.parameters]
     stored = {access.array for access in kernel.accesses if access.kind != "load"}
     by_argument = dict(zip(problem.launches[0].args, parameters, strict=False))
@@ -163,10 +162,6 @@ def launches_of(problem: Problem, parts: Sequence[CallPart]) -> tuple[Launch, ..
     return tuple(problem.launches[place] for place in places)
 
 
-# -- Which launches of a call may start while the one ahead of them ends, and what they may not touch
-# then.
-
-
 @dataclass(frozen=True)
 class Overlap:
     """A launch that may overlap with the one ahead of it."""
@@ -181,8 +176,7 @@ def find_overlaps(
     """The launches that may, and why the others may not.
 
     The kernel waits for the launch ahead, and so for all that one has waited for: a launch that was made to
-    overlap by the user may not have waited for anything.
-    """
+    overlap by the user may not have waited for anything."""
     parts = {place: (part, kernel) for part, kernel in reading for place in part.places}
     found, reasons = list[Overlap](), list[str]()
     for place in range(1, len(problem.launches)):

@@ -501,8 +501,7 @@ def marked_again(
 
     An earlier loop that stores every place from `low` to `high` in an array covers a later one that stays
     within; of the top level only, where both surely run. `multiples`: what the contract promises of
-    parameters.
-    """
+    parameters."""
     covered: list[_Range] = []
     done: list[Step] = []
     for step in steps:

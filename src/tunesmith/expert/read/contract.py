@@ -41,8 +41,7 @@ _QUESTIONS = frozenset({"==", "!=", "&&", "||"})
 class Residue:
     """A number that is `rest` more than a multiple of `of`, a power of two; `of` 0: the number itself.
 
-    `step`: bytes of what a pointer points to, 0 for an integer.
-    """
+    `step`: bytes of what a pointer points to, 0 for an integer."""
 
     of: int
     rest: int
@@ -679,10 +678,6 @@ def is_of_entry(argument: str) -> bool:
     return argument.startswith(_MARK)
 
 
-# -- `warpSize` as a number: 32 in CUDA. Of the devices that HIP kernels run on some have 64, some 32: it
-# is the width of the kernel's device, and 64 where none is known.
-
-
 WORD = "warpSize"
 ASSUMED = {"cuda": 32, "hip": 64}
 
@@ -697,9 +692,6 @@ def with_wave_size(function: c.Function, kernel: Kernel) -> c.Function:
     number = c.Number(str(lanes), lanes)
     body = map_nodes(function.body, lambda e: number if isinstance(e, c.Name) and e.name == WORD else e)
     return replace(function, body=body)
-
-
-# -- Whether two readings of a text, by different conditions, are of one kernel.
 
 
 def is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
@@ -720,9 +712,6 @@ def _callee_texts(function: c.Function, source: c.Source) -> tuple[str, ...]:
             found |= {f.text: f.name for f in own}
             pending += own
     return tuple(sorted(found))
-
-
-# -- A source as each compiler that may build it reads it: one kernel to all of them, or none is read.
 
 
 Reader = Callable[[c.Source, Predefined], KernelModel | NotReadable]

@@ -25,9 +25,6 @@ from tunesmith.source.walk import names_in, nodes_in
 from tunesmith.space.expr import Expr as SizeExpr
 from tunesmith.space.expr import Node, Undefined
 
-# -- Launches of a kernel with all their numbers, at sizes of its contract.
-
-
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024
 ANY_DEVICE = {"device.sms": 108}  # a launch may ask for multiprocessors; for a reading any number will do
@@ -413,8 +410,7 @@ def identify_index(
 ) -> CountedIndex | None:
     """What an index counts, the same in every launch; None where its values follow no such rule.
 
-    `by_axis`: teams are single threads, which may be counted along one axis of the block.
-    """
+    `by_axis`: teams are single threads, which may be counted along one axis of the block."""
     found: set[CountedIndex] = set()
     for at, layout in enumerate(layouts):
         form = form_of(expr, layout.scenario, is_linear)

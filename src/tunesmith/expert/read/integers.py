@@ -227,8 +227,7 @@ class Stride:
     """How far an index moves from one turn of a loop to the next.
 
     With `within` it holds inside stretches only: as long as every one of these expressions is a multiple of
-    the stretch, and stretches start at multiples of it. That is how `i / d * 2 * d + i % d` moves by 1.
-    """
+    the stretch, and stretches start at multiples of it. That is how `i / d * 2 * d + i % d` moves by 1."""
 
     step: int
     within: tuple[c.Expr, ...] = ()
@@ -301,8 +300,7 @@ def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Exp
     """Expressions over `fixed` names alone that make `expr` a multiple of n when each of them is.
 
     `token * d + d` -> (d,) where d is fixed; numbers are given back as numbers. None: it cannot be said,
-    because a term has no fixed factor: it may be anything.
-    """
+    because a term has no fixed factor: it may be anything."""
     found: dict[c.Expr, None] = {}
     for key, count in expand_terms(expr).items():
         factors = [factor for factor in key if names_in(factor) and names_in(factor) <= set(fixed)]
@@ -310,9 +308,6 @@ def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Exp
             return None
         found[_product_of_factors(factors, abs(count))] = None
     return tuple(found)
-
-
-# -- the head of a `for` loop: its index, start, stop and step --------------------------------------
 
 
 MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -400,9 +395,6 @@ def trip_count(head: Head) -> int | None:
     return None
 
 
-# -- Between C expressions over a kernel's parameters and the project's expressions over sizes, both ways.
-
-
 _DEEPEST = 60
 _ARITHMETIC: Mapping[str, size.ArithmeticOp] = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
 _COMPARE: Mapping[str, size.CompareOp] = {
@@ -421,8 +413,7 @@ class NoTranslation(Exception):
 def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str, size.Node]:
     """Kernel parameters with an integer value over sizes, by the kernel's own names for them.
 
-    Arguments stand in the kernel's order; its parameters may be called otherwise than the problem's.
-    """
+    Arguments stand in the kernel's order; its parameters may be called otherwise than the problem's."""
     found: dict[str, size.Node] = {}
     arguments = problem.arguments
     if problem.launches and len(problem.launches[0].args) == len(parameters):
@@ -608,9 +599,6 @@ def _bounds_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, in
     return (a[0] // b[1], a[1] // b[0]) if op == "//" else (0, min(a[1], b[1] - 1))
 
 
-# -- back: what a launch says, in terms of the kernel's parameters ------------------------------------
-
-
 def from_sizes(node: size.Node, values: Mapping[str, size.Node]) -> Expr | None:
     """A size expression over the kernel's own parameters, or None where they do not tell it."""
     plain: dict[size.Node, str] = {}
@@ -660,9 +648,6 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
             b = inner(right)
             return Binary("*", inner(size.FunctionCall("ceildiv", (left, right))), b)
     raise NoTranslation
-
-
-# -- what a launch says of a kernel, over the kernel's own parameters: blocks of a grid, threads of a block
 
 
 @dataclass(frozen=True)

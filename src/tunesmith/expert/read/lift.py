@@ -85,9 +85,6 @@ from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.substitution import substitute
 from tunesmith.space import expr as size
 
-# -- What the reader itself adds to steps, in OpenCL's words: it names functions as CUDA does.
-
-
 _WORDS = {
     "fmaxf": "fmax", "fminf": "fmin", "__int_as_float": "as_float", "__uint_as_float": "as_float",
 }  # fmt: skip

@@ -31,9 +31,6 @@ from tunesmith.source.tree import Declare, Expr, Function, Name, Source, Stmt, T
 from tunesmith.source.types import is_integer
 from tunesmith.source.walk import declared_in, names_in
 
-# -- What moves rely on, each with its ground: a proof, the kernel's own threads, or the contract's word.
-
-
 # On the model; what different threads of the kernel do with no order between them already; the problem file.
 Ground = Literal["proved", "the kernel's own", "the contract's word"]
 
@@ -160,8 +157,7 @@ class Reach:
     """An index that the source bounds: the launch must come to every value below the bound.
 
     `count` is how many values it comes to, over gridDim and blockDim. Where a loop `goes_on` by as many,
-    these are only the values it starts from.
-    """
+    these are only the values it starts from."""
 
     name: str
     bound: Expr
@@ -179,8 +175,7 @@ class Task:
 
     Where no parameter tells it, `extent` is over the names gridDim.* (and blockDim.*) of today's launch;
     `size` is the same over the problem's sizes, for a launch: "" where it has no such expression. `count` is
-    the steps' name for such an extent, "" where they do not ask for it.
-    """
+    the steps' name for such an extent, "" where they do not ask for it."""
 
     name: str
     extent: Expr
@@ -330,9 +325,6 @@ class NotReadable:
     others: tuple[str, ...] = ()  # what else stands in the way, with lines and what would have to change
 
 
-# -- how the work is to be shared -------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ParameterChoice:
     """A parameter of the template to be: a macro with a finite domain."""
@@ -420,9 +412,6 @@ class KernelReading:
     reach: tuple[Reach, ...] = ()
     apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid
     facts: tuple[Fact, ...] = ()  # besides those of its loops
-
-
-# -- ways through steps ------------------------------------------------------------------------------
 
 
 def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:

@@ -41,8 +41,7 @@ assert all(function_effects(name).any_thread for name in _INTEGER_CALLS)
 class Id:
     """A variable that says which thread or block this is: `expr` over built-in indices and parameters.
 
-    `short` is the same as the source has it, over other such variables too.
-    """
+    `short` is the same as the source has it, over other such variables too."""
 
     name: str
     type: c.Type

@@ -160,8 +160,6 @@ class Blocking:
                 done.append(stmt)
         return (*done, *self.over(run))
 
-    # -- packs ----------------------------------------------------------------------------------------
-
     def is_same(self, pack: Pack) -> bool:
         """Whether all tasks of a team read the same."""
         if self.task is None:
@@ -225,8 +223,7 @@ class Blocking:
     ) -> dict[c.Expr, c.Expr]:
         """Loads that some turns alone make, of what a table may have: from there if it has.
 
-        `tables`: each with its name; `item` and `lane` say which pack of a row, and which element of that.
-        """
+        `tables`: each with its name; `item` and `lane` say which pack of a row, and which element of that."""
         found: dict[c.Expr, c.Expr] = {}
         for table, name in tables:
             if (
@@ -292,9 +289,6 @@ def _assign_initializer(declare: c.Declare) -> tuple[c.Stmt, ...]:
     if declare.init is None:
         return ()
     return (c.Evaluate(c.Assign("=", c.Name(declare.name), declare.init), line=declare.line),)
-
-
-# -- along which index of the tasks ---------------------------------------------------------------------
 
 
 def _find_varying_names(kernel: KernelModel, task: Task) -> frozenset[str] | str:
@@ -369,8 +363,7 @@ class Buffer:
 
     A buffer lives for a turn. One that is `kept` lives as long as the loops over one range, where the
     schedule keeps rows in registers: then what is `filled` is not loaded, what is `replaced` or lies in
-    shared memory otherwise is not stored, and what is `wanted` a later loop reads again.
-    """
+    shared memory otherwise is not stored, and what is `wanted` a later loop reads again."""
 
     name: str
     home: Level  # where its elements come from and go to; the buffer itself is in registers
@@ -492,9 +485,6 @@ def _with_tables(loop: LoopPlan, blocking: Blocking) -> LoopPlan:
     return replace(loop, buffers=buffers, tables=tables)
 
 
-# -- copies: which way each takes
-
-
 def _with_copies(loop: LoopPlan, given: Given) -> LoopPlan:
     loads, stores = list[Copy](), list[Copy]()
     keeps = loop.in_row and given.knobs.keep.most > 0
@@ -530,9 +520,6 @@ def _way_in(pack: Pack, given: Given) -> str:
     if plain or not given.knobs.load_hint.is_parameter:
         return "load"
     return "load_shared" if pack.array in given.written else "load_once"
-
-
-# -- loops over one range, between which a thread's elements can stay
 
 
 def group_loops_by_range(steps: Sequence[Step]) -> Iterator[list[Each]]:

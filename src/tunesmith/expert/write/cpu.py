@@ -283,8 +283,6 @@ class VectorBody:
             value = self._binary(assign.op[:-1], _LaneValue(target, "ints"), value)
         return c.Assign("=", target, self._held(value, base))
 
-    # -- vectors of one kind --------------------------------------------------------------------------
-
     def _convert_to_floats(self, value: _LaneValue) -> c.Expr:
         match value.kind:
             case "floats":
@@ -335,8 +333,6 @@ class VectorBody:
         if value.kind == "floats":
             raise NoVector("it uses a float as a condition")
         return value
-
-    # -- expressions ----------------------------------------------------------------------------------
 
     def _value(self, expr: c.Expr) -> _LaneValue:
         if expr in self._places.packs:
@@ -534,9 +530,6 @@ def _vectorize_function(lift: Lift, name: str) -> str:
 # refused, and the loop stays scalar.
 
 
-# -- the loop ----------------------------------------------------------------------------------------
-
-
 class CpuLoops(ElementLoops):
     def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
         super().__init__(plan, fast)
@@ -582,15 +575,11 @@ class CpuLoops(ElementLoops):
             turns = self._vector_loop(loop, vectors, end)
         return (*done, *at_line(turns, each.line), *self.totals.reduce(loop, self.lane))
 
-    # -- one element at a time ----------------------------------------------------------------------
-
     def _scalar(self, loop: LoopPlan, first: c.Expr, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
         own = self.words.code("const T i = base;", T=each.type, i=each.index)
         body = (*own, *add_unroll_pragmas(each.body, self._plan))
         return self._turns(type_, first, end, self.words.expr("LANES")).over(body)
-
-    # -- vectors ------------------------------------------------------------------------------------
 
     def _vectorize_body(self, loop: LoopPlan, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...] | None:
         """The body on vectors; None where it has no such form, or nothing to load or store as vectors."""

@@ -96,8 +96,7 @@ class FastMath:
     ) -> tuple[tuple[c.Stmt, ...], Inverses]:
         """The statements, and the reciprocals they use, to be computed before the loop.
 
-        `varying` are the names that change from turn to turn; None: there is no loop.
-        """
+        `varying` are the names that change from turn to turn; None: there is no loop."""
         stmts = tuple(body)
         named = {**types, **declared_types(stmts)}
         known = {name: self._plain(type_) for name, type_ in named.items() if type_ is not None}
@@ -222,9 +221,6 @@ def _has_effects(expr: c.Expr) -> bool:
     return any(writes_in(expr))
 
 
-# -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions
-
-
 def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
     """Helpers that the steps call, and those that these call, in the order of the file."""
     by_name: dict[str, list[c.Function]] = {}
@@ -256,8 +252,7 @@ def helper_text(
 ) -> str:
     """The function as it stands, or with fast forms behind macros where its body has any.
 
-    `hardware`: the statement that does the same on the device's own unit, taken where `switch` is set.
-    """
+    `hardware`: the statement that does the same on the device's own unit, taken where `switch` is set."""
     types = {parameter.name: parameter.type for parameter in function.parameters}
     body, _ = fast.statements(function.body, dict(types))
     text = function.text.strip() or print_function(function, language).strip()
@@ -292,8 +287,7 @@ _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 def find_index_divisors(plan: WritingPlan) -> Iterator[tuple[LoopPlan, c.Expr]]:
     """Loops with divisors of their index that only the call knows; of indices in one word.
 
-    None where the schedule has no other forms of such quotients.
-    """
+    None where the schedule has no other forms of such quotients."""
     if not plan.knobs.divide.is_parameter or plan.language == "opencl":
         return
     known = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}

@@ -60,8 +60,6 @@ from tunesmith.source.walk import (
 )
 from tunesmith.space.expr import Arithmetic, Compare, Logic, Node, Num, Variable, parse_expr, unparse
 
-# -- Names and words of a written kernel: what every part of the writer needs.
-
 
 class Unwritable(Exception):
     """Why a draft cannot be written as a template, in words."""
@@ -74,9 +72,6 @@ class Unwritable(Exception):
 def wide_integer_type(language: str) -> str:
     """A 64-bit integer."""
     return "long" if language == "opencl" else "long long"
-
-
-# -- names for what the writer adds, none of which the source uses; and the macros that a schedule declares
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -217,10 +212,6 @@ def _lanes_today(kernel: KernelModel) -> int:
     if isinstance(kernel.lanes, Number) and isinstance(kernel.lanes.value, int):
         return kernel.lanes.value
     return 32 if kernel.team == "warp" else 128
-
-
-# -- What the contract says of a kernel's integer expressions: their text in the template file, and
-# bounds.
 
 
 INT_MAX = 2**31 - 1
@@ -386,8 +377,7 @@ class Given:
         """Further indices of the tasks that only today's grid tells the end of: axes z and y of the grid.
 
         Axis y is free where no task is split over several blocks. What lies along x today stays
-        there: only that axis may be long.
-        """
+        there: only that axis may be long."""
         unbounded = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
         if len(unbounded) > (2 if self.knobs.split.most > 0 else 3):
             raise Unwritable(
@@ -515,9 +505,6 @@ def _promised_alignments(kernel: KernelModel, problem: Problem) -> dict[str, int
     return found
 
 
-# -- The source's own comments in a template: with what became of their statement, each of them once.
-
-
 def at_line(stmts: Iterable[Stmt], line: int) -> tuple[Stmt, ...]:
     """Made from what stood there: the first of them has its comments."""
     found = tuple(stmts)
@@ -527,8 +514,7 @@ def at_line(stmts: Iterable[Stmt], line: int) -> tuple[Stmt, ...]:
 class SourceComments:
     """By line: a statement may become another, or a step of the model, and has its line still.
 
-    A loop that is printed in several forms has its comments in the first of them.
-    """
+    A loop that is printed in several forms has its comments in the first of them."""
 
     def __init__(self, source: Source) -> None:
         self._by_line: dict[int, list[Comment]] = {}
@@ -548,9 +534,6 @@ class SourceComments:
         return replace(stmt, comments=(*ours, *theirs))
 
 
-# -- C as text that lies in the files beside this one, with words in its places.
-
-
 def render_template_part(file: str, name: str, **words: str) -> str:
     """A part of a file, with words in the places of @WORD@."""
     return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], _load_file_parts(file)[name])
@@ -560,9 +543,6 @@ def render_template_part(file: str, name: str, **words: str) -> str:
 def _load_file_parts(file: str) -> dict[str, str]:
     text = resources.files("tunesmith.expert.write").joinpath(file).read_text(encoding="utf-8")
     return dict(one.split("\n", 1) for one in text.split("//= ")[1:])
-
-
-# -- Conditions that begin alike as one: a template's header is short, and what it allows stays the same.
 
 
 Conditions = tuple[tuple[str, str], ...]

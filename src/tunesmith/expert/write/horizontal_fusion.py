@@ -87,8 +87,6 @@ class SideBySide(BulkLoops):
             done = (c.If(within, tuple(body(part)), done, line=part.loop.each.line),)
         return done
 
-    # -- element by element ---------------------------------------------------------------------------
-
     def _joint_plain(self, parts: Sequence[LoopPart], type_: str) -> tuple[c.Stmt, ...]:
         several, w = self._plan.knobs.items.most > 1, self.words
         here = self._here if several else c.Name(self._base)
@@ -103,8 +101,6 @@ class SideBySide(BulkLoops):
         places = w.code("const T here = base + k * LANES;", T=type_)
         axes = (turns, item_axis(self._item, w.expr("ITEMS"), places)) if several else (turns,)
         return nest_loops(axes, self._chosen(parts, here, own))
-
-    # -- pack by pack ---------------------------------------------------------------------------------
 
     def _joint_packs(self, parts: Sequence[LoopPart], alike: bool, type_: str) -> tuple[c.Stmt, ...]:
         apart = parts[:1] if alike else parts
@@ -160,8 +156,6 @@ class SideBySide(BulkLoops):
             first = c.Binary("<", self._here, c.Name(part.end))
             place = select_expression(first, other, place, types) or c.Ternary(first, other, place)
         return c.Unary("&", place)
-
-    # -- loops that are alike -------------------------------------------------------------------------
 
     def _alike(self, run: Sequence[LoopPlan]) -> list[LoopPlan] | None:
         """The loops with the first one's packs for all; None where more than addresses differs."""

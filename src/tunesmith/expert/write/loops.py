@@ -165,17 +165,13 @@ class ElementLoops:
         return c.Unary("&", self._place(pack, loop, self._here))
 
 
-# -- What a template defines before its kernel: packs of neighbours on a GPU, vectors on a CPU.
-
-
 _GPU, _CPU = "gpu_packs.cuh", "cpu_vectors.cl"
 
 
 def pack_types_text(plan: WritingPlan, copies: tuple[str, str]) -> str:
     """The types for packs; hinted ways of moving them where the schedule has hints.
 
-    `copies`: further ways, as what comes before the type and its methods.
-    """
+    `copies`: further ways, as what comes before the type and its methods."""
     knobs, hip = plan.knobs, plan.language == "hip"
     at = "reinterpret_cast<{}word *>({})[w]"
     own, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
@@ -223,8 +219,7 @@ def vector_macros_text(
 ) -> str:
     """OpenCL's vectors by the number of their elements, and how they are moved; `fast`: a switch.
 
-    `conversions`: a function's word and ending -> its macro; `narrow`: integers -> what moves them.
-    """
+    `conversions`: a function's word and ending -> its macro; `narrow`: integers -> what moves them."""
     knob, kinds = plan.knobs.vector, list[str]()
     for value in knob.values:
         digits, test = "" if value == 1 else str(value), "elif" if kinds else "if"
@@ -268,9 +263,6 @@ def _pack_method_text(name: str, arguments: str, statement: str) -> str:
     return render_template_part(_GPU, "method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
 
 
-# -- One loop over a task's elements for CUDA and HIP: packs first, then the body lane by lane.
-
-
 @dataclass(frozen=True)
 class Body:
     """A loop's body made ready: fast forms behind macros, packs for accesses, partial totals."""
@@ -300,8 +292,6 @@ class GpuLoops(ElementLoops):
     def before(self) -> list[str]:
         used = any(loop.packs for loop in self._plan.all_loops) or "tile" in self._plan.draft.schedule
         return [pack_types_text(self._plan, self.copies())] if used else []
-
-    # -- the loop -----------------------------------------------------------------------------------
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
         each, packed = loop.each, loop.is_packed
@@ -399,8 +389,7 @@ class GpuLoops(ElementLoops):
     def _chunks(self, loop: LoopPlan, type_: str, end: c.Expr, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         """A loop over chunks, with buffers that live longer than a turn.
 
-        There is no loop where a split task has a block for every chunk, or a thread keeps its whole row.
-        """
+        There is no loop where a split task has a block for every chunk, or a thread keeps its whole row."""
         w, chunk = self.words, self.words.expr("CHUNK")
         first = self._first(loop, w.expr("lane * VEC"), chunk, type_)
         turns = self._turns(type_, first, end, chunk)
@@ -447,8 +436,6 @@ class GpuLoops(ElementLoops):
                 dims = (size,) if self._is_shared(buffer) else self._blocking.dims(size, span=buffer.span)
                 done.append(c.Declare(c.Type(self._pack_type(pack)), buffer.name, dims=dims))
         return tuple(done)
-
-    # -- neighbouring tasks at once: packs that they share, and those that each has ----------------------
 
     def _is_shared(self, buffer: Buffer) -> bool:
         """By all tasks that are taken at once."""
@@ -559,8 +546,6 @@ class GpuLoops(ElementLoops):
 
     def _statements(self, each: Each, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         return map_statements(body, lambda part: self.division.in_expr(part, c.Name(each.index)))
-
-    # -- packs: their types, and in which order they are loaded -----------------------------------------
 
     def _pack_type(self, pack: Pack) -> str:
         vec, align = self._plan.knobs.vector.name, self._plan.element_align.get(pack.array, 16)

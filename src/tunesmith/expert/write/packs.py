@@ -291,9 +291,6 @@ def pack_replacements(
     return found
 
 
-# -- results of a loop that the hardware converts two at a time: which statement makes them, and of what
-
-
 @dataclass(frozen=True)
 class Converted:
     """The last statement of a body stores `value`, converted, as element `lane` of the array `into`."""

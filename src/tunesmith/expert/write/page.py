@@ -53,10 +53,6 @@ from tunesmith.source.walk import names_in, prepend_comments
 from tunesmith.space.expr import Node, Variable, operands_of_node, parse_expr, unparse
 from tunesmith.space.space import bind_and_simplify, substitute_trees
 
-# -- The declaration at a template's top: parameters, what must hold, what the usual rules know, the
-# launch.
-
-
 # What of the kernel a choice makes worth saying, by its role.
 _SAID_FOR = {
     "element": ("vector",), "loaded": ("items",), "kept": ("keep",), "copied": ("ring",),
@@ -207,9 +203,6 @@ def _settle_shape_facts(facts: Pairs, fixed: Mapping[str, int], number: str) -> 
     return settled_shape(Shape(said, {}, on_cpu), fixed, number)
 
 
-# -- The kernel of a template: its head, the loop over tasks, its steps.
-
-
 # As assembly: NVRTC has functions for these only with the header of the device's runtime.
 _WAIT = c.Verbatim('asm volatile("griddepcontrol.wait;" ::: "memory");')
 _START = c.Verbatim('asm volatile("griddepcontrol.launch_dependents;" ::: "memory");')
@@ -299,8 +292,6 @@ class KernelText:
             for p in plan.kernel.function.parameters
         ]
 
-    # -- tasks --------------------------------------------------------------------------------------
-
     def _over_tasks(self, scope: set[str]) -> tuple[c.Stmt, ...]:
         plan, knobs, w = self._plan, self._plan.knobs, self._w
         extents = [plan.blocking.extent(task) for task in plan.tasks]
@@ -378,8 +369,6 @@ class KernelText:
             before = w.expr("before + BLOCKED * TASKS * size", before=before, size=row.bytes)
         kept = w.when("!KEEP" if plan.keeps_staged else "", done)
         return prepend_comments(kept, (c.Comment("What a loop leaves for a later one."),))
-
-    # -- steps --------------------------------------------------------------------------------------
 
     def _steps(self, steps: Sequence[Step], scope: set[str]) -> tuple[c.Stmt, ...]:
         done: list[c.Stmt] = []

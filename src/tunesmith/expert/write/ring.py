@@ -124,8 +124,7 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
 def following_loops(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
     """By number of a loop: the next one of its list of steps, and names that may get a value in between.
 
-    None where anything but definitions lies between the two.
-    """
+    None where anything but definitions lies between the two."""
     for own in step_lists(steps):
         last: Each | None = None
         changed: frozenset[str] = frozenset()
@@ -174,8 +173,6 @@ class RingLoops(GpuLoops):
             return found
         text = "extern __shared__ __align__(16) unsigned char ring[];"
         return (*found, *self.words.when("STAGES", self.words.code(text), said="chunks on their way"))
-
-    # -- a loop: chunks are under way before it, and each turn sends for another ------------------------
 
     def _packed(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
         packs, under_way = self._packs_in_ring(loop), loop.each.number in self._stage
@@ -267,8 +264,6 @@ class RingLoops(GpuLoops):
     def _region_start(self, kind: RingKind) -> Expr:
         number, ring = self.ring.index(kind), self.words.expr("ring")
         return Binary("+", ring, Name(self._regions[number])) if number else ring
-
-    # -- what the loops call --------------------------------------------------------------------------
 
     def copies(self) -> tuple[str, str]:
         choice = self._plan.knobs.ring

@@ -116,9 +116,6 @@ def _divisibility_terms(plan: WritingPlan) -> list[str]:
     return texts
 
 
-# -- launch -----------------------------------------------------------------------------------------
-
-
 def grid_sizes(plan: WritingPlan) -> list[str]:
     tiled = tile_of(plan)
     if tiled is not None:
@@ -224,9 +221,6 @@ def _staged_bytes(plan: WritingPlan) -> str | None:
     if plan.knobs.keep.is_parameter and plan.keeps_staged:
         return f"(0 if {plan.knobs.keep.name} else {whole})"
     return whole
-
-
-# -- sizes as constants of a build: which parameters of the kernel, and how they read in its code ---
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,7 @@ def link_codes(
     """The same codes with names that go together in one file, each piece once.
 
     `taken` are words that no new name may be; `ahead` is text that stands before all of them and stays as it
-    is. Raises `Unwritable` where a name cannot be changed.
-    """
+    is. Raises `Unwritable` where a name cannot be changed."""
     done, used = (
         list(codes),
         {*taken, *_identifiers_in_text(ahead), *(w for code in codes for w in _words_of(code))},
@@ -133,9 +132,6 @@ def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
         return names.get(text, text)
 
     return _NAMES.sub(word, text) if names else text
-
-
-# -- what a text defines for the whole file ---------------------------------------------------------
 
 
 def defined_names(text: str) -> Iterator[str]:
@@ -262,10 +258,6 @@ def _tag_name(words: Sequence[str]) -> Iterator[str]:
     place = next((at for at, word in enumerate(words) if word in _TYPES), len(words))
     behind = [word for word in words[place + 1 :] if _WORD.fullmatch(word) and word not in _TYPES]
     yield from behind[:1]
-
-
-# -- Several kernels of one call as one template: a file, a declaration, the call's launches in their
-# order.
 
 
 # Memory that a file keeps for all of its kernels: a copy of it would be another memory.

@@ -324,8 +324,7 @@ def select_expression(
 ) -> c.Expr | None:
     """`one` where `first` holds and else `other`, chosen between as late as can be: what they share stays.
 
-    None where the two have not one type, so that a choice would convert one of them.
-    """
+    None where the two have not one type, so that a choice would convert one of them."""
     if one == other:
         return one
     match one, other:

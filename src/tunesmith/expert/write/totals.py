@@ -191,8 +191,7 @@ class Folds:
     Halves are values. Lanes taken from memory (a union, or a pointer to the vector) would be shorter to
     print, but PoCL 3.0 loses them: in a group with barriers it runs a loop over lanes in step for all
     work-items, and an address of private memory that was computed before the loop is then the last
-    work-item's for all of them.
-    """
+    work-item's for all of them."""
 
     def __init__(self, plan: WritingPlan, vec: str) -> None:
         self._plan, self._vec = plan, vec

@@ -73,8 +73,7 @@ def passed_by_all(normal: Normal, launch: LaunchTerms) -> tuple[c.Stmt, ...]:
 def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, ...]:
     """Loops over the whole grid that no thread comes to the second turn of, as branches.
 
-    Nothing may change what the bound is made of: the grid was made for the arguments as they came.
-    """
+    Nothing may change what the bound is made of: the grid was made for the arguments as they came."""
     assigned = walk.assigned_in(body)
     declared = {s.name: s.init for s in body if isinstance(s, c.Declare) and s.init is not None}
     changed = {

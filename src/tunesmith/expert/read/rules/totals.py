@@ -260,9 +260,6 @@ def _find_updated_elements(body: Sequence[c.Stmt]) -> list[c.Index]:
     return list(found)
 
 
-# -- the online softmax as two passes ----------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Online:
     largest: str

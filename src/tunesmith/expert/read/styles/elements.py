@@ -111,8 +111,6 @@ class FlatReader:
         indices, body = self._unify_indices(indices, body, peeled)
         return self._flat(indices, body, peeled)
 
-    # -- indices ------------------------------------------------------------------------------------
-
     def _made_of_others(self, indices: Mapping[str, CountedIndex], peeled: Peeled) -> dict[str, c.Expr]:
         """Of two that tell the same threads apart the one that is made of others, written out."""
         for (name, one), (other, two) in combinations(indices.items(), 2):
@@ -284,9 +282,6 @@ class FlatReader:
         threads = block_threads() if index.kind == "flat" else launch_name("blockDim", index.axis)
         extent = {"block": blocks, "team": threads}.get(index.kind, make_product(blocks, threads))
         return extent if index.times == 1 else make_product(number_node(index.times), extent)
-
-
-# -- guards and grid-stride loops: they tell where indices end ---------------------------------------
 
 
 @dataclass

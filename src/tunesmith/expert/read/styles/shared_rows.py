@@ -51,8 +51,7 @@ def with_rows_read_again(
 ) -> LaunchedKernel | None:
     """The kernel with such rows as the loads that filled them; None where it has none, or not these alone.
 
-    `ranges`: of the sizes, by the contract.
-    """
+    `ranges`: of the sizes, by the contract."""
     normal, body = kernel.normal, kernel.normal.body
     if not all(
         _is_uniform(stmt, kernel)

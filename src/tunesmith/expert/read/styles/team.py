@@ -66,9 +66,6 @@ from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Cast, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
 from tunesmith.source.walk import declared_in, names_in, negate_condition, nodes_in, numbered_name
 
-# -- Loops: over elements, over tasks, by the whole team in turn, or turn by turn among threads.
-
-
 _MOST_TURNS = 4096
 # Goes through statements; gives back who is still there afterwards.
 Run = Callable[[Sequence[Stmt], tv.Threads], tv.Threads]
@@ -458,8 +455,6 @@ class BlockInterpreter(LoopReader):
                 raise self.refusal(f"'{text.strip().splitlines()[0][:60]}' is not understood")
         return active
 
-    # -- branches: by thread numbers they divide the team, by sizes or data the whole team takes them --
-
     def branch(self, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads) -> tuple[bool, tv.Threads]:
         """Whether `rest` was gone through as well, and who is still there."""
         before = dict(self.memory.variables) if self.memory.own_index else {}
@@ -599,8 +594,6 @@ class BlockInterpreter(LoopReader):
                 own = substitute(test, {self.memory.own_index: c.Name(step.index)})
                 self.record.steps.append(replace(step, body=(c.If(own, step.body, line=step.line),)))
         return False, active
-
-    # -- effects ------------------------------------------------------------------------------------
 
     def declare(self, stmt: c.Declare, active: tv.Threads) -> None:
         if stmt.dims:
@@ -855,8 +848,6 @@ class TeamReader:
         barriers, reach = first.record.barriers, tuple(self._reach)
         return KernelReading(tasks, steps, self._kind(), self._lanes(), staged, barriers, (), reach)
 
-    # -- playing ------------------------------------------------------------------------------------
-
     def _play(self, layout: geometry.Layout) -> tuple[TeamState, tuple[Step, ...]]:
         fixed = self._fixed(layout)
         element: tuple[Expr, str] = (number_node(0), "int")
@@ -938,8 +929,6 @@ class TeamReader:
         if any(name in geometry.THREAD and name not in self._axes for name in names_in(expr)):
             return None
         return self._launch.replaced(expr)
-
-    # -- tasks --------------------------------------------------------------------------------------
 
     def _check_effects(self, team: TeamState) -> None:
         """What is stored outside a task's bound would be left out."""

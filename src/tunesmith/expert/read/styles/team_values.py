@@ -252,8 +252,7 @@ class BlockMemory:
     """The variables of every thread and the cells of shared memory.
 
     `own_index` is the name of a thread's place in its team where that is the index of its one element, and
-    empty where threads go through elements in loops.
-    """
+    empty where threads go through elements in loops."""
 
     def __init__(
         self,

@@ -297,8 +297,6 @@ class _Rows:
         keys = sorted(found, key=lambda key: row not in key)
         return {tuple(sorted(key, key=lambda factor: factor != row)): found[key] for key in keys}
 
-    # -- that rows of one thread do not depend on each other ---------------------------------------------
-
     def _check(self, body: tuple[c.Stmt, ...]) -> None:
         found, own = self._found, set(walk.declared_in(self._found.before))
         for name in sorted(own & (walk.assigned_in(found.loop) | walk.stored_in(found.loop))):
@@ -665,9 +663,6 @@ def _find_indexed_accesses(body: Sequence[c.Stmt], names: set[str], index: str) 
             case c.Index(base=c.Name(name=name), index=at) if name in names:
                 if integers.without_casts(at) == c.Name(index):
                     yield node
-
-
-# -- what is set before it is read --------------------------------------------------------------------
 
 
 def _sets_first(stmts: Sequence[c.Stmt], name: str) -> bool:

@@ -91,8 +91,7 @@ MOST_TURNS = 1 << 16  # of all threads together
 class Turn:
     """A thread in one turn of the loops around a statement; `at`: where its element lies, by the box's axes.
 
-    `other`: the numbers of whoever has left a value there, where that is another thread.
-    """
+    `other`: the numbers of whoever has left a value there, where that is another thread."""
 
     numbers: Numbers
     at: tuple[int, ...] = ()
@@ -150,8 +149,7 @@ def flatten_operands(expr: c.Expr, op: str = "&&") -> list[c.Expr]:
 def derive_inequalities(test: c.Expr, types: Mapping[str, c.Type], yes: bool = True) -> list[c.Expr] | None:
     """Sums that are at least 0 where the test holds (or does not: `yes`), and only there; None: not said so.
 
-    Comparisons without sign are right as well: see `check_signs`.
-    """
+    Comparisons without sign are right as well: see `check_signs`."""
     match test:
         case c.Unary(op="!", operand=operand):
             return derive_inequalities(operand, types, not yes)
@@ -181,8 +179,7 @@ def has_load(expr: c.Expr) -> bool:
 def check_signs(body: Sequence[c.Stmt], types: Mapping[str, c.Type]) -> None:
     """Without a sign C compares and divides numbers below 0 as large ones; sums here would be small.
 
-    Nothing without a sign has a difference in it: then it is at least 0.
-    """
+    Nothing without a sign has a difference in it: then it is at least 0."""
     for node in (n for n in walk.nodes_in(body) if isinstance(n, c.Expr)):
         sides: tuple[c.Expr, ...] = ()
         if isinstance(node, c.Binary) and (node.op in OPPOSITE or node.op in ("/", "%", ">>")):
@@ -279,8 +276,7 @@ class Fit:
     def expr(self, wide: str, sizes: Collection[str]) -> c.Expr:
         """`wide`: the type of 64 bits that the source computes it in, or "".
 
-        `sizes`: what is multiplied with sums of all others.
-        """
+        `sizes`: what is multiplied with sums of all others."""
         groups: dict[Symbols, Terms] = {}
         for part in self.parts:
             outer = [f for f in part.symbols.factors if walk.names_in(f) <= set(sizes)]
@@ -415,8 +411,7 @@ class Refit:
     def one(self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str]) -> c.Expr:
         """What these trees are in common; each turn goes by the one with its number.
 
-        A tree is over the numbers of `Turn.other`, or of the turn itself where there are none.
-        """
+        A tree is over the numbers of `Turn.other`, or of the turn itself where there are none."""
         own = frozenset().union(*(turn.other.keys() or turn.numbers.keys() for _, turn in turns))
         return self._one(trees, turns, inner, own)
 
@@ -522,8 +517,7 @@ class Held:
 class Segment:
     """Statements between two barriers, in the order of the text; `at` counts the barriers before them.
 
-    `cycle`: the loop of the whole block they are in, 0 for none; its turns start at segment 0 again.
-    """
+    `cycle`: the loop of the whole block they are in, 0 for none; its turns start at segment 0 again."""
 
     body: tuple[c.Stmt, ...]
     at: int = 0
@@ -634,8 +628,6 @@ class Tiles:
                 raise OutOfReach("a loop with barriers stores to global memory")
         if sum(bool(walk.stored_in(s.body) & set(self._arrays)) for s in self._segments) > 1:
             raise OutOfReach("global memory is written before and after a barrier")
-
-    # -- writes -------------------------------------------------------------------------------------
 
     def _fill(self, segment: Segment, env: dict[str, c.Expr]) -> None:
         found: dict[tuple[str, int], list[tuple[TileWrite, Numbers]]] = {}
@@ -797,8 +789,6 @@ class Tiles:
             if name in self._unknown - counted:
                 raise OutOfReach.at(line, f"'{array}' holds what depends on '{name}', which changes")
 
-    # -- reads --------------------------------------------------------------------------------------
-
     def read(self, node: c.Expr) -> tuple[str, int, int, tuple[c.Expr, ...]] | None:
         """Array, loop, segment and place of an access, as `body` has them; None for anything else."""
         found = indices_of(node)
@@ -863,9 +853,6 @@ def indices_of(node: c.Expr) -> tuple[str, tuple[c.Expr, ...]] | None:
         indices.insert(0, node.index)
         node = node.base
     return (node.name, tuple(indices)) if isinstance(node, c.Name) else None
-
-
-# -- Statements rewritten with what is around each expression in sight: tests that hold there, and loops.
 
 
 @dataclass(frozen=True)
@@ -1022,8 +1009,6 @@ class _Boxes(SurroundedReading):
             done = (c.If(self.rewritten(test, Surroundings()), done, line=getattr(body[0], "line", 0)),)
         return self._flat(done, bounds), self._barrier_facts()
 
-    # -- the element: guards and turns taken off ------------------------------------------------------
-
     def _peel_guards(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         """Guards of all that is stored, and loops over a thread's elements, taken off."""
         while body:
@@ -1054,8 +1039,6 @@ class _Boxes(SurroundedReading):
         if not body:
             raise OutOfReach("the kernel does nothing")
         return body
-
-    # -- the box --------------------------------------------------------------------------------------
 
     def _found_axes(
         self, body: Sequence[c.Stmt], tests: Sequence[c.Expr], every: Sequence[Numbers]
@@ -1190,8 +1173,6 @@ class _Boxes(SurroundedReading):
             Fact(what.format(name), "proved", f"line {declare.line}")
             for name, declare in self._normal.shared.items()
         )
-
-    # -- statements over the box's axes ---------------------------------------------------------------
 
     def read(self, expr: c.Expr, around: Surroundings) -> c.Expr | None:
         place = self._tiles.read(expr) if isinstance(expr, c.Index) else None
