@@ -101,8 +101,8 @@ def write_in(
     moved = _model_in(kernel, target)
     if isinstance(moved, str):
         return Declined(moved)
-    own = with_entry_sizes(problem_in(problem, to), kernel.pinned)
-    page = best_page(task, Context(own, device), moved)
+    there = with_entry_sizes(problem_in(problem, to), kernel.pinned)
+    page = best_page(task, Context(there, device), moved)
     if isinstance(page, str):
         return Declined(page)
     text, draft, refused = page
@@ -135,7 +135,7 @@ def _model_in(kernel: KernelModel, to: c.Language) -> KernelModel | str:
         type_ = replace(parameter.type, base=base.get(parameter.type.base, parameter.type.base))
         space = "global" if to == "opencl" and type_.is_pointer else ""
         parameters.append(replace(parameter, type=replace(type_, space=space)))
-    words = _FUNCTIONS if to == "opencl" else {name: own for own, name in _FUNCTIONS.items()}
+    words = _FUNCTIONS if to == "opencl" else {name: cuda for cuda, name in _FUNCTIONS.items()}
     function = replace(kernel.function, parameters=tuple(parameters))
     source = replace(source, language=to, includes=())
     calls = _collect_calls(kernel)

@@ -122,10 +122,10 @@ def idle_moves(
     task stays open all the same: what is best there shifts with every other move."""
     found = []
     for move in moves:
-        own = [name for name in default.as_dict() if is_of(move, name)]
-        unused = all(winner[name] == default[name] for winner in winners for name in own)
-        open_still = move in STAY_OPEN or any(_may_be_faster(e, own) for e in explanations)
-        if own and winners and unused and not open_still:
+        parameters = [name for name in default.as_dict() if is_of(move, name)]
+        unused = all(winner[name] == default[name] for winner in winners for name in parameters)
+        open_still = move in STAY_OPEN or any(_may_be_faster(e, parameters) for e in explanations)
+        if parameters and winners and unused and not open_still:
             found.append(move)
     return tuple(found)
 
@@ -261,15 +261,15 @@ class ByDiagnosis:
         if kernel is not None:
             done = [one for one in done if one.on == kernel.id and one.decision.by_moves]
             base = base if base is not None and made_on(state, base.id) == kernel else kernel
-        own = kernel.id if kernel is not None else ""
-        if own not in self._names:
-            self._names[own], _ = self.available(
+        candidate = kernel.id if kernel is not None else ""
+        if candidate not in self._names:
+            self._names[candidate], _ = self.available(
                 problem_of(self.problem, self.templates, kernel), state.device
             )
         found = diagnoses_in_view(self.problem, state)
         tried = sound_scores(self.problem, state)
         history = [self._result(one, tried, state) for one in done]
-        moves = next_round(history, list(found.values()), self._names[own])
+        moves = next_round(history, list(found.values()), self._names[candidate])
         if isinstance(moves, str):
             return moves
         added = [move for move in moves if base is None or move not in base.moves]
@@ -278,13 +278,13 @@ class ByDiagnosis:
 
     def _result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
         """Moves that were asked for have had their turn, also where the author left them out."""
-        moves, own = one.decision.moves, one.candidate
+        moves, candidate = one.decision.moves, one.candidate
         last = one.drafts[-1].rejected if one.drafts else None
         if last is not None and last.same_as:  # nothing was gained, and nothing is wrong
             return RoundResult(moves, best_scores(tuple(tried)).get(last.same_as))
-        if own is None or one.best is None:
+        if candidate is None or one.best is None:
             return RoundResult(moves, None)
-        rows = [t for t in tried if t.config.candidate == own.id and t.score is not None]
+        rows = [t for t in tried if t.config.candidate == candidate.id and t.score is not None]
         general = max(rows, key=lambda t: t.score or 0.0).config
         picks = tuple(
             Pick(w.name, _best_at(rows, place) or general, Interval(1.0, 1.0, 1.0))
@@ -294,7 +294,7 @@ class ByDiagnosis:
         template_of = self.templates.lookup(state)
         default = template_of(general).default
         found = explain_winners(self.problem, template_of, state, choice)
-        idle = idle_moves(own.moves, default, choice.configs(), found)
+        idle = idle_moves(candidate.moves, default, choice.configs(), found)
         looked = [p.diagnosis for p in state.profiled if p.config == general and p.diagnosis is not None]
         distances = [d.distance for d in looked if d.distance is not None]
         known = len(distances) == len(self.problem.workloads)
@@ -342,5 +342,5 @@ class LibraryAuthor:
         if self.template.mark not in task.moves:
             return self.then.write(task, problem, device)
         notes = (f"{self.template.name} of the library, {self.template.about}",)
-        own = self.template
-        return Written(own.without(task.without), own.moves, notes=notes, author=own.author)
+        template = self.template
+        return Written(template.without(task.without), template.moves, notes=notes, author=template.author)

@@ -78,8 +78,8 @@ class BareKernel:
     def host_grid(self) -> tuple[str, ...]:
         """As the file's first launch writes it; by the kernel's own name where the host passes the same."""
         sites = launches_of(self.kernel, self.source)
-        own = [text if text in integers_of(self.arguments) else "" for text in self.launch.grid]
-        return tuple(said or text for text, said in zip_longest(sites[0].grid, own)) if sites else ()
+        by_kernel = [text if text in integers_of(self.arguments) else "" for text in self.launch.grid]
+        return tuple(said or text for text, said in zip_longest(sites[0].grid, by_kernel)) if sites else ()
 
 
 def integers_of(arguments: Sequence[DraftArgument]) -> list[str]:
@@ -91,8 +91,8 @@ def not_said(bare: BareKernel) -> list[str]:
     found = []
     if FILL in bare.entry:
         sites = [(s.template_args, s.line, "launches") for s in launches_of(bare.kernel, bare.source)]
-        own = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
-        sites += [(one.template_args, one.line, "instantiates") for one in own]
+        instances = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
+        sites += [(one.template_args, one.line, "instantiates") for one in instances]
         arguments, line, how = next((site for site in sites if site[0]), ("", 0, ""))
         said = f"{bare.kernel.qualified_name}<{arguments or _example_arguments(bare)}>"
         told = f"; line {line} {how} it so" if how else ""
@@ -282,7 +282,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
         return missing[0]
     integers = bare.sizes
     failure: BareFailure | None = None
-    for block, own in islice(likely_blocks(bare), _MOST_TRIED):
+    for block, is_said in islice(likely_blocks(bare), _MOST_TRIED):
         problem = _made_up(bare, block, integers)
         kernel = _try_lift(problem)
         if bare.entry_sizes and _by_a_number(kernel):
@@ -293,7 +293,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
             )
             return BareFailure(problem, NotReadable(kernel.source, kernel.function, why))
         if isinstance(kernel, KernelModel):
-            found = _read_bare(bare, problem, kernel, own_block=own)
+            found = _read_bare(bare, problem, kernel, own_block=is_said)
             if found is not None:
                 return found
             why = "blocks would do the same work as others"

@@ -477,14 +477,14 @@ def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping
     """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
     if len(site.arguments) != len(arguments):
         return {}
-    own = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
+    by_name = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
     said = unambiguous_names(
         (host, argument.name)
         for text, argument in zip(site.arguments, arguments, strict=True)
         for host in (_uncast_forms(text) if argument.role == "size" else ())
         if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
     )
-    return {**own, **said}
+    return {**by_name, **said}
 
 
 def _uncast_forms(text: str) -> Iterator[str]:
@@ -605,8 +605,12 @@ class DraftArgument:
         return self.role in ("output", "inout", FILL)
 
     @property
+    def is_float(self) -> bool:
+        return self.element is not None and TYPES[self.element].kind == "float"
+
+    @property
     def is_integer(self) -> bool:
-        return self.element is not None and self.vector == 1 and TYPES[self.element].kind != "float"
+        return self.element is not None and self.vector == 1 and not self.is_float
 
 
 def draft_arguments(

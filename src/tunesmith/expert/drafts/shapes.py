@@ -236,9 +236,9 @@ class ShapeReader:
         return 1
 
     def _width(self, access: ArrayAccess) -> int:
-        own = next(p.type.base for p in self._kernel.function.parameters if p.name == access.array)
-        parts = vector_parts(own, self._kernel.source.language)
-        mine, theirs = byte_size(parts[0] if parts else own), byte_size(access.type.base)
+        base = next(p.type.base for p in self._kernel.function.parameters if p.name == access.array)
+        parts = vector_parts(base, self._kernel.source.language)
+        mine, theirs = byte_size(parts[0] if parts else base), byte_size(access.type.base)
         return theirs // mine if mine and theirs and theirs > mine else 1
 
     def _extent(self, factor: c.Expr, depth: int = 0) -> c.Expr | None:

@@ -16,6 +16,7 @@ from tunesmith.expert.knobs.text import (
     KnobText,
     MacroLine,
     SourceItem,
+    matching_paren,
     normalise_tokens,
     word_set,
 )
@@ -38,7 +39,6 @@ from tunesmith.space.expr import (
     Variable,
     iterate_variable_names,
     operands_of_node,
-    unparse,
 )
 from tunesmith.space.space import substitute_trees
 
@@ -200,10 +200,6 @@ def product_of(nodes: Iterable[Node]) -> Node:
     return found or Num(1)
 
 
-def text_of(node: Node) -> str:
-    return unparse(node)
-
-
 LEAST = 8  # below, a number has too many meanings
 
 
@@ -230,8 +226,8 @@ def name_numbers(
             place for place in reached if text.items[place].is_function and not text.items[place].header
         ]
         tokens = [token for place in places for token in text.items[place].tokens]
-        own = [at for at, token in enumerate(tokens) if _has_literal_value(token, value)]
-        if name in every or not any(_is_the_blocks(tokens, at) for at in own):
+        literals = [at for at, token in enumerate(tokens) if _has_literal_value(token, value)]
+        if name in every or not any(_is_the_blocks(tokens, at) for at in literals):
             continue
         if asked := [axis for axis in AXES if {f"blockDim.{axis}", f"globalIdx.{axis}"} & every]:
             left.append(f"{value} in the text stays: it asks for the block along {asked[0]} as well")
@@ -251,7 +247,7 @@ def name_numbers(
             left.append(f"{value} in the text stays: {near[0]} is there as well, and may follow from it")
             continue
         text = _name_literals(text, places, value, name)
-        found.append(WrittenNumber(name, value, tuple(tokens[at] for at in own)))
+        found.append(WrittenNumber(name, value, tuple(tokens[at] for at in literals)))
     return text, tuple(found), tuple(left)
 
 
@@ -715,7 +711,7 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
             node = resolve(token.text)
             if node is None or around.defines(at):
                 continue
-            (key,) = (name for name in _node_names(node))
+            (key,) = used_names(node)
             kind, objection = around.use(at)
             kinds[key] |= kind
             if objection and key not in against:
@@ -728,10 +724,6 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
                         kinds[key].add("unroll")
     basis = _constant_basis(constants)
     return {key: _constant_uses(key, basis, kinds, against.get(key, "")) for key in constants.every}
-
-
-def _node_names(node: Node) -> Iterable[str]:
-    return Expr("", node).names
 
 
 def _constant_uses(
@@ -852,11 +844,6 @@ class _Around:
             end += 1
         for opened in self._open[at]:
             if self._text(opened) == "(" and self._text(opened - 1) == "for":
-                start = min(start, opened)
-                depth, end = 0, opened
-                while end < min(opened + _FAR, len(self._tokens)):
-                    depth += (self._text(end) == "(") - (self._text(end) == ")")
-                    end += 1
-                    if depth == 0:
-                        break
+                start, end = min(start, opened), matching_paren(self._tokens, opened, _FAR) + 1
+                end = end or min(opened + _FAR, len(self._tokens))
         return self._tokens[start:end]

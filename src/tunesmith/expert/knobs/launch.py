@@ -15,14 +15,13 @@ from tunesmith.expert.knobs.find import (
     name_words,
     product_of,
     read_prefix,
-    text_of,
     used_names,
     with_names,
 )
-from tunesmith.expert.knobs.text import AXES, KnobText, word_set
+from tunesmith.expert.knobs.text import AXES, KnobText, matching_paren, word_set
 from tunesmith.expert.knobs.values import cap_of
 from tunesmith.source.lex import Token
-from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node
+from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node, unparse
 from tunesmith.space.space import substitute_trees
 
 _MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
@@ -176,39 +175,25 @@ def _token_text(tokens: Sequence[Token], at: int) -> str:
 
 
 def _is_multiplied_by(tokens: Sequence[Token], start: int, end: int, word: str) -> bool:
-    before = _token_text(tokens, start - 1) == "*" and word in (
-        _token_text(tokens, start - 2),
-        _token_text(tokens, start - 3) if _token_text(tokens, start - 2) == ")" else "",
+    before = [_token_text(tokens, start - distance) for distance in (1, 2, 3)]
+    after = [_token_text(tokens, end + distance) for distance in (0, 1, 2)]
+    return any(
+        sign == "*" and word in (first, second if first == bracket else "")
+        for bracket, (sign, first, second) in ((")", before), ("(", after))
     )
-    after = _token_text(tokens, end) == "*" and word in (
-        _token_text(tokens, end + 1),
-        _token_text(tokens, end + 2) if _token_text(tokens, end + 1) == "(" else "",
-    )
-    return before or after
 
 
 def _is_block_sum_factor(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
     """Whether it multiplies a sum in parentheses that has the block's number in it."""
     if _token_text(tokens, start - 1) == "*" and _token_text(tokens, start - 2) == ")":
-        opened, closed = _matching_paren(tokens, start - 2, -1), start - 2
+        opened, closed = matching_paren(tokens, start - 2, _FAR, -1), start - 2
     elif _token_text(tokens, end) == "*" and _token_text(tokens, end + 1) == "(":
-        opened, closed = end + 1, _matching_paren(tokens, end + 1, 1)
+        opened, closed = end + 1, matching_paren(tokens, end + 1, _FAR)
     else:
         return False
     if opened < 1 or closed < 0 or tokens[opened - 1].kind == "word":
         return False  # arguments of a call, or no group
     return any(token.text == f"blockIdx.{axis}" for token in tokens[opened:closed])
-
-
-def _matching_paren(tokens: Sequence[Token], at: int, step: int) -> int:
-    """The other parenthesis of a pair, where it is near; else -1."""
-    depth, first = 0, at
-    while 0 <= at < len(tokens) and abs(at - first) < _FAR:
-        depth += (tokens[at].text == "(") - (tokens[at].text == ")")
-        if depth == 0:
-            return at
-        at += step
-    return -1
 
 
 def _block_extent_score(tokens: Sequence[Token], start: int, end: int, axis: str) -> int:
@@ -367,9 +352,12 @@ class _OneLaunch:
     def _stands_for(self, axis: str, node: Node, value: int) -> Node:
         """The constant that a number of the block is, a knob of the launch, or the number."""
         asks = self._told.asks_for_block(axis)
-        found = self._candidates(
-            value, lambda n: not _asks_for_block(n) and (axis, n) not in self._told.to_thread
-        )
+
+        def may_be_block(node: Node) -> bool:
+            asks_itself = any(name.startswith("blockDim.") for name in used_names(node))
+            return not asks_itself and (axis, node) not in self._told.to_thread
+
+        found = self._candidates(value, may_be_block)
         told = self._told.threads
         scored = [(told.get((axis, n), 0) + fits_name(n, axis, self._work.constants), n) for n in found]
         if asks:  # the text goes along with any block, unless it, or a name, says otherwise
@@ -475,6 +463,10 @@ class _OneLaunch:
 
     def _replace_divisors(self, node: Node, axis: str, inside: Mapping[int, Node]) -> Node:
         """The tree with what it divides by replaced; `(n + 255) // 256` has the number twice."""
+
+        def replaced(part: Node) -> Node:
+            return self._replace_divisors(part, axis, inside)
+
         match node:
             case Arithmetic("//" | "%", left, right):
                 divisor = self._match_divisor(right, axis)
@@ -482,22 +474,13 @@ class _OneLaunch:
                 known = {**inside, value - 1: divisor} if divisor != right and value else inside
                 return Arithmetic(node.op, self._replace_divisors(left, axis, known), divisor)
             case FunctionCall("ceildiv" | "round_up", (left, right)):
-                return FunctionCall(
-                    node.function,
-                    (self._replace_divisors(left, axis, inside), self._match_divisor(right, axis)),
-                )
+                return FunctionCall(node.function, (replaced(left), self._match_divisor(right, axis)))
             case Num(value) if value in inside and value > 0:
                 return Arithmetic("-", inside[value], Num(1))
             case Arithmetic(op, left, right):
-                return Arithmetic(
-                    op,
-                    self._replace_divisors(left, axis, inside),
-                    self._replace_divisors(right, axis, inside),
-                )
+                return Arithmetic(op, replaced(left), replaced(right))
             case FunctionCall(function, args):
-                return FunctionCall(
-                    function, tuple(self._replace_divisors(arg, axis, inside) for arg in args)
-                )
+                return FunctionCall(function, tuple(map(replaced, args)))
         return node
 
     def _match_divisor(self, node: Node, axis: str) -> Node:
@@ -590,7 +573,7 @@ class _OneLaunch:
                     name = known[key].name if key in known else "the launch's block"
                     self._work.dropped[key] = (
                         f"blocks along {axis} are counted by {name}, and the grid, "
-                        f"{text_of(self._launch.grid[AXES.index(axis)])!r}, does not show how it follows"
+                        f"{unparse(self._launch.grid[AXES.index(axis)])!r}, does not show how it follows"
                     )
 
     def _steps_over(self, tree: Node, by: Node, key: str) -> bool:
@@ -600,7 +583,3 @@ class _OneLaunch:
             return False
         found = self._told.with_value(blocks * each, self._values)
         return any(key in used_names(self._opened(node)) and node != by for node in found)
-
-
-def _asks_for_block(node: Node) -> bool:
-    return any(name.startswith("blockDim.") for name in used_names(node))

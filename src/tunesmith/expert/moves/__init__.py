@@ -141,5 +141,6 @@ def in_words(name: str) -> str:
 
 def is_of(move: str, parameter: str) -> bool:
     """Whether a parameter of a template is the move's; those of knobs end with names of the source."""
-    own = PARAMETERS.get(move, ())
-    return usual_name(parameter)[0] in own or (move == open_knobs.name and parameter.startswith(f"{own[0]}_"))
+    names = PARAMETERS.get(move, ())
+    is_knob = move == open_knobs.name and parameter.startswith(f"{names[0]}_")
+    return is_knob or usual_name(parameter)[0] in names

@@ -151,8 +151,8 @@ def largest_block(draft: LocalDraft, context: Context) -> int:
 
 
 def _unroll_places(draft: TemplateDraft, _context: Context) -> str:
-    own = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
-    return f"inner loops, {named_lines(loop.line for loop in own)}"
+    open_loops = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
+    return f"inner loops, {named_lines(loop.line for loop in open_loops)}"
 
 
 def _text_places(draft: LocalDraft, _context: Context) -> str:
@@ -249,8 +249,8 @@ def fast_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
         return "no function is called that has a fast form"
     if qualified := [word for word in used if re.search(rf"::\s*{word}\s*\(", text)]:
         return f"{qualified[0]} is called with its namespace, where a macro cannot replace it"
-    if own := [word for word in used if re.search(rf"\b(?:float|double)\s+{word}\s*\(", text)]:
-        return f"the source has a function of its own called {own[0]}"
+    if defined := [word for word in used if re.search(rf"\b(?:float|double)\s+{word}\s*\(", text)]:
+        return f"the source has a function of its own called {defined[0]}"
     macros = [f"#define {word} {prefix}{word}" for word in used]
     return add_choice(
         draft,

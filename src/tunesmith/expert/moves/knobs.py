@@ -14,7 +14,6 @@ from tunesmith.expert.knobs.find import (
     entry_parts,
     evaluate_node,
     read_constant,
-    text_of,
     used_names,
 )
 from tunesmith.expert.knobs.launch import LaunchTrees
@@ -24,8 +23,9 @@ from tunesmith.expert.knobs.plan import (
     knob_preferences,
     knob_requirements,
     plan_knobs,
-    with_parameter_names,
+    text_by_parameters,
 )
+from tunesmith.expert.knobs.text import split_outside_parens
 from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, knob_remedies, values_of
 from tunesmith.expert.moves.move import Context, define_move, merge_answers
 from tunesmith.expert.moves.text_edits import Edit, LaunchText, LocalDraft
@@ -33,7 +33,7 @@ from tunesmith.expert.read.model import ParameterChoice
 from tunesmith.expert.write.given import add_distinct_conditions
 from tunesmith.problem.template import Remedy
 from tunesmith.source.lex import Directive, Token
-from tunesmith.space.expr import Expr, Node, parse_expr
+from tunesmith.space.expr import Node, parse_expr
 
 _UNROLL = re.compile(r"unroll[ \t]*(\(?)[ \t]*(\d+)[uU]?\b")
 _SUFFIX = re.compile(r"\d([uUlL]+)\)?\Z")
@@ -74,11 +74,11 @@ def open_knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | s
     work.unrolled(lambda: _fresh_parameter_name(context, f"{name}_UNROLL", taken))
     if not work.choices:
         return "; ".join(plan.left) or "no number of the text or the launch is one that was chosen"
-    require = [(rule, text_of(with_parameter_names(node, names))) for rule, node in work.require()]
-    prefer = [
-        (rule, text_of(with_parameter_names(node, names)))
-        for rule, node in knob_preferences(plan, problem, context.device)
-    ]
+    preferred = knob_preferences(plan, problem, context.device)
+    require, prefer = (
+        [(rule, text_by_parameters(node, names)) for rule, node in rules]
+        for rules in (work.require(), preferred)
+    )
     return replace(
         draft,
         launches=tuple(work.launch(number, one) for number, one in enumerate(draft.launches)),
@@ -175,27 +175,24 @@ class _Opened:
             if at + 1 >= len(tokens) or tokens[at + 1].text != "(":
                 continue
             if token.text == "__launch_bounds__":
-                self._launch_bounds(number, _read_call_arguments(tokens, at + 2), place, name)
+                self._launch_bounds(number, split_outside_parens(",", tokens[at + 2 :]), place, name)
             elif token.text in ("reqd_work_group_size", "work_group_size_hint"):
-                for axis, argument in enumerate(_read_call_arguments(tokens, at + 2)):
+                for axis, argument in enumerate(split_outside_parens(",", tokens[at + 2 :])):
                     if axis < len(self.plan.followed.launches[number].block):
                         self._replace_constant(argument, self.plan.followed.launches[number].block[axis])
             elif token.text == "amdgpu_flat_work_group_size":
-                for argument in _read_call_arguments(tokens, at + 2):
+                for argument in split_outside_parens(",", tokens[at + 2 :]):
                     self._replace_constant(argument, self.plan.threads(number))
 
     def _launch_bounds(self, number: int, arguments: list[list[Token]], place: int, name: str) -> None:
-        threads = self.plan.most_threads(number)
-        if not arguments or not self._replace_constant(arguments[0], threads):
-            most = read_constant(arguments[0], self.plan.constants.resolve(place)) if arguments else None
-            value = (
-                evaluate_node(self.plan.constants.meaning(most), self.plan.today())
-                if most is not None
-                else None
-            )
+        threads, (first, *others) = self.plan.most_threads(number), arguments
+        if not self._replace_constant(first, threads):
+            constants = self.plan.constants
+            most = read_constant(first, constants.resolve(place))
+            value = None if most is None else evaluate_node(constants.meaning(most), self.plan.today())
             if value is not None and most is not None and not used_names(self._opened(number, most)):
                 self._more.append(("within_bounds", compare_node(threads, "<=", value)))
-        second = arguments[1] if len(arguments) > 1 else []
+        second = others[0] if others else []
         if len(second) == 1 and second[0].kind == "number" and not any(c.name == name for c in self.choices):
             today = int(second[0].text.rstrip("uUlL"))
             limits = self.context.device.limits
@@ -217,7 +214,7 @@ class _Opened:
             return False
         edit = Edit(
             argument[0].offset,
-            text_of(with_parameter_names(node, self.names)).replace("//", "/"),
+            text_by_parameters(node, self.names).replace("//", "/"),
             len(argument[0].text),
         )
         if edit not in self.edits:
@@ -257,8 +254,7 @@ class _Opened:
         before, after = _launch_trees(one), self.plan.followed.launches[number]
         grid, block = (
             tuple(
-                old if a == b else text_of(with_parameter_names(b, self.names))
-                for old, a, b in zip(*each, strict=True)
+                old if a == b else text_by_parameters(b, self.names) for old, a, b in zip(*each, strict=True)
             )
             for each in ((one.grid, before.grid, after.grid), (one.block, before.block, after.block))
         )
@@ -266,8 +262,7 @@ class _Opened:
             one.launch, block=tuple(parse_expr(text) for text in block), entry=self._entry(number, one)
         )
         if after.shared is not None and after.shared != before.shared:
-            tree = with_parameter_names(after.shared, self.names)
-            launch = replace(launch, shared=Expr(text_of(tree), tree))
+            launch = replace(launch, shared=parse_expr(text_by_parameters(after.shared, self.names)))
         return LaunchText(launch, grid, block)
 
     def _entry(self, number: int, one: LaunchText) -> str:
@@ -277,18 +272,3 @@ class _Opened:
         _, args = entry_parts(entry)
         args = [f"{{{changed[place]}}}" if place in changed else arg for place, arg in enumerate(args)]
         return f"{entry.partition('<')[0]}<{', '.join(args)}>"
-
-
-def _read_call_arguments(tokens: Sequence[Token], at: int) -> list[list[Token]]:
-    """Of the call whose first argument begins there."""
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens[at:]:
-        if token.text == ")" and depth == 0:
-            break
-        depth += (token.text == "(") - (token.text == ")")
-        if token.text == "," and depth == 0:
-            found.append([])
-        else:
-            found[-1].append(token)
-    return found if found != [[]] else []

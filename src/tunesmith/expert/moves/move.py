@@ -73,8 +73,8 @@ class Context:
     @property
     def flags(self) -> TuningFlags:
         """Of the backend that runs the kernel's language."""
-        own = backends.kind_for(self.language)
-        return own.flags if own is not None else TuningFlags()
+        kind = backends.kind_for(self.language)
+        return kind.flags if kind is not None else TuningFlags()
 
     @property
     def on_cpu(self) -> bool:
@@ -446,20 +446,21 @@ def _width_fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest:
         size, argument = element_bytes(pack, found), argument_of(pack.array, found)
         if size is None:
             return f"how large an element of {pack.array} is, is not known"
-        own = size * pack.width
-        if own * most > MOST_ACCESSES * widest:
-            return f"{pack.array} is accessed {own} bytes at once already, of {widest} that one access has"
+        pack_bytes = size * pack.width
+        if pack_bytes * most > MOST_ACCESSES * widest:
+            accessed = f"{pack.array} is accessed {pack_bytes} bytes at once already"
+            return f"{accessed}, of {widest} that one access has"
         # OpenCL's vloadn takes the address of any element.
         align = widest if found.language == "opencl" else found.element_align[pack.array]
-        if own * most <= min(widest, align):
+        if pack_bytes * most <= min(widest, align):
             gains = True
-        elif align < 2 * own <= widest:
+        elif align < 2 * pack_bytes <= widest:
             why = (
                 f"{argument.name} is promised at multiples of {align} bytes only: say align = {widest} in "
                 "the problem file if callers give that"
             )
         else:
-            why = why or f"{argument.name} is accessed {own} bytes at once already, of {widest}"
+            why = why or f"{argument.name} is accessed {pack_bytes} bytes at once already, of {widest}"
     return "" if gains else why
 
 

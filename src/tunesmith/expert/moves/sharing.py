@@ -172,8 +172,8 @@ def _lane_widths(shape: LoopShape, context: Context, vector: int) -> tuple[int, 
     # One value beyond the row is of use: that is where a row is one turn.
     widths = [v for v in WIDTHS if v <= most]
     fitting = {v for v in widths if v < reach} | set([v for v in widths if v >= reach][:1])
-    own = {shape.lanes} if shape.lanes % WARP == 0 and shape.lanes <= max(fitting) else set()
-    return (*(p for p in parts if p < reach), *sorted(fitting | own | _even_widths(shape, vector, most)))
+    today = {shape.lanes} if shape.lanes % WARP == 0 and shape.lanes <= max(fitting) else set()
+    return (*(p for p in parts if p < reach), *sorted(fitting | today | _even_widths(shape, vector, most)))
 
 
 def _even_widths(shape: LoopShape, vector: int, most: int) -> set[int]:

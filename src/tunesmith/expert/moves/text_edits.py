@@ -246,12 +246,12 @@ def template_text(draft: LocalDraft, context: Context) -> str:
 
 def local_heading(draft: LocalDraft) -> Heading:
     fixed = fixed_values(draft.choices)
-    own = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
+    conditions = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
     insert = {name: str(value) for name, value in fixed.items()}
     tables = [(f"shape.{n}" if n else "shape", [("block", f'"{block}"')]) for n, block in draft.blocks]
     return Heading(
         tuple(declared_params(draft.choices)),
-        tuple((table, settled_pairs(pairs, fixed)) for table, pairs in own),
+        tuple((table, settled_pairs(pairs, fixed)) for table, pairs in conditions),
         flags=tuple(fill_placeholders(flag, insert) for flag in draft.flags),
         launches=tuple(tuple(_local_launch_lines(item, fixed)) for item in draft.launches),
         shape=tables or [("shape", [])],

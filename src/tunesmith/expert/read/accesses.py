@@ -102,8 +102,8 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
             offset = None if inner is None else _in_own_elements(inner, types)
             if inner is None or offset is None:
                 return None
-            own = types[inner.array]
-            if (own.base, own.pointers) == (type_.base, type_.pointers):
+            array_type = types[inner.array]
+            if (array_type.base, array_type.pointers) == (type_.base, type_.pointers):
                 return ArrayPlace(inner.array, make_sum(offset, index))
             return ArrayPlace(inner.array, index, None if offset == _ZERO else offset, _pointee_type(type_))
     return None
@@ -113,10 +113,10 @@ def _in_own_elements(place: ArrayPlace, types: Mapping[str, c.Type]) -> c.Expr |
     """How far into its array a place is, in elements of the array; None where that is no whole number."""
     if place.as_type is None or place.index == _ZERO:
         return place.index if place.as_type is None else place.offset or _ZERO
-    wide, own = byte_size(place.as_type.base), byte_size(types[place.array].base)
-    if not wide or not own or wide % own:
+    wide, narrow = byte_size(place.as_type.base), byte_size(types[place.array].base)
+    if not wide or not narrow or wide % narrow:
         return None
-    moved = place.index if wide == own else c.Binary("*", place.index, number_node(wide // own))
+    moved = place.index if wide == narrow else c.Binary("*", place.index, number_node(wide // narrow))
     return make_sum(place.offset or _ZERO, moved)
 
 
@@ -138,6 +138,15 @@ def without_members(expr: c.Expr) -> c.Expr:
     while isinstance(expr, c.Member):
         expr = expr.base
     return expr
+
+
+def array_and_indices(expr: c.Expr) -> tuple[str | None, tuple[c.Expr, ...]]:
+    """`a[y][x]` -> a, (y, x)"""
+    indices: list[c.Expr] = []
+    while isinstance(expr, c.Index):
+        indices.insert(0, expr.index)
+        expr = expr.base
+    return (expr.name if isinstance(expr, c.Name) else None), tuple(indices)
 
 
 def place_of(expr: c.Expr) -> ArrayPlace | None:
@@ -244,8 +253,8 @@ def bytes_at_once(type_: c.Type, array: c.Type) -> int | None:
     if not type_.base.endswith(_BY_CALL):
         return byte_size(type_.base)
     count, kind = type_.base.removesuffix(_BY_CALL).split()
-    own = 2 if kind == "halves" else byte_size(array.base)
-    return None if own is None else int(count) * own
+    element_bytes = 2 if kind == "halves" else byte_size(array.base)
+    return None if element_bytes is None else int(count) * element_bytes
 
 
 def find_clash(
@@ -321,7 +330,7 @@ def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     return same_value(left.index, right.index) and same_value(*offsets)
 
 
-def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
+def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, varying: frozenset[str]) -> bool:
     """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
 
     `own`: what every turn has a value of its own of."""
@@ -329,7 +338,7 @@ def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False
     offsets = left.offset or number_node(0), right.offset or number_node(0)
-    if (names_in(a[1]) | names_in(b[1])) & own or (left.as_type is not None and not same_value(*offsets)):
+    if (names_in(a[1]) | names_in(b[1])) & varying or (left.as_type is not None and not same_value(*offsets)):
         return False
     distance = expand_terms(c.Binary("-", a[1], b[1]))
     every = a[0].value if isinstance(a[0], c.Number) else None

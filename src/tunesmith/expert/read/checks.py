@@ -109,7 +109,7 @@ def out_of_sight(inlined: Inlined, source: c.Source) -> Iterator[tuple[int, str]
     for parameter in inlined.function.parameters:
         if parameter.type.volatile and parameter.type.space != "local":
             yield inlined.function.line, f"'{parameter.name}' is volatile: {_AS_WRITTEN}"
-    own = {*walk.declared_in(inlined.function.body), *BUILTINS}
+    local_names = {*walk.declared_in(inlined.function.body), *BUILTINS}
     hidden = look.of_types(inlined.function)
     if hidden:
         yield inlined.function.line, hidden
@@ -118,7 +118,7 @@ def out_of_sight(inlined: Inlined, source: c.Source) -> Iterator[tuple[int, str]
         reason = reason or volatile.of_declaration(stmt)
         parts = (part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr))
         for node in (node for part in parts for node in walk.expressions_in(part)):
-            if isinstance(node, c.Name) and variable_effects(node.name) and node.name not in own:
+            if isinstance(node, c.Name) and variable_effects(node.name) and node.name not in local_names:
                 reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
             reason = reason or look.of_expression(node) or volatile.of_expression(node)
         if reason:
@@ -207,14 +207,14 @@ class _Look:
         return [f for f in self._source.functions if f.name == name and not f.is_kernel]
 
     def _of_name(self, name: str) -> str:
-        own = self._own(name)
-        for function in own:
+        functions = self._own(name)
+        for function in functions:
             reason = self._of_function(function)
             if reason:
                 return reason
         if name in self._variables:
             return f"{name}, a variable, is called"
-        if own or self._is_type(name):
+        if functions or self._is_type(name):
             return ""
         if is_function(name):
             return _why_thread_bound(name)
@@ -339,14 +339,14 @@ def check_references(body: tuple[c.Stmt, ...]) -> None:
 
 def check_own_memory(normal: Normal) -> None:
     """Memory is only followed in what is understood; variables of the file may only be read."""
-    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
-    own |= set(walk.declared_in(normal.body))
+    known = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
+    known |= set(walk.declared_in(normal.body))
     for stmt in walk.statements_in(normal.body):
         parts: list[c.Expr | c.Stmt] = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
         parts += [stmt] if isinstance(stmt, c.Verbatim) else []
         for target in (target for part in parts for target in walk.writes_in(part)):
             name = walk.root_variable(target)[0]
-            if name is not None and name not in own:
+            if name is not None and name not in known:
                 raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
         for node in (node for part in parts for node in walk.nodes_in(part)):
             if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
@@ -481,15 +481,15 @@ def _array_access(
 ) -> ArrayAccess:
     """`computed`: what each turn computes for itself, so that nobody knows how far apart neighbours are."""
     place = touch.place
-    own = arrays[place.array]
-    type_ = element_type(place, own)
+    array_type = arrays[place.array]
+    type_ = element_type(place, array_type)
     kind: Literal["load", "store", "update", "atomic"] = "load"
     if touch.atomic:
         kind = "atomic"
     elif touch.writes:
         kind = "update" if touch.reads else "store"
     used = walk.names_in(place.index) | (walk.names_in(place.offset) if place.offset is not None else set())
-    moved = moved_by(place, index, own) if index and not used & computed else None
+    moved = moved_by(place, index, array_type) if index and not used & computed else None
     step, within = (None, ()) if moved is None else (moved.step, moved.within)
     return ArrayAccess(place.array, kind, type_, place.index, step, index, within, place.offset, line)
 
@@ -529,11 +529,11 @@ _Range = tuple[str, c.Expr, c.Expr, c.Expr]  # array, base, first, last + 1
 def _stored_range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | None:
     """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
     place = touch.place
-    own = byte_size(arrays[place.array].base)
-    wide = byte_size(place.as_type.base) if place.as_type is not None else own
-    if own is None or wide is None or wide % own:
+    element_bytes = byte_size(arrays[place.array].base)
+    wide = byte_size(place.as_type.base) if place.as_type is not None else element_bytes
+    if element_bytes is None or wide is None or wide % element_bytes:
         return None
-    ratio = number_node(wide // own)
+    ratio = number_node(wide // element_bytes)
     whole: c.Expr = c.Binary("*", place.index, ratio)
     if place.offset is not None:
         whole = c.Binary("+", whole, place.offset)

@@ -469,19 +469,19 @@ def step_lists(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
 
 def map_lists(steps: Sequence[Step], fn: Callable[[list[Step]], Sequence[Step]]) -> tuple[Step, ...]:
     """Every list of steps passed through `fn`, from the inside out."""
-    own = list[Step]()
+    mapped = list[Step]()
     for step in steps:
         if isinstance(step, When):
             step = replace(step, then=map_lists(step.then, fn), otherwise=map_lists(step.otherwise, fn))
         elif isinstance(step, Repeat):
             step = replace(step, body=map_lists(step.body, fn))
-        own.append(step)
-    return tuple(fn(own))
+        mapped.append(step)
+    return tuple(fn(mapped))
 
 
 def map_steps(steps: Sequence[Step], fn: Callable[[Step], Step | None]) -> tuple[Step, ...]:
     """Steps rebuilt from the inside out, each passed through `fn`; None leaves it out."""
-    return map_lists(steps, lambda own: [done for step in own if (done := fn(step)) is not None])
+    return map_lists(steps, lambda some: [done for step in some if (done := fn(step)) is not None])
 
 
 def map_own_parts(

@@ -174,12 +174,14 @@ class _Normaliser:
         """The pointer with what it is computed from as it is now, where that changes while it is in use."""
         pointer, saved = self.without_loads(pointer, line)
         now: dict[str, c.Expr] = {}
-        for own in sorted(walk.names_in(pointer) & self._changing - {*self._pointers}):
-            if _is_used_after_reassignment(name, own, rest):
-                fresh = walk.fresh_name(f"{own}_then", self._taken)
-                self._types[fresh] = replace(self._types[own], const=False)
-                saved.append(c.Declare(replace(self._types[own], const=True), fresh, c.Name(own), line=line))
-                now[own] = c.Name(fresh)
+        for variable in sorted(walk.names_in(pointer) & self._changing - {*self._pointers}):
+            if _is_used_after_reassignment(name, variable, rest):
+                fresh = walk.fresh_name(f"{variable}_then", self._taken)
+                self._types[fresh] = replace(self._types[variable], const=False)
+                saved.append(
+                    c.Declare(replace(self._types[variable], const=True), fresh, c.Name(variable), line=line)
+                )
+                now[variable] = c.Name(fresh)
         return substitute(pointer, now) if now else pointer, saved
 
     def declare(self, stmt: c.Declare, env: dict[str, c.Expr], rest: Sequence[c.Stmt]) -> list[c.Stmt]:
@@ -288,18 +290,18 @@ class _Normaliser:
         return result
 
 
-def _is_used_after_reassignment(pointer: str, own: str, rest: Sequence[c.Stmt]) -> bool:
+def _is_used_after_reassignment(pointer: str, name: str, rest: Sequence[c.Stmt]) -> bool:
     """Whether the pointer is used once `own` is set again, as far as the order of the text tells."""
     is_set = False
     for stmt in rest:
         uses = pointer in walk.names_in(stmt)
         if uses and is_set:
             return True
-        if own in walk.assigned_in(stmt):
+        if name in walk.assigned_in(stmt):
             branches = (stmt.then, stmt.otherwise) if isinstance(stmt, c.If) else None
             if uses and (
                 branches is None
-                or any(_is_used_after_reassignment(pointer, own, branch) for branch in branches)
+                or any(_is_used_after_reassignment(pointer, name, branch) for branch in branches)
             ):
                 return True
             is_set = True
@@ -364,7 +366,7 @@ def with_used_types(normal: Normal) -> Normal:
 def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
     """The one type that every access reads the array as; None where that is its own or there are several."""
     seen: dict[str, c.Type] = {}
-    own = byte_size(declare.type.base)
+    declared_bytes = byte_size(declare.type.base)
     uses = accesses = 0
     for node in walk.nodes_in(body):
         if node == c.Name(declare.name):
@@ -373,20 +375,20 @@ def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
         if place is None or place.array != declare.name:
             continue
         accesses += 1
-        if place.as_type is None or own is None:
+        if place.as_type is None or declared_bytes is None:
             return None
         size = byte_size(place.as_type.base)
-        if size is None or _in_units(place.offset, own, size) is None:
+        if size is None or _in_units(place.offset, declared_bytes, size) is None:
             return None
         seen[place.as_type.base] = c.Type(place.as_type.base)
     return next(iter(seen.values())) if len(seen) == 1 and uses == accesses else None
 
 
-def _in_units(offset: c.Expr | None, own: int, size: int) -> c.Expr | None:
+def _in_units(offset: c.Expr | None, unit: int, size: int) -> c.Expr | None:
     """An offset in elements of the declared type, in units of the type used; None where that is not whole."""
     if offset is None:
         return number_node(0)
-    found = {key: count * own for key, count in expand_terms(offset).items()}
+    found = {key: count * unit for key, count in expand_terms(offset).items()}
     if any(count % size for count in found.values()):
         return None
     return from_terms({key: count // size for key, count in found.items()})

@@ -204,14 +204,14 @@ class VectorBody:
 
     def _together_or_not(self, branch: c.If) -> list[c.Stmt]:
         """A branch that the lanes take together, on vectors; one by one where only some of them take it."""
-        own = substitute((branch,), self._made_of)[0]
-        outside = assigned_in(own) - set(declared_in(own))
-        used, places = names_in(own), [place_of(part) for part in expressions_in(own)]
+        scalar = substitute((branch,), self._made_of)[0]
+        outside = assigned_in(scalar) - set(declared_in(scalar))
+        used, places = names_in(scalar), [place_of(part) for part in expressions_in(scalar)]
         if outside or used & (self._vectorize_body.keys() | (self._of_index - {self._index})):
             raise NoVector("a branch that some lanes take hands values on")
         if not {place.array for place in places if place is not None} <= self._places.direct.keys():
             raise NoVector("a branch that some lanes take touches what is moved in packs")
-        if any(call.function in self._lift.fast.all_names for call in calls_in(own)):
+        if any(call.function in self._lift.fast.all_names for call in calls_in(scalar)):
             raise NoVector("a branch that some lanes take has fast forms, which are of vectors")
         mask = self._convert_to_mask(self._value(branch.condition))
         if mask.kind != "mask":
@@ -223,7 +223,7 @@ class VectorBody:
         )
         start = c.Declare(c.Type("int"), lane.name, c.Number("0", 0))
         test, step = c.Binary("<", lane, c.Name(self._places.lanes)), c.Unary("++", lane, postfix=True)
-        apart = c.For((start,), test, (step,), (index, own), line=branch.line)
+        apart = c.For((start,), test, (step,), (index, scalar), line=branch.line)
         some = c.If(self._lift.of_lanes("ANY", taken), (apart,), line=branch.line)
         every = self._lift.of_lanes("ALL", taken)
         return [
@@ -403,13 +403,13 @@ class VectorBody:
         """Where the lanes' elements begin, of which type they are, and whether they lie backwards."""
         written = substitute(access, self._made_of)
         place = place_of(written)
-        own = None if place is None else self._places.direct.get(place.array)
-        if place is None or own is None or self._in_branch or not self._index:
+        array_type = None if place is None else self._places.direct.get(place.array)
+        if place is None or array_type is None or self._in_branch or not self._index:
             raise NoVector("it reaches a place of its own in every lane")
-        used, base = names_in(written), element_type(place, own).base
+        used, base = names_in(written), element_type(place, array_type).base
         if used & (self._vectorize_body.keys() | (self._of_index - {self._index})) or not has_vectors(base):
             raise NoVector("it reaches a place of its own in every lane")
-        moved = moved_by(place, self._index, own)
+        moved = moved_by(place, self._index, array_type)
         if moved is None or moved.step not in (1, -1) or moved.within:
             raise NoVector("it reaches what does not lie side by side")
         first = self._places.here
@@ -577,8 +577,8 @@ class CpuLoops(ElementLoops):
 
     def _scalar(self, loop: LoopPlan, first: c.Expr, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
-        own = self.words.code("const T i = base;", T=each.type, i=each.index)
-        body = (*own, *add_unroll_pragmas(each.body, self._plan))
+        index = self.words.code("const T i = base;", T=each.type, i=each.index)
+        body = (*index, *add_unroll_pragmas(each.body, self._plan))
         return self._turns(type_, first, end, self.words.expr("LANES")).over(body)
 
     def _vectorize_body(self, loop: LoopPlan, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...] | None:
@@ -610,8 +610,8 @@ class CpuLoops(ElementLoops):
     def _arrays_outside_packs(self, loop: LoopPlan) -> dict[str, c.Type]:
         """Arrays that may be reached between packs: only read, or held by no pack, whatever it is called."""
         plan, packed = self._plan, {pack.array for pack in loop.packs}
-        own = (parameter.name for parameter in plan.kernel.function.parameters)
-        names = dict(zip(plan.problem.launches[0].args, own, strict=False))
+        parameters = (parameter.name for parameter in plan.kernel.function.parameters)
+        names = dict(zip(plan.problem.launches[0].args, parameters, strict=False))
         aliases = [(one.name, one.alias) for one in plan.problem.arguments if one.alias is not None]
         packed |= {names.get(name, name) for pair in aliases for name in pair}
         shut = packed & plan.written
@@ -631,11 +631,11 @@ class CpuLoops(ElementLoops):
             )
             done.append(c.Declare(c.Type(self._lift.vec), array.name, dims=(count,)))
             done += item_axis(self._item, count).over(begun)
-        own: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
+        partial: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
         stores = [self._store(pack, loop) for pack in loop.packs if pack.stores]
         body = (
             *(self._load(pack, loop) for pack in loop.packs if pack.width),
-            *add_unroll_pragmas(substitute(vectors, own), self._plan),
+            *add_unroll_pragmas(substitute(vectors, partial), self._plan),
             *stores,
         )
         first, chunk = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_), w.expr("CHUNK")

@@ -106,7 +106,7 @@ class FastMath:
         def rewrite(node: c.Expr) -> c.Expr:
             match node:
                 case c.Call(function=function, args=args) if self.fast and function in self._function_table:
-                    is_own = any(own.name == function for own in self.functions)
+                    is_own = any(helper.name == function for helper in self.functions)
                     if not is_own and self._base(node, known) == FLOAT:
                         return c.Call(self._function(function), args)
                 case c.Binary(op="/", left=left, right=right):
@@ -350,7 +350,7 @@ class IndexDivision:
             return ()
 
         def made(text: str) -> tuple[c.Stmt, ...]:
-            return tuple(s for by, own in self._names.items() for s in parse_snippet(text, own=own, by=by))
+            return tuple(s for by, name in self._names.items() for s in parse_snippet(text, own=name, by=by))
 
         w = Wording({"KIND": self._kind.name})
         products = w.when("KIND == 2", made("const unsigned own = 0xffffffffu / (unsigned)by + 1u;"))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import resources
 from math import gcd
-from typing import TypeGuard
 
 from tunesmith.expert.read.integers import BUILTINS, known_divisor, parameter_values, to_sizes, value_bounds
 from tunesmith.expert.read.model import (
@@ -129,11 +128,6 @@ _WORDS = (
     *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS", "arrived", "come", "phases"),  # chunks under way
     *("DIVIDED", "REMAINDER", *PACK_WORDS, *VECTOR_WORDS),  # macros, types and functions
 )  # fmt: skip
-
-
-def make_wording(knobs: Knobs, names: Names) -> Wording:
-    """The same words for the same things all over a kernel: none that the source uses."""
-    return Wording({**{word: names.fresh(word) for word in _WORDS}, **knobs.words()})
 
 
 @dataclass(frozen=True)
@@ -337,9 +331,10 @@ class Given:
         names = Names(texts, [*taken, *problem.size_names, *macro_names(problem), *_model_names(kernel)])
         knobs = Knobs.of(kernel, draft.schedule, names)
         arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
+        # The same words for the same things all over a kernel: none that the source uses.
+        words = Wording({**{word: names.fresh(word) for word in _WORDS}, **knobs.words()})
         return cls(
-            draft, problem, kernel, Sizes.of(kernel, problem), knobs, names, make_wording(knobs, names),
-            arrays,
+            draft, problem, kernel, Sizes.of(kernel, problem), knobs, names, words, arrays,
             _find_written_arrays(kernel, arrays, problem), _promised_alignments(kernel, problem), apart,
         )  # fmt: skip
 
@@ -359,10 +354,12 @@ class Given:
         source, kernel = self.kernel.source, self.problem.kernel
         texts = [*source.preamble, *(text for _, text in kernel.headers)]
         texts += [one.rest for one in find_directives(kernel.text) if one.word == "define"]
-        own = [f.name for f in source.functions] + [declare.name for declare in source.shared]
-        own += [name for name, _ in (*source.constants, *source.aliases)]
+        defined = [f.name for f in source.functions] + [declare.name for declare in source.shared]
+        defined += [name for name, _ in (*source.constants, *source.aliases)]
         given = [choice.name for choice in self.draft.schedule.choices]
-        return words_in_texts(texts) | macro_names(self.problem) | {*own, *given, *self.problem.size_names}
+        return (
+            words_in_texts(texts) | macro_names(self.problem) | {*defined, *given, *self.problem.size_names}
+        )
 
     def word(self, word: str) -> str:
         """What a word of the snippets is called in this kernel."""
@@ -500,8 +497,8 @@ def _promised_alignments(kernel: KernelModel, problem: Problem) -> dict[str, int
     for parameter, name in zip(kernel.function.parameters, problem.launches[0].args, strict=False):
         argument = problem.argument(name)
         if parameter.type.is_pointer:
-            own = byte_size(parameter.type.base) or 1  # what the source itself relies on
-            found[parameter.name] = max(argument.align or argument.element.bytes, own)
+            element_bytes = byte_size(parameter.type.base) or 1  # what the source itself relies on
+            found[parameter.name] = max(argument.align or argument.element.bytes, element_bytes)
     return found
 
 
@@ -551,46 +548,19 @@ Conditions = tuple[tuple[str, str], ...]
 def merge_setting_conditions(conditions: Pairs) -> Conditions:
     """`A == 0 or V` and `A == 0 or W` as `A == 0 or V and W`: where the first of them stood, by its name."""
     found: dict[str, Node] = {}
-    first: dict[Compare, str] = {}  # setting -> the condition that begins with it
+    settings: dict[Node, tuple[str, dict[Node, None]]] = {}  # -> the first condition, and what all ask for
     for name, text in conditions:
         tree = parse_expr(text).tree
-        setting = tree.operands[0] if isinstance(tree, Logic) and tree.op == "or" else None
-        if not _is_setting(setting):
-            found[name] = tree
-        elif setting in first:
-            found[first[setting]] = _merge_two_conditions(found[first[setting]], tree)
-        else:
-            first[setting], found[name] = name, tree
+        match tree:
+            case Logic("or", (Compare(Variable(), (("==", Num()),)) as setting, *rest)):
+                asked = rest[0] if len(rest) == 1 else Logic("or", tuple(rest))
+                is_all = isinstance(asked, Logic) and asked.op == "and"
+                first, parts = settings.setdefault(setting, (name, {}))
+                parts |= dict.fromkeys(asked.operands if is_all and isinstance(asked, Logic) else (asked,))
+                found[first] = tree if first == name else Logic("or", (setting, Logic("and", tuple(parts))))
+            case _:
+                found[name] = tree
     return tuple((name, unparse(tree)) for name, tree in found.items())
-
-
-def _merge_two_conditions(one: Node, other: Node) -> Node:
-    """Of two conditions that begin with the same setting."""
-    rests = [_trailing_operands(one), _trailing_operands(other)]
-    parts = [part for rest in rests for part in (rest.operands if _is_all(rest) else (rest,))]
-    return Logic("or", (_leading_operand(one), Logic("and", tuple(dict.fromkeys(parts)))))
-
-
-def _leading_operand(node: Node) -> Node:
-    assert isinstance(node, Logic)
-    return node.operands[0]
-
-
-def _trailing_operands(node: Node) -> Node:
-    assert isinstance(node, Logic)
-    return node.operands[1] if len(node.operands) == 2 else Logic("or", node.operands[1:])
-
-
-def _is_all(node: Node) -> TypeGuard[Logic]:
-    return isinstance(node, Logic) and node.op == "and"
-
-
-def _is_setting(node: Node | None) -> TypeGuard[Compare]:
-    """`NAME == 3`"""
-    if not isinstance(node, Compare) or len(node.links) != 1:
-        return False
-    (op, right), left = node.links[0], node.left
-    return op == "==" and isinstance(left, Variable) and isinstance(right, Num)
 
 
 # -- Loop nests as data: axes from the outermost to the innermost, and the one place that prints them.
@@ -643,6 +613,6 @@ def nest_loops(axes: Sequence[LoopAxis], body: Body) -> tuple[c.Stmt, ...]:
     return tuple(body)
 
 
-def item_axis(name: str, count: c.Expr, own: Body = (), within: c.Expr | None = None) -> LoopAxis:
+def item_axis(name: str, count: c.Expr, first: Body = (), within: c.Expr | None = None) -> LoopAxis:
     """So many places of an array in registers."""
-    return LoopAxis(name, count, unrolled=True, own=tuple(own), within=within)
+    return LoopAxis(name, count, unrolled=True, own=tuple(first), within=within)

@@ -118,11 +118,11 @@ class SideBySide(BulkLoops):
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
 
         def one(part: LoopPart) -> list[c.Stmt]:
-            own, here = (parts, self._here) if alike else ([part], part.index(self._here))
+            some, here = (parts, self._here) if alike else ([part], part.index(self._here))
             done = [self._own_index(parts, type_)] if alike else []
             if loads is None:
-                done += self._elements(own[0].loop.each, own[0].body, here, type_)
-            return [*done, *self._moves(own, type_, loads)]
+                done += self._elements(some[0].loop.each, some[0].body, here, type_)
+            return [*done, *self._moves(some, type_, loads)]
 
         chosen = self._chosen(parts[-1:] if alike else parts, self._here, one)
         return self._all_items(type_, "ITEMS").over(chosen)
@@ -136,12 +136,12 @@ class SideBySide(BulkLoops):
 
     def _moves(self, parts: Sequence[LoopPart], type_: str, loads: Sequence[Copy] | None) -> Iterator[c.Stmt]:
         """Packs come or go, each from or to where it lies in the loop that the index belongs to."""
-        own = parts[0].loop
-        for copy in own.stores if loads is None else loads:
-            if copy in (*own.loads, *own.stores):
-                place = own.packs.index(copy.pack)
+        leader = parts[0].loop
+        for copy in leader.stores if loads is None else loads:
+            if copy in (*leader.loads, *leader.stores):
+                place = leader.packs.index(copy.pack)
                 where = self._joint_address([(part, part.loop.packs[place]) for part in parts], type_)
-                yield self._method(own, copy.pack, copy.way, where)
+                yield self._method(leader, copy.pack, copy.way, where)
 
     def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> c.Expr:
         places: list[c.Expr] = []
@@ -165,10 +165,10 @@ class SideBySide(BulkLoops):
             if len(loop.packs) != len(first.packs):
                 return None
             buffers = {}
-            for own, other in zip(first.packs, loop.packs, strict=True):
-                if self._kind(own, first) != self._kind(other, loop):
+            for pack, other in zip(first.packs, loop.packs, strict=True):
+                if self._kind(pack, first) != self._kind(other, loop):
                     return None
-                buffers[other.key] = first.buffers[own.key]
+                buffers[other.key] = first.buffers[pack.key]
             shared.append(replace(loop, buffers=buffers))
         bodies = [self._prepared(loop) for loop in shared]
         own_names = declared_in(bodies[0].packed)

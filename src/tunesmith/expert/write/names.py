@@ -49,33 +49,33 @@ class _PlainNamer:
 
     def block(self, stmts: _Body, visible: frozenset[str]) -> _Body:
         stmts = self._without_twins(stmts)
-        (stmts,), own = self._rename_scope([stmts], _block_declarations(stmts), visible)
+        (stmts,), renamed = self._rename_scope([stmts], _block_declarations(stmts), visible)
         done = list(stmts)
         for at, stmt in enumerate(stmts):
             if isinstance(stmt, c.Alternative) and not stmt.inside:
-                shared = visible | (own & words_in([*done[:at], *stmts[at + 1 :]]))
+                shared = visible | (renamed & words_in([*done[:at], *stmts[at + 1 :]]))
                 done[at] = replace(
                     stmt,
                     then=self._branch(stmt.then, shared),
                     otherwise=self._branch(stmt.otherwise, shared),
                 )
             else:
-                done[at] = self._inner(stmt, visible | own)
+                done[at] = self._inner(stmt, visible | renamed)
         return tuple(done)
 
     def _branch(self, stmts: _Body, shared: frozenset[str]) -> _Body:
         """Of an `#if`: what it declares for itself alone may be called as in the other branch."""
         stmts = self._without_twins(stmts)
         alone = [name for name in _block_declarations(stmts) if name not in shared]
-        (stmts,), own = self._rename_scope([stmts], alone, shared)
-        return tuple(self._inner(stmt, shared | own) for stmt in stmts)
+        (stmts,), renamed = self._rename_scope([stmts], alone, shared)
+        return tuple(self._inner(stmt, shared | renamed) for stmt in stmts)
 
     def _rename_scope(
         self, parts: list[_Body], declared: Sequence[str], visible: frozenset[str]
     ) -> tuple[list[_Body], frozenset[str]]:
         """The parts of one scope, with plain names for what it declares where these are free in it."""
-        own = list(dict.fromkeys(declared))
-        for at, name in enumerate(own):
+        names = list(dict.fromkeys(declared))
+        for at, name in enumerate(names):
             found = _NUMBERED.fullmatch(name)
             if found is None or name in visible or name in self._kept:
                 continue
@@ -85,16 +85,16 @@ class _PlainNamer:
             if plain is None or name in _unrenamable_words(parts):
                 continue
             parts = [rename_variables(part, {name: plain}) for part in parts]
-            own[at] = plain
-        return parts, frozenset(own)
+            names[at] = plain
+        return parts, frozenset(names)
 
     def _inner(self, stmt: c.Stmt, visible: frozenset[str]) -> c.Stmt:
         match stmt:
             case c.For():
                 heads = [part.name for part in stmt.init if isinstance(part, c.Declare)]
-                ((loop,),), own = self._rename_scope([(stmt,)], heads, visible)
+                ((loop,),), renamed = self._rename_scope([(stmt,)], heads, visible)
                 assert isinstance(loop, c.For), "a loop stays one"
-                return replace(loop, body=self.block(loop.body, visible | own))
+                return replace(loop, body=self.block(loop.body, visible | renamed))
             case c.If():
                 then, otherwise = self.block(stmt.then, visible), self.block(stmt.otherwise, visible)
                 return replace(stmt, then=then, otherwise=otherwise)
@@ -121,10 +121,10 @@ class _PlainNamer:
             heads += _block_declarations(end.body) if isinstance(end, c.For | c.Scope) else []
         within = self._without_twins(stmt.inside)
         whole = [(ends[0],), (ends[1],), within]
-        ((first,), (second,), inside), own = self._rename_scope(
+        ((first,), (second,), inside), renamed = self._rename_scope(
             whole, [*heads, *_block_declarations(within)], visible
         )
-        now = visible | own
+        now = visible | renamed
         return replace(
             stmt,
             then=(*(self._inner(one, visible) for one in stmt.then[:-1]), first),
@@ -190,9 +190,9 @@ def _unrenamable_words(parts: Iterable[_Body]) -> set[str]:
                 found.add(macro)
             case c.MacroDefinition():
                 found.update((node.name, *node.parameters))
-        own = getattr(node, "type", None)
-        if isinstance(own, c.Type):
-            found.update(_WORD.findall(own.base))
+        type_ = getattr(node, "type", None)
+        if isinstance(type_, c.Type):
+            found.update(_WORD.findall(type_.base))
     return found
 
 

@@ -121,6 +121,8 @@ def template_heading(plan: WritingPlan, baked: Baked, in_code: Collection[str]) 
     require = settled_pairs(add_distinct_conditions((), (*rules_of(plan), *draft.require)), fixed)
     insert = {name: str(value) for name, value in fixed.items()}
     baking = baked.switch and baked.switch not in fixed and baked.declared()
+    is_set = baked.switch in fixed  # a build without a choice
+    sizes = [(n, text if fixed[baked.switch] else "0") for n, text in baked.declared()] if is_set else []
     return Heading(
         tuple(declared_params(choices)),
         (
@@ -128,10 +130,7 @@ def template_heading(plan: WritingPlan, baked: Baked, in_code: Collection[str]) 
             ("prefer", settled_pairs(draft.prefer, fixed)),
             ("answers", settled_pairs(draft.answers, fixed)),
         ),
-        (
-            *((s.macro, s.value) for s in baked.always),
-            *(_baked_sizes(baked, fixed) if baked.switch in fixed else ()),
-        ),
+        (*((s.macro, s.value) for s in baked.always), *sizes),
         tuple(fill_placeholders(flag, insert) for flag in draft.build_flags),
         (tuple(_kernel_launch_lines(plan, said)),),
         None if facts is None else [(table, shape_entries(_settle_shape_facts(facts, fixed, number)))],
@@ -153,12 +152,9 @@ def _kernel_launch_lines(plan: WritingPlan, said: Callable[[str], str]) -> Itera
 def own_launch(plan: WritingPlan, lines: Sequence[str]) -> tuple[str, ...]:
     """The one launch of a problem: what is as the problem has it is not said again."""
     problem, launch = plan.problem, plan.problem.launches[0]
-    return (*_entry_line(plan), *lines, *said_of_launch(launch, [a.name for a in problem.arguments]))
-
-
-def _entry_line(plan: WritingPlan) -> Iterator[str]:
-    if plan.problem.launches[0].entry != plan.kernel.function.name:
-        yield f'entry = "{plan.kernel.function.name}"'
+    entry = plan.kernel.function.name
+    named = () if launch.entry == entry else (f'entry = "{entry}"',)
+    return (*named, *lines, *said_of_launch(launch, [a.name for a in problem.arguments]))
 
 
 def said_of_launch(launch: Launch, usual: Sequence[str] = ()) -> Iterator[str]:
@@ -168,11 +164,6 @@ def said_of_launch(launch: Launch, usual: Sequence[str] = ()) -> Iterator[str]:
         yield from expression_list_lines("args", passed)
     if launch.when is not None:
         yield f"when = {toml_string(launch.when.text)}"
-
-
-def _baked_sizes(baked: Baked, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Sizes of a build that has no choice."""
-    return [(name, text if fixed[baked.switch] else "0") for name, text in baked.declared()]
 
 
 def _shape_facts(plan: WritingPlan, fixed: Mapping[str, int]) -> list[tuple[str, str]]:

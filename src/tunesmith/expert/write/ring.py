@@ -91,22 +91,22 @@ def ring_kinds(plan: WritingPlan) -> dict[RingKind, int]:
 
 def ring_bytes(plan: WritingPlan) -> str | None:
     """Of a block's shared memory, as text of the template file; None where there is no ring."""
-    own = ring_kinds(plan)
-    if not own:
+    kinds = ring_kinds(plan)
+    if not kinds:
         return None
     knobs = (plan.knobs.items, plan.knobs.lanes, plan.knobs.tasks, plan.knobs.vector)
     one = " * ".join([plan.knobs.ring.name, *(knob.size_text for knob in knobs if knob.size_text != "1")])
-    return " + ".join(f"round_up({one} * {kind.bytes * count}, 16)" for kind, count in own.items())
+    return " + ".join(f"round_up({one} * {kind.bytes * count}, 16)" for kind, count in kinds.items())
 
 
 def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What copies rely on, as the template's `require`."""
-    own = ring_kinds(plan)
-    if not own:
+    kinds = ring_kinds(plan)
+    if not kinds:
         return []
     none, vec = f"{plan.knobs.ring.name} == 0", plan.knobs.vector.size_text
     rules = [("copies_ahead", f"{none} or device.capability >= {LEAST_CAPABILITY}")]
-    sizes = sorted({kind.aligned for kind in own if kind.aligned % _SMALLEST})
+    sizes = sorted({kind.aligned for kind in kinds if kind.aligned % _SMALLEST})
     if sizes:
         whole = " and ".join(f"{vec} * {size} % {_SMALLEST} == 0" for size in sizes)
         rules.append(("whole_copies", f"{none} or {whole}"))
@@ -125,10 +125,10 @@ def following_loops(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, fr
     """By number of a loop: the next one of its list of steps, and names that may get a value in between.
 
     None where anything but definitions lies between the two."""
-    for own in step_lists(steps):
+    for siblings in step_lists(steps):
         last: Each | None = None
         changed: frozenset[str] = frozenset()
-        for step in own:
+        for step in siblings:
             if isinstance(step, Each):
                 if last is not None:
                     yield last.number, (step, changed)
@@ -161,8 +161,8 @@ class RingLoops(GpuLoops):
         names = [*self._regions[1:], self._plan.word("RING_BYTES")]
         for (kind, count), name in zip(ring_kind_counts(self._plan).items(), names, strict=True):
             text = "(STAGES * ITEMS * RING_THREADS * VEC * n + 15) / 16 * 16"
-            own = self.words.expr(text, n=integer_literal(kind.bytes * count))
-            before = own if before == integer_literal(0) else Binary("+", before, own)
+            bytes_of_kind = self.words.expr(text, n=integer_literal(kind.bytes * count))
+            before = bytes_of_kind if before == integer_literal(0) else Binary("+", before, bytes_of_kind)
             found.append(MacroDefinition(name, before))
             before = Name(name)
         return tuple(found)
@@ -214,12 +214,12 @@ class RingLoops(GpuLoops):
         return super()._end(loop) if known is None else ((), known)
 
     def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
-        direct, own = super()._loads(loop, copies, end), self._packs_in_ring(loop)
-        if not own:
+        direct, in_ring = super()._loads(loop, copies, end), self._packs_in_ring(loop)
+        if not in_ring:
             return direct
         w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
-        rest = super()._loads(loop, [copy for copy in copies if copy.pack not in own], end)
-        taken = [self._method(loop, pack, "take", *self._where(loop, pack, Name(stage))) for pack in own]
+        rest = super()._loads(loop, [copy for copy in copies if copy.pack not in in_ring], end)
+        taken = [self._method(loop, pack, "take", *self._where(loop, pack, Name(stage))) for pack in in_ring]
         turn = w.code(
             """wait_copies();
             taken;
@@ -227,7 +227,7 @@ class RingLoops(GpuLoops):
             sent;
             commit_copies();
             stage = stage + 1 < STAGES ? stage + 1 : 0;""",
-            T=type_, stage=stage, step=self._step(type_), sent=self._sent(loop, own, end, Name(stage)),
+            T=type_, stage=stage, step=self._step(type_), sent=self._sent(loop, in_ring, end, Name(stage)),
             taken=self._of_one_task(self._items(loop, end, "ITEMS").over(taken)),
         )  # fmt: skip
         return w.when("STAGES", (*rest, *turn), direct)
@@ -257,8 +257,8 @@ class RingLoops(GpuLoops):
         place = self.words.expr("stage * ITEMS + k", stage=stage)
         if (most := ring_kind_counts(self._plan)[kind]) > 1:
             place = Binary("*", place, integer_literal(most))
-        if own := alike.index(pack):
-            place = Binary("+", place, integer_literal(own))
+        if behind := alike.index(pack):
+            place = Binary("+", place, integer_literal(behind))
         return self._region_start(kind), place
 
     def _region_start(self, kind: RingKind) -> Expr:
@@ -335,8 +335,8 @@ class BulkLoops(RingLoops):
 
     def declare(self) -> tuple[Stmt, ...]:
         found, w = super().declare(), self.words
-        own = w.when("BULK", w.code(_DECLARE), said="for each team's stages") if self._is_bulk else ()
-        return (*found, *own)
+        barriers = w.when("BULK", w.code(_DECLARE), said="for each team's stages") if self._is_bulk else ()
+        return (*found, *barriers)
 
     def copies(self) -> tuple[str, str]:
         before, methods = super().copies()
@@ -393,11 +393,11 @@ class BulkLoops(RingLoops):
         """The chunk at `here`, as far as it goes."""
         w, runs, size = self.words, list[Stmt](), 0
         for pack in self._runs(loop):
-            own = self._ring_kind(pack).bytes
+            pack_bytes = self._ring_kind(pack).bytes
             text = "send_run(to, source, count * own, &arrived[team][stage]);"
             to, source = self._run(loop, pack, stage), self._address(pack, loop)
-            runs += w.code(text, to=to, source=source, own=integer_literal(own), stage=stage)
-            size += own
+            runs += w.code(text, to=to, source=source, own=integer_literal(pack_bytes), stage=stage)
+            size += pack_bytes
         whole = self._whole[loop.each.number]
         return self._of_one_task(
             w.code(_SENT, whole=whole, size=integer_literal(size), runs=runs, stage=stage)
@@ -423,9 +423,9 @@ class BulkLoops(RingLoops):
         assert kind is not None
         return kind
 
-    def _head(self, loop: LoopPlan, turns: LoopAxis, own: Sequence[Stmt]) -> Stmt:
+    def _head(self, loop: LoopPlan, turns: LoopAxis, buffers: Sequence[Stmt]) -> Stmt:
         """With runs all threads of a team take equally many turns."""
-        each, whole = super()._head(loop, turns, own), self._whole.get(loop.each.number)
+        each, whole = super()._head(loop, turns, buffers), self._whole.get(loop.each.number)
         if whole is None or not isinstance(each, For):  # loops side by side have no ring
             return each
         more = self.words.expr("base - lane * VEC < whole", whole=whole)

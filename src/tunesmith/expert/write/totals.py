@@ -112,15 +112,15 @@ class TeamTotals:
         body: list[c.Stmt] = []
         mask = "mates" if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
         for total in totals:
-            own = c.Name(total.name)
+            variable = c.Name(total.name)
             text = "__shfl_xor(own, step, 32)" if self._is_hip else f"__shfl_xor_sync({mask}, own, step)"
-            other = self._w.expr(text, own=own)
+            other = self._w.expr(text, own=variable)
             if not total.combine and total.operator in ("max", "min"):
                 # The shuffle must not stand twice, nor behind a condition.
-                given = f"{own.name}_other"
+                given = f"{variable.name}_other"
                 body += parse_snippet("const T given = other;", T=total.type.base, given=given, other=other)
                 other = c.Name(given)
-            body.append(assign_to_name(own.name, combine_totals(total, own, other)))
+            body.append(assign_to_name(variable.name, combine_totals(total, variable, other)))
         loop = f"#pragma unroll\nfor (int step = {width} / 2; step > 0; step /= 2) {{ body; }}"
         return self._w.code(loop, body=self._blocking.over(body, guarded=False))
 
@@ -162,13 +162,13 @@ class CpuTotals:
             return ()
         put, met, taken = list[c.Stmt](), list[c.Stmt](), list[c.Stmt]()
         for total in totals:
-            own, far = total.name, self._plan.names.fresh(f"{total.name}_away")
-            place = self._w.expr("array[turn][threadIdx.y]", array=self._arrays[own][0])
-            put += parse_snippet("place[lane] = own;", place=place, lane=lane, own=own)
-            pair = combine_totals(total, c.Name(own), c.Name(far))
+            name, far = total.name, self._plan.names.fresh(f"{total.name}_away")
+            place = self._w.expr("array[turn][threadIdx.y]", array=self._arrays[name][0])
+            put += parse_snippet("place[lane] = own;", place=place, lane=lane, own=name)
+            pair = combine_totals(total, c.Name(name), c.Name(far))
             text = "const T far = place[lane + away]; own = pair; place[lane] = own;"
-            met += self._w.code(text, T=total.type.base, far=far, place=place, lane=lane, own=own, pair=pair)
-            taken.append(assign_to_name(own, c.Index(place, integer_literal(0))))
+            met += self._w.code(text, T=total.type.base, far=far, place=place, lane=lane, own=name, pair=pair)
+            taken.append(assign_to_name(name, c.Index(place, integer_literal(0))))
         # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
         text = """put;
             for (int count = LANES; count > 1; count = (count + 1) / 2) {

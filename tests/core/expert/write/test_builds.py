@@ -32,18 +32,19 @@ CASES = {
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, "rotary", "split_parts"])
 @pytest.mark.few(1)
 @pytest.mark.long
 def test_configurations_compile(name: str) -> None:
-    model, schedule = CASES[name]
+    from tests.core.expert.write import test_beside
+
+    model, schedule = CASES[name] if name in CASES else (getattr(test_beside, name), test_beside.SCHEDULE)
     kernel, problem = model()
     template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     configs = configurations(template, problem, pairs=12)
     assert len(configs) > 8
-    for config, result in zip(
-        configs, build_all([variant(template, problem, c) for c in configs]), strict=True
-    ):
+    results = build_all([variant(template, problem, config) for config in configs])
+    for config, result in zip(configs, results, strict=True):
         assert not isinstance(result, Exception), f"{config}: {result}"
 
 

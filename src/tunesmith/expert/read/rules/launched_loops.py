@@ -95,7 +95,7 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
                 body=inside,
             ) if moved == index and _initial_index(init, index, declared) == _global_thread_index():
                 outside = (*body[:at], *body[at + 1 :])
-                own = index in walk.assigned_in(inside) or bool(assigned & walk.names_in(bound))
+                is_changed = index in walk.assigned_in(inside) or bool(assigned & walk.names_in(bound))
                 used = index in walk.names_in([s for s in outside if not _is_declaration_of(s, index)])
                 jumps = any(isinstance(node, c.Jump) for node in walk.nodes_in(inside))
                 once = (
@@ -103,7 +103,7 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
                     and _is_bound_covered(bound, launch)
                     and _is_wide(stmt, index, body)
                 )
-                if once and not own and not used and not jumps:
+                if once and not is_changed and not used and not jumps:
                     first = [s for s in init if isinstance(s, c.Declare)]
                     done += [*first, c.If(test, inside, line=stmt.line, comments=stmt.comments)]
                     continue
@@ -312,8 +312,8 @@ class _Shifting:
             whole = turns * scenario.threads
             values: list[int] = []
             for turn in range(turns):
-                own = {**self._definitions, head.index: integers.number_node(turn)}
-                form = form_of(substitute(guarded.element, own), scenario)
+                definitions = {**self._definitions, head.index: integers.number_node(turn)}
+                form = form_of(substitute(guarded.element, definitions), scenario)
                 if form is None or form.per_block != (whole, 0, 0):
                     return None
                 values += form.base
@@ -396,7 +396,7 @@ def _match_guarded_body(body: tuple[c.Stmt, ...], index: str, last: bool) -> _Gu
     leaves = len(first.then) == 1 and isinstance(first.then[0], exits)
     if not leaves and len(body) != 1:
         return None
-    test, *more = [first.condition] if leaves else _split_chained_operands(first.condition, "&&")
+    test, *more = [first.condition] if leaves else integers.split_operands(first.condition)
     bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr), not leaves)
     if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
         return None
@@ -404,13 +404,6 @@ def _match_guarded_body(body: tuple[c.Stmt, ...], index: str, last: bool) -> _Gu
     for condition in reversed(more):
         rest = (c.If(condition, rest, line=first.line),)
     return _GuardedBody(*bounds[0], rest)
-
-
-def _split_chained_operands(expr: c.Expr, op: str) -> list[c.Expr]:
-    """`a && b && c` -> a, b, c"""
-    if isinstance(expr, c.Binary) and expr.op == op:
-        return [*_split_chained_operands(expr.left, op), *_split_chained_operands(expr.right, op)]
-    return [expr]
 
 
 def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:
@@ -443,12 +436,12 @@ def _select_needed_declares(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c
 
 def _from_zero(loop: c.For, head: integers.Head, normal: Normal) -> c.For:
     """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
-    parts = _split_chained_operands(head.start, "+")
-    own = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
-    first = [part for part in parts if part not in own]
-    if not own or not first or head.index in walk.assigned_in(loop.body):
+    parts = integers.split_operands(head.start, "+")
+    of_thread = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
+    first = [part for part in parts if part not in of_thread]
+    if not of_thread or not first or head.index in walk.assigned_in(loop.body):
         return loop
-    offset, start = (reduce(integers.make_sum, parts) for parts in (first, own))
+    offset, start = (reduce(integers.make_sum, parts) for parts in (first, of_thread))
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,
@@ -532,8 +525,8 @@ class _TestsAsLoops:
         name = walk.fresh_name("lane_own", self._taken)
         self.types[name] = c.Type("int")
         self.lines.append(test.line)
-        own = {n: e for n, e in self._definitions.items() if walk.names_in(e) & THREAD}
-        body = substitute(substitute(test.then, own), {_LANE.name: c.Name(name)})
+        of_threads = {n: e for n, e in self._definitions.items() if walk.names_in(e) & THREAD}
+        body = substitute(substitute(test.then, of_threads), {_LANE.name: c.Name(name)})
         return c.For(
             (c.Declare(c.Type("int"), name, _LANE, line=test.line),),
             c.Binary("<", c.Name(name), stop),

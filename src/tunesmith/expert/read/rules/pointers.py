@@ -323,8 +323,8 @@ def with_numbers_for_pointers(
     if not moved:
         return body
     work = _PointerNumbers(moved, c.Type("long" if language == "opencl" else "long long"))
-    own = [work.zero(p.name, 0) for p in parameters if p.name in moved]
-    return (*own, *work.block(body, True))
+    zeros = [work.zero(p.name, 0) for p in parameters if p.name in moved]
+    return (*zeros, *work.block(body, True))
 
 
 class _PointerNumbers:

@@ -120,11 +120,13 @@ class FlatReader:
                 or can_derive_index(two, one)
             ):
                 continue
-            made = {own: self._normal.ids[own].short for own in (name, other) if own in self._normal.ids}
-            for own, short in made.items():
+            made = {
+                index: self._normal.ids[index].short for index in (name, other) if index in self._normal.ids
+            }
+            for index, short in made.items():
                 of_others = bool(walk.names_in(short) & set(self._normal.ids))
-                if of_others and own not in peeled.bounds and own not in peeled.loops:
-                    return {own: short}
+                if of_others and index not in peeled.bounds and index not in peeled.loops:
+                    return {index: short}
         return {}
 
     def _index(self, expr: c.Expr) -> CountedIndex | None:
@@ -213,10 +215,10 @@ class FlatReader:
             """The bytes of an element that lie beside those of the next one."""
             arrays, total = self._normal.arrays, 0
             for place in (touch.place for touch in find_touches(body, arrays)):
-                own = arrays[place.array]
-                moved = moved_by(place, name, own)
+                array_type = arrays[place.array]
+                moved = moved_by(place, name, array_type)
                 if moved is not None and moved.step == 1:
-                    total += byte_size(element_type(place, own).base) or 1
+                    total += byte_size(element_type(place, array_type).base) or 1
             return total
 
         best = max(indices, key=neighbours)

@@ -247,7 +247,7 @@ class LoopReader:
         outer_steps, outer_fixed, line = self.record.steps, self.memory.fixed, self.memory.line
         value = tv.Int(start.value if isinstance(start, tv.Int) else 0, Name(head.index))
         self.memory.fixed = {**self.memory.fixed, head.index: tv.Vec(value)}
-        own = set(declared_in(stmt.body))
+        local_names = set(declared_in(stmt.body))
         before, named = dict(self.memory.variables), dict(self.record.named)
         self.team.depth += 1
         # A first turn finds the cells that turns leave behind: a later turn must not live on them.
@@ -263,7 +263,7 @@ class LoopReader:
         body, self.record.steps, self.memory.fixed = tuple(self.record.steps), outer_steps, outer_fixed
         self.record.named = named
         for name, vec in self.memory.variables.items():
-            if before.get(name) is vec or name.partition("[")[0] in own:
+            if before.get(name) is vec or name.partition("[")[0] in local_names:
                 continue
             raise self.refusal(
                 f"'{name}' is carried from one turn of the loop over '{head.index}' to the next"
@@ -344,13 +344,13 @@ class LoopReader:
 
         def after(thread: int) -> tv.Value:
             mask = 1 << thread if shared_by_team else self.memory.team_masks[self.memory.team(thread)]
-            own = self.memory.settled(tv.PartialTotal(update.operator, ((fresh, mask),)), thread)
+            share = self.memory.settled(tv.PartialTotal(update.operator, ((fresh, mask),)), thread)
             if begin is None:
-                return own
+                return share
             before = old.at(thread)
-            if isinstance(own, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
-                return self.expressions.join(update.operator, before, own, thread)
-            joined = self.expressions.binary(update.operator, before, own, thread)
+            if isinstance(share, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
+                return self.expressions.join(update.operator, before, share, thread)
+            joined = self.expressions.binary(update.operator, before, share, thread)
             return self.expressions.cast(type_, joined) if is_narrow(type_) else joined
 
         self.memory.write(name, self.memory.vector(active, after), active)
@@ -544,11 +544,10 @@ class BlockInterpreter(LoopReader):
             raise self.refusal("threads leave from inside a loop or branch")
         outer, line, alive = self.record.steps, self.memory.line, self.team.alive
         sides: list[tuple[Step, ...]] = []
-        second = (*stmt.otherwise, *rest) if is_exit else stmt.otherwise
         snapshot, cells = before = self.memory.held()
         named = dict(self.record.named)
         self.team.depth += 0 if is_exit else 1
-        for body in (stmt.then, second):
+        for body in (stmt.then, (*stmt.otherwise, *(rest if is_exit else ()))):
             self.record.steps = []
             self.memory.put_back(before)
             self.record.named = dict(named)
@@ -591,8 +590,8 @@ class BlockInterpreter(LoopReader):
             for step in steps:
                 if not isinstance(step, Each) or step.totals:
                     raise self.refusal("threads cooperate in a branch by element")
-                own = substitute(test, {self.memory.own_index: c.Name(step.index)})
-                self.record.steps.append(replace(step, body=(c.If(own, step.body, line=step.line),)))
+                guard = substitute(test, {self.memory.own_index: c.Name(step.index)})
+                self.record.steps.append(replace(step, body=(c.If(guard, step.body, line=step.line),)))
         return False, active
 
     def declare(self, stmt: c.Declare, active: tv.Threads) -> None:
@@ -724,20 +723,7 @@ class BlockInterpreter(LoopReader):
                 raise self.refusal(f"{atomic} on global memory, outside a loop over elements")
             self.store_element(op, target, where_expr, value, active)
             return
-        place = place_of(without_members(target))
-        if place is None or place.array not in self.memory.arrays:
-            raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
-        teams = {self.memory.team(thread) for thread in active}
-        if len(teams) != self.memory.threads // self.memory.lanes and len(teams) != len(
-            {self.memory.team(t) for t in self.team.alive}
-        ):
-            raise self.refusal(f"only some of a block's teams store to '{place.array}'")
-        if op != "=" and len(active) > len(teams):
-            if atomic:
-                raise self.refusal(
-                    f"{atomic} on global memory by several threads, outside a loop over elements"
-                )
-            raise self.refusal(f"several threads update the same element of '{place.array}'")
+        array = self._array_stored_by_teams(op, target, active, atomic)
         if where_expr is None:
             why = f" ({where.reason})" if isinstance(where, tv.Poison) else ""
             raise self.refusal(
@@ -749,7 +735,7 @@ class BlockInterpreter(LoopReader):
         what_expr = tv.expr_of(tv.one_value(values, active))
         if what_expr is None:
             why = tv.explain_divergence(values, active)
-            raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
+            raise self.refusal(f"what is stored to '{array}' is not the same for the team: {why}")
         made: c.Expr = c.Assign(op, where_expr, what_expr)
         if atomic:
             made = c.Call(atomic, (c.Unary("&", where_expr), what_expr))
@@ -759,6 +745,23 @@ class BlockInterpreter(LoopReader):
             self.record.steps[-1] = replace(last, body=(*last.body, stored))
         else:
             self.record.steps.append(Once((stored,), self.memory.line))
+
+    def _array_stored_by_teams(self, op: str, target: c.Expr, active: tv.Threads, atomic: str) -> str:
+        """The array, of which every team stores one element; refused where some do, or several threads."""
+        place = place_of(without_members(target))
+        if place is None or place.array not in self.memory.arrays:
+            raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
+        teams = {self.memory.team(thread) for thread in active}
+        alive = {self.memory.team(thread) for thread in self.team.alive}
+        if len(teams) not in (self.memory.threads // self.memory.lanes, len(alive)):
+            raise self.refusal(f"only some of a block's teams store to '{place.array}'")
+        if op != "=" and len(active) > len(teams):
+            if atomic:
+                raise self.refusal(
+                    f"{atomic} on global memory by several threads, outside a loop over elements"
+                )
+            raise self.refusal(f"several threads update the same element of '{place.array}'")
+        return place.array
 
     def store_element(
         self, op: str, target: c.Expr, where: c.Expr, value: c.Expr, active: tv.Threads

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from tunesmith.expert.read.accesses import place_of
+from tunesmith.expert.read.accesses import array_and_indices, place_of
 from tunesmith.expert.read.geometry import Layout
 from tunesmith.expert.read.integers import (
     MIRROR,
@@ -34,7 +34,7 @@ from tunesmith.source import tree as c
 from tunesmith.source.fold import int_value
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
-from tunesmith.source.tree import Binary, Call, Cast, Expr, Index, Name, Number, Unary
+from tunesmith.source.tree import Binary, Call, Cast, Expr, Name, Number, Unary
 from tunesmith.source.types import INTEGERS, integer_type, is_integer, type_of
 from tunesmith.source.walk import map_expr, names_in, nodes_in
 
@@ -208,15 +208,6 @@ def explain_divergence(vec: Vec, active: Iterable[int]) -> str:
             names = ", ".join(f"'{name}'" for name, _ in value.parts)
             return f"not every thread's share of {names} is in it"
     return "it differs from thread to thread"
-
-
-def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
-    """`a[y][x]` -> a, (y, x)"""
-    indices: list[Expr] = []
-    while isinstance(expr, Index):
-        indices.insert(0, expr.index)
-        expr = expr.base
-    return (expr.name if isinstance(expr, Name) else None), tuple(indices)
 
 
 _UNSET = Poison("it is not set in every thread")

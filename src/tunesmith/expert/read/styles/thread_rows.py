@@ -140,11 +140,11 @@ def _of_task(
     stops, bound = [head.stop], None
     pair = _smaller_of(head.stop)
     if pair is not None:
-        own = [part for part in pair if task.name in walk.names_in(part)]
+        of_thread = [part for part in pair if task.name in walk.names_in(part)]
         others = [part for part in pair if walk.names_in(part) <= known]
-        if len(own) != 1 or len(others) != 1 or own == others:
+        if len(of_thread) != 1 or len(others) != 1 or of_thread == others:
             return None
-        stops, bound = own, others[0]
+        stops, bound = of_thread, others[0]
     count = int_value(
         fold_expr(from_terms(expand_terms(substitute(c.Binary("-", stops[0], head.start), fixed))))
     )
@@ -298,8 +298,8 @@ class _Rows:
         return {tuple(sorted(key, key=lambda factor: factor != row)): found[key] for key in keys}
 
     def _check(self, body: tuple[c.Stmt, ...]) -> None:
-        found, own = self._found, set(walk.declared_in(self._found.before))
-        for name in sorted(own & (walk.assigned_in(found.loop) | walk.stored_in(found.loop))):
+        found, before = self._found, set(walk.declared_in(self._found.before))
+        for name in sorted(before & (walk.assigned_in(found.loop) | walk.stored_in(found.loop))):
             raise OutOfReach(f"'{name}' is carried from row to row")
         if any(isinstance(node, c.Return) for node in walk.nodes_in(found.loop)):
             raise OutOfReach("a thread returns from inside the loop")
@@ -351,13 +351,15 @@ class _Rows:
 
     def _byte_offset(self, place: ArrayPlace) -> c.Expr | None:
         """Where a place is, in bytes from the start of its array."""
-        own = byte_size(self._kernel.normal.arrays[place.array].base)
-        wide = own if place.as_type is None else byte_size(place.as_type.base)
-        if own is None or wide is None:
+        element_bytes = byte_size(self._kernel.normal.arrays[place.array].base)
+        wide = element_bytes if place.as_type is None else byte_size(place.as_type.base)
+        if element_bytes is None or wide is None:
             return None
         at: c.Expr = c.Binary("*", place.index, number_node(wide))
         return (
-            at if place.offset is None else c.Binary("+", at, c.Binary("*", place.offset, number_node(own)))
+            at
+            if place.offset is None
+            else c.Binary("+", at, c.Binary("*", place.offset, number_node(element_bytes)))
         )
 
     def _uniform_loop_heads(self, body: tuple[c.Stmt, ...]) -> dict[str, Head]:
@@ -443,8 +445,8 @@ class _KeptRows:
 
     def block(self, stmts: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         whole = self._without_breaks(self._from_first(stmts))
-        own = [stmt for stmt in whole if isinstance(stmt, c.Declare) and _is_small_array(stmt)]
-        found = self._converted(whole, own) if own else None
+        arrays = [stmt for stmt in whole if isinstance(stmt, c.Declare) and _is_small_array(stmt)]
+        found = self._converted(whole, arrays) if arrays else None
         stmts = stmts if found is None else found
         return tuple(walk.map_blocks(stmt, self.block) for stmt in stmts)
 
@@ -564,12 +566,12 @@ class _KeptRows:
                 continue
             found = integers.split_affine(node.index, index)
             if found is not None:
-                own = {
+                of_thread = {
                     key: n
                     for key, n in integers.expand_terms(found[1]).items()
                     if any(map(self._is_of_thread, key))
                 }
-                return found[0], integers.from_terms(own)
+                return found[0], integers.from_terms(of_thread)
         return None
 
     def _is_of_thread(self, part: c.Expr) -> bool:
