@@ -25,14 +25,13 @@ from tunesmith.expert.read.integers import launch_terms
 from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, NotReadable, Reach, TemplateDraft
 from tunesmith.expert.read.words import explain_lines, fact_lines
+from tunesmith.expert.write.given import words_in_use
 from tunesmith.expert.write.page import declared_parameters
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import used_words
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 from tunesmith.source.fold import int_value
-from tunesmith.source.lex import without_comments
 from tunesmith.source.tree import Unreadable
 from tunesmith.source.walk import names_in
 
@@ -94,7 +93,7 @@ class ExpertAuthor:
         alone = self.write(Refactoring(OWN_TEXT), problem, device)
         if isinstance(alone, Declined):
             return alone.reason
-        left = used_words(without_comments(written.text))
+        left = words_in_use(written.text)
         opened = [name for name, _ in declared_parameters(alone.text)]
         if not any(name.partition("_")[2] in left for name in opened):
             return f"what it opens ({', '.join(opened)}) is no constant of the template: other moves set it"

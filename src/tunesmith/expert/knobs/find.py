@@ -18,12 +18,13 @@ from tunesmith.expert.knobs.text import (
     SourceItem,
     matching_paren,
     normalise_tokens,
+    template_parameters,
     word_set,
 )
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.source.fold import LEVELS
-from tunesmith.source.lex import Token, closing_angle, lex, read_number, split_at
+from tunesmith.source.lex import Token, lex, read_number, split_at
 from tunesmith.source.types import byte_size
 from tunesmith.space.expr import (
     Arithmetic,
@@ -533,13 +534,9 @@ def entry_parts(entry: str) -> tuple[str, list[str]]:
 
 
 def _template_parameters(problem: Problem, text: KnobText, item: SourceItem, place: int) -> Iterator[_Raw]:
-    tokens = item.tokens
-    end = closing_angle(tokens, 1) if len(tokens) > 1 and tokens[0].text == "template" else None
-    if end is None:
-        return
     entries = [(number, *entry_parts(launch.entry)) for number, launch in enumerate(problem.launches)]
     mine = [(number, args) for number, name, args in entries if name in item.introduces]
-    for number, part in enumerate(split_at(",", tokens[2:end])):
+    for number, part in enumerate(template_parameters(item.tokens)):
         head, *default = split_at("=", part)
         if len(head) < 2 or not {t.text for t in head[:-1]} <= INTEGERS | {"const"}:
             continue

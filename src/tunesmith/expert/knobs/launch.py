@@ -18,9 +18,8 @@ from tunesmith.expert.knobs.find import (
     used_names,
     with_names,
 )
-from tunesmith.expert.knobs.text import AXES, KnobText, matching_paren, word_set
+from tunesmith.expert.knobs.text import AXES, KnobText, Words, matching_paren, word_set
 from tunesmith.expert.knobs.values import cap_of
-from tunesmith.source.lex import Token
 from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node, unparse
 from tunesmith.space.space import substitute_trees
 
@@ -109,7 +108,7 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
 
 
 def _constant_expressions(
-    tokens: Sequence[Token], constants: ConstantTable, place: int
+    tokens: Words, constants: ConstantTable, place: int
 ) -> Iterator[tuple[int, int, Node]]:
     """Every constant expression that names something, with where it begins and ends."""
     resolve = constants.resolve(place)
@@ -135,7 +134,7 @@ def _constant_expressions(
 
 
 def _thread_indexed_extents(
-    tokens: Sequence[Token], constants: ConstantTable, place: int
+    tokens: Words, constants: ConstantTable, place: int
 ) -> Iterator[tuple[str, Node]]:
     """Extents of arrays along which a thread's number is the index: `tile[threadIdx.y]` of `tile[ROWS]`."""
     extents: dict[str, list[Node]] = {}
@@ -155,26 +154,24 @@ def _thread_indexed_extents(
                 yield word[-1], node
 
 
-def _bracket_groups(tokens: Sequence[Token], at: int) -> list[list[Token]]:
+def _bracket_groups(tokens: Words, at: int) -> list[Words]:
     """What stands in each of the brackets that follow each other from there."""
-    found: list[list[Token]] = []
-    depth = 0
+    found: list[Words] = []
+    depth, start = 0, at
     while at < len(tokens) and (depth or tokens[at].text == "["):
-        text = tokens[at].text
-        if text == "[" and depth == 0:
-            found.append([])
-        elif not (text == "]" and depth == 1):
-            found[-1].append(tokens[at])
-        depth += (text == "[") - (text == "]")
+        depth += (tokens[at].text == "[") - (tokens[at].text == "]")
         at += 1
-    return found
+        if depth == 0:
+            found.append(tokens[start + 1 : at - 1])
+            start = at
+    return found if depth == 0 else [*found, tokens[start + 1 : at]]
 
 
-def _token_text(tokens: Sequence[Token], at: int) -> str:
+def _token_text(tokens: Words, at: int) -> str:
     return tokens[at].text if 0 <= at < len(tokens) else ""
 
 
-def _is_multiplied_by(tokens: Sequence[Token], start: int, end: int, word: str) -> bool:
+def _is_multiplied_by(tokens: Words, start: int, end: int, word: str) -> bool:
     before = [_token_text(tokens, start - distance) for distance in (1, 2, 3)]
     after = [_token_text(tokens, end + distance) for distance in (0, 1, 2)]
     return any(
@@ -183,7 +180,7 @@ def _is_multiplied_by(tokens: Sequence[Token], start: int, end: int, word: str) 
     )
 
 
-def _is_block_sum_factor(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
+def _is_block_sum_factor(tokens: Words, start: int, end: int, axis: str) -> bool:
     """Whether it multiplies a sum in parentheses that has the block's number in it."""
     if _token_text(tokens, start - 1) == "*" and _token_text(tokens, start - 2) == ")":
         opened, closed = matching_paren(tokens, start - 2, _FAR, -1), start - 2
@@ -196,7 +193,7 @@ def _is_block_sum_factor(tokens: Sequence[Token], start: int, end: int, axis: st
     return any(token.text == f"blockIdx.{axis}" for token in tokens[opened:closed])
 
 
-def _block_extent_score(tokens: Sequence[Token], start: int, end: int, axis: str) -> int:
+def _block_extent_score(tokens: Words, start: int, end: int, axis: str) -> int:
     """How much a place in the text says that the block has this extent along the axis."""
     thread, found = f"threadIdx.{axis}", 0
     before, after = _token_text(tokens, start - 1), _token_text(tokens, end)
@@ -217,7 +214,7 @@ def _block_extent_score(tokens: Sequence[Token], start: int, end: int, axis: str
     return found
 
 
-def _steps_from(tokens: Sequence[Token], at: int, thread: str) -> bool:
+def _steps_from(tokens: Words, at: int, thread: str) -> bool:
     """Whether the head of the loop around that place begins with the thread's number."""
     semicolons = 0
     while at > 0 and semicolons < 3:
@@ -231,7 +228,7 @@ def _steps_from(tokens: Sequence[Token], at: int, thread: str) -> bool:
     return False
 
 
-def _steps_by_extent(tokens: Sequence[Token], extent: str) -> bool:
+def _steps_by_extent(tokens: Words, extent: str) -> bool:
     """`i += blockDim.x`, or by a name for a multiple of it; or a helper that is told thread and block."""
     thread = extent.replace("blockDim", "threadIdx")
     names = {extent}

@@ -31,14 +31,15 @@ from tunesmith.expert.knobs.text import (
     SHARED,
     WARP_WORDS,
     KnobText,
+    Words,
     matching_paren,
     read_text,
     split_outside_parens,
+    template_parameters,
 )
 from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, cap_values, is_cap, values_of, without_cap
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.source.lex import Token, closing_angle, split_at
 from tunesmith.source.types import byte_size
 from tunesmith.space.expr import (
     Arithmetic,
@@ -183,7 +184,7 @@ def find_array_extents(
                 yield ArrayExtents(tokens[at - 1].text, size, product_of(dims), bool(SHARED & set(head)))
 
 
-def _read_extents(tokens: Sequence[Token], at: int, constants: ConstantTable, resolve: Resolve) -> list[Node]:
+def _read_extents(tokens: Words, at: int, constants: ConstantTable, resolve: Resolve) -> list[Node]:
     found: list[Node] = []
     while at < len(tokens) and tokens[at].text == "[":
         inside = read_prefix(tokens, at + 1, resolve, 9)
@@ -200,11 +201,8 @@ def element_types(problem: Problem, text: KnobText) -> dict[str, int]:
     for launch in problem.launches:
         name, args = entry_parts(launch.entry)
         for item in text.items:
-            if name not in item.introduces or not item.tokens or item.tokens[0].text != "template":
-                continue
-            end = closing_angle(item.tokens, 1)
-            params = split_at(",", item.tokens[2:end]) if end is not None else []
-            for part, arg in zip(params, args, strict=False):
+            parameters = template_parameters(item.tokens) if name in item.introduces else []
+            for part, arg in zip(parameters, args, strict=False):
                 if part and part[0].text in ("typename", "class") and (size := byte_size(arg)):
                     found[part[-1].text] = size
     return found
@@ -237,7 +235,7 @@ def compare_node(node: Node, op: CompareOp, value: int) -> Node:
     return Compare(node, ((op, Num(value)),))
 
 
-def _parenthesised_tokens(tokens: Sequence[Token], at: int) -> Sequence[Token]:
+def _parenthesised_tokens(tokens: Words, at: int) -> Words:
     """Inside the parentheses that open there."""
     return tokens[at + 1 : max(matching_paren(tokens, at, _GROUP), 0)]
 

@@ -9,14 +9,23 @@ from typing import cast
 
 from tunesmith.expert.drafts.headers import blank_source
 from tunesmith.problem.problem import Kernel
-from tunesmith.source.lex import Directive, Token, closing_angle, find_directives, lex
+from tunesmith.source.lex import Directive, Token, closing_angle, find_directives, lex, split_at
 from tunesmith.source.tree import Language
 
 AXES = ("x", "y", "z")
 
 
+Words = Sequence[Token]
+
+
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+def template_parameters(tokens: Words) -> list[list[Token]]:
+    """Of the template that a definition is; none of any other."""
+    end = closing_angle(tokens, 1) if len(tokens) > 1 and tokens[0].text == "template" else None
+    return split_at(",", tokens[2:end]) if end is not None else []
 
 
 def matching_paren(tokens: Sequence[Token], at: int, most: int, step: int = 1) -> int:

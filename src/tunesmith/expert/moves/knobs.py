@@ -25,14 +25,13 @@ from tunesmith.expert.knobs.plan import (
     plan_knobs,
     text_by_parameters,
 )
-from tunesmith.expert.knobs.text import split_outside_parens
+from tunesmith.expert.knobs.text import Words, split_outside_parens
 from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, knob_remedies, values_of
 from tunesmith.expert.moves.move import Context, define_move, merge_answers
 from tunesmith.expert.moves.text_edits import Edit, LaunchText, LocalDraft
 from tunesmith.expert.read.model import ParameterChoice
 from tunesmith.expert.write.given import add_distinct_conditions
 from tunesmith.problem.template import Remedy
-from tunesmith.source.lex import Directive, Token
 from tunesmith.space.expr import Node, parse_expr
 
 _UNROLL = re.compile(r"unroll[ \t]*(\(?)[ \t]*(\d+)[uU]?\b")
@@ -168,7 +167,7 @@ class _Opened:
                 if not item.header and not item.macro:
                     self._open_header(number, item.tokens, place, name)
 
-    def _open_header(self, number: int, tokens: Sequence[Token], place: int, name: str) -> None:
+    def _open_header(self, number: int, tokens: Words, place: int, name: str) -> None:
         for at, token in enumerate(tokens):
             if token.text in ("{", ";"):
                 return
@@ -184,7 +183,7 @@ class _Opened:
                 for argument in split_outside_parens(",", tokens[at + 2 :]):
                     self._replace_constant(argument, self.plan.threads(number))
 
-    def _launch_bounds(self, number: int, arguments: list[list[Token]], place: int, name: str) -> None:
+    def _launch_bounds(self, number: int, arguments: Sequence[Words], place: int, name: str) -> None:
         threads, (first, *others) = self.plan.most_threads(number), arguments
         if not self._replace_constant(first, threads):
             constants = self.plan.constants
@@ -206,7 +205,7 @@ class _Opened:
     def _opened(self, number: int, node: Node) -> Node:
         return self.plan.opened(number, self.plan.constants.meaning(node))
 
-    def _replace_constant(self, argument: Sequence[Token], node: Node) -> bool:
+    def _replace_constant(self, argument: Words, node: Node) -> bool:
         """A number that is today's value of the tree becomes that tree; whether it was one."""
         if len(argument) != 1 or argument[0].kind != "number" or not used_names(node):
             return False
@@ -229,17 +228,15 @@ class _Opened:
             for item in (self.plan.text.items[place] for place in places)
             if item.tokens and not item.header and not item.macro
         ]
-        counts: dict[int, list[tuple[Directive, int, int]]] = {}
+        counts: dict[int, list[tuple[int, int, int]]] = {}  # by count: line, place, length
         for pragma in self.plan.text.pragmas:
-            whole = self.draft.site.text[pragma.start : pragma.end]
-            found = _UNROLL.search(whole)
+            found = _UNROLL.search(self.draft.site.text, pragma.start, pragma.end)
             if found and any(start < pragma.start < end for start, end in spans):
-                counts.setdefault(int(found[2]), []).append((pragma, *found.span(2)))
+                counts.setdefault(int(found[2]), []).append((pragma.line, found.start(2), len(found[2])))
         for count, places in counts.items():
             name = fresh()
-            for pragma, start, end in places:
-                self.edits.append(Edit(pragma.start + start, name, end - start))
-            lines = ", ".join(str(pragma.line) for pragma, _, _ in places)
+            self.edits += [Edit(start, name, length) for _, start, length in places]
+            lines = ", ".join(str(line) for line, _, _ in places)
             values = values_of("unroll", count, Bounds())
             self._open(name, "unroll", count, values, f"{ABOUT['unroll']}, line {lines}")
 

@@ -46,10 +46,10 @@ from tunesmith.expert.read.model import (
     Task,
     all_steps,
     facts_of,
-    map_own_parts,
     map_steps,
     names_in_steps,
     substitute_in_steps,
+    with_functions_called,
     without_waits,
 )
 from tunesmith.expert.read.normal import Normal, normal_form, with_used_types
@@ -93,20 +93,7 @@ _WORDS = {
 def in_opencl_words(kernel: KernelModel) -> KernelModel:
     defined = {function.name for function in kernel.source.functions}
     words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in defined}
-
-    def word(expr: c.Expr) -> c.Expr:
-        if isinstance(expr, c.Call) and expr.function in words:
-            return replace(expr, function=words[expr.function])
-        return expr
-
-    def one(step: Step) -> Step:
-        step = map_own_parts(step, lambda e: walk.map_expr(e, word), lambda body: walk.map_nodes(body, word))
-        if isinstance(step, Each):
-            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
-            step = replace(step, totals=totals)
-        return step
-
-    return replace(kernel, steps=map_steps(kernel.steps, one))
+    return with_functions_called(kernel, words)
 
 
 def _name_task_counts(

@@ -129,8 +129,9 @@ def without_waits(function: c.Function, overlaps: bool) -> tuple[c.Function, boo
         elif overlaps and any(_is_call(part, WAIT) for part in walk.statements_in((stmt,))):
             raise c.Unreadable("it waits for the launch ahead in a branch or a loop", stmt.line)
         touched = touched or bool(effects_of(stmt) & (Effects.READS | Effects.WRITES | Effects.UNKNOWN))
+    ours = (c.Call(WAIT), c.Call(START))
     body = walk.map_statements(
-        function.body, on_stmt=lambda s: () if _is_call(s, WAIT) or _is_call(s, START) else s
+        function.body, on_stmt=lambda s: () if isinstance(s, c.Evaluate) and s.expr in ours else s
     )
     notes = [
         f"line {stmt.line}: {_ENDS if _is_call(stmt, START) else _NO_WAIT}"
@@ -286,7 +287,7 @@ class ArrayAccess:
     index: Expr  # in elements of `type`
     stride: int | None  # elements from one index of the loop to the next; None: not constant
     loop: str = ""  # index of the `Each` it is in; "" outside
-    # The stride holds in stretches only, if each of these is a multiple of the stretch (see affine.Stride).
+    # The stride holds in stretches only, if each of these is a multiple of the stretch (`Stride`).
     within: tuple[Expr, ...] = ()
     offset: Expr | None = None  # of a cast access, in elements of the array's own type, before `index`
     line: int = field(default=0, compare=False)
@@ -382,9 +383,7 @@ class TemplateDraft:
     require: tuple[tuple[str, str], ...] = ()  # name -> expression of the template file
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()  # remedy -> condition
-    shape: tuple[
-        tuple[str, str], ...
-    ] = ()  # what the usual rules know of the kernel (`problem/default_rules`)
+    shape: tuple[tuple[str, str], ...] = ()  # what the usual rules know of it (`problem/default_rules`)
     moves: tuple[str, ...] = ()  # applied, in order
     hardware: tuple[tuple[str, str], ...] = ()  # helper -> the same as a statement for the device's unit
     in_pairs: tuple[tuple[str, str], ...] = ()  # helper -> the same for two values, {a} and {b}, as one
@@ -502,6 +501,24 @@ def map_own_parts(
             return replace(step, start=start, stop=stop, step=on_expr(step.step))
 
 
+def with_functions_called(kernel: KernelModel, words: Mapping[str, str]) -> KernelModel:
+    """The kernel with other names for functions that its steps call."""
+
+    def word(expr: Expr) -> Expr:
+        if isinstance(expr, c.Call) and expr.function in words:
+            return replace(expr, function=words[expr.function])
+        return expr
+
+    def one(step: Step) -> Step:
+        step = map_own_parts(step, lambda e: walk.map_expr(e, word), lambda body: walk.map_nodes(body, word))
+        if isinstance(step, Each):
+            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
+            step = replace(step, totals=totals)
+        return step
+
+    return replace(kernel, steps=map_steps(kernel.steps, one))
+
+
 def substitute_in_steps(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
     """Names replaced everywhere in the steps; indices of loops must not be among them."""
 
@@ -525,10 +542,10 @@ def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _drop_unused(step: Step, used: frozenset[str]) -> Step | None:
     if isinstance(step, Let):
         step = replace(step, body=tuple(s for s in step.body if not isinstance(s, Declare) or s.name in used))
-    is_empty = (isinstance(step, Let) and not step.body) or (
-        isinstance(step, When) and not (step.then or step.otherwise)
-    )
-    return None if is_empty else step
+    match step:
+        case Let(body=()) | When(then=(), otherwise=()):
+            return None
+    return step
 
 
 def _merge_lets(steps: Sequence[Step]) -> list[Step]:

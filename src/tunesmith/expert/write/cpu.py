@@ -521,13 +521,9 @@ def _vectorize_function(lift: Lift, name: str) -> str:
 
 # -- One loop over a task's elements in OpenCL C for a CPU: vectors, then what is left.
 #
-# A body on vectors is the same statements, with what differs between lanes made OpenCL vectors
-# (`cpu_bodies`).
 # Compilers for CPUs turn arithmetic on vector types into vector instructions; a loop over lanes with a call
-# in
-# it they leave alone. What has no vector form (places made of data, branches with more than one assignment)
-# is
-# refused, and the loop stays scalar.
+# in it they leave alone. What has no vector form (places made of data, branches with more than one
+# assignment) is refused, and the loop stays scalar.
 
 
 class CpuLoops(ElementLoops):

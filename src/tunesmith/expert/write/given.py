@@ -28,6 +28,7 @@ from tunesmith.expert.read.model import (
 )
 from tunesmith.expert.write.sites import Independence, Sites, gather_independent_loops
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import used_words
 from tunesmith.source import tree as c
 from tunesmith.source.lex import find_directives, without_comments
 from tunesmith.source.snippets import Wording, parse_snippet
@@ -90,6 +91,11 @@ class Names:
 
 def words_in_texts(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word for text in texts for word in _WORD.findall(without_comments(text)))
+
+
+def words_in_use(text: str) -> frozenset[str]:
+    """Of code without its comments; to define a macro, or to ask whether it is defined, is no use."""
+    return used_words(without_comments(text))
 
 
 def macro_names(problem: Problem) -> frozenset[str]:

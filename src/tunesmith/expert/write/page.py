@@ -25,6 +25,7 @@ from tunesmith.expert.write.given import (
     at_line,
     merge_setting_conditions,
     wide_integer_type,
+    words_in_use,
 )
 from tunesmith.expert.write.horizontal_fusion import SideBySide
 from tunesmith.expert.write.loops import add_unroll_pragmas
@@ -37,7 +38,7 @@ from tunesmith.problem.default_rules import settled_shape, shape_entries, usual_
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.reduced import without_unused
-from tunesmith.problem.template import WORD, Shape, fill_placeholders, find_block, used_words
+from tunesmith.problem.template import WORD, Shape, fill_placeholders, find_block
 from tunesmith.problem.template_file import (
     DeclaredParam,
     Tables,
@@ -46,7 +47,6 @@ from tunesmith.problem.template_file import (
     shared_line,
 )
 from tunesmith.source import tree as c
-from tunesmith.source.lex import without_comments
 from tunesmith.source.printing import print_function, print_kernel, print_statements
 from tunesmith.source.snippets import Wording, chain_operator, parse_snippet
 from tunesmith.source.walk import names_in, prepend_comments
@@ -276,12 +276,13 @@ class KernelText:
         disjoint = all(argument.alias is None for argument in plan.problem.arguments)
         # What a launch ahead writes may not be read before the wait.
         handed = plan.draft.order.handed
-        return [
-            replace(p, type=replace(p.type, restrict=p.name not in handed))
-            if p.type.is_pointer and (disjoint or p.name in handed)
-            else p
-            for p in plan.kernel.function.parameters
-        ]
+
+        def promised(p: c.Parameter) -> c.Parameter:
+            if not p.type.is_pointer or not (disjoint or p.name in handed):
+                return p
+            return replace(p, type=replace(p.type, restrict=p.name not in handed))
+
+        return list(map(promised, plan.kernel.function.parameters))
 
     def _over_tasks(self, scope: set[str]) -> tuple[c.Stmt, ...]:
         plan, knobs, w = self._plan, self._plan.knobs, self._w
@@ -351,7 +352,7 @@ class KernelText:
         for row in plan.shared:
             at = w.expr("before + threadIdx.y * size", before=before, size=row.bytes)
             if blocking.task is None:
-                done += parse_snippet("T *own = (T *)at;", T=row.type.base, own=row.name, at=at)
+                done += parse_snippet("T *row = (T *)at;", T=row.type.base, row=row.name, at=at)
                 before = w.expr("before + TASKS * size", before=before, size=row.bytes)
                 continue
             mine = blocking.words.expr("at + r * TASKS * size", at=at, size=row.bytes)
@@ -428,7 +429,7 @@ def unused_choices(choices: Iterable[ParameterChoice], text: str) -> list[Parame
     in the launch alone it only changes how many blocks there are."""
     words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
     words = {word for word in words if usual_name(word)[0] not in _OF_CODE}
-    used = {name for name, _ in declared_parameters(text)} & (words | used_words(without_comments(text)))
+    used = {name for name, _ in declared_parameters(text)} & (words | words_in_use(text))
     return [choice for choice in choices if choice.name not in used and len(choice.values) > 1]
 
 

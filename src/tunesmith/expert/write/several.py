@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.expert.knobs.text import matching_paren
 from tunesmith.expert.read.call import CallPart
 from tunesmith.expert.write.given import Names, Unwritable, words_in_texts
 from tunesmith.expert.write.page import Heading, KernelPage, how_shared, in_code, pieces_text, said_of_launch
@@ -192,17 +193,12 @@ def _without_attributes(tokens: Sequence[Token]) -> list[Token]:
     done: list[Token] = []
     at = 0
     while at < len(tokens):
-        if tokens[at].text in _ATTRIBUTES:
-            depth, at = 0, at + 1
-            while at < len(tokens):
-                depth += (tokens[at].text == "(") - (tokens[at].text == ")")
-                if depth <= 0:
-                    break
-                at += 1
+        if tokens[at].text not in _ATTRIBUTES:
+            done.append(tokens[at])
             at += 1
             continue
-        done.append(tokens[at])
-        at += 1
+        closing = matching_paren(tokens, at + 1, len(tokens))
+        at = len(tokens) if closing < 0 else closing + 1
     return done
 
 

@@ -59,8 +59,10 @@ def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> Non
         into = emulated / "out"
         into.write_bytes(b"")
         if (child := os.fork()) == 0:  # a kernel that waits in vain ends its process
-            into.write_bytes(run(one, plan, inputs, emulated, 7)["out"].tobytes())
-            os._exit(0)
+            try:
+                into.write_bytes(run(one, plan, inputs, emulated, 7)["out"].tobytes())
+            finally:
+                os._exit(0)
         os.waitpid(child, 0)
         results.append(into.read_bytes())
     assert results[0]

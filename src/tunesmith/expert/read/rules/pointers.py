@@ -94,7 +94,7 @@ def _is_multiple_of_unit(unit: int, tree: size.Node) -> bool:
 # -- Pointers to a thread's own arrays, as the arrays: `float *p = b + 2; p[k]` is `b[2 + k]`.
 #
 # Only of a pointer that always points to the same place. Another one is refused where its thread's work would
-# be shared out (`team_statements`): whoever looks for the array's name would miss what the pointer does to
+# be shared out (`styles/team`): whoever looks for the array's name would miss what the pointer does to
 # it.
 
 

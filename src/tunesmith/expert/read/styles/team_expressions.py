@@ -7,7 +7,7 @@ thread with its share of a total, the thread holds a `PartialTotal`. Joining par
 unites the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that
 leaves out threads or a tree that misses some therefore cannot pass.
 
-This file evaluates expressions; `team_statements` goes through statements, with `team_loops`.
+This file evaluates expressions; `team` goes through statements and loops.
 """
 
 from __future__ import annotations

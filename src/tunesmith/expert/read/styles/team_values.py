@@ -452,7 +452,7 @@ class BlockMemory:
             self.fillers[inside] = outside
 
 
-# -- Totals that libraries make (csource/library): over whom, and who has them afterwards.
+# -- Totals that libraries make: over whom, and who has them afterwards.
 #
 # The first thread of a block or warp has what CUB gives, the others nothing that may be used; of a tile of
 # cooperative groups all have it. Every thread of the group must come, in a block no larger than was told.

@@ -7,7 +7,7 @@
 
 Threads come to every row once: where y0 counts by as many as the loop turns, and the launch comes to all of
 them. That rows do not depend on each other is the kernel's own where different threads take them. Of rows of
-one thread it is proved: what is stored in a row lies apart from all that another row touches (`size_bounds`).
+one thread it is proved: what is stored in a row lies apart from all that another row touches (`SizeBounds`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The shape of a block is a number. Along each axis of the grid one sum of the kernel, `32 * blockIdx.y +
 threadIdx.x` say, counts the elements of a block: its threads and turns come to every place of the box once.
-These sums become tasks and the loop over elements; everything else is said by them (`block_sums`), reads of
-tiles become the values that lie there (`tiles`).
+These sums become tasks and the loop over elements; everything else is said by them , reads of tiles
+become the values that lie there.
 
 Long, because boxes, tiles and the sums of a block are one reading of one kind of kernel.
 """
@@ -447,7 +447,7 @@ class Refit:
 #
 # The shape of a block is a number, so every write and every read is gone through thread by thread and turn by
 # turn: each place has one writer before the barrier, whatever is read has been written, and the value, moved
-# from writer to reader, is one expression over the elements of the block (`block_sums`). Tests around a write
+# from writer to reader, is one expression over the elements of the block. Tests around a write
 # must follow from those around the read, or have another value beside them (zero, a border). A loop in which
 # the whole block fills tiles anew in every turn is the same, with its index a symbol.
 #
