@@ -268,7 +268,7 @@ class ByDiagnosis:
             )
         found = diagnoses_in_view(self.problem, state)
         tried = sound_scores(self.problem, state)
-        history = [self._result(one, tried, state) for one in done]
+        history = [self._round_result(one, tried, state) for one in done]
         moves = next_round(history, list(found.values()), self._names[candidate])
         if isinstance(moves, str):
             return moves
@@ -276,7 +276,7 @@ class ByDiagnosis:
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
         return Next(moves, _round_reason(added, dropped, base, list(found.values())))
 
-    def _result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
+    def _round_result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
         """Moves that were asked for have had their turn, also where the author left them out."""
         moves, candidate = one.decision.moves, one.candidate
         last = one.drafts[-1].rejected if one.drafts else None

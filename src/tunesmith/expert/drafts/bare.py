@@ -411,16 +411,9 @@ def _read_bare(
     names = {p.name: a.name for p, a in _pair_parameters(bare, kernel)}
     names |= zip((p.name for p in kernel.function.parameters[len(names) :]), bare.entry_sizes, strict=False)
     whole = {names.get(name, name.removeprefix(_ADDED)): n for name, n in reader.multiples.items()}
-    shapes = _by_argument(bare, kernel, reader.shapes())
+    found = reader.shapes()
+    shapes = {a.name: found[p.name] for p, a in _pair_parameters(bare, kernel) if p.name in found}
     return _check_reading(bare, problem, kernel, shapes, tuple(grid), tuple(added), whole, own_block)
-
-
-def _by_argument(
-    bare: BareKernel, kernel: KernelModel, shapes: Mapping[str, ArrayShape]
-) -> dict[str, ArrayShape]:
-    return {
-        argument.name: shapes[p.name] for p, argument in _pair_parameters(bare, kernel) if p.name in shapes
-    }
 
 
 def _local_shapes(
@@ -469,11 +462,8 @@ def _check_reading(
 def _independent_size(kernel: KernelModel, shapes: Mapping[str, ArrayShape]) -> str | None:
     """A size that is the first axis of every output, of which no item needs another's inputs."""
     name = next((shape.extents[0] for shape in shapes.values() if shape.written), FILL)
-    if (
-        not is_name(name)
-        or name == FILL
-        or not (kernel.tasks or any(len(s.extents) > 1 for s in shapes.values()))
-    ):
+    is_one_axis = not kernel.tasks and all(len(shape.extents) < 2 for shape in shapes.values())
+    if not is_name(name) or name == FILL or is_one_axis:
         return None
     items = {shape.item for shape in shapes.values() if shape.extents[0] == name}
     for shape in shapes.values():

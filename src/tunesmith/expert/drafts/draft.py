@@ -661,7 +661,10 @@ def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:
         if words:
             yield f"{argument['name']}: {', '.join(words)}"
     launch = problem["launch"]
-    said = [f"{key} {_format_list(value)}" for key, value in launch.items() if FILL not in value]
+    texts = {
+        key: value if isinstance(value, str) else f"[{', '.join(value)}]" for key, value in launch.items()
+    }
+    said = [f"{key} {texts[key]}" for key, value in launch.items() if FILL not in value]
     if said:
         yield f"launch: {', '.join(said)}"
     sizes = problem["contract"]
@@ -671,10 +674,6 @@ def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:
         yield f"sizes: {', '.join([*names, *whole])}"
     if "independent" in problem["accuracy"]:
         yield f"independent: {problem['accuracy']['independent']}"
-
-
-def _format_list(value: list[str] | str) -> str:
-    return value if isinstance(value, str) else f"[{', '.join(value)}]"
 
 
 def _open_fields(drafted: str) -> Iterator[str]:

@@ -67,17 +67,12 @@ def launch_parts(call: Node, function: Node) -> LaunchParts | None:
         return _launch_parts(given[0], given[1:5], given[5:])
     if name in _BY_CONFIG and len(given) >= 2:
         shape = _config_shape(text_of(given[0]).lstrip("&* "), call, function)
-        passed = (
-            given[2:] if name == "cudaLaunchKernelEx" else _addressed_arguments(given[2:], call, function)
-        )
+        is_plain = name == "cudaLaunchKernelEx"
+        passed = given[2:] if is_plain else _addressed_arguments(given[2:], call, function)
         return None if passed is None else _launch_parts(_strip_wrappers(given[1]), shape, passed)
     if name in _BY_ADDRESSES and len(given) >= 4:
-        passed = _addressed_arguments(given[3:4], call, function)
-        return (
-            None
-            if passed is None
-            else _launch_parts(_strip_wrappers(given[0]), [*given[1:3], *given[4:5]], passed)
-        )
+        passed, shape = _addressed_arguments(given[3:4], call, function), [*given[1:3], *given[4:5]]
+        return None if passed is None else _launch_parts(_strip_wrappers(given[0]), shape, passed)
     return None
 
 
@@ -124,9 +119,9 @@ def _addressed_arguments(given: list[Node], call: Node, function: Node) -> list[
         if node.type == "init_declarator" and node.start_byte < call.start_byte:
             value = node.child_by_field_name("value")
             if (
-                text_of(declared_name(node)) == name
-                and value is not None
+                value is not None
                 and value.type == "initializer_list"
+                and text_of(declared_name(node)) == name
             ):
                 listed = value
     if listed is None:
@@ -142,11 +137,8 @@ def _strip_wrappers(node: Node) -> Node:
         if inner is None:
             break
         node = inner
-    if node.type == "call_expression" and (callee_name(node) or "").split("<")[0] in (
-        "reinterpret_cast",
-        "const_cast",
-        "static_cast",
-    ):
+    casts = ("reinterpret_cast", "const_cast", "static_cast")
+    if node.type == "call_expression" and (callee_name(node) or "").split("<")[0] in casts:
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and len(arguments.named_children) == 1:
             return _strip_wrappers(arguments.named_children[0])
@@ -165,11 +157,8 @@ def assigned_fields(function: Node, call: Node) -> Iterator[tuple[str, str]]:
 
 def is_listed_address(node: Node) -> bool:
     """Whether `&x` stands in an array of addresses for a launch, which reads x and does not change it."""
-    while (parent := node.parent) is not None and parent.type in (
-        "cast_expression",
-        "argument_list",
-        "call_expression",
-    ):
+    around = ("cast_expression", "argument_list", "call_expression")
+    while (parent := node.parent) is not None and parent.type in around:
         node = parent
     return parent is not None and parent.type == "initializer_list"
 
@@ -254,11 +243,8 @@ def _preceding_checks(function: Node, launch: Node) -> Iterator[str]:
     """Those that come before a launch wherever it is made."""
     above = [*_enclosing_conditions(launch)]
     for node in syntax_nodes(function):
-        if (
-            node.type == "call_expression"
-            and node.start_byte < launch.start_byte
-            and _CHECK.fullmatch(callee_name(node) or "")
-        ):
+        is_before = node.type == "call_expression" and node.start_byte < launch.start_byte
+        if is_before and _CHECK.fullmatch(callee_name(node) or ""):
             arguments = node.child_by_field_name("arguments")
             around = [*_enclosing_conditions(node)]
             if arguments is not None and arguments.named_children and above[: len(around)] == around:
@@ -340,11 +326,8 @@ def _read_function(function: Node) -> _HostFunction:
                 for declarator in node.children_by_field_name("declarator"):
                     declarations.append(_host_declaration(declarator))
                     named = declarator.child_by_field_name("declarator")
-                    if (
-                        declarator.type == "init_declarator"
-                        and named
-                        and named.type == "reference_declarator"
-                    ):
+                    is_reference = named is not None and named.type == "reference_declarator"
+                    if declarator.type == "init_declarator" and is_reference:
                         changed.add(_assigned_variable(declarator.child_by_field_name("value")))
             case "assignment_expression":
                 changed.add(_assigned_variable(node.child_by_field_name("left")))
@@ -364,9 +347,8 @@ def _host_declaration(declarator: Node) -> _Declaration:
     block = declarator
     while block.parent is not None and block.type not in ("compound_statement", "for_statement"):
         block = block.parent
-    named = (
-        declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
-    )
+    is_set = declarator.type == "init_declarator"
+    named = declarator.child_by_field_name("declarator") if is_set else declarator
     listed = declarator.child_by_field_name("parameters")
     value = declarator.child_by_field_name("value")
     if listed is not None and _is_dim3(listed):
@@ -387,14 +369,10 @@ def _is_dim3(listed: Node | None) -> bool:
 
 def _assigned_variable(node: Node | None) -> str:
     """The variable that an assignment changes: `grid` in `grid.x = 3`."""
-    while node is not None and node.type in (
-        "field_expression",
-        "subscript_expression",
-        "parenthesized_expression",
-    ):
-        node = node.child_by_field_name("argument") or (
-            node.named_children[0] if node.named_children else None
-        )
+    parts = ("field_expression", "subscript_expression", "parenthesized_expression")
+    while node is not None and node.type in parts:
+        first = next(iter(node.named_children), None)
+        node = node.child_by_field_name("argument") or first
     return text_of(node)
 
 
@@ -625,9 +603,8 @@ def draft_arguments(
             element, vector = elements_of(bound[parameter.base], language)
         name = possible_name(parameter.name, taken)
         taken.add(name)
-        arguments.append(
-            DraftArgument(parameter, name, element, vector, _parameter_role(parameter, name, element, vector))
-        )
+        role = _parameter_role(parameter, name, element, vector)
+        arguments.append(DraftArgument(parameter, name, element, vector, role))
     return tuple(arguments)
 
 

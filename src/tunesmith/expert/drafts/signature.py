@@ -576,11 +576,8 @@ def missing_entry(problem: Problem) -> str | None:
     for entry in dict.fromkeys(launch.entry for launch in problem.launches):
         name = entry.split("<")[0].split("::")[-1].strip()
         outside = [*kernel.flags, *(text for define in kernel.defines for text in define)]
-        if (
-            re.search(rf"\b{re.escape(name)}\b", kernel.text)
-            or any(name in text for text in outside)
-            or "{" in name
-        ):
+        is_there = re.search(rf"\b{re.escape(name)}\b", kernel.text) is not None
+        if is_there or any(name in text for text in outside) or "{" in name:
             continue
         try:
             known = [k.name for k in read_source(kernel.text, kernel.language).kernels]  # type: ignore[arg-type]

@@ -706,7 +706,7 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
         for at in named[:_MOST_USES]:
             token = item.tokens[at]
             node = resolve(token.text)
-            if node is None or around.defines(at):
+            if node is None or around.is_definition(at):
                 continue
             (key,) = used_names(node)
             kind, objection = around.use(at)
@@ -757,7 +757,7 @@ class _Around:
     def _text(self, at: int) -> str:
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
 
-    def defines(self, at: int) -> bool:
+    def is_definition(self, at: int) -> bool:
         return self._text(at - 1) in INTEGERS and self._text(at + 1) in ("=", "{", ",", ">", ";")
 
     def use(self, at: int) -> tuple[set[str], str]:

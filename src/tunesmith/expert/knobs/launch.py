@@ -332,8 +332,8 @@ class _OneLaunch:
         missing: dict[str, Node] = {f"blockDim.{axis}": Num(1) for axis in AXES[len(block) :]}
         self._block = missing | {f"blockDim.{axis}": node for axis, node in zip(AXES, block, strict=False)}
         grid = tuple(self._grid(axis, node) for axis, node in zip(AXES, launch.grid, strict=False))
-        shared = self._shared(launch.shared) if launch.shared is not None else None
-        self._check(grid)
+        shared = self._follow_shared(launch.shared) if launch.shared is not None else None
+        self._check_grid(grid)
         return LaunchTrees(grid, block, shared)
 
     def _follow_block_side(self, axis: str, node: Node, value: int | None) -> Node:
@@ -362,7 +362,7 @@ class _OneLaunch:
         chosen = self._best(scored) or (None if asks else self._find_product(value))
         if chosen is not None:
             return self._opened(chosen)
-        return self._own(f"BLOCK_{axis.upper()}", value, node) if asks else node
+        return self._as_knob(f"BLOCK_{axis.upper()}", value, node) if asks else node
 
     def _find_product(self, value: int) -> Node | None:
         """Threads that two or three constants make up together: warps times lanes, groups times threads."""
@@ -378,7 +378,7 @@ class _OneLaunch:
                 return product_of(Variable(key) for key in found[0])
         return None
 
-    def _own(self, name: str, value: int, node: Node) -> Node:
+    def _as_knob(self, name: str, value: int, node: Node) -> Node:
         """A number of the launch as a knob of its own; no word of C begins with a dot."""
         name = f".{name}_{self._number + 1}" if self._number else f".{name}"
         if name in self._work.closed:
@@ -391,10 +391,8 @@ class _OneLaunch:
         return [node for node in every if fits(node) and self._can_change(node)]
 
     def _can_change(self, node: Node) -> bool:
-        return any(name in self._work.open or name in self._block_knobs() for name in used_names(node))
-
-    def _block_knobs(self) -> list[str]:
-        return [name for name, node in self._block.items() if used_names(node)]
+        knobs = {name for name, side in self._block.items() if used_names(side)}
+        return not used_names(node).isdisjoint(self._work.open | knobs)
 
     def _opened(self, node: Node) -> Node:
         """Over what may change alone."""
@@ -429,7 +427,7 @@ class _OneLaunch:
             node = substitute_trees(node, self._numbers[name])
         value = evaluate_node(node, {})
         if value is not None and value > 1 and self._told.goes_on(axis):
-            return self._own(f"GRID_{axis.upper()}", value, node)
+            return self._as_knob(f"GRID_{axis.upper()}", value, node)
         changed = self._replace_divisors(node, axis, {})
         changed = self._by_multiple(node, axis) if changed == node else changed
         single = [n for n in counted if evaluate_node(n, self._values) == 1 and self._can_change(n)]
@@ -524,7 +522,7 @@ class _OneLaunch:
         (*_, first) = (n for n in self._told.seen if n in fits and known[n] == top)
         return product_of((self._opened(first), Num(value // top)))
 
-    def _shared(self, node: Node) -> Node:
+    def _follow_shared(self, node: Node) -> Node:
         node = substitute_trees(node, self._caps)
         value = evaluate_node(node, {})
         if value is not None and value > 1:
@@ -557,7 +555,7 @@ class _OneLaunch:
                 return Arithmetic(op, self._factors(left), self._factors(right))
         return node
 
-    def _check(self, grid: Sequence[Node]) -> None:
+    def _check_grid(self, grid: Sequence[Node]) -> None:
         """A constant that blocks are counted by must be in the grid."""
         for axis, tree in zip(AXES, grid, strict=False):
             names = used_names(tree)

@@ -260,7 +260,7 @@ class Dial:
     is_cap: bool = False  # blocks are shorter where rows are
 
     @property
-    def about(self) -> str:
+    def description(self) -> str:
         where = f", line {', '.join(map(str, self.lines))}" if self.lines else ", of the launch"
         return f"{ABOUT[self.role]}{', at most' if self.is_cap else ''}{where}"
 

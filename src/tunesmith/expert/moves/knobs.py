@@ -125,7 +125,7 @@ class _Opened:
     def definitions(self) -> None:
         for dial in self.plan.dials:
             name = self.names[dial.keys[0]]
-            self._open(name, dial.role, dial.today, dial.values, dial.about, is_shared=dial.shared)
+            self._open(name, dial.role, dial.today, dial.values, dial.description, is_shared=dial.shared)
             for key in dial.keys:
                 if key in self.plan.constants.every:
                     self._define(key, name)

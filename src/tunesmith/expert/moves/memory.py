@@ -218,16 +218,12 @@ def drop_redundant_loops(draft: TemplateDraft, context: Context) -> TemplateDraf
     return extend_draft(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
 
 
-def _restrict_places(draft: LocalDraft, _context: Context) -> str:
-    return f"pointers {', '.join(pointer.name for pointer in draft.site.pointers if not pointer.restrict)}"
-
-
 @define_move(
     "restrict",
     needs="arrays that `alias` others; a kernel that is launched several times",
     turn="seldom",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS),
-    places=_restrict_places,
+    places=lambda draft, _: f"pointers {', '.join(p.name for p in draft.site.pointers if not p.restrict)}",
     RESTRICT="1: pointers are `restrict`, as the contract allows",
 )
 def restrict_pointers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:

@@ -31,7 +31,7 @@ from tunesmith.expert.read.integers import as_division, expand_terms, from_terms
 from tunesmith.expert.read.model import Each, ParameterChoice, Task, TemplateDraft
 from tunesmith.expert.write.sites import starts_at_zero
 from tunesmith.problem.template import Remedy
-from tunesmith.source.tree import Binary, Cast, Expr, Name
+from tunesmith.source.tree import Binary, Cast, Expr, Name, Stmt
 from tunesmith.source.types import is_integer
 from tunesmith.source.walk import declared_in, map_nodes, names_in, nodes_in
 from tunesmith.space.expr import parse_expr
@@ -61,12 +61,10 @@ def group_tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDr
     if lanes is None or lanes.values == (1,):  # a task is one thread's work
         widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
         values = tuple(v for v in widths if v <= limits.max_threads)
-        default = nearest_value(
-            values, max(1, max(shape.threads, default=shape.lanes) // max(1, shape.lanes))
-        )
-        return extend_draft(
-            draft, "tasks", ParameterChoice(name, values, default, "tasks to a block, one a thread")
-        )
+        today = max(shape.threads, default=shape.lanes) // max(1, shape.lanes)
+        default = nearest_value(values, max(1, today))
+        choice = ParameterChoice(name, values, default, "tasks to a block, one a thread")
+        return extend_draft(draft, "tasks", choice)
     fewest = min(lanes.values)
     counts = COUNTS_ON_CPU if context.on_cpu else COUNTS
     most = max(1, (limits.max_threads if context.on_cpu else MOST_THREADS) // fewest)
@@ -131,16 +129,14 @@ ON_CPU = (1, 8, 64)  # a CPU runs a group's work-items one after the other
 _SHARED = (Remedy.BLOCK_SIZE, Remedy.WARP_PER_ROW, Remedy.SHUFFLE_REDUCTION, Remedy.SHARE_SERIAL_WORK)
 
 
-def _lane_places(draft: TemplateDraft, context: Context) -> str:
-    return "; ".join(filter(None, [named_tasks(draft, context), all_loops(draft, context)]))
-
-
 @define_move(
     "lanes",
     needs="a loop to share; else one thread to a task",
     turn="sharing",
     remedies=_SHARED,
-    places=_lane_places,
+    places=lambda draft, context: "; ".join(
+        filter(None, [named_tasks(draft, context), all_loops(draft, context)])
+    ),
     stays_open=True,
     LANES="threads to a task",
 )
@@ -299,14 +295,18 @@ def _row_lengths(loop: Each) -> Iterator[tuple[Expr, Expr]]:
     """How many rows, and how long: for each divisor of the index that is a factor of the whole."""
     changing = {loop.index, *declared_in(loop.body)}
     for node in nodes_in(loop.body):
-        division = as_division(node) if isinstance(node, Binary) else None
-        if not isinstance(division, Binary) or division.op not in ("/", "%"):
+        division = _as_quotient(node)
+        if division is None or _strip_wide_casts(division.left) != Name(loop.index):
             continue
-        if _strip_wide_casts(division.left) != Name(loop.index) or names_in(division.right) & changing:
-            continue
-        rows = _exact_quotient(loop.stop, division.right)
+        rows = None if names_in(division.right) & changing else _exact_quotient(loop.stop, division.right)
         if rows is not None:
             yield rows, division.right
+
+
+def _as_quotient(node: Expr | Stmt) -> Binary | None:
+    """A division or a remainder, also one written by a shift or a mask."""
+    division = as_division(node) if isinstance(node, Binary) else None
+    return division if isinstance(division, Binary) and division.op in ("/", "%") else None
 
 
 def _exact_quotient(whole: Expr, length: Expr) -> Expr | None:
@@ -327,13 +327,11 @@ def _taken_apart(loop: Each, length: Expr, row: str, place: str) -> Each:
     """The loop over a row. `i / (k * d)` is `row / k`: what divides the whole and is rows together."""
 
     def rewritten(node: Expr) -> Expr:
-        division = as_division(node) if isinstance(node, Binary) else None
-        if isinstance(division, Binary) and division.op in ("/", "%"):
+        if (division := _as_quotient(node)) is not None:
             by = _index_divisor(division, whole)
-            rows = (
-                None if by is None or _exact_quotient(loop.stop, by) is None else _exact_quotient(by, length)
-            )
-            if by is None or rows is None:
+            is_part = by is not None and _exact_quotient(loop.stop, by) is not None
+            rows = _exact_quotient(by, length) if by is not None and is_part else None
+            if rows is None:
                 return node
             if division.op == "/":
                 return Name(row) if rows == number_node(1) else Binary("/", Name(row), rows)
@@ -362,15 +360,8 @@ def _index_divisor(division: Binary, whole: Expr) -> Expr | None:
 
 def _has_division(loop: Each) -> bool:
     """Whether the place in a row is divided."""
-    for node in nodes_in(loop.body):
-        division = as_division(node) if isinstance(node, Binary) else None
-        if (
-            isinstance(division, Binary)
-            and division.op in ("/", "%")
-            and loop.index in names_in(division.left)
-        ):
-            return True
-    return False
+    divisions = filter(None, map(_as_quotient, nodes_in(loop.body)))
+    return any(loop.index in names_in(division.left) for division in divisions)
 
 
 def _strip_wide_casts(expr: Expr) -> Expr:

@@ -292,20 +292,20 @@ def _no_parameters(text: str) -> str:
 def _local_launch_lines(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:
     launch, insert = item.launch, {name: str(value) for name, value in fixed.items()}
 
-    def said(texts: Iterable[str]) -> list[str]:
+    def simplified(texts: Iterable[str]) -> list[str]:
         return [bind_and_simplify(parse_expr(text), fixed).text for text in texts]
 
     yield f"entry = {json.dumps(fill_placeholders(launch.entry, insert))}"
-    yield from expression_list_lines("grid", said(item.grid))
-    yield from expression_list_lines("block", said(item.block))
+    yield from expression_list_lines("grid", simplified(item.grid))
+    yield from expression_list_lines("block", simplified(item.block))
     if launch.shared is not None:
-        yield from shared_line(*said([launch.shared.text]))
+        yield from shared_line(*simplified([launch.shared.text]))
     if launch.cluster:
-        yield from expression_list_lines("cluster", said(e.text for e in launch.cluster))
+        yield from expression_list_lines("cluster", simplified(e.text for e in launch.cluster))
     if launch.cooperative:
         yield "cooperative = true"
     if launch.pdl:
         yield "pdl = true"
     if launch.when is not None:
-        yield f"when = {json.dumps(*said([launch.when.text]))}"
+        yield f"when = {json.dumps(*simplified([launch.when.text]))}"
     yield from expression_list_lines("args", launch.args)

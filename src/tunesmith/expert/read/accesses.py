@@ -87,14 +87,12 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
     match pointer:
         case c.Name(name=name) if is_pointer(pointer, types):
             return ArrayPlace(name, index)
-        case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
-            return pointed_at(left, types, make_sum(right, index))
-        case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
-            return pointed_at(right, types, make_sum(left, index))
+        case c.Binary(op="+", left=left, right=right) if is_pointer(left, types) or is_pointer(right, types):
+            base, by = (left, right) if is_pointer(left, types) else (right, left)
+            return pointed_at(base, types, make_sum(by, index))
         case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
-            return pointed_at(
-                left, types, c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
-            )
+            back = c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
+            return pointed_at(left, types, back)
         case c.Unary(op="&", operand=c.Index(base=base, index=at)):
             return pointed_at(base, types, make_sum(at, index))
         case c.Cast(type=type_, value=value) if type_.is_pointer:
@@ -284,12 +282,9 @@ def find_clash(
             if meets and (not parallel or (len(meets) == len(stores) and not touch.writes)):
                 here, there = print_expr(meets[0].node), print_expr(touch.node)
                 return f"'{array}' is written at '{here}' and touched at '{there}'"
-        if not parallel:
-            inner = declared_in(body)
-            for store in stores:
-                reason = _repeated_store(store, index, inner)
-                if reason is not None:
-                    return reason
+        repeated = (_repeated_store(store, index, declared_in(body)) for store in stores if not parallel)
+        if (reason := next(filter(None, repeated), None)) is not None:
+            return reason
     return None
 
 
@@ -326,19 +321,19 @@ def _flat_index(place: ArrayPlace) -> c.Expr:
 def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     if (left.as_type.base if left.as_type else "") != (right.as_type.base if right.as_type else ""):
         return False
-    offsets = left.offset or number_node(0), right.offset or number_node(0)
-    return same_value(left.index, right.index) and same_value(*offsets)
+    return same_value(left.index, right.index) and same_value(left.offset or _ZERO, right.offset or _ZERO)
 
 
 def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, varying: frozenset[str]) -> bool:
     """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
 
-    `own`: what every turn has a value of its own of."""
+    `varying`: what every turn has a value of its own of."""
     a, b = split_affine(_flat_index(left), index), split_affine(_flat_index(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False
-    offsets = left.offset or number_node(0), right.offset or number_node(0)
-    if (names_in(a[1]) | names_in(b[1])) & varying or (left.as_type is not None and not same_value(*offsets)):
+    if (names_in(a[1]) | names_in(b[1])) & varying:
+        return False
+    if left.as_type is not None and not same_value(left.offset or _ZERO, right.offset or _ZERO):
         return False
     distance = expand_terms(c.Binary("-", a[1], b[1]))
     every = a[0].value if isinstance(a[0], c.Number) else None

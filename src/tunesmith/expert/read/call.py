@@ -127,14 +127,14 @@ def with_own_roles(problem: Problem, kernel: KernelModel, handed: Collection[str
     by_argument = dict(zip(problem.launches[0].args, parameters, strict=False))
     only_read = [name for name, parameter in by_argument.items() if parameter not in stored]
 
-    def changed(argument: Argument) -> Argument:
+    def with_role(argument: Argument) -> Argument:
         if argument.is_array and argument.name in handed:
             return replace(argument, role="inout")
         return (
             replace(argument, role="input") if argument.is_array and argument.name in only_read else argument
         )
 
-    return replace(problem, arguments=tuple(map(changed, problem.arguments)))
+    return replace(problem, arguments=tuple(map(with_role, problem.arguments)))
 
 
 def handed_on(problem: Problem, reading: CallReading) -> list[str]:

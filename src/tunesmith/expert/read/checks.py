@@ -21,6 +21,7 @@ from tunesmith.expert.read.accesses import (
     place_of,
     pointed_at,
     same_place,
+    without_members,
 )
 from tunesmith.expert.read.integers import (
     BUILTINS,
@@ -200,14 +201,14 @@ class _Look:
             return self._notes.get(plain) or f"{plain} stays a call"
         reason = self._of_name(call.function)
         for word in (word for text in call.template_args for word in _WORD.findall(text)):
-            reason = reason or next((self._of_function(f) for f in self._own(word)), "")
+            reason = reason or next((self._of_function(f) for f in self._functions_named(word)), "")
         return reason
 
-    def _own(self, name: str) -> list[c.Function]:
+    def _functions_named(self, name: str) -> list[c.Function]:
         return [f for f in self._source.functions if f.name == name and not f.is_kernel]
 
     def _of_name(self, name: str) -> str:
-        functions = self._own(name)
+        functions = self._functions_named(name)
         for function in functions:
             reason = self._of_function(function)
             if reason:
@@ -293,12 +294,9 @@ def check_sizes_stay(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> None:
 def with_one_dynamic_array(function: c.Function) -> c.Function:
     """`extern __shared__` arrays are all one memory, by whatever names: they get one name, or are refused."""
     used = walk.names_in(function.body)
-    found = [
-        node
-        for node in walk.nodes_in(function.body)
-        if isinstance(node, c.Declare) and node.storage == "dynamic shared" and node.name in used
-    ]
-    each = list(dict.fromkeys(found))
+    declares = [node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)]
+    dynamic = (declare for declare in declares if declare.storage == "dynamic shared")
+    each = list(dict.fromkeys(declare for declare in dynamic if declare.name in used))
     if len(each) < 2:
         return function
     first = each[0]
@@ -306,7 +304,6 @@ def with_one_dynamic_array(function: c.Function) -> c.Function:
         if other.type != first.type:
             raise OutOfReach.at(other.line, f"'{other.name}' is the same shared memory as '{first.name}'")
     names = {other.name: c.Name(first.name) for other in each}
-    declares = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare))
     if any(node.name in names and node not in each for node in declares):
         raise OutOfReach.at(first.line, f"'{first.name}' and others are one memory, and have names of others")
 
@@ -598,11 +595,8 @@ def _check_head(loop: Each, arrays: Mapping[str, c.Type], aliases: Mapping[str, 
     for part in (loop.start, loop.stop, *(total.start for total in loop.totals)):
         for touch in find_touches(part, arrays):
             if aliases.get(touch.place.array, touch.place.array) in written:
-                raise OutOfReach.at(
-                    loop.line,
-                    f"the loop writes '{touch.place.array}', and "
-                    f"'{print_expr(touch.node)}' says how far it goes",
-                )
+                says = f"'{print_expr(touch.node)}' says how far it goes"
+                raise OutOfReach.at(loop.line, f"the loop writes '{touch.place.array}', and {says}")
 
 
 def _check_touch_pair(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
@@ -616,11 +610,9 @@ def _check_touch_pair(earlier: _Seen, later: _Seen, array: str, has_barriers: bo
     only_store = both_store and not (earlier.touch.reads or later.touch.reads)
     if only_store and not has_barriers and not same_thread:
         return  # the kernel itself leaves the order open
-    raise OutOfReach.at(
-        b.line,
-        f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
-        f"{a.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
-    )
+    here, there = print_expr(later.touch.node), f"line {a.line} ('{print_expr(earlier.touch.node)}')"
+    passes = f"'{array}' passes values between threads"
+    raise OutOfReach.at(b.line, f"'{here}' is touched here by other threads than in {there}: {passes}")
 
 
 def _same_thread(earlier: _Seen, later: _Seen) -> bool:
@@ -699,9 +691,7 @@ class _Uses:
                         yield from self.of(child)
 
     def _is_element(self, expr: c.Expr) -> bool:
-        while isinstance(expr, c.Member):
-            expr = expr.base
-        place = place_of(expr)
+        place = place_of(without_members(expr))
         return place is not None and place.array in self._all
 
     def _indexed(self, expr: c.Index) -> Iterator[str]:

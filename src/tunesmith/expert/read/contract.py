@@ -154,7 +154,7 @@ class _ResidueWalk:
         """With 0 or 1 for the questions that have one answer; a name alone is one where it is a test."""
         changed = walk.assigned_in(expr)
 
-        def answer(node: c.Expr) -> c.Expr:
+        def decided(node: c.Expr) -> c.Expr:
             is_question = isinstance(node, c.Binary) and node.op in _QUESTIONS
             is_flag = is_test and isinstance(node, c.Name) and node.name in known and node == expr
             if (not is_question and not is_flag) or walk.names_in(node) & changed:
@@ -167,7 +167,7 @@ class _ResidueWalk:
                 self.facts.append(Fact(said, "the contract's word", f"line {line}: align and multiple_of"))
             return integer_literal(int(bool(found.rest)))
 
-        return walk.map_expr(expr, answer)
+        return walk.map_expr(expr, decided)
 
     def _value(self, expr: c.Expr, known: Known, depth: int = 0) -> Residue:
         if depth > c.MAX_DEPTH:

@@ -193,10 +193,7 @@ def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | N
         return None
     steps: list[int] = []
     for axis in range(3):
-        one, two = (
-            pad_triple([int(axis == n) for n in range(3)]),
-            pad_triple([2 * (axis == n) for n in range(3)]),
-        )
+        one, two = (pad_triple([by * (axis == n) for n in range(3)]) for by in (1, 2))
         next_ = at(one, 0)
         if next_ is None:
             return None

@@ -218,10 +218,10 @@ def _is_one_block(reading: KernelReading, launched: geometry.LaunchedKernel) -> 
 def _with_or_without_tests(lifting: _Lifting) -> KernelModel:
     """Tests that every block passes may stand around some of its work: then they are left out."""
     try:
-        return lifting.kernel()
+        return lifting.read_kernel()
     except OutOfReach:
         try:
-            model = lifting.kernel() if lifting.has_sure_tests() else None
+            model = lifting.read_kernel() if lifting.has_sure_tests() else None
         except OutOfReach:
             model = None
         if model is None:
@@ -260,7 +260,7 @@ class _Lifting:
 
         return body(False) != body(True)
 
-    def kernel(self) -> KernelModel:
+    def read_kernel(self) -> KernelModel:
         normal, launch = self._normal()
         tried = sample_scenarios(self._problem, launch.parameters)
         if not tried:

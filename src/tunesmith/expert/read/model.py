@@ -504,13 +504,15 @@ def map_own_parts(
 def with_functions_called(kernel: KernelModel, words: Mapping[str, str]) -> KernelModel:
     """The kernel with other names for functions that its steps call."""
 
-    def word(expr: Expr) -> Expr:
+    def renamed(expr: Expr) -> Expr:
         if isinstance(expr, c.Call) and expr.function in words:
             return replace(expr, function=words[expr.function])
         return expr
 
     def one(step: Step) -> Step:
-        step = map_own_parts(step, lambda e: walk.map_expr(e, word), lambda body: walk.map_nodes(body, word))
+        step = map_own_parts(
+            step, lambda e: walk.map_expr(e, renamed), lambda body: walk.map_nodes(body, renamed)
+        )
         if isinstance(step, Each):
             totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
             step = replace(step, totals=totals)

@@ -459,12 +459,10 @@ class VectorBody:
         whole = kinds == {"one"} and {self._one_kind(yes), self._one_kind(no)} == {"ints"}
         mixed = "ints" in kinds and all(v.kind == "ints" or self._is_int(v) for v in (yes, no))
         if whole or mixed:
-            return _LaneValue(
-                c.Ternary(condition.expr, self._convert_to_ints(yes), self._convert_to_ints(no)), "ints"
-            )
-        return _LaneValue(
-            c.Ternary(condition.expr, self._convert_to_floats(yes), self._convert_to_floats(no)), "floats"
-        )
+            sides = self._convert_to_ints(yes), self._convert_to_ints(no)
+            return _LaneValue(c.Ternary(condition.expr, *sides), "ints")
+        sides = self._convert_to_floats(yes), self._convert_to_floats(no)
+        return _LaneValue(c.Ternary(condition.expr, *sides), "floats")
 
     def _is_int(self, value: _LaneValue) -> bool:
         return value.kind == "one" and self._one_kind(value) == "ints"

@@ -108,7 +108,7 @@ class FastMath:
                 case c.Call(function=function, args=args) if self.fast and function in self._function_table:
                     is_own = any(helper.name == function for helper in self.functions)
                     if not is_own and self._base(node, known) == FLOAT:
-                        return c.Call(self._function(function), args)
+                        return c.Call(self._macro_of(function), args)
                 case c.Binary(op="/", left=left, right=right):
                     return self._quotient(left, right, node, known, changing, inverses)
                 case c.Assign(op="/=", target=target, value=value):
@@ -138,7 +138,7 @@ class FastMath:
     def _function_table(self) -> Mapping[str, tuple[str, str]]:
         return _CPU if self.language == "opencl" else _GPU
 
-    def _function(self, function: str) -> str:
+    def _macro_of(self, function: str) -> str:
         macro, fast = self._function_table[function]
         if function not in self._macros:
             for name, _, same in self._macros.values():
@@ -186,7 +186,7 @@ class FastMath:
         """What the code may use."""
         fast, plain = (
             [
-                _define_macro(macro[0], _macro_parameters(what), macro[way])
+                c.MacroDefinition(macro[0], snippet(macro[way]), tuple(_macro_parameters(what).split(", ")))
                 for what, macro in self._macros.items()
             ]
             for way in (2, 1)
@@ -206,10 +206,6 @@ class FastMath:
         return near + render_template_part(
             file, "over", KIND=self.reciprocal, OVER=self._over, FMA=fma, PLAIN=plain
         )
-
-
-def _define_macro(name: str, parameters: str, value: str) -> c.Stmt:
-    return c.MacroDefinition(name, snippet(value), tuple(parameters.split(", ")))
 
 
 def _macro_parameters(what: str) -> str:

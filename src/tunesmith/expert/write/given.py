@@ -30,34 +30,11 @@ from tunesmith.expert.write.sites import Independence, Sites, gather_independent
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import used_words
 from tunesmith.source import tree as c
+from tunesmith.source import walk
 from tunesmith.source.lex import find_directives, without_comments
 from tunesmith.source.snippets import Wording, parse_snippet
 from tunesmith.source.substitution import substitute
-from tunesmith.source.tree import (
-    Alternative,
-    Binary,
-    Comment,
-    Declare,
-    Expr,
-    Index,
-    Name,
-    Number,
-    Source,
-    Stmt,
-    Type,
-)
 from tunesmith.source.types import byte_size, integer_literal
-from tunesmith.source.walk import (
-    assigned_in,
-    declared_in,
-    fresh_name,
-    map_blocks,
-    map_nodes,
-    names_in,
-    nodes_in,
-    numbered_name,
-    statements_in,
-)
 from tunesmith.space.expr import Arithmetic, Compare, Logic, Node, Num, Variable, parse_expr, unparse
 
 
@@ -86,7 +63,7 @@ class Names:
         self._taken = {*taken, *words_in_texts(texts)}
 
     def fresh(self, want: str) -> str:
-        return fresh_name(want, self._taken)
+        return walk.fresh_name(want, self._taken)
 
 
 def words_in_texts(texts: Iterable[str]) -> frozenset[str]:
@@ -114,7 +91,7 @@ def add_distinct_conditions(have: Pairs, more: Pairs) -> tuple[tuple[str, str], 
     found = dict(have)
     for name, text in more:
         if text not in found.values():
-            found[numbered_name(name, found)] = text
+            found[walk.numbered_name(name, found)] = text
     return tuple(found.items())
 
 
@@ -209,7 +186,7 @@ class Knobs:
 def _lanes_today(kernel: KernelModel) -> int:
     if kernel.team == "thread":
         return 1
-    if isinstance(kernel.lanes, Number) and isinstance(kernel.lanes.value, int):
+    if isinstance(kernel.lanes, c.Number) and isinstance(kernel.lanes.value, int):
         return kernel.lanes.value
     return 32 if kernel.team == "warp" else 128
 
@@ -239,7 +216,7 @@ class Sizes:
     def node(self, expr: c.Expr) -> Node | None:
         """The expression over sizes; None where it depends on anything else."""
         for _ in range(_MOST_ROUNDS):  # a definition may name others
-            known = {name: self.known[name] for name in names_in(expr) if name in self.known}
+            known = {name: self.known[name] for name in walk.names_in(expr) if name in self.known}
             if not known:
                 break
             expr = substitute(expr, known)
@@ -301,8 +278,8 @@ def _uniform_definitions(kernel: KernelModel) -> dict[str, c.Expr]:
     for step in all_steps(kernel.steps):
         if not isinstance(step, Each | Let | Once):
             continue
-        changed.update(assigned_in(step.body))
-        for stmt in statements_in(step.body):
+        changed.update(walk.assigned_in(step.body))
+        for stmt in walk.statements_in(step.body):
             if isinstance(stmt, c.Declare):
                 twice.update({stmt.name} & found.keys())
                 if isinstance(step, Let | Once) and stmt.init is not None and not stmt.is_array:
@@ -319,7 +296,7 @@ class Given:
     knobs: Knobs
     names: Names
     words: Wording
-    arrays: Mapping[str, Type]  # pointer parameters
+    arrays: Mapping[str, c.Type]  # pointer parameters
     written: frozenset[str]  # arrays the kernel writes, and their aliases
     element_align: Mapping[str, int]  # bytes at whose multiples callers promise each array to start
     independence: Independence
@@ -351,7 +328,7 @@ class Given:
     @cached_property
     def lines(self) -> Mapping[str, int]:
         """Where the kernel's variables are declared."""
-        declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
+        declares = [s for s in walk.statements_in(self.kernel.function.body) if isinstance(s, c.Declare)]
         return {declare.name: declare.line for declare in reversed(declares)}
 
     @cached_property
@@ -381,24 +358,24 @@ class Given:
 
         Axis y is free where no task is split over several blocks. What lies along x today stays
         there: only that axis may be long."""
-        unbounded = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
+        unbounded = [task for task in self.kernel.tasks if walk.names_in(task.extent) & set(BUILTINS)]
         if len(unbounded) > (2 if self.knobs.split.most > 0 else 3):
             raise Unwritable(
                 "several indices of the tasks end where today's grid does, and nobody tells where"
             )
-        along_x = next((task for task in unbounded if "gridDim.x" in names_in(task.extent)), None)
+        along_x = next((task for task in unbounded if "gridDim.x" in walk.names_in(task.extent)), None)
         return tuple(task for task in unbounded if task != (along_x or unbounded[0]))
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The others, which become one index; one whose end nobody tells is the slowest."""
         found = [task for task in self.kernel.tasks if task not in self.outer]
-        return tuple(sorted(found, key=lambda task: not names_in(task.extent) & set(BUILTINS)))
+        return tuple(sorted(found, key=lambda task: not walk.names_in(task.extent) & set(BUILTINS)))
 
     @property
     def counts_tasks(self) -> bool:
         """Whether the kernel is told how many tasks there are; else the grid must be exactly as large."""
-        return not any(names_in(task.extent) & set(BUILTINS) for task in self.tasks)
+        return not any(walk.names_in(task.extent) & set(BUILTINS) for task in self.tasks)
 
     @property
     def is_spread(self) -> bool:
@@ -441,8 +418,8 @@ def _number_loops(steps: Sequence[Step], count: Iterator[int]) -> tuple[Step, ..
 def _refuse_launch_words(kernel: KernelModel) -> None:
     """The launch is ours to choose: what a step says of today's would be wrong."""
     parts = [part for step in all_steps(kernel.steps) for part in own_parts(step)]
-    for node in (node for part in parts for node in nodes_in(part)):
-        if isinstance(node, Name) and node.name in BUILTINS:
+    for node in (node for part in parts for node in walk.nodes_in(part)):
+        if isinstance(node, c.Name) and node.name in BUILTINS:
             raise Unwritable(f"a step asks for {node.name}, which another launch changes")
 
 
@@ -456,8 +433,8 @@ def _model_names(kernel: KernelModel) -> Iterator[str]:
         if isinstance(step, Each):
             yield from (total.name for total in step.totals)
         for part in own_parts(step):
-            yield from names_in(part)
-            yield from declared_in(part)
+            yield from walk.names_in(part)
+            yield from walk.declared_in(part)
 
 
 def _flat_staged(kernel: KernelModel) -> tuple[Step, ...]:
@@ -466,21 +443,23 @@ def _flat_staged(kernel: KernelModel) -> tuple[Step, ...]:
     if not widths:
         return kernel.steps
 
-    def visit(node: Expr) -> Expr:
+    def visit(node: c.Expr) -> c.Expr:
         match node:
-            case Index(base=Index(base=Name(name=name), index=index), index=place) if name in widths:
+            case c.Index(base=c.Index(base=c.Name(name=name), index=index), index=place) if name in widths:
                 width = widths[name]
-                product = Binary("*", index, Number(str(width), width))
-                return Index(Name(name), Binary("+", product, place))
+                product = c.Binary("*", index, c.Number(str(width), width))
+                return c.Index(c.Name(name), c.Binary("+", product, place))
         return node
 
     return map_steps(
         kernel.steps,
-        lambda step: replace(step, body=map_nodes(step.body, visit)) if isinstance(step, Each) else step,
+        lambda step: replace(step, body=walk.map_nodes(step.body, visit)) if isinstance(step, Each) else step,
     )
 
 
-def _find_written_arrays(kernel: KernelModel, arrays: Mapping[str, Type], problem: Problem) -> frozenset[str]:
+def _find_written_arrays(
+    kernel: KernelModel, arrays: Mapping[str, c.Type], problem: Problem
+) -> frozenset[str]:
     by_name = dict(zip(problem.launches[0].args, (p.name for p in kernel.function.parameters), strict=False))
     found: set[str] = set()
     for argument in problem.arguments:
@@ -508,7 +487,7 @@ def _promised_alignments(kernel: KernelModel, problem: Problem) -> dict[str, int
     return found
 
 
-def at_line(stmts: Iterable[Stmt], line: int) -> tuple[Stmt, ...]:
+def at_line(stmts: Iterable[c.Stmt], line: int) -> tuple[c.Stmt, ...]:
     """Made from what stood there: the first of them has its comments."""
     found = tuple(stmts)
     return (replace(found[0], line=line), *found[1:]) if found else ()
@@ -519,20 +498,20 @@ class SourceComments:
 
     A loop that is printed in several forms has its comments in the first of them."""
 
-    def __init__(self, source: Source) -> None:
-        self._by_line: dict[int, list[Comment]] = {}
-        for stmt in (stmt for function in source.functions for stmt in statements_in(function.body)):
+    def __init__(self, source: c.Source) -> None:
+        self._by_line: dict[int, list[c.Comment]] = {}
+        for stmt in (stmt for function in source.functions for stmt in walk.statements_in(function.body)):
             if stmt.comments:
                 self._by_line.setdefault(stmt.line, []).extend(stmt.comments)
 
-    def statements(self, stmts: Iterable[Stmt]) -> tuple[Stmt, ...]:
+    def statements(self, stmts: Iterable[c.Stmt]) -> tuple[c.Stmt, ...]:
         """With the comments of their lines, and those that are ours."""
-        return tuple(map_blocks(self._told(stmt), self.statements) for stmt in stmts)
+        return tuple(walk.map_blocks(self._told(stmt), self.statements) for stmt in stmts)
 
-    def _told(self, stmt: Stmt) -> Stmt:
+    def _told(self, stmt: c.Stmt) -> c.Stmt:
         ours = [said for said in stmt.comments if not said.line]
         theirs = self._by_line.pop(stmt.line, [])
-        if isinstance(stmt, Alternative):  # what closes the line of an #if is about the choice
+        if isinstance(stmt, c.Alternative):  # what closes the line of an #if is about the choice
             theirs = [replace(said, behind=False) for said in theirs]
         return replace(stmt, comments=(*ours, *theirs))
 

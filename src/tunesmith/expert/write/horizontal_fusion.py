@@ -141,7 +141,7 @@ class SideBySide(BulkLoops):
             if copy in (*leader.loads, *leader.stores):
                 place = leader.packs.index(copy.pack)
                 where = self._joint_address([(part, part.loop.packs[place]) for part in parts], type_)
-                yield self._method(leader, copy.pack, copy.way, where)
+                yield self._pack_method(leader, copy.pack, copy.way, where)
 
     def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> c.Expr:
         places: list[c.Expr] = []

@@ -474,9 +474,9 @@ class GpuLoops(ElementLoops):
         return self._items(loop, end, self._count(loop)).over(by_task)
 
     def _copy_statement(self, loop: LoopPlan, copy: Copy) -> c.Stmt:
-        return self._method(loop, copy.pack, copy.way, self._address(copy.pack, loop))
+        return self._pack_method(loop, copy.pack, copy.way, self._address(copy.pack, loop))
 
-    def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
+    def _pack_method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
         """Of the pack at hand."""
         return c.Evaluate(c.Call(name, args, of=self._at_hand(loop, pack)))
 
@@ -513,12 +513,12 @@ class GpuLoops(ElementLoops):
         """What a later loop reads again stays as it came."""
         wanted = {key for key, buffer in loop.buffers.items() if buffer.wanted and buffer.home == "global"}
 
-        def settled(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
-            stmts = [self._method(loop, copy.pack, copy.way) for copy in some]
+        def settle_packs(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
+            stmts = [self._pack_method(loop, copy.pack, copy.way) for copy in some]
             return item_axis(self._item, self.words.expr("KEEP")).over(stmts) if stmts else ()
 
         copies = [Copy(pack, "settle") for pack in loop.packs if pack.key in wanted]
-        return self.words.when("KEEP", self._for_each_task(loop, copies, settled)) if copies else ()
+        return self.words.when("KEEP", self._for_each_task(loop, copies, settle_packs)) if copies else ()
 
     def _build_tail_loop(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)

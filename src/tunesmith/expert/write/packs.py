@@ -94,7 +94,7 @@ def _site_key_and_stride(
             return None
         used |= names_in(site.offset)
         moves = _with_offset(moves, index_stride(site.offset, each.index), site, array_type)
-        shift = _index_sum(site.offset, each)
+        shift = frozenset(expand_terms(substitute(site.offset, {each.index: c.Name(INDEX)})).items())
     if moves is None or not 0 <= moves.step <= _MOST_WIDTH:
         return None
     if moves.step == 0 and each.index not in used:
@@ -104,10 +104,6 @@ def _site_key_and_stride(
     residue = constant % moves.step if moves.step > 1 else 0
     element = site.element.base if site.element is not None else ""
     return (site.array, element, frozenset(parts.items()), constant - residue, shift), moves, residue
-
-
-def _index_sum(expr: c.Expr, each: Each) -> Sum:
-    return frozenset(expand_terms(substitute(expr, {each.index: c.Name(INDEX)})).items())
 
 
 def _with_offset(
@@ -181,10 +177,10 @@ def _touched_residues(members: Iterable[tuple[AccessSite, int]], step: int) -> f
     found: set[int] = set()
     for site, residue in members:
         ranges = [range(count) for _, count in site.loops]
+        offset = _inner_loop_coefficients(site)
+        if offset is None:
+            return frozenset()
         for values in product(*ranges):
-            offset = _inner_loop_coefficients(site)
-            if offset is None:
-                return frozenset()
             at = residue + sum(by * v for by, v in zip(offset, values, strict=True))
             if not 0 <= at < step:
                 return frozenset()
@@ -234,16 +230,10 @@ def _required_multiples(
         if found is None:
             return None
         needs |= found
-    checked: set[c.Expr] = set()
-    for need in needs:
-        if isinstance(need, c.Number):
-            if not isinstance(need.value, int) or need.value % most:
-                return None
-        elif not sizes.is_plain(need):
-            return None
-        else:
-            checked.add(need)
-    return frozenset(checked)
+    numbers = {need for need in needs if isinstance(need, c.Number)}
+    if any(not isinstance(number.value, int) or number.value % most for number in numbers):
+        return None
+    return frozenset(needs - numbers) if all(map(sizes.is_plain, needs - numbers)) else None
 
 
 def _multiple_conditions(expr: c.Expr, sizes: Sizes) -> set[c.Expr] | None:

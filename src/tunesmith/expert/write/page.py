@@ -115,7 +115,7 @@ def template_heading(plan: WritingPlan, baked: Baked, in_code: Collection[str]) 
     table = f"shape.{number}" if number else "shape"
     names: dict[Node, Node] = {parse_expr(text).tree: Variable(f"{table}.{name}") for name, text in long}
 
-    def said(text: str) -> str:
+    def in_facts(text: str) -> str:
         return unparse(substitute_trees(bind_and_simplify(parse_expr(text), fixed).tree, names))
 
     require = settled_pairs(add_distinct_conditions((), (*rules_of(plan), *draft.require)), fixed)
@@ -126,13 +126,13 @@ def template_heading(plan: WritingPlan, baked: Baked, in_code: Collection[str]) 
     return Heading(
         tuple(declared_params(choices)),
         (
-            ("require", tuple((name, said(text)) for name, text in merge_setting_conditions(require))),
+            ("require", tuple((name, in_facts(text)) for name, text in merge_setting_conditions(require))),
             ("prefer", settled_pairs(draft.prefer, fixed)),
             ("answers", settled_pairs(draft.answers, fixed)),
         ),
         (*((s.macro, s.value) for s in baked.always), *sizes),
         tuple(fill_placeholders(flag, insert) for flag in draft.build_flags),
-        (tuple(_kernel_launch_lines(plan, said)),),
+        (tuple(_kernel_launch_lines(plan, in_facts)),),
         None if facts is None else [(table, shape_entries(_settle_shape_facts(facts, fixed, number)))],
         [(baked.switch, baked.declared())] if baking else [],
         frozenset(in_code),
@@ -223,7 +223,7 @@ class KernelText:
         plan = self._plan
         function = plan.kernel.function
         scope = {p.name for p in function.parameters}
-        parameters = self._baked.taken(self._parameters())
+        parameters = self._baked.without_baked(self._parameters())
         macros = names_in(self.defines())
         taken = frozenset({*macros, *plan.file_words, *(p.name for p in parameters)})
         body = (

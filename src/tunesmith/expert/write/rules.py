@@ -266,7 +266,7 @@ class Baked:
             found.append(Size(parameter, macro, unparse(node), plan.names.fresh(f"{parameter.name}_given")))
         return cls(plan.knobs.bake.name, tuple(found), always)
 
-    def taken(self, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    def without_baked(self, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
         """Those that a call passes, by the names they have now."""
         baked = [size.parameter.name for size in self.always]
         return tuple(self.parameter(parameter) for parameter in parameters if parameter.name not in baked)

@@ -112,13 +112,13 @@ def _definitions_by_name(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
 def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
     """The text with other words for these; comments speak of them too, members and strings do not."""
 
-    def word(found: re.Match[str]) -> str:
+    def renamed(found: re.Match[str]) -> str:
         text = found[0]
         if text.startswith(("//", "/*")):
             return _WORD.sub(lambda inner: names.get(inner[0], inner[0]), text)
         return names.get(text, text)
 
-    return _NAMES.sub(word, text) if names else text
+    return _NAMES.sub(renamed, text) if names else text
 
 
 def defined_names(text: str) -> Iterator[str]:

@@ -117,7 +117,7 @@ class TileText:
         yield c.Evaluate(c.Call("__syncthreads"))
         yield from self._used(tiles)
 
-    def _place(self, slow: Task, fast: Task, width: str, first: str) -> tuple[c.Stmt, ...]:
+    def _pack_place(self, slow: Task, fast: Task, width: str, first: str) -> tuple[c.Stmt, ...]:
         """Which pack of the tile a thread has in this turn, and the names of its first element."""
         w, found = self.words, self._map
         firsts = {task.name: w.expr(word) for task, word in
@@ -139,7 +139,7 @@ class TileText:
         """Packs along the far axis, all of them loaded before the first is put into its tile."""
         plan, found, w = self._plan, self._map, self.words
         ahead = {site.node: plan.names.fresh(f"{site.array}_ahead") for site in found.loads}
-        place = self._place(found.near, found.far, "ACROSS", found.far.name)
+        place = self._pack_place(found.near, found.far, "ACROSS", found.far.name)
         inside = self._inside(c.Name(found.near.name))
         loads: list[c.Stmt] = []
         puts: list[c.Stmt] = []
@@ -177,7 +177,7 @@ class TileText:
         inner += self._over("v", w.expr("VEC"), turn)
         way = "store_once" if "store_hint" in plan.draft.schedule else "store"
         inner += [_move_pack(at_hand[pack.key], way, self._first(pack)) for pack in packs if pack.stores]
-        place = self._place(found.far, found.near, "TILE", self._plan.word("here"))
+        place = self._pack_place(found.far, found.near, "TILE", self._plan.word("here"))
         inside = self._inside(w.expr("here"))
         yield from self._over("k", self._turns, (*place, c.If(inside, tuple(inner))))
 

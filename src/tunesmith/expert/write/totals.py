@@ -72,7 +72,7 @@ class TeamTotals:
         if lanes.most > 32:
             text = "__shared__ T array[2][slots][TASKS][WARPS];"
             for base, slots in self._slots.items():
-                done += self._w.code(text, T=base, array=self._arrays[base], slots=self._places(slots))
+                done += self._w.code(text, T=base, array=self._arrays[base], slots=self._shared_places(slots))
             done = [*self._w.when("LANES > 32", [*done, *self._w.code(_TURN)])]
         if not self._is_hip and lanes.least < 32:
             # Where all threads of a warp come, whatever their tasks, it need not find out who does.
@@ -124,7 +124,7 @@ class TeamTotals:
         loop = f"#pragma unroll\nfor (int step = {width} / 2; step > 0; step /= 2) {{ body; }}"
         return self._w.code(loop, body=self._blocking.over(body, guarded=False))
 
-    def _places(self, slots: int) -> c.Expr:
+    def _shared_places(self, slots: int) -> c.Expr:
         if self._blocking.task is None:
             return integer_literal(slots)
         return self._blocking.words.expr("slots * BLOCKED", slots=integer_literal(slots))
@@ -206,9 +206,9 @@ class Folds:
         return self._made[key][0]
 
     def functions(self) -> tuple[c.Function, ...]:
-        return tuple(self._function(name, total) for name, total in self._made.values())
+        return tuple(self._reduction(name, total) for name, total in self._made.values())
 
-    def _function(self, name: str, total: Total) -> c.Function:
+    def _reduction(self, name: str, total: Total) -> c.Function:
         knob = self._plan.knobs.vector
         body: list[c.Stmt] = []
         wider = "x"  # what the next halves are taken of

@@ -9,15 +9,13 @@ from tests.core.expert.write.comparing import of_the_zoo
 from tests.core.expert.write.models import each, let, total
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
-from tunesmith.expert.read.lift import lift_kernel
-from tunesmith.expert.read.model import Each, KernelModel, Let, Step
+from tunesmith.expert.read.model import Each, Let, Step
 from tunesmith.expert.write.sites import (
     Independence,
     find_loop_runs,
     gather_independent_loops,
     select_expression,
 )
-from tunesmith.problem.problem import Problem
 from tunesmith.source.printing import print_expr
 from tunesmith.source.reader.parse import read_expression
 from tunesmith.source.tree import Name, Ternary, Type
@@ -29,11 +27,7 @@ SCHEDULE = models.MAP.without("fast", "load_hint").having(
 )
 
 
-def rotary() -> tuple[KernelModel, Problem]:
-    problem = models.problem_of("cuda/rotary_embedding")
-    kernel = lift_kernel(problem)
-    assert isinstance(kernel, KernelModel)
-    return kernel, problem
+rotary = models.lifted(models.EXAMPLES / "cuda/rotary_embedding")
 
 
 split_parts = of_the_zoo("split_parts")

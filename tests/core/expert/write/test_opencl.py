@@ -17,14 +17,12 @@ from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.moves.move import Context
 from tunesmith.expert.moves.sharing import unflatten_rows as by_rows
-from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original_variant
-from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
 
 FLAT = Schedule.of(lanes=choice("LANES", 1, 16), vector=CPU["vector"], items=CPU["items"], fast=CPU["fast"])
@@ -38,13 +36,7 @@ def _silu_rows() -> tuple[KernelModel, Problem]:
 
 
 def _published(name: str) -> Model:
-    def model() -> tuple[KernelModel, Problem]:
-        problem = load_problem(FIXTURES / "published" / name).definition
-        kernel = lift_kernel(problem)
-        assert isinstance(kernel, KernelModel), kernel
-        return kernel, problem
-
-    return model
+    return models.lifted(FIXTURES / "published" / name)
 
 
 CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [

@@ -286,11 +286,8 @@ def _declare_at_assignment(side: Sequence[c.Stmt], chosen: dict[str, c.Declare])
 
 def _may_stand_twice(rest: Sequence[c.Stmt]) -> bool:
     declares = any(isinstance(node, c.Declare) and node.storage for node in walk.nodes_in(rest))
-    return (
-        not declares
-        and find_cooperative_call(rest) is None
-        and sum(1 for _ in walk.nodes_in(rest)) <= _LONGEST
-    )
+    is_short = sum(1 for _ in walk.nodes_in(rest)) <= _LONGEST
+    return is_short and not declares and find_cooperative_call(rest) is None
 
 
 # -- Pointers that a loop moves, as numbers: `p += step` becomes `p_at += step`, and `p[i]` is `p[p_at +

@@ -68,9 +68,9 @@ def update_of(stmt: c.Stmt, name: str) -> Update | None:
     if isinstance(stmt, c.If) and len(stmt.then) == 1 and not stmt.otherwise:
         variable, (target, value) = c.Name(name), set_to(stmt.then[0])
         is_set = target == name and value is not None and name not in walk.names_in(value)
-        return (
-            _match_extremum_choice(stmt.condition, value, variable) if is_set and value is not None else None
-        )
+        if not is_set or value is None:
+            return None
+        return _match_extremum_choice(stmt.condition, value, variable)
     target, value = set_to(stmt)
     return _match_joined_update(value, name) if target == name and value is not None else None
 
@@ -158,11 +158,8 @@ def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
 
 def find_cooperative_call(body: Sequence[c.Stmt]) -> c.Call | None:
     """The first call in which threads wait for each other or take each other's values."""
-    return next((call for call in walk.calls_in(body) if is_cooperation(call.function)), None)
-
-
-def is_cooperation(function: str) -> bool:
-    return is_function(function) and bool(function_effects(function) & _TOGETHER)
+    known = (call for call in walk.calls_in(body) if is_function(call.function))
+    return next((call for call in known if function_effects(call.function) & _TOGETHER), None)
 
 
 def with_totals_in_variables(normal: Normal, aliases: Mapping[str, str]) -> Normal:

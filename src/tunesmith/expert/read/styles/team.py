@@ -739,7 +739,7 @@ class BlockInterpreter(LoopReader):
         made: c.Expr = c.Assign(op, where_expr, what_expr)
         if atomic:
             made = c.Call(atomic, (c.Unary("&", where_expr), what_expr))
-        stored = self.record.store(made, self.bounds.in_force)
+        stored = self.record.add_store(made, self.bounds.in_force)
         last = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Once):
             self.record.steps[-1] = replace(last, body=(*last.body, stored))
@@ -776,7 +776,7 @@ class BlockInterpreter(LoopReader):
         place = place_of(without_members(where))
         if place is None:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
-        stored = self.record.store(c.Assign(op, where, what_expr), self.bounds.in_force)
+        stored = self.record.add_store(c.Assign(op, where, what_expr), self.bounds.in_force)
         self.team.elements.stored(place.array)
         last = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Each) and not last.totals:
@@ -1020,13 +1020,13 @@ class TeamReader:
             goes_on = name in self._loops
             shapes = [lay.teams for lay in self._layouts], [lay.lanes for lay in self._layouts]
             if not goes_on or not axis.teams or any(len(set(counts)) == 1 for counts in shapes):
-                self._reach.append(Reach(name, bound, self._count(axis), goes_on))
+                self._reach.append(Reach(name, bound, self._task_count(axis), goes_on))
             return bound
-        extent = self._count(axis)
+        extent = self._task_count(axis)
         whole = self._launch.replaced(extent)
         return fold_expr(extent) if names_in(whole) & set(BUILTINS) else whole
 
-    def _count(self, axis: geometry.CountedIndex) -> Expr:
+    def _task_count(self, axis: geometry.CountedIndex) -> Expr:
         """How many tasks the launch comes to along the axis."""
         count: Expr = number_node(1) if axis.grid is None else launch_name("gridDim", axis.grid)
         return make_product(count, self._teams_per_block()) if axis.teams or self._by_rows() else count

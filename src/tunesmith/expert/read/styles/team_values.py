@@ -635,7 +635,7 @@ class TeamRecord:
         self.steps.append(Let((declare,), self.memory.line))
         return c.Name(name)
 
-    def store(self, assign: c.Expr, bounded: frozenset[str]) -> c.Stmt:
+    def add_store(self, assign: c.Expr, bounded: frozenset[str]) -> c.Stmt:
         """A store, noted as an effect."""
         self.effects.append(Effect(self.memory.line, bounded))
         return c.Evaluate(assign, self.memory.line)

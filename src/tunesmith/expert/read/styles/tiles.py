@@ -561,7 +561,7 @@ class Tiles:
         for segment in self._segments:
             for name in walk.assigned_in((segment.loop,) if segment.loop is not None else ()):
                 env.pop(name, None)
-            self._fill(segment, env)
+            self._fill_segment(segment, env)
         self.body = self._without_writes()
 
     def _without_writes(self) -> tuple[c.Stmt, ...]:
@@ -602,7 +602,7 @@ class Tiles:
         if sum(bool(walk.stored_in(s.body) & set(self._arrays)) for s in self._segments) > 1:
             raise OutOfReach("global memory is written before and after a barrier")
 
-    def _fill(self, segment: Segment, env: dict[str, c.Expr]) -> None:
+    def _fill_segment(self, segment: Segment, env: dict[str, c.Expr]) -> None:
         found: dict[tuple[str, int], list[tuple[TileWrite, Numbers]]] = {}
         forms: dict[tuple[int, ...], tuple[list[tuple[TileWrite, Numbers]], Held]] = {}
         for write in self._writes(segment.body, env, (), ()):
@@ -618,7 +618,7 @@ class Tiles:
                     kept.append(reduce(lambda x, y: c.Binary("&&", x, y), left))
             write = replace(write, tests=tuple(kept))
             for numbers in turns_of(write.loops, settled, self._threads):
-                place = self._place(write.array, write.indices, numbers, write.line)
+                place = self._place_number(write.array, write.indices, numbers, write.line)
                 found.setdefault((write.array, place), []).append((write, numbers))
         for (array, place), writes in found.items():
             threads = {tuple(numbers[name] for name in sorted(THREAD)) for _, numbers in writes}
@@ -667,7 +667,7 @@ class Tiles:
             return Held(must, (c.Unary("!", test),), value.no, value.yes, numbers)
         return Held(must, (), value, None, numbers)
 
-    def _place(self, array: str, indices: Sequence[c.Expr], numbers: Numbers, line: int) -> int:
+    def _place_number(self, array: str, indices: Sequence[c.Expr], numbers: Numbers, line: int) -> int:
         dims = [int_value(dim) for dim in self.shared[array].dims]
         place = 0
         if len(indices) != max(1, len(dims)):
@@ -766,7 +766,7 @@ class Tiles:
 
     def at(self, read: tuple[str, int, int, tuple[c.Expr, ...]], numbers: Numbers) -> Held:
         array, cycle, segment, indices = read
-        place = self._place(array, indices, numbers, 0)
+        place = self._place_number(array, indices, numbers, 0)
         for at in range(segment - 1, -1, -1):
             held = self._held.get((array, cycle, at, place))
             if held is not None:
@@ -1018,7 +1018,11 @@ class _Boxes(SurroundedReading):
             if axis in used:
                 found = [(expr, self._axis(expr, axis, every)) for expr in self._candidates(stores, tests)]
                 ways.append(
-                    [(BoxAxis(self._name(expr, axis), axis, one[0]), one[1]) for expr, one in found if one]
+                    [
+                        (BoxAxis(self._axis_name(expr, axis), axis, one[0]), one[1])
+                        for expr, one in found
+                        if one
+                    ]
                 )
             elif any(scenario.several[_AXES.index(axis)] for scenario in self._kernel.scenarios):
                 raise OutOfReach(f"the blocks along {axis[-1]} of the grid all do the same work")
@@ -1065,7 +1069,7 @@ class _Boxes(SurroundedReading):
         places = [one.get(ONE, 0) for one in sums]
         return (width, places) if set(places) == set(range(width)) else None
 
-    def _name(self, expr: c.Expr, axis: str) -> str:
+    def _axis_name(self, expr: c.Expr, axis: str) -> str:
         """What the source calls it, or most of it."""
         wanted = expand_terms(expr)
 
@@ -1109,13 +1113,13 @@ class _Boxes(SurroundedReading):
         reach: list[Reach] = []
         found = find_touches(body, self._normal.arrays)
 
-        def neighbours(axis: BoxAxis) -> tuple[int, int]:
+        def accesses_beside(axis: BoxAxis) -> tuple[int, int]:
             near = [
                 t for t in found if (s := index_stride(t.place.index, axis.name)) is not None and s.step == 1
             ]
             return sum(t.writes for t in near), len(near)
 
-        element = max(self._axes, key=neighbours)
+        element = max(self._axes, key=accesses_beside)
         body = substitute(body, self._launch.values)
         each: Each | None = None
         line = next((stmt.line for stmt in walk.statements_in(body) if stmt.line), 0)
