@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.running import EXAMPLES, FIXTURES
 from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import (
     Each,
@@ -80,8 +81,8 @@ def lifted(folder: Path) -> Model:
     return model
 
 
-EXAMPLES = ROOT / "examples"
 rmsnorm, silu_and_mul = lifted(EXAMPLES / "cuda/rmsnorm"), lifted(EXAMPLES / "cuda/silu_and_mul")
+rotary, split_parts = lifted(EXAMPLES / "cuda/rotary_embedding"), lifted(FIXTURES / "zoo/split_parts")
 group_quant = lifted(EXAMPLES / "cuda/per_token_group_quant_fp8")
 cl_rmsnorm, cl_softmax, cl_silu_and_mul = (
     lifted(EXAMPLES / "opencl" / name) for name in ("rmsnorm", "softmax", "silu_and_mul")
@@ -135,6 +136,11 @@ MAP = Schedule.of(
     load_hint=choice("LOAD", 0, 1, 2, categorical=True),
     store_hint=choice("STORE", 0, 1, categorical=True),
     fast=choice("FAST", 0, 1),
+)
+BESIDE = MAP.without("fast", "load_hint").having(
+    lanes=choice("LANES", 4, 32, 96, 128, default=128),
+    tasks=choice("TASKS", 1, 4),
+    beside=choice("BESIDE", 0, 1),
 )
 ROWS = MAP.without("split").having(
     lanes=choice("LANES", 4, 16, 32, 64, 256, 1024, default=256),

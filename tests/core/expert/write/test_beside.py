@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.expert.write import models
-from tests.core.expert.write.comparing import of_the_zoo
-from tests.core.expert.write.models import each, let, total
+from tests.core.expert.write.models import BESIDE, each, let, rotary, total
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
 from tunesmith.expert.read.model import Each, Let, Step
@@ -19,19 +17,6 @@ from tunesmith.expert.write.sites import (
 from tunesmith.source.printing import print_expr
 from tunesmith.source.reader.parse import read_expression
 from tunesmith.source.tree import Name, Ternary, Type
-
-SCHEDULE = models.MAP.without("fast", "load_hint").having(
-    lanes=models.choice("LANES", 4, 32, 96, 128, default=128),
-    tasks=models.choice("TASKS", 1, 4),
-    beside=models.choice("BESIDE", 0, 1),
-)
-
-
-rotary = models.lifted(models.EXAMPLES / "cuda/rotary_embedding")
-
-
-split_parts = of_the_zoo("split_parts")
-
 
 RULES = Independence({"out": "out", "other": "other", "x": "x", "view": "x"}, frozenset(("row",)))
 FIRST = each("n", "out[i] = x[i];")
@@ -83,8 +68,8 @@ def test_a_choice_does_not_convert() -> None:
 @needs_nvrtc
 @pytest.mark.long
 def test_alike_loops_are_loaded_by_one_set_of_instructions() -> None:
-    apart = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1)
-    beside = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1, BESIDE=1)
+    apart = instructions(rotary, BESIDE, VEC=8, SPLIT=1)
+    beside = instructions(rotary, BESIDE, VEC=8, SPLIT=1, BESIDE=1)
     loads = [
         sum(a.count for a in found.accesses if (a.space, a.direction, a.width) == ("global", "load", 16))
         for found in (apart, beside)

@@ -12,7 +12,6 @@ from tests.core.expert.write import models
 from tests.core.expert.write.comparing import SMALL_MAP, planned
 from tests.core.expert.write.emulator import needs_emulator, run
 from tests.core.expert.write.models import choice
-from tests.core.expert.write.test_beside import split_parts
 from tests.core.expert.write.test_ring import ROWS, STAGES, built_from_moves, made
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.messages import Draw
@@ -24,7 +23,7 @@ BULK = choice("BULK", 0, 1)
 
 
 def test_loops_side_by_side_have_none() -> None:
-    kernel, problem = split_parts()
+    kernel, problem = models.split_parts()
     schedule = SMALL_MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
     text = render_draft(TemplateDraft(kernel, schedule), problem)
     joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
