@@ -1,4 +1,7 @@
-"""Blocks that are as long as a row up to a number, `min(d, 1024)`: the number is a choice, the row is not."""
+"""The values that a knob is tried at: around today's, by its role.
+
+Blocks may be as long as a row up to a number, `min(d, 1024)`: the number is a choice, the row is not.
+"""
 
 from __future__ import annotations
 

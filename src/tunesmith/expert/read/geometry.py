@@ -67,7 +67,7 @@ class Scenario:
         return replace(self, block=(1, 1, 1), several=(x, y, z))
 
 
-def sample_scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> tuple[Scenario, ...]:
+def sample_scenarios(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
     """Launches of different block shapes: of the workloads, of the smallest sizes, of some between."""
     found: dict[Triple, Scenario] = {}
     every = every_scenario(problem, values)
@@ -78,10 +78,10 @@ def sample_scenarios(problem: Problem, values: Mapping[str, Node], count: int = 
     if len(ordered) == 1:  # one shape for all: other sizes still
         others = [s for s in every if s.block == ordered[0].block]
         ordered = [*others[-2:], *ordered] if len(others) > 2 else others
-    if len(ordered) <= count:
+    if len(ordered) <= 4:
         return tuple(ordered)
     # The smallest two, the largest, and one in the middle: odd shapes are among the small ones.
-    return (*ordered[: count - 2], ordered[len(ordered) // 2], ordered[-1])
+    return (*ordered[:2], ordered[len(ordered) // 2], ordered[-1])
 
 
 def every_scenario(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
