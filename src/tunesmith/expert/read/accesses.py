@@ -246,6 +246,15 @@ def _vector_access(call: c.Call, arrays: Mapping[str, c.Type]) -> Touch | None:
     return Touch(place, c.Index(c.Name(place.array), args[0]), writes, not writes)
 
 
+def bytes_at_once(type_: c.Type, array: c.Type) -> int | None:
+    """Of an access that moves the type, also by `vload4`."""
+    if not type_.base.endswith(_BY_CALL):
+        return byte_size(type_.base)
+    count, kind = type_.base.removesuffix(_BY_CALL).split()
+    element_bytes = 2 if kind == "halves" else byte_size(array.base)
+    return None if element_bytes is None else int(count) * element_bytes
+
+
 def find_clash(
     body: Sequence[c.Stmt],
     index: str,
