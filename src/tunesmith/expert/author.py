@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
-from tunesmith.expert.call import Reading, apply_local_moves, by_kernel, texts_of, write_call
+from tunesmith.expert.call import apply_local_moves, by_kernel, texts_of, write_call
 from tunesmith.expert.drafting import at_line, best_page, left_out, not_here, sort_refusals
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, OWN_TEXT, PARAMETERS, REMEDIES, Move, is_of
 from tunesmith.expert.moves.move import Context, Noted
 from tunesmith.expert.moves.text_edits import LocalDraft, find_site, start_draft, template_text
-from tunesmith.expert.read.call import handed_on, parts_of, passed_twice, with_handed
+from tunesmith.expert.read.call import CallReading, handed_on, parts_of, passed_twice, with_handed
 from tunesmith.expert.read.checks import with_change
 from tunesmith.expert.read.contract import with_entry_sizes
 from tunesmith.expert.read.geometry import Scenario, scenario_at
@@ -25,14 +25,13 @@ from tunesmith.expert.read.integers import launch_terms
 from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, NotReadable, Reach, TemplateDraft
 from tunesmith.expert.read.words import explain_lines, fact_lines
+from tunesmith.expert.write.given import words_in_use
 from tunesmith.expert.write.page import declared_parameters
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import used_words
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 from tunesmith.source.fold import int_value
-from tunesmith.source.lex import without_comments
 from tunesmith.source.tree import Unreadable
 from tunesmith.source.walk import names_in
 
@@ -65,8 +64,8 @@ class ExpertAuthor:
             return _write_local(task, context)
         if len(problem.launches) == 1:
             kernel = reading[0][1]
-            own = with_entry_sizes(problem, () if isinstance(kernel, str) else kernel.pinned)
-            written = _write_template(task, Context(with_handed(own), device), kernel)
+            sized = with_entry_sizes(problem, () if isinstance(kernel, str) else kernel.pinned)
+            written = _write_template(task, Context(with_handed(sized), device), kernel)
         else:
             written = write_call(task, context, reading)
         return _write_local(task, context, written) if isinstance(written, str) else written
@@ -79,11 +78,11 @@ class ExpertAuthor:
         written = self.write(Refactoring(every), problem, device)
         if isinstance(written, Declined):
             return (), tuple((name, written.reason) for name in every)
-        own = self.own_text(written, problem, device)
-        if isinstance(own, Written):
-            refused = tuple(pair for pair in written.refused if pair[0] not in own.moves)
-            return (*written.moves, *own.moves), refused
-        return written.moves, _said_of(OWN_TEXT, own, written.refused)
+        alone = self.own_text(written, problem, device)
+        if isinstance(alone, Written):
+            refused = tuple(pair for pair in written.refused if pair[0] not in alone.moves)
+            return (*written.moves, *alone.moves), refused
+        return written.moves, _said_of(OWN_TEXT, alone, written.refused)
 
     def own_text(self, written: Written, problem: Problem, device: Device) -> Written | str:
         """Of a kernel that is written anew, the template of its own text; or why there is none."""
@@ -91,14 +90,14 @@ class ExpertAuthor:
         is_read = any(isinstance(kernel, KernelModel) for _, kernel in read_call(problem))
         if any(name in OWN_TEXT for name in written.moves) or not is_read:
             return ""
-        own = self.write(Refactoring(OWN_TEXT), problem, device)
-        if isinstance(own, Declined):
-            return own.reason
-        left = used_words(without_comments(written.text))
-        opened = [name for name, _ in declared_parameters(own.text)]
+        alone = self.write(Refactoring(OWN_TEXT), problem, device)
+        if isinstance(alone, Declined):
+            return alone.reason
+        left = words_in_use(written.text)
+        opened = [name for name, _ in declared_parameters(alone.text)]
         if not any(name.partition("_")[2] in left for name in opened):
             return f"what it opens ({', '.join(opened)}) is no constant of the template: other moves set it"
-        return own
+        return alone
 
 
 def _said_of(names: Sequence[str], why: str, refused: _Reasons) -> _Reasons:
@@ -130,12 +129,12 @@ def try_read_kernel(problem: Problem) -> KernelModel | str:
     return found
 
 
-def read_call(problem: Problem) -> Reading:
+def read_call(problem: Problem) -> CallReading:
     """Every kernel of a call, read by itself."""
     return tuple((part, try_read_kernel(part.problem)) for part in parts_of(problem))
 
 
-def why_not(reading: Reading) -> str:
+def why_not(reading: CallReading) -> str:
     """Why none of a call's kernels is read."""
     return by_kernel([(part.entry, kernel) for part, kernel in reading if isinstance(kernel, str)])
 
@@ -166,14 +165,11 @@ def _write_local(task: Refactoring, context: Context, why: str = "") -> Written 
     if not draft.choices:
         # Of a kernel whose text is not seen, moves on the whole file alone have reasons of their own.
         hidden = by_kernel(unseen) if unseen else ""
-        own = [(name, reason) for name, reason in refused if reason != hidden]
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in own)
+        reasoned = [(name, reason) for name, reason in refused if reason != hidden]
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in reasoned)
         none = f", and none applies ({reasons})" if reasons else ""
         return Declined(f"{notes[0]}{none}{f'; {hidden}' if hidden else ''}")
     return Written(template_text(draft, context), draft.moves, sort_refusals(refused), (*notes, *draft.notes))
-
-
-# -- what the expert can do to a kernel, so that somebody else can choose
 
 
 def build_catalogue(problem: Problem, device: Device) -> Catalogue:
@@ -198,16 +194,16 @@ def build_catalogue(problem: Problem, device: Device) -> Catalogue:
             name,
             about[name],
             places.get(name, ""),
-            tuple(line for own, line in parameters if is_of(name, own)),
+            tuple(line for alone, line in parameters if is_of(name, alone)),
             tuple(str(remedy) for remedy in REMEDIES[name]),
         )
         for name in written.moves
     )
-    own = ExpertAuthor().own_text(written, problem, device)
-    if isinstance(own, Written):
-        offers += tuple(_offered_alone(move, own) for move in LOCAL_MOVES if move.name in own.moves)
-        refused = tuple(pair for pair in refused if pair[0] not in own.moves)
-    refused = _said_of(OWN_TEXT, own if isinstance(own, str) else "", refused)
+    alone = ExpertAuthor().own_text(written, problem, device)
+    if isinstance(alone, Written):
+        offers += tuple(_offered_alone(move, alone) for move in LOCAL_MOVES if move.name in alone.moves)
+        refused = tuple(pair for pair in refused if pair[0] not in alone.moves)
+    refused = _said_of(OWN_TEXT, alone if isinstance(alone, str) else "", refused)
     beyond = beyond if is_written or beyond else written.notes[:1]
     return Catalogue(lines, offers, refused, written.skipped, beyond)
 
@@ -221,9 +217,9 @@ def _unread_reasons(problem: Problem) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _offered_alone(move: Move[LocalDraft], own: Written) -> Offer:
+def _offered_alone(move: Move[LocalDraft], template: Written) -> Offer:
     about = f"{move.about} Only by itself: the template keeps the original's text, where no other move acts"
-    lines = tuple(line for name, line in declared_parameters(own.text) if is_of(move.name, name))
+    lines = tuple(line for name, line in declared_parameters(template.text) if is_of(move.name, name))
     return Offer(move.name, about, "", lines, tuple(str(remedy) for remedy in move.remedies))
 
 
@@ -237,12 +233,12 @@ def reading_of_call(problem: Problem, facts: bool = False) -> tuple[str, ...]:
     for part, kernel in reading:
         several = f", {len(part.places)} launches alike but for their arrays" if len(part.places) > 1 else ""
         lines.append(f"{f'Kernel {part.number}' if part.number else 'The kernel'}, {part.entry}{several}:")
-        own = (*reading_lines(part.problem, kernel), *(rests_on(kernel) if facts else ()))
-        lines += [f"  {line}" for line in own]
+        words = (*reading_lines(part.problem, kernel), *(rests_on(kernel) if facts else ()))
+        lines += [f"  {line}" for line in words]
     return tuple(lines)
 
 
-def _about_call(problem: Problem, reading: Reading) -> str:
+def _about_call(problem: Problem, reading: CallReading) -> str:
     names = [
         launch.entry + (f" (where {launch.when.text})" if launch.when is not None else "")
         for launch in problem.launches
@@ -284,8 +280,8 @@ def _places_on_models(written: Written, context: Context) -> dict[str, str]:
     for part, kernel in reading:
         if isinstance(kernel, str):
             continue
-        own = Context(with_entry_sizes(part.problem, kernel.pinned), context.device, part.number)
-        for name, place in _move_places(used, TemplateDraft(kernel, number=part.number), own):
+        inside = Context(with_entry_sizes(part.problem, kernel.pinned), context.device, part.number)
+        for name, place in _move_places(used, TemplateDraft(kernel, number=part.number), inside):
             found.setdefault(name, []).append(
                 f"{part.entry}: {place}" if len(reading) > 1 and place else place
             )

@@ -25,6 +25,7 @@ from tunesmith.expert.moves.text_edits import (
 )
 from tunesmith.expert.read.call import (
     CallPart,
+    CallReading,
     find_overlaps,
     launches_of,
     with_handed,
@@ -43,9 +44,6 @@ from tunesmith.problem.template import Remedy
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.source.tree import Unreadable
-
-# -- Templates that keep the original's text: local moves on each kernel of a call, and on the file.
-
 
 OwnTextRefusals = list[tuple[str, str]]
 
@@ -66,13 +64,11 @@ def texts_of(problem: Problem, parts: Sequence[CallPart], context: Context) -> t
     names = list(dict.fromkeys(_plain_entry_name(launch.entry) for launch in problem.launches))
     found = []
     for name in names:
-        own = [
-            place for place, launch in enumerate(problem.launches) if _plain_entry_name(launch.entry) == name
-        ]
-        alone = replace(problem, launches=tuple(problem.launches[place] for place in own))
+        entries = (_plain_entry_name(launch.entry) for launch in problem.launches)
+        places = tuple(place for place, entry in enumerate(entries) if entry == name)
+        alone = replace(problem, launches=tuple(problem.launches[place] for place in places))
         number = numbers.get(name, "") if len(parts) > 1 else ""
-        site = find_site(alone)
-        found.append(TextOfKernel(site, tuple(own), Context(alone, context.device, number), name))
+        found.append(TextOfKernel(find_site(alone), places, Context(alone, context.device, number), name))
     return tuple(found)
 
 
@@ -129,13 +125,6 @@ def by_kernel(said: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in said)
 
 
-def rewritten_kernels(every: Sequence[CallPart], kept: Sequence[CallPart]) -> frozenset[str]:
-    """Kernels of the text that no launch runs any more: names of those that do not keep their text."""
-    return frozenset(_plain_entry_name(part.entry) for part in every) - {
-        _plain_entry_name(part.entry) for part in kept
-    }
-
-
 def own_text(draft: LocalDraft, places: Sequence[int], gone: Collection[str] = ()) -> OwnText:
     """For a file that has other kernels besides; `places` are those of the draft's launches in the call.
 
@@ -144,14 +133,10 @@ def own_text(draft: LocalDraft, places: Sequence[int], gone: Collection[str] = (
     return OwnText(local_heading(draft), tuple(places), text, tuple(local_defaults(draft)))
 
 
-Reading = tuple[tuple[CallPart, KernelModel | str], ...]  # the kernels of a call, or why one is not read
-
-
-def write_call(task: Refactoring, context: Context, reading: Reading) -> Written | str:
+def write_call(task: Refactoring, context: Context, reading: CallReading) -> Written | str:
     """A template of several kernels, each with the moves that apply to it; why there is none.
 
-    Kernels that cannot be read, or not be written, keep their text.
-    """
+    Kernels that cannot be read, or not be written, keep their text."""
     on_launches, why_all = _on_launches(task, context, reading)
     problem, reading = on_launches.problem, on_launches.reading
     context, of_kernels = replace(context, problem=problem), replace(task, moves=_of_kernels(task))
@@ -194,7 +179,7 @@ def _as_one_file(
     left: Sequence[tuple[CallPart, str]],
     why_all: Refusals,
 ) -> Written | str:
-    problem, reading, left = on_launches.problem, on_launches.reading, list(left)
+    reading, left = on_launches.reading, list(left)
     if left:
         kept = [(one, kept_memory(one.written.page)) for one in made]
         made = [one for one, memory in kept if memory is None]
@@ -203,36 +188,31 @@ def _as_one_file(
     if not made:
         return by_kernel([(part.entry, why) for part, why in left])
     made, switches, why_order = _overlap_kernels(task, list(made), reading, context)
-    own, moves, why_text = _keep_own_text(
-        task, [part for part, _ in left], [part for part, _ in reading], context, switches
-    )
+    unwritten, every = ([part for part, _ in pairs] for pairs in (left, reading))
+    unchanged, moves, why_text = _keep_own_text(task, unwritten, every, context, switches)
     try:
-        text = text_of_call(problem, [one.written for one in made], own)
-        parse_template(text, path=problem.kernel.path, problem=problem)
+        text = text_of_call(context.problem, [one.written for one in made], unchanged)
+        parse_template(text, path=context.problem.kernel.path, problem=context.problem)
     except (Unwritable, Unreadable) as error:
         return f"its kernels cannot be written as one file: {error.reason}"
     except BadInput as error:
         return f"the template was written, and cannot be read again: {error}"
     done = {*on_launches.moves, *moves, *(name for one in made for name in one.moves)}
-    said = [
-        (_kernel_label(one.written.part, reading), name, why) for one in made for name, why in one.refused
-    ]
+    labels = [(_kernel_label(one.written.part, reading), one) for one in made]
+    said = [(label, name, why) for label, one in labels for name, why in one.refused]
     reasons = [*why_text, *why_all, *why_order]
     lacking = [(name, _why_not(name, said, reasons)) for name in task.moves if name not in done]
-    notes = [
-        f"{part.entry} is beyond the expert: {why}. It keeps its own text, with local moves only"
-        for part, why in left
-    ]
+    keeps = "It keeps its own text, with local moves only"
+    notes = [f"{part.entry} is beyond the expert: {why}. {keeps}" for part, why in left]
     notes += on_launches.notes
-    notes += [
-        f"{one.written.part.entry}: {note}" for one in made for note in one.written.page.plan.kernel.notes
-    ]
+    pages = [one.written for one in made]
+    notes += [f"{one.part.entry}: {note}" for one in pages for note in one.page.plan.kernel.notes]
     names = tuple(name for name in PARAMETERS if name in done)
     skipped = sort_refusals([(name, f"{kernel}: {why}") for kernel, name, why in said if name in done])
     return Written(text, names, sort_refusals(lacking), tuple(dict.fromkeys(notes)), skipped=skipped)
 
 
-def _kernel_label(part: CallPart, reading: Reading) -> str:
+def _kernel_label(part: CallPart, reading: CallReading) -> str:
     """A kernel by its name, with its number where the call runs another one of that name."""
     several = sum(other.entry == part.entry for other, _ in reading) > 1
     return f"{part.entry} (kernel {part.number})" if several else part.entry
@@ -252,12 +232,12 @@ class _ChangedCall:
     """A call after moves on its launches."""
 
     problem: Problem
-    reading: Reading
+    reading: CallReading
     moves: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def _on_launches(task: Refactoring, context: Context, reading: Reading) -> tuple[_ChangedCall, Refusals]:
+def _on_launches(task: Refactoring, context: Context, reading: CallReading) -> tuple[_ChangedCall, Refusals]:
     """The moves that act on the launches, and not on single kernels."""
     call = _ChangedCall(context.problem, reading)
     if drop_fills.name not in task.moves:
@@ -287,27 +267,23 @@ def _of_call(
 ) -> _MadePart | str:
     """`handed`: arrays that a launch which may still be under way writes."""
     alone = with_handed(with_own_roles(part.problem, kernel, handed))
-    own = with_entry_sizes(alone, kernel.pinned)
-    found = best_page(task, Context(own, context.device, part.number), kernel)
+    sized = with_entry_sizes(alone, kernel.pinned)
+    found = best_page(task, Context(sized, context.device, part.number), kernel)
     if isinstance(found, str):
         return found
     text, draft, refused = found
     draft = drop_choices(draft, unused_choices(draft.schedule.choices, text))
-    return _MadePart(WrittenPart(part, page_of(draft, own)), draft.moves, refused)
+    return _MadePart(WrittenPart(part, page_of(draft, sized)), draft.moves, refused)
 
 
 def _overlap_kernels(
-    task: Refactoring, made: list[_MadePart], reading: Reading, context: Context
+    task: Refactoring, made: list[_MadePart], reading: CallReading, context: Context
 ) -> tuple[list[_MadePart], tuple[ParameterChoice, ...], Refusals]:
     """The kernels with waits for the launches ahead of them where these may overlap, and what says so."""
     if overlap_launches.name not in task.moves:
         return made, (), []
     if context.language != "cuda" or context.device.limits.capability < LEAST_CAPABILITY:
-        return (
-            made,
-            (),
-            [(overlap_launches.name, "launches overlap on NVIDIA's GPUs alone, from sm_90 on")],
-        )
+        return made, (), [(overlap_launches.name, "launches overlap on NVIDIA's GPUs alone, from sm_90 on")]
     found, reasons = find_overlaps(context.problem, reading)
     done = {place: one for one in made for place in one.written.part.places}
     models, switches = dict(reading), list[ParameterChoice]()
@@ -368,4 +344,5 @@ def _keep_own_text(
             answers=merge_answers(draft.answers, [answer]),
         )
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
-    return own_text(draft, places, rewritten_kernels(every, parts)), draft.moves, refused
+    kept, entries = ({_plain_entry_name(part.entry) for part in some} for some in (parts, every))
+    return own_text(draft, places, entries - kept), draft.moves, refused

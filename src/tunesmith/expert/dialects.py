@@ -14,7 +14,7 @@ from dataclasses import replace
 from tunesmith.expert.drafting import best_page, sort_refusals
 from tunesmith.expert.moves.move import Context
 from tunesmith.expert.read.contract import language_of, with_entry_sizes
-from tunesmith.expert.read.model import Each, KernelModel, Step, map_own_parts, map_steps
+from tunesmith.expert.read.model import KernelModel, all_steps, own_parts, with_functions_called
 from tunesmith.problem import device as languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -34,13 +34,7 @@ _HEADERS = {
 }
 _TYPES = {"__nv_bfloat16": "__hip_bfloat16", "__nv_bfloat162": "__hip_bfloat162"}
 _INDICES = {
-    f"hip{old}_{axis}": f"{new}.{axis}"
-    for old, new in zip(
-        ("ThreadIdx", "BlockIdx", "BlockDim", "GridDim"),
-        ("threadIdx", "blockIdx", "blockDim", "gridDim"),
-        strict=True,
-    )
-    for axis in "xyz"
+    f"hip{word[0].upper()}{word[1:]}_{axis}": f"{word}.{axis}" for word in c.INDICES for axis in "xyz"
 }
 WORDS: Mapping[Pair, Mapping[str, str]] = {
     ("cuda", "hip"): _TYPES,
@@ -72,20 +66,8 @@ _FUNCTIONS = {
     f"{name}f": name
     for name in (
         *("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "fabs", "tanh", "pow", "erf", "sin", "cos", "fma"),
-        *(
-            "fmax",
-            "fmin",
-            "floor",
-            "ceil",
-            "fmod",
-            "log1p",
-            "expm1",
-            "cosh",
-            "sinh",
-            "round",
-            "rint",
-            "trunc",
-        ),
+        *("fmax", "fmin", "floor", "ceil", "fmod", "log1p", "expm1", "cosh", "sinh", "round", "rint"),
+        "trunc",
     )
 }
 _NUMBERS = frozenset(("float", "int", "unsigned int", "char", "unsigned char", "short", "unsigned short"))
@@ -101,8 +83,8 @@ def write_in(
     moved = _model_in(kernel, target)
     if isinstance(moved, str):
         return Declined(moved)
-    own = with_entry_sizes(problem_in(problem, to), kernel.pinned)
-    page = best_page(task, Context(own, device), moved)
+    there = with_entry_sizes(problem_in(problem, to), kernel.pinned)
+    page = best_page(task, Context(there, device), moved)
     if isinstance(page, str):
         return Declined(page)
     text, draft, refused = page
@@ -135,46 +117,14 @@ def _model_in(kernel: KernelModel, to: c.Language) -> KernelModel | str:
         type_ = replace(parameter.type, base=base.get(parameter.type.base, parameter.type.base))
         space = "global" if to == "opencl" and type_.is_pointer else ""
         parameters.append(replace(parameter, type=replace(type_, space=space)))
-    words = _FUNCTIONS if to == "opencl" else {name: own for own, name in _FUNCTIONS.items()}
+    words = _FUNCTIONS if to == "opencl" else {name: cuda for cuda, name in _FUNCTIONS.items()}
     function = replace(kernel.function, parameters=tuple(parameters))
     source = replace(source, language=to, includes=())
-    calls = _collect_calls(kernel)
+    parts = [part for step in all_steps(kernel.steps) for part in own_parts(step)]
+    calls = {call.function for part in parts for call in walk.calls_in(part)}
     if unknown := sorted(calls - words.keys() - set(words.values())):
         return f"{unknown[0]}() has no word in {to} that the expert knows"
-    return replace(_with_words(kernel, words), function=function, source=source)
-
-
-def _collect_calls(kernel: KernelModel) -> set[str]:
-    found: set[str] = set()
-
-    def seen(expr: c.Expr) -> c.Expr:
-        found.update(call.function for call in walk.calls_in(expr))
-        return expr
-
-    _map_kernel(kernel, seen)
-    return found
-
-
-def _with_words(kernel: KernelModel, words: Mapping[str, str]) -> KernelModel:
-    def word(expr: c.Expr) -> c.Expr:
-        if isinstance(expr, c.Call) and expr.function in words:
-            return replace(expr, function=words[expr.function])
-        return expr
-
-    return _map_kernel(kernel, lambda expr: walk.map_expr(expr, word), words)
-
-
-def _map_kernel(kernel: KernelModel, change: object, words: Mapping[str, str] = {}) -> KernelModel:
-    assert callable(change)
-
-    def one(step: Step) -> Step:
-        step = map_own_parts(step, change, lambda body: walk.map_statements(body, change))
-        if isinstance(step, Each):
-            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
-            step = replace(step, totals=totals)
-        return step
-
-    return replace(kernel, steps=map_steps(kernel.steps, one))
+    return replace(with_functions_called(kernel, words), function=function, source=source)
 
 
 def translate_names(text: str, source: str, to: str) -> Written | Declined:

@@ -54,10 +54,9 @@ def _write_page(task: Refactoring, context: Context, kernel: KernelModel, wanted
         text = render_draft(draft, context.problem)
         if draft.moves and not _without_effect(draft, text):
             parse_template(text, path=context.problem.kernel.path, problem=context.problem)
-    except Unreadable as error:
-        return f"the kernel was read, and cannot be written: {error.reason}{at_line(error.line)}"
-    except Unwritable as error:
-        return f"the kernel was read, and cannot be written: {error.reason}"
+    except (Unreadable, Unwritable) as error:
+        where = at_line(error.line) if isinstance(error, Unreadable) else ""
+        return f"the kernel was read, and cannot be written: {error.reason}{where}"
     except BadInput as error:
         return f"the template was written, and cannot be read again: {error}"
     return text, draft, refused
@@ -66,9 +65,8 @@ def _write_page(task: Refactoring, context: Context, kernel: KernelModel, wanted
 def _find_culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> str:
     """The last move without which the rest can be written; the last of all where there is none."""
     for name in reversed(wanted):
-        if not isinstance(
-            _write_page(task, context, kernel, [other for other in wanted if other != name]), str
-        ):
+        others = [other for other in wanted if other != name]
+        if not isinstance(_write_page(task, context, kernel, others), str):
             return name
     return wanted[-1]
 
@@ -96,10 +94,10 @@ def _without_effect(draft: TemplateDraft, text: str) -> tuple[str, ...]:
 def _pin_defaults(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
     """A move that was not asked for, at its default: what the writer needs, with nothing to search."""
 
-    def settled(role: str, choice: ParameterChoice) -> ParameterChoice:
+    def pinned(role: str, choice: ParameterChoice) -> ParameterChoice:
         return choice if role in before.schedule else replace(choice, values=(choice.default,))
 
-    return replace(_with_choices(draft, settled), moves=before.moves)
+    return replace(_with_choices(draft, pinned), moves=before.moves)
 
 
 def _with_choices(

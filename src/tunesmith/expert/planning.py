@@ -74,8 +74,7 @@ def next_round(
     """The moves of the next template, in the order they are applied; a sentence where there is none.
 
     `diagnoses` are of the best kernel so far, one for each workload, as far as they are known; `available`
-    are the moves that were not refused.
-    """
+    are the moves that were not refused."""
     if reason := _stop_reason(history):
         return reason
     alone = exclusive_moves(available)
@@ -120,14 +119,13 @@ def idle_moves(
     """Moves whose parameters stand at the default in every winner, and no other value is said to be faster.
 
     Without such a move its parameters stay at the default, so that nothing is lost. How many threads share a
-    task stays open all the same: what is best there shifts with every other move.
-    """
+    task stays open all the same: what is best there shifts with every other move."""
     found = []
     for move in moves:
-        own = [name for name in default.as_dict() if is_of(move, name)]
-        unused = all(winner[name] == default[name] for winner in winners for name in own)
-        open_still = move in STAY_OPEN or any(_may_be_faster(e, own) for e in explanations)
-        if own and winners and unused and not open_still:
+        parameters = [name for name in default.as_dict() if is_of(move, name)]
+        unused = all(winner[name] == default[name] for winner in winners for name in parameters)
+        open_still = move in STAY_OPEN or any(_may_be_faster(e, parameters) for e in explanations)
+        if parameters and winners and unused and not open_still:
             found.append(move)
     return tuple(found)
 
@@ -194,9 +192,6 @@ def _in_order(moves: set[str], available: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted((m for m in moves if m in available), key=applied.index))
 
 
-# -- rounds as decisions of a run -------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Next:
     """What the next round tries: all moves of the template, those of its base included."""
@@ -248,9 +243,6 @@ class ExpertPlanner:
         return Decided("refactor", chosen.reason, chosen.moves, base.id if base and goes_on else "")
 
 
-# -- the same for a run: what it has shown becomes rounds and diagnoses -----------------------------
-
-
 Available = Callable[[Problem, Device], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]
 
 
@@ -269,30 +261,30 @@ class ByDiagnosis:
         if kernel is not None:
             done = [one for one in done if one.on == kernel.id and one.decision.by_moves]
             base = base if base is not None and made_on(state, base.id) == kernel else kernel
-        own = kernel.id if kernel is not None else ""
-        if own not in self._names:
-            self._names[own], _ = self.available(
+        candidate = kernel.id if kernel is not None else ""
+        if candidate not in self._names:
+            self._names[candidate], _ = self.available(
                 problem_of(self.problem, self.templates, kernel), state.device
             )
         found = diagnoses_in_view(self.problem, state)
         tried = sound_scores(self.problem, state)
-        history = [self._result(one, tried, state) for one in done]
-        moves = next_round(history, list(found.values()), self._names[own])
+        history = [self._round_result(one, tried, state) for one in done]
+        moves = next_round(history, list(found.values()), self._names[candidate])
         if isinstance(moves, str):
             return moves
         added = [move for move in moves if base is None or move not in base.moves]
         dropped = [move for move in (base.moves if base else ()) if move not in moves]
         return Next(moves, _round_reason(added, dropped, base, list(found.values())))
 
-    def _result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
+    def _round_result(self, one: RoundOutcome, tried: Sequence[Tried], state: State) -> RoundResult:
         """Moves that were asked for have had their turn, also where the author left them out."""
-        moves, own = one.decision.moves, one.candidate
+        moves, candidate = one.decision.moves, one.candidate
         last = one.drafts[-1].rejected if one.drafts else None
         if last is not None and last.same_as:  # nothing was gained, and nothing is wrong
             return RoundResult(moves, best_scores(tuple(tried)).get(last.same_as))
-        if own is None or one.best is None:
+        if candidate is None or one.best is None:
             return RoundResult(moves, None)
-        rows = [t for t in tried if t.config.candidate == own.id and t.score is not None]
+        rows = [t for t in tried if t.config.candidate == candidate.id and t.score is not None]
         general = max(rows, key=lambda t: t.score or 0.0).config
         picks = tuple(
             Pick(w.name, _best_at(rows, place) or general, Interval(1.0, 1.0, 1.0))
@@ -302,7 +294,7 @@ class ByDiagnosis:
         template_of = self.templates.lookup(state)
         default = template_of(general).default
         found = explain_winners(self.problem, template_of, state, choice)
-        idle = idle_moves(own.moves, default, choice.configs(), found)
+        idle = idle_moves(candidate.moves, default, choice.configs(), found)
         looked = [p.diagnosis for p in state.profiled if p.config == general and p.diagnosis is not None]
         distances = [d.distance for d in looked if d.distance is not None]
         known = len(distances) == len(self.problem.workloads)
@@ -325,9 +317,6 @@ def _round_reason(
     if added and exclusive_moves((*added, *dropped)):
         return f"{why}tried next by itself, on the original's own text: {tried}"
     return f"{why}tried next: {tried}{without}"
-
-
-# -- a run that begins from a template of the library: that one is its first round, the rest is planned
 
 
 @dataclass(frozen=True)
@@ -353,5 +342,5 @@ class LibraryAuthor:
         if self.template.mark not in task.moves:
             return self.then.write(task, problem, device)
         notes = (f"{self.template.name} of the library, {self.template.about}",)
-        own = self.template
-        return Written(own.without(task.without), own.moves, notes=notes, author=own.author)
+        template = self.template
+        return Written(template.without(task.without), template.moves, notes=notes, author=template.author)

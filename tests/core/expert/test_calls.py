@@ -20,7 +20,6 @@ from tunesmith.backends.port import KernelBinary
 from tunesmith.expert.author import ExpertAuthor, build_catalogue, read_call
 from tunesmith.expert.moves import PARAMETERS
 from tunesmith.expert.read.call import parts_of
-from tunesmith.expert.read.model import KernelModel
 from tunesmith.problem.problem import Argument, Launch, Problem
 from tunesmith.problem.reduced import as_reduced, reduce_template
 from tunesmith.problem.template import Template
@@ -70,25 +69,6 @@ def with_text(problem: Problem, before: str, after: str) -> Problem:
     return replace(problem, kernel=replace(problem.kernel, text=text))
 
 
-# -- every kernel has its own moves
-
-
-@pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
-@pytest.mark.few(1)
-def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
-    problem = problem_of(name)
-    reading = read_call(problem)
-    assert [part.number for part, _ in reading] == ["1", "2"]
-    assert all(isinstance(kernel, KernelModel) for _, kernel in reading)
-    found, template = with_every_move(name), whole(name)
-    names = {param.name for param in template.space.params}
-    assert {"LANES_1", "LANES_2", "ITEMS_1", "BOUNDS_2", "REGS", "LEVEL"} <= names
-    assert len(template.launches) == 2
-    assert [launch.args for launch in template.launches] == [launch.args for launch in problem.launches]
-    assert {*found.moves, *(move for move, _ in found.refused)} == set(EVERY)
-    assert set(found.moves).isdisjoint(move for move, _ in found.refused)
-
-
 def test_a_move_that_leaves_a_kernel_alone_says_which_and_why() -> None:
     found = with_every_move(TWO_PASS)
     skipped = dict(found.skipped)
@@ -102,16 +82,6 @@ def test_explain_and_a_template_leave_out_the_same() -> None:
         build_catalogue(problem_of(TWO_PASS), GPU).skipped
         == written(problem_of(TWO_PASS), *PARAMETERS).skipped
     )
-
-
-def test_preferences_and_answers_follow_for_each_kernel() -> None:
-    template = whole(TWO_PASS)
-    prefer = {c.name: c.expr.text for c in template.space.constraints if c.kind == "prefer"}
-    assert {"no_idle_lanes_1", "no_idle_lanes_2"} <= prefer.keys()
-    assert "LANES_2" in prefer["no_idle_lanes_2"]
-    assert "LANES_1" not in prefer["no_idle_lanes_2"]
-    answers = {str(remedy): expr.names for remedy, expr in template.answers}
-    assert answers["wide_access"] == {"VEC_1", "VEC_2"}
 
 
 @pytest.mark.long
@@ -152,12 +122,6 @@ def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_sa
     assert "LANES" in {param.name for param in template.space.params}
 
 
-# -- sizes at which a launch is made
-
-
-# -- kernels that keep their text beside those that are written
-
-
 UNREAD = ("        const float q = rintf", "        if (clock() == 7) return;\n        const float q = rintf")
 
 
@@ -174,9 +138,6 @@ def test_an_array_passed_twice_is_beyond() -> None:
     twice = replace(problem, launches=(first, replace(second, args=("codes", "x", "x", "d"))))
     found = {part.entry: kernel for part, kernel in read_call(twice)}
     assert "passes 'x' twice" in str(found["codes_of_rows"])
-
-
-# -- launches that overlap
 
 
 def kernel_text(text: str, entry: str) -> str:
@@ -229,9 +190,6 @@ def test_kernels_that_overlap_build() -> None:
     config = Config.of({**template.default.as_dict(), "PDL_2": 2, "VEC_2": 4, "LOAD_2": 1})
     (built,) = build_all([variant(template, problem, config)])
     assert not isinstance(built, Exception), built
-
-
-# -- what is written is right
 
 
 @needs_nvrtc
@@ -299,9 +257,6 @@ def test_kernels_beside_one_that_keeps_its_text_are_right(emulated: Path) -> Non
     template = template_of(problem)
     for config in some(template, problem, sizes, 1):
         alike(problem, template.render(problem, config, sizes), sizes, emulated)
-
-
-# -- launches that only fill
 
 
 FILLED = "residual_fill_then_add"

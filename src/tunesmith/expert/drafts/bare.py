@@ -47,8 +47,6 @@ from tunesmith.source.tree import Binary, Expr, Language, Name, Parameter, Unrea
 from tunesmith.source.walk import names_in
 from tunesmith.space.expr import Variable, is_name, parse_expr
 
-# -- A kernel as far as its text alone goes, and what that leaves open.
-
 
 @dataclass(frozen=True)
 class BareKernel:
@@ -80,8 +78,8 @@ class BareKernel:
     def host_grid(self) -> tuple[str, ...]:
         """As the file's first launch writes it; by the kernel's own name where the host passes the same."""
         sites = launches_of(self.kernel, self.source)
-        own = [text if text in integers_of(self.arguments) else "" for text in self.launch.grid]
-        return tuple(said or text for text, said in zip_longest(sites[0].grid, own)) if sites else ()
+        by_kernel = [text if text in integers_of(self.arguments) else "" for text in self.launch.grid]
+        return tuple(said or text for text, said in zip_longest(sites[0].grid, by_kernel)) if sites else ()
 
 
 def integers_of(arguments: Sequence[DraftArgument]) -> list[str]:
@@ -93,8 +91,8 @@ def not_said(bare: BareKernel) -> list[str]:
     found = []
     if FILL in bare.entry:
         sites = [(s.template_args, s.line, "launches") for s in launches_of(bare.kernel, bare.source)]
-        own = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
-        sites += [(one.template_args, one.line, "instantiates") for one in own]
+        instances = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
+        sites += [(one.template_args, one.line, "instantiates") for one in instances]
         arguments, line, how = next((site for site in sites if site[0]), ("", 0, ""))
         said = f"{bare.kernel.qualified_name}<{arguments or _example_arguments(bare)}>"
         told = f"; line {line} {how} it so" if how else ""
@@ -117,9 +115,6 @@ def _example_arguments(bare: BareKernel) -> str:
         return "float" if kind is None else "true" if kind[1] == "bool" else "128"
 
     return ", ".join(map(example, bare.kernel.template_params))
-
-
-# -- Blocks that a kernel may be launched with: those of the file, of its numbers, or usual ones.
 
 
 AXES = "xyz"
@@ -205,9 +200,6 @@ def _inlined_text(bare: BareKernel) -> str:
         return bare.text
 
 
-# -- How long arrays are that a launch gives to each block, from where the block's threads store in them.
-
-
 _THREAD = c.Name("threadIdx.x")
 
 
@@ -290,7 +282,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
         return missing[0]
     integers = bare.sizes
     failure: BareFailure | None = None
-    for block, own in islice(likely_blocks(bare), _MOST_TRIED):
+    for block, is_said in islice(likely_blocks(bare), _MOST_TRIED):
         problem = _made_up(bare, block, integers)
         kernel = _try_lift(problem)
         if bare.entry_sizes and _by_a_number(kernel):
@@ -301,7 +293,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
             )
             return BareFailure(problem, NotReadable(kernel.source, kernel.function, why))
         if isinstance(kernel, KernelModel):
-            found = _read_bare(bare, problem, kernel, own_block=own)
+            found = _read_bare(bare, problem, kernel, own_block=is_said)
             if found is not None:
                 return found
             why = "blocks would do the same work as others"
@@ -384,9 +376,6 @@ def _fresh_size_name(name: str, taken: set[str]) -> str:
     return name
 
 
-# -- what the reading says ------------------------------------------------------------------------------
-
-
 def _read_bare(
     bare: BareKernel, problem: Problem, kernel: KernelModel, *, own_block: bool
 ) -> BareReading | None:
@@ -422,16 +411,9 @@ def _read_bare(
     names = {p.name: a.name for p, a in _pair_parameters(bare, kernel)}
     names |= zip((p.name for p in kernel.function.parameters[len(names) :]), bare.entry_sizes, strict=False)
     whole = {names.get(name, name.removeprefix(_ADDED)): n for name, n in reader.multiples.items()}
-    shapes = _by_argument(bare, kernel, reader.shapes())
+    found = reader.shapes()
+    shapes = {a.name: found[p.name] for p, a in _pair_parameters(bare, kernel) if p.name in found}
     return _check_reading(bare, problem, kernel, shapes, tuple(grid), tuple(added), whole, own_block)
-
-
-def _by_argument(
-    bare: BareKernel, kernel: KernelModel, shapes: Mapping[str, ArrayShape]
-) -> dict[str, ArrayShape]:
-    return {
-        argument.name: shapes[p.name] for p, argument in _pair_parameters(bare, kernel) if p.name in shapes
-    }
 
 
 def _local_shapes(
@@ -480,11 +462,8 @@ def _check_reading(
 def _independent_size(kernel: KernelModel, shapes: Mapping[str, ArrayShape]) -> str | None:
     """A size that is the first axis of every output, of which no item needs another's inputs."""
     name = next((shape.extents[0] for shape in shapes.values() if shape.written), FILL)
-    if (
-        not is_name(name)
-        or name == FILL
-        or not (kernel.tasks or any(len(s.extents) > 1 for s in shapes.values()))
-    ):
+    is_one_axis = not kernel.tasks and all(len(shape.extents) < 2 for shape in shapes.values())
+    if not is_name(name) or name == FILL or is_one_axis:
         return None
     items = {shape.item for shape in shapes.values() if shape.extents[0] == name}
     for shape in shapes.values():
@@ -522,9 +501,6 @@ def _size_name(kernel: KernelModel, word: str, host: Sequence[str]) -> str:
     if is_name(plural) and looks_like_a_size(plural):
         return plural
     return {"x": "rows", "y": "count_y", "z": "count_z"}[word[-1]]
-
-
-# -- What is known of a kernel besides its text: from the host's code, or from a program that ran.
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,6 @@ from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.tree import Language, Unreadable
 from tunesmith.space.expr import parse_expr
 
-# -- The part of a drafted problem that says what is right: tolerances, and a reference to be filled in.
-
 
 def accuracy_table(
     kernel: KernelSignature,
@@ -55,36 +53,28 @@ def accuracy_table(
 ) -> Iterator[str]:
     yield "[accuracy]"
     if known.reference is None:
-        yield '# reference = "reference.py:function"' + format_toml_comment(
-            "without one, results are compared with the original's"
-        )
+        without = "without one, results are compared with the original's"
+        yield with_remark('# reference = "reference.py:function"', without)
     elif known.reference:
         yield f"reference = {toml_string(known.reference)}"
     else:
-        yield (
-            f"reference = {toml_string(f'reference.py:{possible_name(kernel.name)}')}"
-            + format_toml_comment(
-                "fill it in, or remove this line and reference.py: results are then compared "
-                "with the original's"
-            )
-        )
+        remove = "remove this line and reference.py: results are then compared with the original's"
+        function = toml_string(f"reference.py:{possible_name(kernel.name)}")
+        yield with_remark(f"reference = {function}", f"fill it in, or {remove}")
     if not known.deterministic:
         yield "deterministic = false"
     main = main_output(arguments)
     if main is None:
         for key, place in (("rtol", 0), ("atol", 1)):
-            usual = ", ".join(
-                f"{_format_decimal(TOLERANCES[t][place])} for {t}" for t in ("float32", "float16")
-            )
-            yield f'{key} = "{FILL}"' + format_toml_comment(f"without quotes, e.g. {usual}")
+            numbers = {name: _format_decimal(TOLERANCES[name][place]) for name in ("float32", "float16")}
+            usual = ", ".join(f"{number} for {name}" for name, number in numbers.items())
+            yield with_remark(f'{key} = "{FILL}"', f"without quotes, e.g. {usual}")
     elif main in TOLERANCES:
         yield from tolerance_lines(main)
     else:
         yield "# Integers are compared exactly: no tolerance."
     if reading is not None and reading.independent is not None:
-        yield f"independent = {toml_string(reading.independent)}" + format_toml_comment(
-            "none needs another's inputs"
-        )
+        yield with_remark(f"independent = {toml_string(reading.independent)}", "none needs another's inputs")
 
 
 def main_output(arguments: Sequence[DraftArgument]) -> str | None:
@@ -108,11 +98,11 @@ def quoted_list(texts: Iterable[str]) -> str:
     return f"[{', '.join(toml_string(text) for text in texts)}]"
 
 
-def format_toml_comment(text: str) -> str:
-    """A comment is one line, and TOML allows no control characters in it."""
+def with_remark(line: str, text: str) -> str:
+    """The line with a comment behind it, which is one line: TOML allows no control characters in it."""
     clean = "".join(c if c.isprintable() else " " for c in text)
     clean = " ".join(clean.encode("utf-8", "replace").decode("utf-8").split())
-    return f"  # {clean}" if clean else ""
+    return f"{line}  # {clean}" if clean else line
 
 
 def draft_reference(kernel: str, arguments: Sequence[DraftArgument], added: Sequence[str] = ()) -> str:
@@ -229,16 +219,18 @@ def _used_sizes(
     launch: DraftLaunch,
 ) -> list[str]:
     """Those of the kernel's parameters, and whatever else expressions are made of."""
-    own = [a.name for a in arguments if a.role == "size" and known.values.get(a.name, a.name) == a.name]
+    parameters = [
+        a.name for a in arguments if a.role == "size" and known.values.get(a.name, a.name) == a.name
+    ]
     added = () if reading is None else reading.added
     if known is NOTHING_KNOWN:
-        return [*added, *own]
+        return [*added, *parameters]
     said = [text for name in shapes for text in shapes[name].extents]
     said += [*launch.grid, *launch.block, launch.shared or "1", *known.requires]
     said += [known.values[a.name] for a in arguments if a.is_integer and a.name in known.values]
     used = [name for text in said if FILL not in text for name in sorted(parse_expr(text).names)]
     used = [name for name in used if not name.startswith("device.")]
-    kept = [name for name in own if name in used or name not in known.values]
+    kept = [name for name in parameters if name in used or name not in known.values]
     return list(dict.fromkeys([*(name for name in added if name in used), *kept, *used]))
 
 
@@ -337,7 +329,7 @@ def _find_kernel(kernels: Sequence[KernelSignature], entry: str, file_name: str)
 def _header_lines(kernel: KernelSignature, known: KnownFacts) -> Iterator[str]:
     by = known.head or "Drafted by `tunesmith init`."
     yield f'# {by} Replace every "FILL"; the comment beside it says what is wanted.'
-    yield from (format_toml_comment(note).strip() for note in known.notes)
+    yield from (with_remark("", note).strip() for note in known.notes)
     yield f"name = {toml_string(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
 
 
@@ -345,7 +337,7 @@ def _unread_comment(found: BareReading | BareFailure | str) -> Iterator[str]:
     """Why less is filled in than there could be."""
     if not isinstance(found, BareReading):
         reason = found if isinstance(found, str) else found.reason.reason
-        yield format_toml_comment(f"The expert could not read the kernel: {reason}").strip()
+        yield with_remark("", f"The expert could not read the kernel: {reason}").strip()
 
 
 def _kernel_table(bare: BareKernel, include: Sequence[str], known: KnownFacts) -> Iterator[str]:
@@ -358,28 +350,24 @@ def _kernel_table(bare: BareKernel, include: Sequence[str], known: KnownFacts) -
         )
     if kernel.conditional:
         doubts.append("its header has #if: these are the arguments of the first branch")
-    yield f"source = {toml_string(bare.file)}" + format_toml_comment("; ".join(doubts))
+    yield with_remark(f"source = {toml_string(bare.file)}", "; ".join(doubts))
     wanted = ""
     if FILL in bare.entry:
         wanted = f"template arguments for {', '.join(kernel.template_params)}"
         launched = [site for site in launches_of(kernel, bare.source) if site.template_args]
         if launched:
             wanted += f"; line {launched[0].line} launches {kernel.name}<{launched[0].template_args}>"
-    yield f"entry = {toml_string(bare.entry)}" + format_toml_comment(wanted)
+    yield with_remark(f"entry = {toml_string(bare.entry)}", wanted)
     yield f"language = {toml_string(language)}"
     example = "-cl-fast-relaxed-math" if language == "opencl" else "-use_fast_math"
-    yield f"flags = {quoted_list(known.flags)}" + format_toml_comment(
-        f'how production builds it, e.g. ["{example}"]'
-    )
+    yield with_remark(f"flags = {quoted_list(known.flags)}", f'how production builds it, e.g. ["{example}"]')
     if known.compiler:
         yield f"compiler = {toml_string(known.compiler)}"
     if bare.defines:
         pairs = ", ".join(f"{name} = {toml_string(value)}" for name, value in bare.defines)
         yield f"defines = {{ {pairs} }}"
     if include:
-        yield f"include = [{', '.join(map(toml_string, include))}]" + format_toml_comment(
-            "where its own headers lie"
-        )
+        yield with_remark(f"include = [{', '.join(map(toml_string, include))}]", "where its own headers lie")
 
 
 def _argument_table(
@@ -389,66 +377,73 @@ def _argument_table(
     shape: ArrayShape | None,
     known: KnownFacts,
 ) -> Iterator[str]:
-    parameter = argument.parameter
-    is_float = argument.element is not None and TYPES[argument.element].kind == "float"
+    parameter, name = argument.parameter, argument.name
     yield "[[argument]]"
     renamed = f"{parameter.name} in the kernel, which cannot be a name in reference.py"
-    yield f"name = {toml_string(argument.name)}" + format_toml_comment(
-        "" if argument.name == parameter.name else renamed
-    )
-    if argument.name in known.nulls:
-        yield 'type = "uint64"' + format_toml_comment(
-            f"{parameter.type} in the kernel, which callers pass as null"
-        )
+    yield with_remark(f"name = {toml_string(name)}", "" if name == parameter.name else renamed)
+    if name in known.nulls:
+        yield with_remark('type = "uint64"', f"{parameter.type} in the kernel, which callers pass as null")
         yield "value = 0"
         return
     yield _type_line(argument)
+    if argument.role in ("size", "scalar"):
+        yield _value_line(argument, known)
+        return
+    yield _shape_line(argument, language, shape, known)
+    if name in known.strides:
+        yield f"strides = {quoted_list(known.strides[name])}"
+    role = known.roles.get(name, argument.role)
+    yield with_remark(f"role = {toml_string(role)}", _about_role(argument) if role == argument.role else "")
+    if argument.is_float and argument.role in ("input", "inout"):
+        yield with_remark('# values = "normal"', "if like this; else 1e-3 to 1e3 is tested too")
+    if argument.role != "local":
+        yield from _align_line(argument, language, shape, known)
+    main = main_output(arguments)
+    if argument.may_be_output and main in TOLERANCES and argument.element != main:
+        yield from tolerance_lines(argument.element)
+
+
+def _value_line(argument: DraftArgument, known: KnownFacts) -> str:
     said = known.values.get(argument.name)
-    if argument.role in ("size", "scalar") and said is not None:
-        yield f"value = {said if is_float or said.isdecimal() else toml_string(said)}"
-        return
+    if said is not None:
+        return f"value = {said if argument.is_float or said.isdecimal() else toml_string(said)}"
     if argument.role == "size":
-        yield f"value = {toml_string(argument.name)}"
-        return
-    if argument.role == "scalar":
-        of_float = "the number callers pass, without quotes"
-        wanted = of_float if is_float else "an integer, or an expression over the sizes"
-        beside = known.beside(argument.name)
-        yield f'value = "{FILL}"' + format_toml_comment(f"{wanted}; {beside}" if beside else wanted)
-        return
+        return f"value = {toml_string(argument.name)}"
+    of_float = "the number callers pass, without quotes"
+    wanted = of_float if argument.is_float else "an integer, or an expression over the sizes"
+    beside = known.beside(argument.name)
+    return with_remark(f'value = "{FILL}"', f"{wanted}; {beside}" if beside else wanted)
+
+
+def _shape_line(
+    argument: DraftArgument, language: Language, shape: ArrayShape | None, known: KnownFacts
+) -> str:
     axes = (FILL,) if shape is None else shape.extents
     extents = "one entry per axis, over the sizes, outermost first"
     if argument.vector > 1:
         held = 4 if argument.vector == 3 and language == "opencl" else argument.vector
-        extents += f"; in elements, {held} to each {parameter.base}"
+        extents += f"; in elements, {held} to each {argument.parameter.base}"
     if FILL in axes[1:] or axes[0] == FILL != axes[-1]:
         extents = "its other axes follow from the indices; this one only callers know"
     if FILL in axes and (beside := known.beside(argument.name)):
         extents += f"; {beside}"
     about = known.shapes_from.get(argument.name, "")
-    yield f"shape = {quoted_list(axes)}" + format_toml_comment(extents if FILL in axes else about)
-    if argument.name in known.strides:
-        yield f"strides = {quoted_list(known.strides[argument.name])}"
-    role = known.roles.get(argument.name, argument.role)
-    yield f"role = {toml_string(role)}" + format_toml_comment(
-        _about_role(argument) if role == argument.role else ""
-    )
-    if is_float and argument.role in ("input", "inout"):
-        yield '# values = "normal"' + format_toml_comment("if like this; else 1e-3 to 1e3 is tested too")
-    align = known.aligned.get(argument.name) or _vector_alignment(argument, language)
-    if argument.name in known.aligned and argument.role != "local":
-        yield f"align = {align}" + format_toml_comment("as it was seen")
-    elif align is not None and argument.role != "local":
-        yield f"align = {align}" + format_toml_comment(
-            f"a {parameter.base} must lie on a multiple of its size"
-        )
-    elif shape is not None and shape.align is not None and argument.role != "local":
-        yield f"align = {shape.align}" + format_toml_comment("bytes of its widest access")
-    elif argument.role != "local" and language != "opencl":
-        yield "# align = 16" + format_toml_comment("if so: what is not promised is not loaded in vectors")
-    main = main_output(arguments)
-    if argument.may_be_output and main in TOLERANCES and argument.element != main:
-        yield from tolerance_lines(argument.element)
+    return with_remark(f"shape = {quoted_list(axes)}", extents if FILL in axes else about)
+
+
+def _align_line(
+    argument: DraftArgument, language: Language, shape: ArrayShape | None, known: KnownFacts
+) -> Iterator[str]:
+    of_vector = _vector_alignment(argument, language)
+    if argument.name in known.aligned:
+        yield with_remark(f"align = {known.aligned[argument.name] or of_vector}", "as it was seen")
+    elif of_vector is not None:
+        reason = f"a {argument.parameter.base} must lie on a multiple of its size"
+        yield with_remark(f"align = {of_vector}", reason)
+    elif shape is not None and shape.align is not None:
+        yield with_remark(f"align = {shape.align}", "bytes of its widest access")
+    elif language != "opencl":
+        yield with_remark("# align = 16", "if so: what is not promised is not loaded in vectors")
 
 
 def _type_line(argument: DraftArgument) -> str:
@@ -456,12 +451,12 @@ def _type_line(argument: DraftArgument) -> str:
     star = "*" if parameter.pointer else ""
     if argument.element is None:
         wanted = f'{parameter.type} in the kernel; an element type such as "float32{star}"'
-        return f'type = "{FILL}{star}"' + format_toml_comment(wanted)
+        return with_remark(f'type = "{FILL}{star}"', wanted)
     if argument.vector > 1 and not parameter.pointer:
         wanted = f"{parameter.type} in the kernel; a vector passed by value is not supported"
-        return f'type = "{FILL}"' + format_toml_comment(wanted)
+        return with_remark(f'type = "{FILL}"', wanted)
     vector = f"{parameter.base} in the kernel" if argument.vector > 1 else ""
-    return f"type = {toml_string(argument.element + star)}" + format_toml_comment(vector)
+    return with_remark(f"type = {toml_string(argument.element + star)}", vector)
 
 
 def _about_role(argument: DraftArgument) -> str:
@@ -497,12 +492,9 @@ def _draft_geometry(bare: BareKernel, reading: BareReading | None, known: KnownF
         said = bool(launches_of(bare.kernel, bare.source))
         if FILL in block and not said:
             block = reading.block
-            own = "the block follows from the kernel's text"
-            about = (
-                own
-                if reading.own_block
-                else "say what callers launch, the measure of what is tuned: the file has no launch"
-            )
+            about = "say what callers launch, the measure of what is tuned: the file has no launch"
+            if reading.own_block:
+                about = "the block follows from the kernel's text"
         if FILL in grid and FILL not in block:
             grid = reading.grid
     shared = None if launch.shared is None else known.renamed((launch.shared,))[0]
@@ -515,17 +507,13 @@ def _launch_table(bare: BareKernel, launch: DraftLaunch) -> Iterator[str]:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         yield f"# Does a call launch other kernels of the file too ({named})? Then write [[launch]] for each,"
         yield "# in their order, with entry and args: all are tuned together."
-    yield "[launch]" + format_toml_comment(launch.about)
-    yield f"grid = {quoted_list(launch.grid)}" + format_toml_comment(
-        launch.about_grid if FILL in launch.grid else ""
-    )
-    yield f"block = {quoted_list(launch.block)}" + format_toml_comment(
-        launch.about_block if FILL in launch.block else ""
-    )
+    yield with_remark("[launch]", launch.about)
+    lines = [("grid", quoted_list(launch.grid), launch.about_grid)]
+    lines.append(("block", quoted_list(launch.block), launch.about_block))
     if launch.shared is not None:
-        yield f"shared = {toml_string(launch.shared)}" + format_toml_comment(
-            launch.about_shared if FILL in launch.shared else ""
-        )
+        lines.append(("shared", toml_string(launch.shared), launch.about_shared))
+    for name, value, about in lines:
+        yield with_remark(f"{name} = {value}", about if f'"{FILL}"' in value else "")
 
 
 def _size_tables(
@@ -534,9 +522,10 @@ def _size_tables(
     sizes = list(dict.fromkeys((*sizes, *of_entry)))
     added = () if reading is None else reading.added
     multiples = {**({} if reading is None else reading.multiples), **known.multiples}
-    yield "[contract]" + format_toml_comment(
+    yield with_remark(
+        "[contract]",
         "what callers promise: the smallest and the largest, and multiple_of where true; "
-        "add sizes that only shapes or the launch have"
+        "add sizes that only shapes or the launch have",
     )
     if not sizes:
         yield "# No parameter looks like a size: name one here, for the shapes and the launch."
@@ -549,25 +538,21 @@ def _size_tables(
             about += "; where they are few, one_of = [64, 128] in place of min and max: each is a build"
         if most is not None:
             who = known.limits_from.get(name, "")
-            yield f"{name} = {{ min = {least}, max = {most}{whole} }}" + format_toml_comment(who)
+            yield with_remark(f"{name} = {{ min = {least}, max = {most}{whole} }}", who)
         else:
-            yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + format_toml_comment(about)
+            yield with_remark(f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}', about)
     if known.requires:
         yield f"require = {quoted_list(known.requires)}"
     yield ""
-    yield "[workloads]" + format_toml_comment("where it must be fast: one line each, with real sizes")
+    yield with_remark("[workloads]", "where it must be fast: one line each, with real sizes")
     for workload in known.workloads:
         given = dict(workload.sizes)
         said = [f"{name} = {given[name]}" if name in given else f'{name} = "{FILL}"' for name in sizes]
         said += [f"weight = {workload.weight:.4g}"] if workload.weight != 1.0 else []
-        yield f"{workload.name} = {{ {', '.join(said)} }}" + format_toml_comment(workload.about)
+        yield with_remark(f"{workload.name} = {{ {', '.join(said)} }}", workload.about)
     if not known.workloads:
         values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [toml_string(FILL)])
-        yield f"example = {{ {values} }}" + format_toml_comment("integers, without quotes; rename it")
-
-
-# -- A kernel without a problem, in words: whether it is read, what stands in the way, what `init` would
-# say.
+        yield with_remark(f"example = {{ {values} }}", "integers, without quotes; rename it")
 
 
 _TABLE = re.compile(r"\[+([\w.]+)\]+")
@@ -625,9 +610,6 @@ def _compiler_note(bare: BareKernel) -> tuple[str, ...]:
     return (f"What compilers define is assumed to be that of {which}: no compiler was asked; {said}.",)
 
 
-# -- what stands in the way ---------------------------------------------------------------------------------
-
-
 def _reading_obstacles(bare: BareKernel, found: BareFailure | str) -> Iterator[str]:
     if isinstance(found, BareFailure):
         reason, line = found.reason.reason, found.reason.line
@@ -648,8 +630,12 @@ def _with_word(reason: str, bare: BareKernel) -> str:
     if unknown is None:
         return reason
     name = unknown[1]
-    own = re.search(rf"\b(?:struct|class|union)\s+{name}\b|\}}\s*{name}\s*;", bare.text) is not None
-    change = "pass its fields as arguments of their own" if own else f"say it, as in --define {name}=float"
+    is_structure = re.search(rf"\b(?:struct|class|union)\s+{name}\b|\}}\s*{name}\s*;", bare.text) is not None
+    change = (
+        "pass its fields as arguments of their own"
+        if is_structure
+        else f"say it, as in --define {name}=float"
+    )
     return f"{reason} (to change: {change})"
 
 
@@ -664,9 +650,6 @@ def _of_the_text(bare: BareKernel) -> tuple[str, ...]:
         return (str(error) or "its expressions are nested too deeply",)
 
 
-# -- what a draft says --------------------------------------------------------------------------------------
-
-
 def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:
     for argument in problem["argument"]:
         words = [argument["type"]] if FILL not in argument["type"] else []
@@ -678,7 +661,10 @@ def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:
         if words:
             yield f"{argument['name']}: {', '.join(words)}"
     launch = problem["launch"]
-    said = [f"{key} {_format_list(value)}" for key, value in launch.items() if FILL not in value]
+    texts = {
+        key: value if isinstance(value, str) else f"[{', '.join(value)}]" for key, value in launch.items()
+    }
+    said = [f"{key} {texts[key]}" for key, value in launch.items() if FILL not in value]
     if said:
         yield f"launch: {', '.join(said)}"
     sizes = problem["contract"]
@@ -688,10 +674,6 @@ def _filled_lines(problem: Mapping[str, Any]) -> Iterator[str]:
         yield f"sizes: {', '.join([*names, *whole])}"
     if "independent" in problem["accuracy"]:
         yield f"independent: {problem['accuracy']['independent']}"
-
-
-def _format_list(value: list[str] | str) -> str:
-    return value if isinstance(value, str) else f"[{', '.join(value)}]"
 
 
 def _open_fields(drafted: str) -> Iterator[str]:

@@ -237,8 +237,6 @@ def _group_end(text: str, start: int) -> int:
     return start
 
 
-# -- headers ---------------------------------------------------------------------------------------------
-
 _MARKERS: Mapping[Language, frozenset[str]] = {
     "opencl": frozenset({"__kernel", "kernel"}),
     "cuda": frozenset({"__global__"}),
@@ -353,8 +351,8 @@ def _read_header(
     first = marker
     while first > 0 and tokens[first - 1].text not in (";", "{", "}"):
         first -= 1
-    template_params = _template_params([token.text for token in tokens[first:marker]])
-
+    prefix = [token.text for token in tokens[first:marker]]
+    template_params = _template_params(prefix)
     header: list[str] = []
     end: Token | None = None
     depth = 0
@@ -370,22 +368,18 @@ def _read_header(
     if end is None or not named:
         return None
     name, at, group = named[-1]
-    template = set(template_params)
-    known = {macro: body for macro, body in macros.items() if macro not in template}
+    known = {macro: body for macro, body in macros.items() if macro not in template_params}
+    parameters = (tuple(part) for part in split_at(",", expand_object_macros(group, known)) if part)
     span = slice(end.offset, _body_end(source, onwards) if end.text == "{" else end.offset)
     bounds = [inside for word, _, inside in groups if word == "__launch_bounds__"]
     return Header(
         name=name,
         namespace=namespace,
-        specialised=header[at - 1] == ">" or _is_special([token.text for token in tokens[first:marker]]),
+        specialised=header[at - 1] == ">" or _is_special(prefix),
         template_params=template_params,
-        parameters=tuple(
-            tuple(part)
-            for part in split_at(",", expand_object_macros(group, known))
-            if part and part != ["void"]
-        ),
+        parameters=tuple(part for part in parameters if part != ("void",)),
         launch_bounds=tuple(" ".join(part) for part in split_at(",", bounds[0])) if bounds else None,
-        reqd_work_group_size=_work_group_size(header + [t.text for t in tokens[first:marker]]),
+        reqd_work_group_size=_work_group_size(header + prefix),
         offset=tokens[marker].offset,
         conditional=any(tokens[marker].offset < mark.offset < end.offset for mark in source.marks),
         dynamic_shared=_DYNAMIC_SHARED.search(source.plain[span]) is not None,
@@ -468,8 +462,6 @@ def _body_end(source: Blanked, after: Iterator[Token]) -> int:
             return token.offset + 1
     return len(source.code)  # unbalanced: better too much than nothing
 
-
-# -- types of parameters in the problem file's words --------------------------------------------------------
 
 # Floats of both languages, and what CUDA, HIP and their libraries call theirs; integers have a size.
 _FLOATS = {"float": "float32", "double": "float64", "half": "float16"}

@@ -67,17 +67,12 @@ def launch_parts(call: Node, function: Node) -> LaunchParts | None:
         return _launch_parts(given[0], given[1:5], given[5:])
     if name in _BY_CONFIG and len(given) >= 2:
         shape = _config_shape(text_of(given[0]).lstrip("&* "), call, function)
-        passed = (
-            given[2:] if name == "cudaLaunchKernelEx" else _addressed_arguments(given[2:], call, function)
-        )
+        is_plain = name == "cudaLaunchKernelEx"
+        passed = given[2:] if is_plain else _addressed_arguments(given[2:], call, function)
         return None if passed is None else _launch_parts(_strip_wrappers(given[1]), shape, passed)
     if name in _BY_ADDRESSES and len(given) >= 4:
-        passed = _addressed_arguments(given[3:4], call, function)
-        return (
-            None
-            if passed is None
-            else _launch_parts(_strip_wrappers(given[0]), [*given[1:3], *given[4:5]], passed)
-        )
+        passed, shape = _addressed_arguments(given[3:4], call, function), [*given[1:3], *given[4:5]]
+        return None if passed is None else _launch_parts(_strip_wrappers(given[0]), shape, passed)
     return None
 
 
@@ -124,9 +119,9 @@ def _addressed_arguments(given: list[Node], call: Node, function: Node) -> list[
         if node.type == "init_declarator" and node.start_byte < call.start_byte:
             value = node.child_by_field_name("value")
             if (
-                text_of(declared_name(node)) == name
-                and value is not None
+                value is not None
                 and value.type == "initializer_list"
+                and text_of(declared_name(node)) == name
             ):
                 listed = value
     if listed is None:
@@ -142,11 +137,8 @@ def _strip_wrappers(node: Node) -> Node:
         if inner is None:
             break
         node = inner
-    if node.type == "call_expression" and (callee_name(node) or "").split("<")[0] in (
-        "reinterpret_cast",
-        "const_cast",
-        "static_cast",
-    ):
+    casts = ("reinterpret_cast", "const_cast", "static_cast")
+    if node.type == "call_expression" and (callee_name(node) or "").split("<")[0] in casts:
         arguments = node.child_by_field_name("arguments")
         if arguments is not None and len(arguments.named_children) == 1:
             return _strip_wrappers(arguments.named_children[0])
@@ -165,11 +157,8 @@ def assigned_fields(function: Node, call: Node) -> Iterator[tuple[str, str]]:
 
 def is_listed_address(node: Node) -> bool:
     """Whether `&x` stands in an array of addresses for a launch, which reads x and does not change it."""
-    while (parent := node.parent) is not None and parent.type in (
-        "cast_expression",
-        "argument_list",
-        "call_expression",
-    ):
+    around = ("cast_expression", "argument_list", "call_expression")
+    while (parent := node.parent) is not None and parent.type in around:
         node = parent
     return parent is not None and parent.type == "initializer_list"
 
@@ -254,11 +243,8 @@ def _preceding_checks(function: Node, launch: Node) -> Iterator[str]:
     """Those that come before a launch wherever it is made."""
     above = [*_enclosing_conditions(launch)]
     for node in syntax_nodes(function):
-        if (
-            node.type == "call_expression"
-            and node.start_byte < launch.start_byte
-            and _CHECK.fullmatch(callee_name(node) or "")
-        ):
+        is_before = node.type == "call_expression" and node.start_byte < launch.start_byte
+        if is_before and _CHECK.fullmatch(callee_name(node) or ""):
             arguments = node.child_by_field_name("arguments")
             around = [*_enclosing_conditions(node)]
             if arguments is not None and arguments.named_children and above[: len(around)] == around:
@@ -340,11 +326,8 @@ def _read_function(function: Node) -> _HostFunction:
                 for declarator in node.children_by_field_name("declarator"):
                     declarations.append(_host_declaration(declarator))
                     named = declarator.child_by_field_name("declarator")
-                    if (
-                        declarator.type == "init_declarator"
-                        and named
-                        and named.type == "reference_declarator"
-                    ):
+                    is_reference = named is not None and named.type == "reference_declarator"
+                    if declarator.type == "init_declarator" and is_reference:
                         changed.add(_assigned_variable(declarator.child_by_field_name("value")))
             case "assignment_expression":
                 changed.add(_assigned_variable(node.child_by_field_name("left")))
@@ -364,9 +347,8 @@ def _host_declaration(declarator: Node) -> _Declaration:
     block = declarator
     while block.parent is not None and block.type not in ("compound_statement", "for_statement"):
         block = block.parent
-    named = (
-        declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
-    )
+    is_set = declarator.type == "init_declarator"
+    named = declarator.child_by_field_name("declarator") if is_set else declarator
     listed = declarator.child_by_field_name("parameters")
     value = declarator.child_by_field_name("value")
     if listed is not None and _is_dim3(listed):
@@ -387,18 +369,12 @@ def _is_dim3(listed: Node | None) -> bool:
 
 def _assigned_variable(node: Node | None) -> str:
     """The variable that an assignment changes: `grid` in `grid.x = 3`."""
-    while node is not None and node.type in (
-        "field_expression",
-        "subscript_expression",
-        "parenthesized_expression",
-    ):
-        node = node.child_by_field_name("argument") or (
-            node.named_children[0] if node.named_children else None
-        )
+    parts = ("field_expression", "subscript_expression", "parenthesized_expression")
+    while node is not None and node.type in parts:
+        first = next(iter(node.named_children), None)
+        node = node.child_by_field_name("argument") or first
     return text_of(node)
 
-
-# -- the launch of a drafted problem -------------------------------------------------------------------
 
 _CAST = re.compile(
     r"\([\w\s]+\)\s*(\w+)|(?:static_cast<[\w\s]+>|int|unsigned|u?int\d+_t|size_t)\s*\(\s*(\w+)\s*\)"
@@ -479,14 +455,14 @@ def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping
     """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
     if len(site.arguments) != len(arguments):
         return {}
-    own = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
+    by_name = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
     said = unambiguous_names(
         (host, argument.name)
         for text, argument in zip(site.arguments, arguments, strict=True)
         for host in (_uncast_forms(text) if argument.role == "size" else ())
         if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
     )
-    return {**own, **said}
+    return {**by_name, **said}
 
 
 def _uncast_forms(text: str) -> Iterator[str]:
@@ -508,9 +484,6 @@ def _launch_bounds_note(kernel: KernelSignature, constants: Mapping[str, str]) -
         return ""
     most = kernel.launch_bounds[0]
     return f"; __launch_bounds__ allows {translate_expr(most, {}, constants) or most}"
-
-
-# -- the host's expressions over sizes -----------------------------------------------------------------
 
 
 def translate_expr(text: str, sizes: Mapping[str, str], constants: Mapping[str, str]) -> str | None:
@@ -578,10 +551,6 @@ def _element_bytes(base: str) -> size.Num:
     return size.Num(TYPES[element].bytes * vector)
 
 
-# -- A kernel's parameters as the arguments of a drafted problem: what each is called, its type and its
-# role.
-
-
 DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SIZE_LETTERS = frozenset("bcdhklmntwBCDHKLMNSTW") | {"nx", "ny", "nz", "hw", "nnz"}
@@ -614,8 +583,12 @@ class DraftArgument:
         return self.role in ("output", "inout", FILL)
 
     @property
+    def is_float(self) -> bool:
+        return self.element is not None and TYPES[self.element].kind == "float"
+
+    @property
     def is_integer(self) -> bool:
-        return self.element is not None and self.vector == 1 and TYPES[self.element].kind != "float"
+        return self.element is not None and self.vector == 1 and not self.is_float
 
 
 def draft_arguments(
@@ -630,9 +603,8 @@ def draft_arguments(
             element, vector = elements_of(bound[parameter.base], language)
         name = possible_name(parameter.name, taken)
         taken.add(name)
-        arguments.append(
-            DraftArgument(parameter, name, element, vector, _parameter_role(parameter, name, element, vector))
-        )
+        role = _parameter_role(parameter, name, element, vector)
+        arguments.append(DraftArgument(parameter, name, element, vector, role))
     return tuple(arguments)
 
 

@@ -39,15 +39,13 @@ from tunesmith.source.substitution import substitute
 from tunesmith.source.types import byte_size, vector_parts
 from tunesmith.space import expr as size
 
-# -- Arithmetic of sizes for shapes: what divides what, and in which order strides come.
-
-
 Terms = dict[tuple[c.Expr, ...], int]
 
 
 def in_whole_sizes(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
     """Simplified, with sizes divided by what divides them: `8 * (d / 8)` is d."""
-    shares = {f"{name} / {by}": (name, by) for name, most in multiples.items() for by in _iter_divisors(most)}
+    pairs = [(name, by) for name, most in multiples.items() for by in range(1, most + 1) if most % by == 0]
+    shares = {f"{name} / {by}": (name, by) for name, by in pairs}
     whole = {share: c.Binary("/", c.Name(name), number_node(by)) for share, (name, by) in shares.items()}
     found: Terms = {}
     for key, count in expand_terms(simplify_exact(expr, multiples)).items():
@@ -65,10 +63,6 @@ def in_whole_sizes(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
         product = tuple(sorted(factors, key=print_expr))
         found[product] = found.get(product, 0) + count
     return from_terms(found)
-
-
-def _iter_divisors(most: int) -> Iterator[int]:
-    return (by for by in range(1, most + 1) if most % by == 0)
 
 
 def rounded_up(expr: c.Expr | None, by: int | None) -> c.Expr | None:
@@ -159,12 +153,9 @@ class ShapeReader:
         self._meanings = meanings_of(kernel)
         self._starts: dict[str, c.Expr] = {}
         self._extents = dict(self._loops())
-        self._guarded = any(
-            isinstance(node, c.If | c.Ternary)
-            for step in all_steps(kernel.steps)
-            for part in own_parts(step)
-            for node in walk.nodes_in(part)
-        ) or any(isinstance(step, When) for step in all_steps(kernel.steps))
+        steps = list(all_steps(kernel.steps))
+        nodes = (node for step in steps for part in own_parts(step) for node in walk.nodes_in(part))
+        self._guarded = any(isinstance(one, c.If | c.Ternary | When) for one in (*nodes, *steps))
         self._aligned = any(record.align is not None for record in kernel.source.records)
         self.multiples = {**multiples, **self._whole()}
         self._samples = dict(zip(sorted(values), large_primes(), strict=False))
@@ -179,8 +170,6 @@ class ShapeReader:
 
     def text(self, expr: c.Expr) -> str | None:
         return to_sizes(in_whole_sizes(self._plain(expr), self.multiples), self._values)
-
-    # -- indices and how far they go -----------------------------------------------------------------
 
     def _loops(self) -> Iterator[tuple[str, c.Expr]]:
         for task in self._kernel.tasks:
@@ -241,9 +230,9 @@ class ShapeReader:
         return 1
 
     def _width(self, access: ArrayAccess) -> int:
-        own = next(p.type.base for p in self._kernel.function.parameters if p.name == access.array)
-        parts = vector_parts(own, self._kernel.source.language)
-        mine, theirs = byte_size(parts[0] if parts else own), byte_size(access.type.base)
+        base = next(p.type.base for p in self._kernel.function.parameters if p.name == access.array)
+        parts = vector_parts(base, self._kernel.source.language)
+        mine, theirs = byte_size(parts[0] if parts else base), byte_size(access.type.base)
         return theirs // mine if mine and theirs and theirs > mine else 1
 
     def _extent(self, factor: c.Expr, depth: int = 0) -> c.Expr | None:
@@ -259,9 +248,8 @@ class ShapeReader:
             case c.Binary(op="%", right=right) if walk.names_in(right) <= self._values.keys():
                 return in_whole_sizes(right, self.multiples)
             case c.Call(function="min" | "clamp", args=args):  # a place that is kept inside
-                last = [
-                    one for one in args if walk.names_in(one) <= self._values.keys() and one != number_node(0)
-                ]
+                fixed = (one for one in args if walk.names_in(one) <= self._values.keys())
+                last = [one for one in fixed if one != number_node(0)]
                 if len(last) == 1:
                     return in_whole_sizes(c.Binary("+", last[0], number_node(1)), self.multiples)
             case c.Binary(op="/", left=left, right=right) if walk.names_in(right) <= self._values.keys():
@@ -269,9 +257,8 @@ class ShapeReader:
                 if whole is None:
                     return None
                 up = c.Binary("-", c.Binary("+", whole, right), number_node(1))
-                return self._quotient(whole, right) or (
-                    c.Binary("/", up, right) if len(expand_terms(whole)) == 1 else None
-                )
+                rounded = c.Binary("/", up, right) if len(expand_terms(whole)) == 1 else None
+                return self._quotient(whole, right) or rounded
         return None
 
     def _reached(self, expr: c.Expr, depth: int) -> c.Expr | None:
@@ -307,10 +294,8 @@ class ShapeReader:
             found[tuple(rest)] = share // times
         return from_terms(found)
 
-    # -- shapes -------------------------------------------------------------------------------------
-
     def _array_shape(self, accesses: list[ArrayAccess], base: str) -> ArrayShape:
-        places = [self._place(access) for access in accesses]
+        places = [self._index_place(access) for access in accesses]
         widest = max(byte_size(access.type.base) or 0 for access in accesses)
         known = [place for place in places if place is not None]
         extents = self._joined(known) if len(known) == len(places) else (FILL,)
@@ -318,6 +303,7 @@ class ShapeReader:
         item = self._item(known) if len(known) == len(places) else None
         item = item if isinstance(item, c.Name) else None
         factors = [span.factor for place in known for span in place.spans if not item or span.factor != item]
+        stored = [self._plain(access.index) for access in accesses if access.kind == "store"]
         run = max(map(self._run, accesses)) * (byte_size(base) or 0) if self._aligned else 0
         if run in (4, 8, 16):  # an object of that size, which says how it lies
             widest = max(widest, run)
@@ -328,7 +314,7 @@ class ShapeReader:
             bool(kinds & {"store", "update", "atomic"}),
             item.name if item is not None else "",
             _index_names(factors),
-            any(self._by_data(access) for access in accesses if access.kind == "store"),
+            any(isinstance(node, c.Index) for index in stored for node in walk.nodes_in(index)),
         )
 
     def _stored_before(self, access: ArrayAccess) -> bool:
@@ -351,21 +337,15 @@ class ShapeReader:
                 return True
         return False
 
-    def _by_data(self, access: ArrayAccess) -> bool:
-        return any(isinstance(node, c.Index) for node in walk.nodes_in(self._plain(access.index)))
-
     def _item(self, places: list[_IndexPlace]) -> c.Expr | None:
         """What the first axis is indexed by, where that is one thing alone."""
-        outer = max(
-            (self._stride_rank(span.stride) for place in places for span in place.spans), default=(False, 0)
-        )
+        ranks = (self._stride_rank(span.stride) for place in places for span in place.spans)
+        outer = max(ranks, default=(False, 0))
         found: set[c.Expr] = set()
         for place in places:
             mine = [span.factor for span in place.spans if self._stride_rank(span.stride) == outer]
-            beyond = [
-                key for key, n in place.offset.items() if abs(self._size(from_terms({key: n}))) >= outer[1]
-            ]
-            if len(mine) != 1 or beyond:
+            ahead = (from_terms({key: count}) for key, count in place.offset.items())
+            if len(mine) != 1 or any(abs(self._size(part)) >= outer[1] for part in ahead):
                 return None
             found.add(mine[0])
         return found.pop() if len(found) == 1 else None
@@ -375,7 +355,7 @@ class ShapeReader:
         """Whether blocks do again what others do, or leave something out: the block is not the kernel's."""
         parts: dict[tuple[str, str, int], set[tuple[int, int]]] = {}  # of what a block has: offset, extent
         for access in self._kernel.accesses:
-            place = self._place(access)
+            place = self._index_place(access)
             for span in filter(self._counts_blocks, () if place is None else place.spans):
                 assert place is not None
                 for other in place.spans:
@@ -391,7 +371,7 @@ class ShapeReader:
         task = next((t for t in self._kernel.tasks if span.factor == c.Name(t.name)), None)
         return task is not None and any(name.startswith("gridDim") for name in walk.names_in(task.extent))
 
-    def _place(self, access: ArrayAccess) -> _IndexPlace | None:
+    def _index_place(self, access: ArrayAccess) -> _IndexPlace | None:
         width = self._width(access)
         index: c.Expr = access.index if width == 1 else c.Binary("*", number_node(width), access.index)
         if access.offset is not None:
@@ -408,9 +388,8 @@ class ShapeReader:
                 return None
             else:
                 strides.setdefault(inside[0], {})[tuple(f for f in key if f != inside[0])] = count
-        spans = [
-            _AxisSpan(from_terms(stride), self._extent(factor), factor) for factor, stride in strides.items()
-        ]
+        parts = ((factor, from_terms(stride)) for factor, stride in strides.items())
+        spans = (_AxisSpan(stride, self._extent(factor), factor) for factor, stride in parts)
         return _IndexPlace(tuple(spans), offset, width)
 
     def _shift_to_zero(self, index: c.Expr) -> c.Expr:
@@ -442,10 +421,8 @@ class ShapeReader:
                 return (FILL,)  # which of them is the longer one, only callers know
             if self._quotient(chain[-1], stride) is not None and self._is_axis(stride, places):
                 chain.append(stride)
-        inner = [
-            self._quotient(left, right)
-            for left, right in zip(chain, [*chain[1:], number_node(1)], strict=True)
-        ]
+        pairs = zip(chain, [*chain[1:], number_node(1)], strict=True)
+        inner = [self._quotient(left, right) for left, right in pairs]
         outer = self._outermost_extent(chain[0], places)
         if len(chain) > 1 and inner[0] is not None and (whole := rounded_up(outer, int_value(inner[0]))):
             outer = whole  # tiles of a row whose last one need not be whole

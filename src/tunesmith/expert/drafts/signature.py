@@ -128,54 +128,48 @@ class PointerUse:
         if node.type == "type_identifier":  # `Tensor t(out, n);` reads as a function declaration
             return HIDDEN
         while (parent := node.parent) is not None:
-            kind = parent.type
-            if kind in ("parenthesized_expression", "cast_expression"):
-                pass
-            elif kind in ("binary_expression", "conditional_expression"):
+            use = self._use_in(parent, node, memory)
+            if not isinstance(use, bool):
+                return use
+            # A call that only casts is climbed past with its arguments.
+            node, memory = (parent.parent or parent if parent.type == "argument_list" else parent), use
+        return HIDDEN
+
+    def _use_in(self, parent: Node, node: Node, memory: bool) -> PointerAccess | _PointerName | bool:
+        """What a node does by standing in another; or nothing yet, and whether that one is memory."""
+        operator = text_of(parent.child_by_field_name("operator"))
+        match parent.type:
+            case "parenthesized_expression" | "cast_expression":
+                return memory
+            case "binary_expression" | "conditional_expression":
                 if memory:
                     return READ
-                operator = text_of(parent.child_by_field_name("operator"))
-                if operator not in ("+", "-", "") or is_field(parent, "condition", node):
-                    return NONE
-            elif kind == "subscript_expression":
-                if not is_field(parent, "argument", node):
-                    return READ if memory else HIDDEN
-                memory = True
-            elif kind == "subscript_argument_list":
+                is_pointer = operator in ("+", "-", "") and not is_field(parent, "condition", node)
+                return False if is_pointer else NONE
+            case "subscript_expression" if is_field(parent, "argument", node):
+                return True
+            case "subscript_expression" | "subscript_argument_list":
                 return READ if memory else HIDDEN
-            elif kind == "field_expression":
-                if not memory and text_of(parent.child_by_field_name("operator")) != "->":
-                    return HIDDEN
-                memory = True
-            elif kind == "pointer_expression":
-                dereference = text_of(parent.child_by_field_name("operator")) == "*"
-                if dereference == memory:  # *p[i], or &p: a pointer to a pointer
-                    return (READ | HIDDEN) if memory else HIDDEN
-                memory = dereference
-            elif kind == "update_expression":
-                if memory:
-                    return BOTH
-            elif kind == "assignment_expression":
-                return _assignment_access(parent, node, memory)
-            elif kind in ("init_declarator", "declaration"):
-                return _declaration_access(parent, node, memory)
-            elif kind == "argument_list":
-                use = self._passed(parent, node, memory)
-                if use is not None:
-                    return use
-                parent = parent.parent or parent
-            elif kind == "call_expression":  # a method of the memory, which may change it
+            case "field_expression":
+                return True if memory or operator == "->" else HIDDEN
+            case "pointer_expression" if (operator == "*") != memory:
+                return operator == "*"
+            # *p[i], or &p: a pointer to a pointer; or a method of the memory, which may change it
+            case "pointer_expression" | "call_expression":
                 return READ | HIDDEN if memory else HIDDEN
-            elif kind in _DECLARATORS:
+            case "update_expression":
+                return BOTH if memory else False
+            case "assignment_expression":
+                return _assignment_access(parent, node, memory)
+            case "init_declarator" | "declaration":
+                return _declaration_access(parent, node, memory)
+            case "argument_list":
+                use = self._passed(parent, node, memory)
+                return memory if use is None else use
+            case kind if kind in _DECLARATORS:
                 return NONE
-            elif kind == "ERROR":
-                return HIDDEN
-            elif memory:
-                return READ
-            else:
-                return NONE if kind in _NO_MEMORY else HIDDEN
-            node = parent
-        return HIDDEN
+            case kind:
+                return READ if memory and kind != "ERROR" else NONE if kind in _NO_MEMORY else HIDDEN
 
     def _passed(self, arguments: Node, node: Node, memory: bool) -> PointerAccess | None:
         """The effect of handing `node` to a call; None when the call only casts the pointer."""
@@ -582,11 +576,8 @@ def missing_entry(problem: Problem) -> str | None:
     for entry in dict.fromkeys(launch.entry for launch in problem.launches):
         name = entry.split("<")[0].split("::")[-1].strip()
         outside = [*kernel.flags, *(text for define in kernel.defines for text in define)]
-        if (
-            re.search(rf"\b{re.escape(name)}\b", kernel.text)
-            or any(name in text for text in outside)
-            or "{" in name
-        ):
+        is_there = re.search(rf"\b{re.escape(name)}\b", kernel.text) is not None
+        if is_there or any(name in text for text in outside) or "{" in name:
             continue
         try:
             known = [k.name for k in read_source(kernel.text, kernel.language).kernels]  # type: ignore[arg-type]
@@ -621,11 +612,11 @@ def _argument_mismatch(parameter: KernelParameter, argument: Argument, language:
         return None
     if parameter.pointer != is_pointer:
         kinds = ("a scalar", "an array")
-        own, given = kinds[parameter.pointer], kinds[is_pointer]
-        return f"{parameter.name} is {own} in the kernel, {argument.name} is {given}"
+        taken, given = kinds[parameter.pointer], kinds[is_pointer]
+        return f"{parameter.name} is {taken} in the kernel, {argument.name} is {given}"
     if (parameter.space == "local") != (argument.role == "local"):
-        own = f"{parameter.space or 'global'} memory in the kernel"
-        return f"{parameter.name} is {own}, {argument.name} has role {argument.role}"
+        taken = f"{parameter.space or 'global'} memory in the kernel"
+        return f"{parameter.name} is {taken}, {argument.name} has role {argument.role}"
     if parameter.element is None:
         return None
     if parameter.vector > 1 and not is_pointer:
@@ -647,8 +638,8 @@ def _wrong_width(
     element, vector = elements_of(bound.get(parameter.base, ""), "cuda")
     if element is None or vector > 1 or argument.role == "scalar" or argument.element.packed > 1:
         return None
-    own = element_type(element)
-    if own.bytes == argument.element.bytes or own.bytes == 1:
+    bound_type = element_type(element)
+    if bound_type.bytes == argument.element.bytes or bound_type.bytes == 1:
         return None
     return f"{parameter.name} is {element} by the entry {launched}, {argument.name} is {argument.type}"
 
@@ -666,10 +657,6 @@ def _is_unknowable(parameter: KernelParameter, argument: Argument) -> bool:
     return wide or (carrier.kind != "float" and carrier.bytes == 1)
 
 
-# -- A file with the user's own headers in it, to look for kernels there: lines are those that include
-# them.
-
-
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^<>"\n]+)[>"]')
 
@@ -682,19 +669,19 @@ def read_with_headers(
     headers: Iterable[tuple[str, str]],
 ) -> SourceModel:
     """Headers are looked into where the file itself has no kernel. Raises BadInput."""
-    given, own = tuple(defines), dict(headers)
+    given, by_name = tuple(defines), dict(headers)
     try:
         return read_source(text, language, where=where, defines=given)
     except BadInput as error:
-        if not any("__global__" in header for header in own.values()):
-            if missing := [name for name in _QUOTED.findall(text) if name not in own]:
+        if not any("__global__" in header for header in by_name.values()):
+            if missing := [name for name in _QUOTED.findall(text) if name not in by_name]:
                 raise BadInput(
                     f"{error.message}; {', '.join(missing[:3])}, which it includes, is not found",
                     hint=f"if the kernel is in {missing[0]}, put that beside the file, or give it by itself",
                     where=where,
                 ) from error
             raise
-        lines = _with_headers(text, own, set(), 0)
+        lines = _with_headers(text, by_name, set(), 0)
         model = read_source("\n".join(line for _, line in lines), language, where=where, defines=given)
     numbers = [number for number, _ in lines]
     kernels = tuple(replace(kernel, line=numbers[kernel.line - 1]) for kernel in model.kernels)

@@ -16,13 +16,15 @@ from tunesmith.expert.knobs.text import (
     KnobText,
     MacroLine,
     SourceItem,
+    matching_paren,
     normalise_tokens,
+    template_parameters,
     word_set,
 )
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.source.fold import LEVELS
-from tunesmith.source.lex import Token, closing_angle, lex, read_number, split_at
+from tunesmith.source.lex import Token, lex, read_number, split_at
 from tunesmith.source.types import byte_size
 from tunesmith.space.expr import (
     Arithmetic,
@@ -38,12 +40,8 @@ from tunesmith.space.expr import (
     Variable,
     iterate_variable_names,
     operands_of_node,
-    unparse,
 )
 from tunesmith.space.space import substitute_trees
-
-# -- Constant expressions of C as trees of the expression language: what is a number once some names are.
-
 
 Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
 
@@ -203,13 +201,6 @@ def product_of(nodes: Iterable[Node]) -> Node:
     return found or Num(1)
 
 
-def text_of(node: Node) -> str:
-    return unparse(node)
-
-
-# -- Numbers that a text has written out where its launch has them too, given a name: `blockIdx.x * 16`.
-
-
 LEAST = 8  # below, a number has too many meanings
 
 
@@ -236,8 +227,8 @@ def name_numbers(
             place for place in reached if text.items[place].is_function and not text.items[place].header
         ]
         tokens = [token for place in places for token in text.items[place].tokens]
-        own = [at for at, token in enumerate(tokens) if _has_literal_value(token, value)]
-        if name in every or not any(_is_the_blocks(tokens, at) for at in own):
+        literals = [at for at, token in enumerate(tokens) if _has_literal_value(token, value)]
+        if name in every or not any(_is_the_blocks(tokens, at) for at in literals):
             continue
         if asked := [axis for axis in AXES if {f"blockDim.{axis}", f"globalIdx.{axis}"} & every]:
             left.append(f"{value} in the text stays: it asks for the block along {asked[0]} as well")
@@ -257,7 +248,7 @@ def name_numbers(
             left.append(f"{value} in the text stays: {near[0]} is there as well, and may follow from it")
             continue
         text = _name_literals(text, places, value, name)
-        found.append(WrittenNumber(name, value, tuple(tokens[at] for at in own)))
+        found.append(WrittenNumber(name, value, tuple(tokens[at] for at in literals)))
     return text, tuple(found), tuple(left)
 
 
@@ -526,9 +517,6 @@ def _enum_constants(tokens: Sequence[Token], at: int) -> Iterator[tuple[Token, t
                 yield entry[0], tuple(entry[2:]), False
 
 
-# -- template parameters -----------------------------------------------------------------------------
-
-
 def entry_parts(entry: str) -> tuple[str, list[str]]:
     """A kernel's plain name and its template arguments."""
     name, _, rest = entry.partition("<")
@@ -546,13 +534,9 @@ def entry_parts(entry: str) -> tuple[str, list[str]]:
 
 
 def _template_parameters(problem: Problem, text: KnobText, item: SourceItem, place: int) -> Iterator[_Raw]:
-    tokens = item.tokens
-    end = closing_angle(tokens, 1) if len(tokens) > 1 and tokens[0].text == "template" else None
-    if end is None:
-        return
     entries = [(number, *entry_parts(launch.entry)) for number, launch in enumerate(problem.launches)]
     mine = [(number, args) for number, name, args in entries if name in item.introduces]
-    for number, part in enumerate(split_at(",", tokens[2:end])):
+    for number, part in enumerate(template_parameters(item.tokens)):
         head, *default = split_at("=", part)
         if len(head) < 2 or not {t.text for t in head[:-1]} <= INTEGERS | {"const"}:
             continue
@@ -567,9 +551,6 @@ def _template_parameters(problem: Problem, text: KnobText, item: SourceItem, pla
         elif default and default[0]:
             words = tuple(default[0])
             yield _Raw(name.text, words, place, name.line, _text_place(text, item, words), switch)
-
-
-# -- names that mean one thing -----------------------------------------------------------------------
 
 
 def _mark_shadowed(raws: Sequence[_Raw], text: KnobText, reached: Sequence[int]) -> list[_Raw]:
@@ -646,9 +627,6 @@ def _evaluate_constants(nodes: Mapping[str, KnobConstant]) -> dict[str, KnobCons
             values = {name: value for name, c in found.items() if (value := c.value) is not None}
             found[key] = replace(one, value=evaluate_node(one.node, values))
     return found
-
-
-# -- What a constant is used for: a choice of how the work is done, or part of what is computed.
 
 
 PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim", "globalIdx", "globalDim")
@@ -728,9 +706,9 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
         for at in named[:_MOST_USES]:
             token = item.tokens[at]
             node = resolve(token.text)
-            if node is None or around.defines(at):
+            if node is None or around.is_definition(at):
                 continue
-            (key,) = (name for name in _node_names(node))
+            (key,) = used_names(node)
             kind, objection = around.use(at)
             kinds[key] |= kind
             if objection and key not in against:
@@ -743,10 +721,6 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
                         kinds[key].add("unroll")
     basis = _constant_basis(constants)
     return {key: _constant_uses(key, basis, kinds, against.get(key, "")) for key in constants.every}
-
-
-def _node_names(node: Node) -> Iterable[str]:
-    return Expr("", node).names
 
 
 def _constant_uses(
@@ -783,7 +757,7 @@ class _Around:
     def _text(self, at: int) -> str:
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
 
-    def defines(self, at: int) -> bool:
+    def is_definition(self, at: int) -> bool:
         return self._text(at - 1) in INTEGERS and self._text(at + 1) in ("=", "{", ",", ">", ";")
 
     def use(self, at: int) -> tuple[set[str], str]:
@@ -867,11 +841,6 @@ class _Around:
             end += 1
         for opened in self._open[at]:
             if self._text(opened) == "(" and self._text(opened - 1) == "for":
-                start = min(start, opened)
-                depth, end = 0, opened
-                while end < min(opened + _FAR, len(self._tokens)):
-                    depth += (self._text(end) == "(") - (self._text(end) == ")")
-                    end += 1
-                    if depth == 0:
-                        break
+                start, end = min(start, opened), matching_paren(self._tokens, opened, _FAR) + 1
+                end = end or min(opened + _FAR, len(self._tokens))
         return self._tokens[start:end]

@@ -15,18 +15,13 @@ from tunesmith.expert.knobs.find import (
     name_words,
     product_of,
     read_prefix,
-    text_of,
     used_names,
     with_names,
 )
-from tunesmith.expert.knobs.text import AXES, KnobText, word_set
+from tunesmith.expert.knobs.text import AXES, KnobText, Words, matching_paren, word_set
 from tunesmith.expert.knobs.values import cap_of
-from tunesmith.source.lex import Token
-from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node
+from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, Variable, operands_of_node, unparse
 from tunesmith.space.space import substitute_trees
-
-# -- What the text of a kernel says of its launch: which constant blocks are counted by, which threads.
-
 
 _MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
 _NEAR = 12  # words before the first name of an expression
@@ -113,7 +108,7 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
 
 
 def _constant_expressions(
-    tokens: Sequence[Token], constants: ConstantTable, place: int
+    tokens: Words, constants: ConstantTable, place: int
 ) -> Iterator[tuple[int, int, Node]]:
     """Every constant expression that names something, with where it begins and ends."""
     resolve = constants.resolve(place)
@@ -139,7 +134,7 @@ def _constant_expressions(
 
 
 def _thread_indexed_extents(
-    tokens: Sequence[Token], constants: ConstantTable, place: int
+    tokens: Words, constants: ConstantTable, place: int
 ) -> Iterator[tuple[str, Node]]:
     """Extents of arrays along which a thread's number is the index: `tile[threadIdx.y]` of `tile[ROWS]`."""
     extents: dict[str, list[Node]] = {}
@@ -159,43 +154,38 @@ def _thread_indexed_extents(
                 yield word[-1], node
 
 
-def _bracket_groups(tokens: Sequence[Token], at: int) -> list[list[Token]]:
+def _bracket_groups(tokens: Words, at: int) -> list[Words]:
     """What stands in each of the brackets that follow each other from there."""
-    found: list[list[Token]] = []
-    depth = 0
+    found: list[Words] = []
+    depth, start = 0, at
     while at < len(tokens) and (depth or tokens[at].text == "["):
-        text = tokens[at].text
-        if text == "[" and depth == 0:
-            found.append([])
-        elif not (text == "]" and depth == 1):
-            found[-1].append(tokens[at])
-        depth += (text == "[") - (text == "]")
+        depth += (tokens[at].text == "[") - (tokens[at].text == "]")
         at += 1
-    return found
+        if depth == 0:
+            found.append(tokens[start + 1 : at - 1])
+            start = at
+    return found if depth == 0 else [*found, tokens[start + 1 : at]]
 
 
-def _token_text(tokens: Sequence[Token], at: int) -> str:
+def _token_text(tokens: Words, at: int) -> str:
     return tokens[at].text if 0 <= at < len(tokens) else ""
 
 
-def _is_multiplied_by(tokens: Sequence[Token], start: int, end: int, word: str) -> bool:
-    before = _token_text(tokens, start - 1) == "*" and word in (
-        _token_text(tokens, start - 2),
-        _token_text(tokens, start - 3) if _token_text(tokens, start - 2) == ")" else "",
+def _is_multiplied_by(tokens: Words, start: int, end: int, word: str) -> bool:
+    before = [_token_text(tokens, start - distance) for distance in (1, 2, 3)]
+    after = [_token_text(tokens, end + distance) for distance in (0, 1, 2)]
+    return any(
+        sign == "*" and word in (first, second if first == bracket else "")
+        for bracket, (sign, first, second) in ((")", before), ("(", after))
     )
-    after = _token_text(tokens, end) == "*" and word in (
-        _token_text(tokens, end + 1),
-        _token_text(tokens, end + 2) if _token_text(tokens, end + 1) == "(" else "",
-    )
-    return before or after
 
 
-def _is_block_sum_factor(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
+def _is_block_sum_factor(tokens: Words, start: int, end: int, axis: str) -> bool:
     """Whether it multiplies a sum in parentheses that has the block's number in it."""
     if _token_text(tokens, start - 1) == "*" and _token_text(tokens, start - 2) == ")":
-        opened, closed = _matching_paren(tokens, start - 2, -1), start - 2
+        opened, closed = matching_paren(tokens, start - 2, _FAR, -1), start - 2
     elif _token_text(tokens, end) == "*" and _token_text(tokens, end + 1) == "(":
-        opened, closed = end + 1, _matching_paren(tokens, end + 1, 1)
+        opened, closed = end + 1, matching_paren(tokens, end + 1, _FAR)
     else:
         return False
     if opened < 1 or closed < 0 or tokens[opened - 1].kind == "word":
@@ -203,18 +193,7 @@ def _is_block_sum_factor(tokens: Sequence[Token], start: int, end: int, axis: st
     return any(token.text == f"blockIdx.{axis}" for token in tokens[opened:closed])
 
 
-def _matching_paren(tokens: Sequence[Token], at: int, step: int) -> int:
-    """The other parenthesis of a pair, where it is near; else -1."""
-    depth, first = 0, at
-    while 0 <= at < len(tokens) and abs(at - first) < _FAR:
-        depth += (tokens[at].text == "(") - (tokens[at].text == ")")
-        if depth == 0:
-            return at
-        at += step
-    return -1
-
-
-def _block_extent_score(tokens: Sequence[Token], start: int, end: int, axis: str) -> int:
+def _block_extent_score(tokens: Words, start: int, end: int, axis: str) -> int:
     """How much a place in the text says that the block has this extent along the axis."""
     thread, found = f"threadIdx.{axis}", 0
     before, after = _token_text(tokens, start - 1), _token_text(tokens, end)
@@ -235,7 +214,7 @@ def _block_extent_score(tokens: Sequence[Token], start: int, end: int, axis: str
     return found
 
 
-def _steps_from(tokens: Sequence[Token], at: int, thread: str) -> bool:
+def _steps_from(tokens: Words, at: int, thread: str) -> bool:
     """Whether the head of the loop around that place begins with the thread's number."""
     semicolons = 0
     while at > 0 and semicolons < 3:
@@ -249,7 +228,7 @@ def _steps_from(tokens: Sequence[Token], at: int, thread: str) -> bool:
     return False
 
 
-def _steps_by_extent(tokens: Sequence[Token], extent: str) -> bool:
+def _steps_by_extent(tokens: Words, extent: str) -> bool:
     """`i += blockDim.x`, or by a name for a multiple of it; or a helper that is told thread and block."""
     thread = extent.replace("blockDim", "threadIdx")
     names = {extent}
@@ -353,11 +332,9 @@ class _OneLaunch:
         missing: dict[str, Node] = {f"blockDim.{axis}": Num(1) for axis in AXES[len(block) :]}
         self._block = missing | {f"blockDim.{axis}": node for axis, node in zip(AXES, block, strict=False)}
         grid = tuple(self._grid(axis, node) for axis, node in zip(AXES, launch.grid, strict=False))
-        shared = self._shared(launch.shared) if launch.shared is not None else None
-        self._check(grid)
+        shared = self._follow_shared(launch.shared) if launch.shared is not None else None
+        self._check_grid(grid)
         return LaunchTrees(grid, block, shared)
-
-    # -- the block ------------------------------------------------------------------------------------
 
     def _follow_block_side(self, axis: str, node: Node, value: int | None) -> Node:
         if value is None and (cap := cap_of(node)) and self._told.goes_on_by_block(axis):
@@ -372,9 +349,12 @@ class _OneLaunch:
     def _stands_for(self, axis: str, node: Node, value: int) -> Node:
         """The constant that a number of the block is, a knob of the launch, or the number."""
         asks = self._told.asks_for_block(axis)
-        found = self._candidates(
-            value, lambda n: not _asks_for_block(n) and (axis, n) not in self._told.to_thread
-        )
+
+        def may_be_block(node: Node) -> bool:
+            asks_itself = any(name.startswith("blockDim.") for name in used_names(node))
+            return not asks_itself and (axis, node) not in self._told.to_thread
+
+        found = self._candidates(value, may_be_block)
         told = self._told.threads
         scored = [(told.get((axis, n), 0) + fits_name(n, axis, self._work.constants), n) for n in found]
         if asks:  # the text goes along with any block, unless it, or a name, says otherwise
@@ -382,7 +362,7 @@ class _OneLaunch:
         chosen = self._best(scored) or (None if asks else self._find_product(value))
         if chosen is not None:
             return self._opened(chosen)
-        return self._own(f"BLOCK_{axis.upper()}", value, node) if asks else node
+        return self._as_knob(f"BLOCK_{axis.upper()}", value, node) if asks else node
 
     def _find_product(self, value: int) -> Node | None:
         """Threads that two or three constants make up together: warps times lanes, groups times threads."""
@@ -398,7 +378,7 @@ class _OneLaunch:
                 return product_of(Variable(key) for key in found[0])
         return None
 
-    def _own(self, name: str, value: int, node: Node) -> Node:
+    def _as_knob(self, name: str, value: int, node: Node) -> Node:
         """A number of the launch as a knob of its own; no word of C begins with a dot."""
         name = f".{name}_{self._number + 1}" if self._number else f".{name}"
         if name in self._work.closed:
@@ -411,10 +391,8 @@ class _OneLaunch:
         return [node for node in every if fits(node) and self._can_change(node)]
 
     def _can_change(self, node: Node) -> bool:
-        return any(name in self._work.open or name in self._block_knobs() for name in used_names(node))
-
-    def _block_knobs(self) -> list[str]:
-        return [name for name, node in self._block.items() if used_names(node)]
+        knobs = {name for name, side in self._block.items() if used_names(side)}
+        return not used_names(node).isdisjoint(self._work.open | knobs)
 
     def _opened(self, node: Node) -> Node:
         """Over what may change alone."""
@@ -429,8 +407,6 @@ class _OneLaunch:
         for other in plain[1:]:
             self._work.tied[plain[0].id, other.id] = None
         return (plain or best)[0]
-
-    # -- the grid -------------------------------------------------------------------------------------
 
     def _grid(self, axis: str, node: Node) -> Node:
         """A grid that a number cuts short decides which elements there are, unless blocks go on."""
@@ -451,7 +427,7 @@ class _OneLaunch:
             node = substitute_trees(node, self._numbers[name])
         value = evaluate_node(node, {})
         if value is not None and value > 1 and self._told.goes_on(axis):
-            return self._own(f"GRID_{axis.upper()}", value, node)
+            return self._as_knob(f"GRID_{axis.upper()}", value, node)
         changed = self._replace_divisors(node, axis, {})
         changed = self._by_multiple(node, axis) if changed == node else changed
         single = [n for n in counted if evaluate_node(n, self._values) == 1 and self._can_change(n)]
@@ -482,6 +458,10 @@ class _OneLaunch:
 
     def _replace_divisors(self, node: Node, axis: str, inside: Mapping[int, Node]) -> Node:
         """The tree with what it divides by replaced; `(n + 255) // 256` has the number twice."""
+
+        def replaced(part: Node) -> Node:
+            return self._replace_divisors(part, axis, inside)
+
         match node:
             case Arithmetic("//" | "%", left, right):
                 divisor = self._match_divisor(right, axis)
@@ -489,22 +469,13 @@ class _OneLaunch:
                 known = {**inside, value - 1: divisor} if divisor != right and value else inside
                 return Arithmetic(node.op, self._replace_divisors(left, axis, known), divisor)
             case FunctionCall("ceildiv" | "round_up", (left, right)):
-                return FunctionCall(
-                    node.function,
-                    (self._replace_divisors(left, axis, inside), self._match_divisor(right, axis)),
-                )
+                return FunctionCall(node.function, (replaced(left), self._match_divisor(right, axis)))
             case Num(value) if value in inside and value > 0:
                 return Arithmetic("-", inside[value], Num(1))
             case Arithmetic(op, left, right):
-                return Arithmetic(
-                    op,
-                    self._replace_divisors(left, axis, inside),
-                    self._replace_divisors(right, axis, inside),
-                )
+                return Arithmetic(op, replaced(left), replaced(right))
             case FunctionCall(function, args):
-                return FunctionCall(
-                    function, tuple(self._replace_divisors(arg, axis, inside) for arg in args)
-                )
+                return FunctionCall(function, tuple(map(replaced, args)))
         return node
 
     def _match_divisor(self, node: Node, axis: str) -> Node:
@@ -551,9 +522,7 @@ class _OneLaunch:
         (*_, first) = (n for n in self._told.seen if n in fits and known[n] == top)
         return product_of((self._opened(first), Num(value // top)))
 
-    # -- shared memory --------------------------------------------------------------------------------
-
-    def _shared(self, node: Node) -> Node:
+    def _follow_shared(self, node: Node) -> Node:
         node = substitute_trees(node, self._caps)
         value = evaluate_node(node, {})
         if value is not None and value > 1:
@@ -586,9 +555,7 @@ class _OneLaunch:
                 return Arithmetic(op, self._factors(left), self._factors(right))
         return node
 
-    # -- what had to be followed ----------------------------------------------------------------------
-
-    def _check(self, grid: Sequence[Node]) -> None:
+    def _check_grid(self, grid: Sequence[Node]) -> None:
         """A constant that blocks are counted by must be in the grid."""
         for axis, tree in zip(AXES, grid, strict=False):
             names = used_names(tree)
@@ -601,7 +568,7 @@ class _OneLaunch:
                     name = known[key].name if key in known else "the launch's block"
                     self._work.dropped[key] = (
                         f"blocks along {axis} are counted by {name}, and the grid, "
-                        f"{text_of(self._launch.grid[AXES.index(axis)])!r}, does not show how it follows"
+                        f"{unparse(self._launch.grid[AXES.index(axis)])!r}, does not show how it follows"
                     )
 
     def _steps_over(self, tree: Node, by: Node, key: str) -> bool:
@@ -611,7 +578,3 @@ class _OneLaunch:
             return False
         found = self._told.with_value(blocks * each, self._values)
         return any(key in used_names(self._opened(node)) and node != by for node in found)
-
-
-def _asks_for_block(node: Node) -> bool:
-    return any(name.startswith("blockDim.") for name in used_names(node))

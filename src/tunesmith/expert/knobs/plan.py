@@ -21,25 +21,41 @@ from tunesmith.expert.knobs.find import (
     product_of,
     read_constant,
     read_prefix,
-    text_of,
     used_names,
     why_not,
     with_names,
 )
 from tunesmith.expert.knobs.launch import Followed, LaunchEvidence, LaunchTrees, evidence_of, follow_launches
-from tunesmith.expert.knobs.text import AXES, SHARED, WARP_WORDS, KnobText, read_text
+from tunesmith.expert.knobs.text import (
+    AXES,
+    SHARED,
+    WARP_WORDS,
+    KnobText,
+    Words,
+    matching_paren,
+    read_text,
+    split_outside_parens,
+    template_parameters,
+)
 from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, cap_values, is_cap, values_of, without_cap
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.source.lex import Token, closing_angle, split_at
 from tunesmith.source.types import byte_size
-from tunesmith.space.expr import Arithmetic, Compare, CompareOp, Node, Not, Num, Variable, operands_of_node
-
-# -- What the code requires of its knobs: assertions, quotients without rest, whole warps, shared memory.
-
+from tunesmith.space.expr import (
+    Arithmetic,
+    Compare,
+    CompareOp,
+    Node,
+    Not,
+    Num,
+    Variable,
+    operands_of_node,
+    unparse,
+)
 
 _ASSERTS = ("static_assert", "_Static_assert")
 _HALVING = frozenset({">>=", "<<=", "/=", "*="})
+_NO_TYPE = frozenset({"static", "volatile", "const", "register"})
 _HEAD = 60  # words of a declaration
 _GROUP = 400  # words in parentheses
 UNKNOWN_BYTES = 4  # of an element whose type only the compiler knows
@@ -62,33 +78,14 @@ def assertion_requirements(
         tokens = text.items[place].tokens
         for at, token in enumerate(tokens):
             if token.text in _ASSERTS and at + 1 < len(tokens):
-                inside = _parenthesised_tokens(tokens, at + 1)
-                node = read_constant(_before_comma(inside), constants.resolve(place))
+                condition = split_outside_parens(",", _parenthesised_tokens(tokens, at + 1))[0]
+                node = read_constant(condition, constants.resolve(place))
                 if node is not None:
                     yield Requirement("asserted", constants.meaning(node))
     for words in text.refused:
         node = read_constant(words, constants.resolve(None))
         if node is not None:
             yield Requirement("asserted", Not(constants.meaning(node)))
-
-
-def _parenthesised_tokens(tokens: Sequence[Token], at: int) -> list[Token]:
-    """Inside the parentheses that open there."""
-    depth = 0
-    for end in range(at, min(at + _GROUP, len(tokens))):
-        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
-        if depth == 0:
-            return list(tokens[at + 1 : end])
-    return []
-
-
-def _before_comma(tokens: Sequence[Token]) -> list[Token]:
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if token.text == "," and depth == 0:
-            return list(tokens[:at])
-    return list(tokens)
 
 
 def division_requirements(
@@ -99,8 +96,7 @@ def division_requirements(
     nodes += [node for told in evidence for node in told.seen]
     for node in nodes:
         for quotient in _find_quotients(node):
-            rest = Arithmetic("%", quotient.left, quotient.right)
-            yield Requirement("divides", Compare(rest, (("==", Num(0)),)))
+            yield Requirement("divides", divisibility_test(quotient.left, quotient.right))
 
 
 def _find_quotients(node: Node) -> Iterator[Arithmetic]:
@@ -119,30 +115,15 @@ def step_requirements(
         for at, token in enumerate(tokens):
             if token.text != "for" or at + 1 >= len(tokens):
                 continue
-            parts = _split_semicolons(_parenthesised_tokens(tokens, at + 1))
+            parts = split_outside_parens(";", _parenthesised_tokens(tokens, at + 1))
             if len(parts) != 3 or [t.text for t in parts[0][-2:]] != ["=", "0"]:
                 continue
-            bound = read_prefix(parts[1], 2, resolve, 9) if len(parts[1]) > 2 else None
-            step = read_prefix(parts[2], 2, resolve, 9) if len(parts[2]) > 2 else None
-            marks = (
-                parts[1][1].text if len(parts[1]) > 1 else "",
-                parts[2][1].text if len(parts[2]) > 1 else "",
-            )
-            if bound is None or step is None or marks != ("<", "+="):
+            if min(map(len, parts[1:])) < 3 or [part[1].text for part in parts[1:]] != ["<", "+="]:
                 continue
-            if bound[1] == len(parts[1]) and step[1] == len(parts[2]):
-                rest = Arithmetic("%", constants.meaning(bound[0]), constants.meaning(step[0]))
-                yield Requirement("whole_steps", Compare(rest, (("==", Num(0)),)))
-
-
-def _split_semicolons(tokens: Sequence[Token]) -> list[list[Token]]:
-    parts: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.text == ";":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
+            bound, step = (read_prefix(part, 2, resolve, 9) for part in parts[1:])
+            if bound and step and (bound[1], step[1]) == (len(parts[1]), len(parts[2])):
+                whole = divisibility_test(constants.meaning(bound[0]), constants.meaning(step[0]))
+                yield Requirement("whole_steps", whole)
 
 
 def uses_warps(told: LaunchEvidence, text: KnobText, reached: Sequence[int]) -> bool:
@@ -173,9 +154,6 @@ def has_halving(text: KnobText, reached: Sequence[int]) -> bool:
     return False
 
 
-# -- arrays ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ArrayExtents:
     name: str
@@ -201,16 +179,12 @@ def find_array_extents(
                     continue
                 if "return" in head or not head:
                     continue
-                words = [
-                    w
-                    for w in head
-                    if w not in SHARED and w not in ("static", "volatile", "const", "register")
-                ]
-                size = types.get(" ".join(words), byte_size(" ".join(words)) or UNKNOWN_BYTES)
+                type_ = " ".join(word for word in head if word not in SHARED | _NO_TYPE)
+                size = types.get(type_, byte_size(type_) or UNKNOWN_BYTES)
                 yield ArrayExtents(tokens[at - 1].text, size, product_of(dims), bool(SHARED & set(head)))
 
 
-def _read_extents(tokens: Sequence[Token], at: int, constants: ConstantTable, resolve: Resolve) -> list[Node]:
+def _read_extents(tokens: Words, at: int, constants: ConstantTable, resolve: Resolve) -> list[Node]:
     found: list[Node] = []
     while at < len(tokens) and tokens[at].text == "[":
         inside = read_prefix(tokens, at + 1, resolve, 9)
@@ -227,11 +201,8 @@ def element_types(problem: Problem, text: KnobText) -> dict[str, int]:
     for launch in problem.launches:
         name, args = entry_parts(launch.entry)
         for item in text.items:
-            if name not in item.introduces or not item.tokens or item.tokens[0].text != "template":
-                continue
-            end = closing_angle(item.tokens, 1)
-            params = split_at(",", item.tokens[2:end]) if end is not None else []
-            for part, arg in zip(params, args, strict=False):
+            parameters = template_parameters(item.tokens) if name in item.introduces else []
+            for part, arg in zip(parameters, args, strict=False):
                 if part and part[0].text in ("typename", "class") and (size := byte_size(arg)):
                     found[part[-1].text] = size
     return found
@@ -240,24 +211,33 @@ def element_types(problem: Problem, text: KnobText) -> dict[str, int]:
 def shared_bytes(found: Sequence[ArrayExtents]) -> Node | None:
     """What a block takes statically, where knobs decide it."""
     shared = {one.name: one for one in found if one.shared}
-    sizes = [product_of((one.elements, Num(one.bytes))) for one in shared.values()]
-    total: Node | None = None
-    for size in sizes:
-        total = size if total is None else Arithmetic("+", total, size)
+    total = _add_nodes(product_of((one.elements, Num(one.bytes))) for one in shared.values())
     return total if total is not None and used_names(total) else None
 
 
 def private_elements(found: Sequence[ArrayExtents]) -> Node | None:
+    return _add_nodes(one.elements for one in found if not one.shared and used_names(one.elements))
+
+
+def _add_nodes(nodes: Iterable[Node]) -> Node | None:
     total: Node | None = None
-    for one in found:
-        if not one.shared and used_names(one.elements):
-            total = one.elements if total is None else Arithmetic("+", total, one.elements)
+    for node in nodes:
+        total = node if total is None else Arithmetic("+", total, node)
     return total
 
 
-def divisibility_test(node: Node, of: int) -> Node:
+def divisibility_test(node: Node, of: Node) -> Node:
     """That nothing is left of a division."""
-    return Compare(Arithmetic("%", node, Num(of)), (("==", Num(0)),))
+    return Compare(Arithmetic("%", node, of), (("==", Num(0)),))
+
+
+def compare_node(node: Node, op: CompareOp, value: int) -> Node:
+    return Compare(node, ((op, Num(value)),))
+
+
+def _parenthesised_tokens(tokens: Words, at: int) -> Words:
+    """Inside the parentheses that open there."""
+    return tokens[at + 1 : max(matching_paren(tokens, at, _GROUP), 0)]
 
 
 MOST = 8  # knobs of a kernel; more are more combinations than a search sees anything of
@@ -280,7 +260,7 @@ class Dial:
     is_cap: bool = False  # blocks are shorter where rows are
 
     @property
-    def about(self) -> str:
+    def description(self) -> str:
         where = f", line {', '.join(map(str, self.lines))}" if self.lines else ", of the launch"
         return f"{ABOUT[self.role]}{', at most' if self.is_cap else ''}{where}"
 
@@ -375,15 +355,15 @@ def _narrow_values(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tu
     """Values that a condition on one dial alone rules out are not among its own; and those with one value."""
     found, single = list[Dial](), dict[str, str]()
     for dial in plan.dials:
-        own = [node for _, node in conditions if used_names(node) <= set(dial.keys)]
+        alone = [node for _, node in conditions if used_names(node) <= set(dial.keys)]
         values = tuple(
             value
             for value in dial.values
-            if all(evaluate_node(node, dict.fromkeys(dial.keys, value)) for node in own)
+            if all(evaluate_node(node, dict.fromkeys(dial.keys, value)) for node in alone)
         )
         found.append(replace(dial, values=values))
         if len(values) < 2:
-            why = "what the code asks for" if own else "what blocks come to at the workloads"
+            why = "what the code asks for" if alone else "what blocks come to at the workloads"
             single |= dict.fromkeys(dial.keys, f"{why} leaves it one value")
     return replace(plan, dials=tuple(found)), single
 
@@ -412,14 +392,14 @@ class _Room:
 
     def of_cap(self, key: str, today: int, followed: Followed, bounds: Bounds) -> tuple[int, ...]:
         """Of a number that blocks are cut off at; none where it is no such number."""
-        own, nodes = Variable(key), list[Node]()
+        cap, nodes = Variable(key), list[Node]()
         for launch in followed.launches:
-            if is_cap(own, launch.block):
+            if is_cap(cap, launch.block):
                 nodes += launch.block
                 if launch.shared is not None and key not in used_names(launch.shared):
                     bounds = replace(bounds, most=min(bounds.most, today))  # memory for more may not be there
         workloads = [workload.as_dict() for workload in self.problem.workloads]
-        return cap_values(own, today, nodes, workloads, bounds) if nodes else ()
+        return cap_values(cap, today, nodes, workloads, bounds) if nodes else ()
 
 
 def _unchanged_reason(constants: ConstantTable, key: str, reason: str) -> str:
@@ -472,16 +452,16 @@ def _written_out(text: KnobText, reached: Sequence[int], number: int) -> bool:
 def _knob_role(
     keys: Sequence[str], kinds: frozenset[str], followed: Followed, is_switch: bool, name: str
 ) -> Role:
-    own = frozenset(keys)
+    key_set = frozenset(keys)
     if is_switch:
         return "switch"
     if any(Variable(key) in _block_extents(followed, key) for key in keys):
         return "threads"
     if name_words(name) & {"pad", "padding"} and "shared" in kinds:
         return "pad"
-    if any(own & used_names(node) for launch in followed.launches for node in launch.grid):
+    if any(key_set & used_names(node) for launch in followed.launches for node in launch.grid):
         return "tile"
-    if any(_has_key_factor(node, own) for key in keys for node in _block_extents(followed, key)):
+    if any(_has_key_factor(node, key_set) for key in keys for node in _block_extents(followed, key)):
         return "threads"
     return "unroll" if kinds == {"unroll"} else "depth"
 
@@ -505,9 +485,6 @@ def _group_tied_keys(keys: Sequence[str], tied: Iterable[tuple[str, str]]) -> li
     return list(found)
 
 
-# -- conditions --------------------------------------------------------------------------------------
-
-
 def knob_requirements(plan: KnobPlan, problem: Problem, device: Device) -> list[tuple[str, Node]]:
     """Legality, over the keys of dials: what the code asks for today as well."""
     found: list[tuple[str, Node]] = []
@@ -525,7 +502,7 @@ def knob_requirements(plan: KnobPlan, problem: Problem, device: Device) -> list[
         if taken is not None:
             found.append(("shared_fits", compare_node(plan.opened(number, taken), "<=", limit)))
         if uses_warps(plan.evidence[number], plan.text, places) and device.kind != "cpu":
-            whole = divisibility_test(plan.threads(number), device.limits.warp)
+            whole = divisibility_test(plan.threads(number), Num(device.limits.warp))
             found.append(("whole_warps", whole))
     return _useful_conditions(plan, found)
 
@@ -542,10 +519,6 @@ def knob_preferences(plan: KnobPlan, problem: Problem, device: Device) -> list[t
     return _useful_conditions(plan, found)
 
 
-def compare_node(node: Node, op: CompareOp, value: int) -> Node:
-    return Compare(node, ((op, Num(value)),))
-
-
 def _useful_conditions(plan: KnobPlan, found: Iterable[tuple[str, Node]]) -> list[tuple[str, Node]]:
     """Those that name a dial, hold today, and do not hold everywhere."""
     today = plan.today()
@@ -554,7 +527,7 @@ def _useful_conditions(plan: KnobPlan, found: Iterable[tuple[str, Node]]) -> lis
     for name, node in found:
         names = used_names(node)
         if names and names <= domains.keys() and evaluate_node(node, today) and _can_fail(node, plan):
-            kept.setdefault(text_of(node), (name, node))
+            kept.setdefault(unparse(node), (name, node))
     return list(kept.values())
 
 
@@ -568,6 +541,6 @@ def _can_fail(node: Node, plan: KnobPlan) -> bool:
     return any(not evaluate_node(node, row) for row in rows)
 
 
-def with_parameter_names(node: Node, names: Mapping[str, str]) -> Node:
-    """Keys as the parameters that set them."""
-    return with_names(node, {key: Variable(name) for key, name in names.items()})
+def text_by_parameters(node: Node, names: Mapping[str, str]) -> str:
+    """With keys as the parameters that set them."""
+    return unparse(with_names(node, {key: Variable(name) for key, name in names.items()}))

@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from tunesmith.expert.drafts.headers import blank_source
 from tunesmith.problem.problem import Kernel
-from tunesmith.source.lex import Directive, Token, closing_angle, find_directives, lex
+from tunesmith.source.lex import Directive, Token, closing_angle, find_directives, lex, split_at
 from tunesmith.source.tree import Language
 
 AXES = ("x", "y", "z")
 
 
+Words = Sequence[Token]
+
+
 def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+def template_parameters(tokens: Words) -> list[list[Token]]:
+    """Of the template that a definition is; none of any other."""
+    end = closing_angle(tokens, 1) if len(tokens) > 1 and tokens[0].text == "template" else None
+    return split_at(",", tokens[2:end]) if end is not None else []
+
+
+def matching_paren(tokens: Sequence[Token], at: int, most: int, step: int = 1) -> int:
+    """Where the parenthesis at a place closes, or backwards opens; -1 where that is `most` words away."""
+    depth, first = 0, at
+    while 0 <= at < len(tokens) and abs(at - first) < most:
+        depth += (tokens[at].text == "(") - (tokens[at].text == ")")
+        if depth == 0:
+            return at
+        at += step
+    return -1
+
+
+def split_outside_parens(mark: str, tokens: Iterable[Token]) -> list[list[Token]]:
+    """The words between marks outside parentheses, up to a parenthesis that was open before."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            break
+        if token.text == mark and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
 
 
 INTEGERS = word_set(
@@ -88,8 +123,7 @@ class KnobText:
     def entries(self, name: str) -> tuple[int, ...]:
         """The items that a kernel is: by its name, or by a macro that stands for it or puts it together.
 
-        Of the last, `kernel void NAME(sum, T)(...)`, those that have a part of the name among the words.
-        """
+        Of the last, `kernel void NAME(sum, T)(...)`, those that have a part of the name among the words."""
         names = {name, *(macro.name for macro in self.macros if macro.body == name)}
         found = [place for place, item in enumerate(self.items) if names & item.introduces]
         if not any(self.items[place].is_function for place in found):
@@ -127,38 +161,27 @@ def read_text(kernel: Kernel) -> KnobText:
     items: list[SourceItem] = []
     macros: list[MacroLine] = []
     refused: list[tuple[Token, ...]] = []
-    own: tuple[_Directives, str] | None = None
+    of_kernel: tuple[_Directives, str] | None = None
     asked: set[str] = set()
     compared: set[str] = set()
     for header, text in (("", kernel.text), *kernel.headers):
         found = _read_directives(text, header)
-        own = own or (found, text)
+        of_kernel = of_kernel or (found, text)
         macros += found.macros
         refused += found.refused
         asked |= found.asked
         compared |= found.compared
         items += found.items
         plain = blank_source(text, cast("Language", kernel.language)).plain
-        items += [
-            SourceItem(
-                tuple(normalise_tokens(tokens)),
-                _introduced_names(tokens),
-                header,
-                parts=_put_together(tokens),
-            )
-            for tokens in _split_items(lex(plain))
-        ]
-    assert own is not None
-    pragmas = tuple(d for d in own[0].pragmas)
+        for tokens in _split_items(lex(plain)):
+            words, names = tuple(normalise_tokens(tokens)), _introduced_names(tokens)
+            items.append(SourceItem(words, names, header, parts=_put_together(tokens)))
+    assert of_kernel is not None
+    first = of_kernel[0]
     return KnobText(
-        tuple(items),
-        tuple(macros),
-        pragmas,
-        tuple(refused),
-        tuple(own[0].spans),
-        frozenset(asked),
-        frozenset(compared),
-    )
+        tuple(items), tuple(macros), tuple(first.pragmas), tuple(refused), tuple(first.spans),
+        frozenset(asked), frozenset(compared),
+    )  # fmt: skip
 
 
 @dataclass
@@ -282,12 +305,9 @@ def _introduced_names(item: Sequence[Token]) -> frozenset[str]:
 
 def _is_put_together(item: Sequence[Token], place: int) -> int:
     """Where a call of a macro that is a function's name begins, the place of its last parenthesis; else 0."""
-    depth = 0
-    for end in range(place + 1, min(place + _MOST_PARTS, len(item) - 1)):
-        depth += (item[end].text == "(") - (item[end].text == ")")
-        if depth == 0:
-            return end if item[end].text == ")" and item[end + 1].text == "(" else 0
-    return 0
+    end = matching_paren(item, place + 1, _MOST_PARTS - 1)
+    is_call = 0 < end < len(item) - 1 and item[end].text == ")" and item[end + 1].text == "("
+    return end if is_call else 0
 
 
 def _put_together(item: Sequence[Token]) -> frozenset[str]:
@@ -304,8 +324,6 @@ def _put_together(item: Sequence[Token]) -> frozenset[str]:
         depth += (token.text == "(") - (token.text == ")")
     return frozenset()
 
-
-# -- one spelling for the places of threads and blocks, whatever the language ------------------------
 
 _MEMBERS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _CALLS = {

@@ -1,4 +1,7 @@
-"""Blocks that are as long as a row up to a number, `min(d, 1024)`: the number is a choice, the row is not."""
+"""The values that a knob is tried at: around today's, by its role.
+
+Blocks may be as long as a row up to a number, `min(d, 1024)`: the number is a choice, the row is not.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,6 @@ from tunesmith.expert.knobs.find import evaluate_node
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Arithmetic, FunctionCall, Node, Num, operands_of_node
 from tunesmith.space.space import substitute_trees
-
-# -- The values that a knob is tried at: around today's, by its role.
-
 
 Role = Literal["threads", "blocks", "tile", "depth", "unroll", "resident", "switch", "pad"]
 
@@ -129,8 +129,7 @@ def cap_values(
 ) -> tuple[int, ...]:
     """Values of a cap that the workloads come to, today's among them; in whole warps, as long as today's is.
 
-    Where rows are shorter than today's cap, it is the longest of them that values are found around.
-    """
+    Where rows are shorter than today's cap, it is the longest of them that values are found around."""
     capped = [one for node in nodes for one in _capping_calls(node, key)]
     rests = [tuple(arg for arg in one.args if arg != key) for one in capped]
     longest = max((_minimum_at_sizes(rest, sizes) for rest in rests for sizes in workloads), default=today)

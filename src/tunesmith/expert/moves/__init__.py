@@ -48,62 +48,21 @@ from tunesmith.problem.default_rules import usual_name
 from tunesmith.problem.template import Remedy
 
 __all__ = [
-    "AFTERWARDS",
-    "LOCAL_MOVES",
-    "MOVES",
-    "ORDER",
-    "OWN_TEXT",
-    "PARAMETERS",
-    "REMEDIES",
-    "SHARING",
-    "STAY_OPEN",
-    "Context",
-    "Move",
-    "exclusive_moves",
-    "in_words",
-    "is_of",
-]
+    "AFTERWARDS", "LOCAL_MOVES", "MOVES", "ORDER", "OWN_TEXT", "PARAMETERS", "REMEDIES", "SHARING",
+    "STAY_OPEN", "Context", "Move", "exclusive_moves", "in_words", "is_of",
+]  # fmt: skip
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
-    *(
-        drop_fills,
-        drop_redundant_loops,
-        unflatten_rows,
-        fuse_loops,
-        assign_lanes,
-        group_tasks,
-        vectorize_accesses,
-        batch_items,
-        split_tasks,
-        keep_rows_in_registers,
-        tile_accesses,
-    ),
-    *(
-        use_conversions,
-        use_reciprocals,
-        use_fast_forms,
-        cheapen_divisions,
-        hint_caches,
-        make_persistent,
-        block_registers,
-        prefetch_ring,
-        overlap_launches,
-        bake_sizes,
-    ),
+    *(drop_fills, drop_redundant_loops, unflatten_rows, fuse_loops, assign_lanes, group_tasks),
+    *(vectorize_accesses, batch_items, split_tasks, keep_rows_in_registers, tile_accesses),
+    *(use_conversions, use_reciprocals, use_fast_forms, cheapen_divisions, hint_caches, make_persistent),
+    *(block_registers, prefetch_ring, overlap_launches, bake_sizes),
     *(unroll_loops, set_launch_bounds, cap_registers, tune_build_flags),
 )
 LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (
-    *(
-        resize_block,
-        open_knobs,
-        restrict_pointers,
-        unroll_text,
-        fast_text,
-        bounds_text,
-        registers_text,
-        flags_text,
-    ),
+    *(resize_block, open_knobs, restrict_pointers, unroll_text),
+    *(fast_text, bounds_text, registers_text, flags_text),
 )
 _EVERY: tuple[Move[Any], ...] = (*MOVES, *LOCAL_MOVES)
 # By name, in the order in which they are applied. A move on the model and one on the text may share a name:
@@ -141,5 +100,6 @@ def in_words(name: str) -> str:
 
 def is_of(move: str, parameter: str) -> bool:
     """Whether a parameter of a template is the move's; those of knobs end with names of the source."""
-    own = PARAMETERS.get(move, ())
-    return usual_name(parameter)[0] in own or (move == open_knobs.name and parameter.startswith(f"{own[0]}_"))
+    names = PARAMETERS.get(move, ())
+    is_knob = move == open_knobs.name and parameter.startswith(f"{names[0]}_")
+    return is_knob or usual_name(parameter)[0] in names

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 from tunesmith.expert.moves.move import (
     Context,
-    Move,
     all_loops,
     define_move,
     extend_draft,
@@ -19,11 +19,12 @@ from tunesmith.expert.moves.move import (
     named_lines,
     try_plan,
 )
-from tunesmith.expert.moves.text_edits import Edit, LocalDraft, add_choice
+from tunesmith.expert.moves.text_edits import Edit, LocalDraft, SourceLoop, add_choice
 from tunesmith.expert.read.model import ParameterChoice, TemplateDraft
 from tunesmith.expert.write.loops import is_short
 from tunesmith.expert.write.rules import Baked
 from tunesmith.problem.template import Remedy
+from tunesmith.source.tree import For
 from tunesmith.space.expr import Undefined
 
 EitherDraft = TemplateDraft | LocalDraft
@@ -37,17 +38,9 @@ def with_flag(draft: EitherDraft, move: str, choice: ParameterChoice, flag: str)
     return extend_draft(replace(draft, build_flags=(*draft.build_flags, inserting)), move, choice)
 
 
-def on_text(move: Move[Any], needs: str) -> Move[Any]:
-    """The same move for a kernel's text; `needs`: where it is refused there."""
-    return replace(move, needs=needs)
-
-
 def switchable_macro(switch: str, word: str, meaning: str) -> tuple[str, ...]:
     """A macro that is empty unless switched on."""
     return f"#if {switch}", f"#define {word} {meaning}", "#else", f"#define {word}", "#endif"
-
-
-# -- The move `flags`, on the model and on the text.
 
 
 AS_TODAY = 5  # ptxas's own default, of 0 to 10
@@ -71,10 +64,7 @@ def tune_build_flags(
     return with_flag(draft, "flags", choice, context.flags.register_level)
 
 
-flags_text = on_text(tune_build_flags, "languages other than CUDA")
-
-
-# -- The move `registers`, on the model and on the text.
+flags_text = replace(tune_build_flags, needs="languages other than CUDA")  # where it is refused
 
 
 NO_CAP = 255  # registers: all that a thread can have
@@ -100,10 +90,7 @@ def cap_registers(
     return with_flag(draft, "registers", choice, context.flags.register_cap)
 
 
-registers_text = on_text(cap_registers, "languages other than CUDA; a cap in the problem's flags")
-
-
-# -- The move `bounds`, on the model and on the text.
+registers_text = replace(cap_registers, needs="languages other than CUDA; a cap in the problem's flags")
 
 
 @define_move(
@@ -159,32 +146,19 @@ def largest_block(draft: LocalDraft, context: Context) -> int:
     return most
 
 
-# -- The move `unroll`, on the model and on the text.
-
-
-def _unroll_places(draft: TemplateDraft, _context: Context) -> str:
-    own = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
-    return f"inner loops, {named_lines(loop.line for loop in own)}"
-
-
-def _text_places(draft: LocalDraft, _context: Context) -> str:
-    return f"inner loops, {named_lines(loop.line for loop in draft.site.inner_loops if not loop.marked)}"
-
-
 @define_move(
     "unroll",
     needs="an inner loop of more than 16 turns, or of a number not known",
     turn="compiler",
     remedies=(Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT),
-    places=_unroll_places,
+    places=lambda draft, _: _named_loops(_loops_to_unroll(draft)),
     UNROLL="turns of an inner loop at once; 0: as the compiler likes",
 )
 def unroll_loops(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Unrolling of the loops inside a body, which every thread runs for itself."""
-    found = inner_loops(draft.kernel)
-    if not found:
+    if not inner_loops(draft.kernel):
         return "no thread runs a loop of its own inside a turn"
-    if all(loop.unroll is not None or is_short(loop) for loop in found):
+    if not _loops_to_unroll(draft):
         return "every inner loop has a pragma of its own, or is short and unrolled whole anyway"
     # PoCL's compiler refuses 0, which CUDA's takes for "as you like".
     values = (1, 2, 4, 8) if context.language == "opencl" else (0, 1, 2, 4, 8)
@@ -196,7 +170,7 @@ def unroll_loops(draft: TemplateDraft, context: Context, name: str) -> TemplateD
     needs="loops with a pragma",
     turn="compiler",
     remedies=(Remedy.UNROLL, Remedy.ITEMS_IN_FLIGHT),
-    places=_text_places,
+    places=lambda draft, _: _named_loops([one for one in draft.site.inner_loops if not one.marked]),
     UNROLL="turns of an inner loop at once; 0: as it is",
 )
 def unroll_text(draft: LocalDraft, _context: Context, name: str) -> LocalDraft | str:
@@ -213,13 +187,18 @@ def unroll_text(draft: LocalDraft, _context: Context, name: str) -> LocalDraft |
     )
 
 
+def _loops_to_unroll(draft: TemplateDraft) -> list[For]:
+    return [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
+
+
+def _named_loops(loops: Iterable[For | SourceLoop]) -> str:
+    return f"inner loops, {named_lines(loop.line for loop in loops)}"
+
+
 def _insert_above(text: str, at: int, lines: str) -> Edit:
     """Lines above the one that begins at a place, or between it and what stands before it there."""
     start = text.rfind("\n", 0, at) + 1
     return Edit(at, f"\n{lines}") if text[start:at].strip() else Edit(start, lines)
-
-
-# -- The move `fast`, on the model and on the text.
 
 
 @define_move(
@@ -264,8 +243,8 @@ def fast_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
         return "no function is called that has a fast form"
     if qualified := [word for word in used if re.search(rf"::\s*{word}\s*\(", text)]:
         return f"{qualified[0]} is called with its namespace, where a macro cannot replace it"
-    if own := [word for word in used if re.search(rf"\b(?:float|double)\s+{word}\s*\(", text)]:
-        return f"the source has a function of its own called {own[0]}"
+    if defined := [word for word in used if re.search(rf"\b(?:float|double)\s+{word}\s*\(", text)]:
+        return f"the source has a function of its own called {defined[0]}"
     macros = [f"#define {word} {prefix}{word}" for word in used]
     return add_choice(
         draft,
@@ -273,9 +252,6 @@ def fast_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
         ParameterChoice(name, (0, 1), 0),
         after_includes=(f"#if {name}", *macros, "#endif"),
     )
-
-
-# -- The move `reciprocal`.
 
 
 def _reciprocal_places(draft: TemplateDraft, context: Context) -> str:
@@ -298,20 +274,15 @@ def use_reciprocals(draft: TemplateDraft, context: Context, name: str) -> Templa
     return extend_draft(draft, "reciprocal", ParameterChoice(name, (0, 1, 2), 0, categorical=True))
 
 
-# -- The move `divide`.
-
-
-def _divide_places(draft: TemplateDraft, context: Context) -> str:
-    return f"{index_divisions(draft.kernel)} of the divisions in {all_loops(draft, context)}"
-
-
 @define_move(
     "divide",
     needs="integer division of a loop's index by what only the call knows; for shifts a power of two, "
     "for products an index times divisor below 2^32 (both `require`); CUDA and HIP",
     turn="anywhere",
     remedies=(Remedy.CHEAP_DIVISION,),
-    places=_divide_places,
+    places=lambda draft, context: (
+        f"{index_divisions(draft.kernel)} of the divisors in {all_loops(draft, context)}"
+    ),
     DIVIDE="1: shifts, divisors are powers of two; 2: products with a reciprocal",
 )
 def cheapen_divisions(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
@@ -321,9 +292,6 @@ def cheapen_divisions(draft: TemplateDraft, context: Context, name: str) -> Temp
     if not index_divisions(draft.kernel):
         return "no index is divided by a number that only the call knows"
     return extend_draft(draft, "divide", ParameterChoice(name, (0, 1, 2), 0))
-
-
-# -- The move `bake`.
 
 
 def _bake_places(draft: TemplateDraft, context: Context) -> str:

@@ -14,7 +14,6 @@ from tunesmith.expert.knobs.find import (
     entry_parts,
     evaluate_node,
     read_constant,
-    text_of,
     used_names,
 )
 from tunesmith.expert.knobs.launch import LaunchTrees
@@ -24,16 +23,16 @@ from tunesmith.expert.knobs.plan import (
     knob_preferences,
     knob_requirements,
     plan_knobs,
-    with_parameter_names,
+    text_by_parameters,
 )
+from tunesmith.expert.knobs.text import Words, split_outside_parens
 from tunesmith.expert.knobs.values import ABOUT, Bounds, Role, knob_remedies, values_of
 from tunesmith.expert.moves.move import Context, define_move, merge_answers
 from tunesmith.expert.moves.text_edits import Edit, LaunchText, LocalDraft
 from tunesmith.expert.read.model import ParameterChoice
 from tunesmith.expert.write.given import add_distinct_conditions
 from tunesmith.problem.template import Remedy
-from tunesmith.source.lex import Directive, Token
-from tunesmith.space.expr import Expr, Node, parse_expr
+from tunesmith.space.expr import Node, parse_expr
 
 _UNROLL = re.compile(r"unroll[ \t]*(\(?)[ \t]*(\d+)[uU]?\b")
 _SUFFIX = re.compile(r"\d([uUlL]+)\)?\Z")
@@ -74,11 +73,11 @@ def open_knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | s
     work.unrolled(lambda: _fresh_parameter_name(context, f"{name}_UNROLL", taken))
     if not work.choices:
         return "; ".join(plan.left) or "no number of the text or the launch is one that was chosen"
-    require = [(rule, text_of(with_parameter_names(node, names))) for rule, node in work.require()]
-    prefer = [
-        (rule, text_of(with_parameter_names(node, names)))
-        for rule, node in knob_preferences(plan, problem, context.device)
-    ]
+    preferred = knob_preferences(plan, problem, context.device)
+    require, prefer = (
+        [(rule, text_by_parameters(node, names)) for rule, node in rules]
+        for rules in (work.require(), preferred)
+    )
     return replace(
         draft,
         launches=tuple(work.launch(number, one) for number, one in enumerate(draft.launches)),
@@ -123,12 +122,10 @@ class _Opened:
         self._entries: dict[int, dict[int, str]] = {}
         self._more: list[tuple[str, Node]] = []
 
-    # -- constants ------------------------------------------------------------------------------------
-
     def definitions(self) -> None:
         for dial in self.plan.dials:
             name = self.names[dial.keys[0]]
-            self._open(name, dial.role, dial.today, dial.values, dial.about, is_shared=dial.shared)
+            self._open(name, dial.role, dial.today, dial.values, dial.description, is_shared=dial.shared)
             for key in dial.keys:
                 if key in self.plan.constants.every:
                     self._define(key, name)
@@ -161,8 +158,6 @@ class _Opened:
         answered = knob_remedies(role, name, today, is_shared=is_shared)
         self.answers = list(merge_answers(self.answers, [(str(remedy), text) for remedy, text in answered]))
 
-    # -- what a kernel's header says of its block -----------------------------------------------------
-
     def bounds(self, name: str) -> None:
         """`__launch_bounds__` and OpenCL's and HIP's like: numbers that are the block's follow it."""
         for number, launch in enumerate(self.draft.launches):
@@ -172,34 +167,31 @@ class _Opened:
                 if not item.header and not item.macro:
                     self._open_header(number, item.tokens, place, name)
 
-    def _open_header(self, number: int, tokens: Sequence[Token], place: int, name: str) -> None:
+    def _open_header(self, number: int, tokens: Words, place: int, name: str) -> None:
         for at, token in enumerate(tokens):
             if token.text in ("{", ";"):
                 return
             if at + 1 >= len(tokens) or tokens[at + 1].text != "(":
                 continue
             if token.text == "__launch_bounds__":
-                self._launch_bounds(number, _read_call_arguments(tokens, at + 2), place, name)
+                self._launch_bounds(number, split_outside_parens(",", tokens[at + 2 :]), place, name)
             elif token.text in ("reqd_work_group_size", "work_group_size_hint"):
-                for axis, argument in enumerate(_read_call_arguments(tokens, at + 2)):
+                for axis, argument in enumerate(split_outside_parens(",", tokens[at + 2 :])):
                     if axis < len(self.plan.followed.launches[number].block):
                         self._replace_constant(argument, self.plan.followed.launches[number].block[axis])
             elif token.text == "amdgpu_flat_work_group_size":
-                for argument in _read_call_arguments(tokens, at + 2):
+                for argument in split_outside_parens(",", tokens[at + 2 :]):
                     self._replace_constant(argument, self.plan.threads(number))
 
-    def _launch_bounds(self, number: int, arguments: list[list[Token]], place: int, name: str) -> None:
-        threads = self.plan.most_threads(number)
-        if not arguments or not self._replace_constant(arguments[0], threads):
-            most = read_constant(arguments[0], self.plan.constants.resolve(place)) if arguments else None
-            value = (
-                evaluate_node(self.plan.constants.meaning(most), self.plan.today())
-                if most is not None
-                else None
-            )
+    def _launch_bounds(self, number: int, arguments: Sequence[Words], place: int, name: str) -> None:
+        threads, (first, *others) = self.plan.most_threads(number), arguments
+        if not self._replace_constant(first, threads):
+            constants = self.plan.constants
+            most = read_constant(first, constants.resolve(place))
+            value = None if most is None else evaluate_node(constants.meaning(most), self.plan.today())
             if value is not None and most is not None and not used_names(self._opened(number, most)):
                 self._more.append(("within_bounds", compare_node(threads, "<=", value)))
-        second = arguments[1] if len(arguments) > 1 else []
+        second = others[0] if others else []
         if len(second) == 1 and second[0].kind == "number" and not any(c.name == name for c in self.choices):
             today = int(second[0].text.rstrip("uUlL"))
             limits = self.context.device.limits
@@ -213,7 +205,7 @@ class _Opened:
     def _opened(self, number: int, node: Node) -> Node:
         return self.plan.opened(number, self.plan.constants.meaning(node))
 
-    def _replace_constant(self, argument: Sequence[Token], node: Node) -> bool:
+    def _replace_constant(self, argument: Words, node: Node) -> bool:
         """A number that is today's value of the tree becomes that tree; whether it was one."""
         if len(argument) != 1 or argument[0].kind != "number" or not used_names(node):
             return False
@@ -221,14 +213,12 @@ class _Opened:
             return False
         edit = Edit(
             argument[0].offset,
-            text_of(with_parameter_names(node, self.names)).replace("//", "/"),
+            text_by_parameters(node, self.names).replace("//", "/"),
             len(argument[0].text),
         )
         if edit not in self.edits:
             self.edits.append(edit)
         return True
-
-    # -- unroll counts --------------------------------------------------------------------------------
 
     def unrolled(self, fresh: Callable[[], str]) -> None:
         """One knob for all the counts that are the same today."""
@@ -238,21 +228,17 @@ class _Opened:
             for item in (self.plan.text.items[place] for place in places)
             if item.tokens and not item.header and not item.macro
         ]
-        counts: dict[int, list[tuple[Directive, int, int]]] = {}
+        counts: dict[int, list[tuple[int, int, int]]] = {}  # by count: line, place, length
         for pragma in self.plan.text.pragmas:
-            whole = self.draft.site.text[pragma.start : pragma.end]
-            found = _UNROLL.search(whole)
+            found = _UNROLL.search(self.draft.site.text, pragma.start, pragma.end)
             if found and any(start < pragma.start < end for start, end in spans):
-                counts.setdefault(int(found[2]), []).append((pragma, *found.span(2)))
+                counts.setdefault(int(found[2]), []).append((pragma.line, found.start(2), len(found[2])))
         for count, places in counts.items():
             name = fresh()
-            for pragma, start, end in places:
-                self.edits.append(Edit(pragma.start + start, name, end - start))
-            lines = ", ".join(str(pragma.line) for pragma, _, _ in places)
+            self.edits += [Edit(start, name, length) for _, start, length in places]
+            lines = ", ".join(str(line) for line, _, _ in places)
             values = values_of("unroll", count, Bounds())
             self._open(name, "unroll", count, values, f"{ABOUT['unroll']}, line {lines}")
-
-    # -- launches -------------------------------------------------------------------------------------
 
     def require(self) -> Iterator[tuple[str, Node]]:
         yield from knob_requirements(self.plan, self.context.problem, self.context.device)
@@ -265,8 +251,7 @@ class _Opened:
         before, after = _launch_trees(one), self.plan.followed.launches[number]
         grid, block = (
             tuple(
-                old if a == b else text_of(with_parameter_names(b, self.names))
-                for old, a, b in zip(*each, strict=True)
+                old if a == b else text_by_parameters(b, self.names) for old, a, b in zip(*each, strict=True)
             )
             for each in ((one.grid, before.grid, after.grid), (one.block, before.block, after.block))
         )
@@ -274,8 +259,7 @@ class _Opened:
             one.launch, block=tuple(parse_expr(text) for text in block), entry=self._entry(number, one)
         )
         if after.shared is not None and after.shared != before.shared:
-            tree = with_parameter_names(after.shared, self.names)
-            launch = replace(launch, shared=Expr(text_of(tree), tree))
+            launch = replace(launch, shared=parse_expr(text_by_parameters(after.shared, self.names)))
         return LaunchText(launch, grid, block)
 
     def _entry(self, number: int, one: LaunchText) -> str:
@@ -285,18 +269,3 @@ class _Opened:
         _, args = entry_parts(entry)
         args = [f"{{{changed[place]}}}" if place in changed else arg for place, arg in enumerate(args)]
         return f"{entry.partition('<')[0]}<{', '.join(args)}>"
-
-
-def _read_call_arguments(tokens: Sequence[Token], at: int) -> list[list[Token]]:
-    """Of the call whose first argument begins there."""
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens[at:]:
-        if token.text == ")" and depth == 0:
-            break
-        depth += (token.text == "(") - (token.text == ")")
-        if token.text == "," and depth == 0:
-            found.append([])
-        else:
-            found[-1].append(token)
-    return found if found != [[]] else []

@@ -34,9 +34,6 @@ def drop_fills(_draft: TemplateDraft, _context: Context) -> TemplateDraft | str:
     return "the call is one launch: there is none that only fills"
 
 
-# -- The move `overlap`, on the launches of a call.
-
-
 LEAST_CAPABILITY = 90
 SWITCH = "PDL"
 
@@ -58,9 +55,6 @@ def overlap_launches(_draft: TemplateDraft, _context: Context, _name: str) -> Te
     Such a launch stands in the template twice, with and without `pdl`, and the parameter says which is made.
     """
     return "the call is one launch: there is none ahead of it to overlap with"
-
-
-# -- The move `block`, on the text.
 
 
 SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
@@ -111,22 +105,22 @@ def resize_block(draft: LocalDraft, context: Context, name: str) -> LocalDraft |
     if (dependence := _block_dependence(code)) is not None:
         return f"{draft.site.name} may depend on the size of its block: {dependence}"
     try:
-        own = [e.evaluate({}) for e in launch.block]
+        extents = [e.evaluate({}) for e in launch.block]
     except Undefined:
         return "the block's size depends on sizes of the problem"
-    if any(extent != 1 for extent in own[1:]):
+    if any(extent != 1 for extent in extents[1:]):
         return "the block has more than one dimension"
-    grid = _rescale_grid(launch.grid[0].text, own[0], name, code)
+    grid = _rescale_grid(launch.grid[0].text, extents[0], name, code)
     if grid is None:
         return f"the grid, {launch.grid[0].text!r}, does not say how it follows from the block"
-    sizes = {own[0], *(ON_CPU if context.on_cpu else SIZES)}
+    sizes = {extents[0], *(ON_CPU if context.on_cpu else SIZES)}
     values = tuple(sorted(size for size in sizes if size <= context.device.limits.max_threads))
     changed = replace(
         draft,
         launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (name,)),),
         require=add_distinct_conditions(draft.require, [("block_fits", f"{name} <= device.max_threads")]),
     )
-    return add_choice(changed, "block", ParameterChoice(name, values, own[0]))
+    return add_choice(changed, "block", ParameterChoice(name, values, extents[0]))
 
 
 def squeeze_code(text: str) -> str:
@@ -153,21 +147,17 @@ def _block_dependence(code: str) -> str | None:
     return f"{found.group(0)} is used outside the forms that are known to be safe" if found else None
 
 
-def _rescale_grid(text: str, own: int, name: str, code: str) -> str | None:
+def _rescale_grid(text: str, threads: int, name: str, code: str) -> str | None:
     """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows.
 
     Where no loop goes over the whole grid, a grid that is more than that one quotient decides which elements
-    there are: `min(ceildiv(n, 128), 3)`.
-    """
+    there are: `min(ceildiv(n, 128), 3)`."""
     if not _WHOLE.search(code):
-        return text if not re.search(rf"\b{own}\b", text) else None
-    changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {name})", text)
+        return text if not re.search(rf"\b{threads}\b", text) else None
+    changed, count = re.subn(rf"\bceildiv\((.*),\s*{threads}\s*\)", rf"ceildiv(\1, {name})", text)
     tree = parse_expr(text).tree
     is_alone = isinstance(tree, FunctionCall) and tree.function == "ceildiv"
     return changed if count == 1 and (is_alone or _STRIDE.search(code)) else None
-
-
-# -- The move `beside`.
 
 
 @define_move(

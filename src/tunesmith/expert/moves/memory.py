@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tunesmith.expert.moves.compiler import switchable_macro
@@ -71,51 +72,41 @@ def prefetch_ring(draft: TemplateDraft, context: Context, name: str, runs: str) 
     What several tasks read (weights) goes through L1, the rest past it. `KEEP`, `SPLIT`,
     `BESIDE` and `BLOCKED` are excluded (`require`).
     """
-    schedule = draft.schedule
-    if context.language != "cuda" or context.on_cpu:
-        return "only CUDA's GPUs copy into shared memory while threads go on"
-    if context.device.limits.capability < LEAST_CAPABILITY:
-        return f"asynchronous copies need sm_{LEAST_CAPABILITY}, and this is {_architecture_name(context)}"
-    if not element_loops(draft.kernel):
-        return "there is no loop whose next chunk could be copied ahead"
-    if "lanes" not in schedule:
-        return "no loop is shared among threads"
-    if "tile" in schedule:
-        return "what would be copied ahead goes through tiles"
     choice = ParameterChoice(name, STAGES, 0)
-    plan = try_plan(draft, context, ring=choice)
+    plan = _why_no_ring(draft, context) or try_plan(draft, context, ring=choice)
     if isinstance(plan, str):
         return plan
-    if plan.is_flat and "persistent" not in schedule:
+    lanes = draft.schedule["lanes"].values
+    if plan.is_flat and "persistent" not in draft.schedule:
         return "every block takes one chunk: there is no next one to copy ahead"
-    own = ring_kind_counts(plan)
-    if not own:
-        return (
-            "no loop reads neighbours of an array that is only read, in pieces of 4 "
-            f"bytes{_scalar_note(plan)}"
-        )
+    counts = ring_kind_counts(plan)
+    if not counts:
+        scalar = "" if "vector" in draft.schedule else "; without vectors pieces are single elements"
+        return f"no loop reads neighbours of an array that is only read, in pieces of 4 bytes{scalar}"
     shape = shape_of(draft, context)
-    least = min(schedule["lanes"].values)
-    if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * least:
+    if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * min(lanes):
         return f"a row is done in two turns at most: it has {max(shape.extents)} elements"
     choices = {"ring": choice}
     sent = any(bulk_packs(plan, loop) for loop in plan.all_loops)
-    of_warps = any(lanes % WARP == 0 for lanes in schedule["lanes"].values)
+    of_warps = any(count % WARP == 0 for count in lanes)
     if context.device.limits.capability >= BULK_CAPABILITY and sent and of_warps:
         choices["bulk"] = ParameterChoice(runs, (0, 1), 0, categorical=True)
-    copied = sum(kind.bytes * count for kind, count in own.items())
-    return extend_draft(draft, "ring", choices, copied=copied, piece=min(kind.bytes for kind in own))
+    copied = sum(kind.bytes * count for kind, count in counts.items())
+    return extend_draft(draft, "ring", choices, copied=copied, piece=min(kind.bytes for kind in counts))
 
 
-def _architecture_name(context: Context) -> str:
-    return context.device.architecture or "a device that does not say what it is"
-
-
-def _scalar_note(plan: WritingPlan) -> str:
-    return "" if "vector" in plan.draft.schedule else "; without vectors pieces are single elements"
-
-
-# -- The move `keep`.
+def _why_no_ring(draft: TemplateDraft, context: Context) -> str:
+    """What the device, the language or the other moves have against it."""
+    if context.language != "cuda" or context.on_cpu:
+        return "only CUDA's GPUs copy into shared memory while threads go on"
+    if context.device.limits.capability < LEAST_CAPABILITY:
+        device = context.device.architecture or "a device that does not say what it is"
+        return f"asynchronous copies need sm_{LEAST_CAPABILITY}, and this is {device}"
+    if not element_loops(draft.kernel):
+        return "there is no loop whose next chunk could be copied ahead"
+    if "lanes" not in draft.schedule:
+        return "no loop is shared among threads"
+    return "what would be copied ahead goes through tiles" if "tile" in draft.schedule else ""
 
 
 KEPT = (1, 2, 3, 4, 6, 8, 16)
@@ -169,9 +160,6 @@ def _read_again(draft: TemplateDraft, context: Context, choice: ParameterChoice)
     return kept_bytes(plan)
 
 
-# -- The move `hints`.
-
-
 def _hint_places(draft: TemplateDraft, context: Context) -> str:
     found = try_plan(draft, context)
     return "" if isinstance(found, str) else named_arrays(p.array for p in packs_in(found))
@@ -200,14 +188,9 @@ def hint_caches(draft: TemplateDraft, context: Context, load: str, store: str) -
     if any(p.stores for p in packs):
         note = f"1: results {'go past the cache' if context.language == 'opencl' else 'are evicted first'}"
         choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
-    return (
-        extend_draft(draft, "hints", choices)
-        if choices
-        else "no hint of the language applies to its accesses"
-    )
-
-
-# -- The move `redundant`.
+    if not choices:
+        return "no hint of the language applies to its accesses"
+    return extend_draft(draft, "hints", choices)
 
 
 @define_move(
@@ -235,19 +218,12 @@ def drop_redundant_loops(draft: TemplateDraft, context: Context) -> TemplateDraf
     return extend_draft(replace(draft, kernel=replace(draft.kernel, steps=steps)), "redundant", {})
 
 
-# -- The move `restrict`, on the text.
-
-
-def _restrict_places(draft: LocalDraft, _context: Context) -> str:
-    return f"pointers {', '.join(pointer.name for pointer in draft.site.pointers if not pointer.restrict)}"
-
-
 @define_move(
     "restrict",
     needs="arrays that `alias` others; a kernel that is launched several times",
     turn="seldom",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS),
-    places=_restrict_places,
+    places=lambda draft, _: f"pointers {', '.join(p.name for p in draft.site.pointers if not p.restrict)}",
     RESTRICT="1: pointers are `restrict`, as the contract allows",
 )
 def restrict_pointers(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
@@ -276,9 +252,6 @@ def restrict_pointers(draft: LocalDraft, context: Context, name: str) -> LocalDr
         edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
         preamble=switchable_macro(name, word, spelled),
     )
-
-
-# -- The move `tile`; `writing/tile` has the code it prints and what that requires.
 
 
 SIDES = (16, 32, 64)
@@ -345,14 +318,11 @@ def tile_accesses(
     today = lanes.default * (tasks.default if tasks is not None else 1)
     open_ = len(lanes.values) > 1
     values = tuple(v for v in THREADS if v <= context.device.limits.max_threads) if open_ else (today,)
-    reach = _load_extents(*found, context)
-    sides = (*(SHORT_TILES if reach and min(reach) < SIDES[0] else ()), *SIDES)
-    side = SIDE if not reach or max(reach) > SIDES[0] else min(v for v in sides if v >= max(reach))
+    sides, side = _sides_across(_load_extents(*found, context))
     if SIDE * side % values[0]:
         return f"{SIDE} x {side} elements are no whole turns of {values[0]} threads"
     threads = nearest_value(values, min(today, SIDE * side))
-    own = replace(lanes, values=values, default=threads, note="threads to a tile")
-    schedule = schedule.having(lanes=own)
+    schedule = schedule.having(lanes=replace(lanes, values=values, default=threads, note="threads to a tile"))
     if tasks is not None:
         schedule = schedule.having(tasks=replace(tasks, values=(1,), default=1))
     choices = {
@@ -367,7 +337,12 @@ def tile_accesses(
     return extend_draft(draft, "tile", choices, prefer, answers)
 
 
-# -- The move `blocking`: tiling with registers.
+def _sides_across(reach: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    """A tile's sides along the loads to choose from, and the default, by how far the loads go."""
+    sides = (*(SHORT_TILES if reach and min(reach) < SIDES[0] else ()), *SIDES)
+    if not reach or max(reach) > SIDES[0]:
+        return sides, SIDE
+    return sides, min(value for value in sides if value >= max(reach))
 
 
 COUNTS = (1, 2, 4, 8)
@@ -417,18 +392,18 @@ def block_registers(draft: TemplateDraft, context: Context, name: str) -> Templa
     extents = shape_of(draft, context).extents
     if not plan.blocking.alike and max(extents, default=SHORT_ROW + 1) > SHORT_ROW:
         return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
-    own, alike = _loop_load_bytes(plan)
-    return extend_draft(draft, "blocking", choice, own=own, alike=alike)
+    apart, alike = _loop_load_bytes(plan)
+    return extend_draft(draft, "blocking", choice, own=apart, alike=alike)
 
 
 def _loop_load_bytes(plan: WritingPlan) -> tuple[int, int]:
     """Bytes that a thread has under way in the busiest loop: of each task, and what tasks share."""
-    own, shared = 0, 0
+    apart, shared = 0, 0
     for loop in plan.all_loops:
         loads = [pack for pack in loop.packs if pack.loads and pack.width]
         tables = plan.blocking.tables(loads)
         each = sum(index_bytes(table.first, plan) for table in tables)
         same = sum(index_bytes(pack, plan) for pack in loads if plan.blocking.is_same(pack))
         same += sum(index_bytes(table.first, plan) * table.span for table in tables)
-        own, shared = max((own, shared), (each, same))
-    return own, shared
+        apart, shared = max((apart, shared), (each, same))
+    return apart, shared

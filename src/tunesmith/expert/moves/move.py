@@ -73,8 +73,8 @@ class Context:
     @property
     def flags(self) -> TuningFlags:
         """Of the backend that runs the kernel's language."""
-        own = backends.kind_for(self.language)
-        return own.flags if own is not None else TuningFlags()
+        kind = backends.kind_for(self.language)
+        return kind.flags if kind is not None else TuningFlags()
 
     @property
     def on_cpu(self) -> bool:
@@ -146,8 +146,7 @@ def define_move(
     """Makes a move of a function of the draft, the context, and the names of its parameters.
 
     `parameters` are its choices, with what each says, before `Context.macro` makes them unlike the source's
-    words.
-    """
+    words."""
     listed = tuple(parameters.items())
     return lambda function: Move(name, needs, remedies, turn, listed, function, places, stays_open, of_file)
 
@@ -190,9 +189,6 @@ def merge_answers(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
         before = found.get(name)
         found[name] = text if before is None or before == text else f"{before} or {text}"
     return tuple(found.items())
-
-
-# -- A kernel's loops and launch in numbers, and what its steps compute with.
 
 
 def element_loops(kernel: KernelModel) -> tuple[Each, ...]:
@@ -297,9 +293,6 @@ def is_alone(kernel: KernelModel) -> bool:
     return bool(ends) and all(isinstance(end, Number) and end.value == 1 for end in ends)
 
 
-# -- where a move would act, in words ---------------------------------------------------------------
-
-
 def named_lines(lines: Iterable[int]) -> str:
     found = sorted({line for line in lines if line})
     return f"line{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}" if found else ""
@@ -321,9 +314,6 @@ def named_tasks(draft: TemplateDraft, _context: Context) -> str:
 
 def named_arrays(names: Iterable[str]) -> str:
     return f"arrays {', '.join(dict.fromkeys(names))}"
-
-
-# -- what a kernel's steps compute with: what has a fast form, index divisions, inner loops ---------
 
 
 def inner_loops(kernel: KernelModel) -> tuple[For, ...]:
@@ -369,9 +359,6 @@ def index_divisions(kernel: KernelModel) -> int:
             if by_invariant and not isinstance(division.right, Number) and integer_type(division, types):
                 found.add(division)
     return len(found)
-
-
-# -- What the writer would make of a draft: which accesses become packs, and how many bytes they move.
 
 
 WIDEST = 16  # bytes of one access
@@ -433,8 +420,7 @@ def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[in
     """The largest VEC that is of use and the plan for it, or why there is none.
 
     An access has 16 bytes at most and as many as its array is aligned to; a pack of more takes several. One
-    pack at least must gain by it, and none may need more than two accesses.
-    """
+    pack at least must gain by it, and none may need more than two accesses."""
     why = ""
     for most in POWERS:
         found = try_plan(draft, context, vector=ParameterChoice(name, (1, most), 1))
@@ -460,20 +446,21 @@ def _width_fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest:
         size, argument = element_bytes(pack, found), argument_of(pack.array, found)
         if size is None:
             return f"how large an element of {pack.array} is, is not known"
-        own = size * pack.width
-        if own * most > MOST_ACCESSES * widest:
-            return f"{pack.array} is accessed {own} bytes at once already, of {widest} that one access has"
+        pack_bytes = size * pack.width
+        if pack_bytes * most > MOST_ACCESSES * widest:
+            accessed = f"{pack.array} is accessed {pack_bytes} bytes at once already"
+            return f"{accessed}, of {widest} that one access has"
         # OpenCL's vloadn takes the address of any element.
         align = widest if found.language == "opencl" else found.element_align[pack.array]
-        if own * most <= min(widest, align):
+        if pack_bytes * most <= min(widest, align):
             gains = True
-        elif align < 2 * own <= widest:
+        elif align < 2 * pack_bytes <= widest:
             why = (
                 f"{argument.name} is promised at multiples of {align} bytes only: say align = {widest} in "
                 "the problem file if callers give that"
             )
         else:
-            why = why or f"{argument.name} is accessed {own} bytes at once already, of {widest}"
+            why = why or f"{argument.name} is accessed {pack_bytes} bytes at once already, of {widest}"
     return "" if gains else why
 
 

@@ -31,7 +31,7 @@ from tunesmith.expert.read.integers import as_division, expand_terms, from_terms
 from tunesmith.expert.read.model import Each, ParameterChoice, Task, TemplateDraft
 from tunesmith.expert.write.sites import starts_at_zero
 from tunesmith.problem.template import Remedy
-from tunesmith.source.tree import Binary, Cast, Expr, Name
+from tunesmith.source.tree import Binary, Cast, Expr, Name, Stmt
 from tunesmith.source.types import is_integer
 from tunesmith.source.walk import declared_in, map_nodes, names_in, nodes_in
 from tunesmith.space.expr import parse_expr
@@ -61,21 +61,16 @@ def group_tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDr
     if lanes is None or lanes.values == (1,):  # a task is one thread's work
         widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
         values = tuple(v for v in widths if v <= limits.max_threads)
-        default = nearest_value(
-            values, max(1, max(shape.threads, default=shape.lanes) // max(1, shape.lanes))
-        )
-        return extend_draft(
-            draft, "tasks", ParameterChoice(name, values, default, "tasks to a block, one a thread")
-        )
+        today = max(shape.threads, default=shape.lanes) // max(1, shape.lanes)
+        default = nearest_value(values, max(1, today))
+        choice = ParameterChoice(name, values, default, "tasks to a block, one a thread")
+        return extend_draft(draft, "tasks", choice)
     fewest = min(lanes.values)
     counts = COUNTS_ON_CPU if context.on_cpu else COUNTS
     most = max(1, (limits.max_threads if context.on_cpu else MOST_THREADS) // fewest)
     values = tuple(v for v in counts if v <= most)
     default = nearest_value(values, max(shape.threads, default=lanes.default) // lanes.default)
     return extend_draft(draft, "tasks", ParameterChoice(name, values, default))
-
-
-# -- The move `split`.
 
 
 @define_move(
@@ -98,9 +93,6 @@ def split_tasks(draft: TemplateDraft, _context: Context, name: str) -> TemplateD
     if "lanes" not in draft.schedule:
         return "a task is one thread's work"
     return extend_draft(draft, "split", ParameterChoice(name, (0, 1), 0))
-
-
-# -- The move `items`.
 
 
 @define_move(
@@ -127,9 +119,6 @@ def batch_items(draft: TemplateDraft, context: Context, name: str) -> TemplateDr
     return extend_draft(draft, "items", ParameterChoice(name, values, 1), prefer, loaded=loaded)
 
 
-# -- The move `lanes`.
-
-
 WIDTHS = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
 PARTS = (4, 8, 16)  # of a warp, for rows that a warp would not be busy with
 SHORT = 1024  # elements: such a row may do with a part of a warp
@@ -140,16 +129,14 @@ ON_CPU = (1, 8, 64)  # a CPU runs a group's work-items one after the other
 _SHARED = (Remedy.BLOCK_SIZE, Remedy.WARP_PER_ROW, Remedy.SHUFFLE_REDUCTION, Remedy.SHARE_SERIAL_WORK)
 
 
-def _lane_places(draft: TemplateDraft, context: Context) -> str:
-    return "; ".join(filter(None, [named_tasks(draft, context), all_loops(draft, context)]))
-
-
 @define_move(
     "lanes",
     needs="a loop to share; else one thread to a task",
     turn="sharing",
     remedies=_SHARED,
-    places=_lane_places,
+    places=lambda draft, context: "; ".join(
+        filter(None, [named_tasks(draft, context), all_loops(draft, context)])
+    ),
     stays_open=True,
     LANES="threads to a task",
 )
@@ -181,8 +168,8 @@ def _lane_widths(shape: LoopShape, context: Context, vector: int) -> tuple[int, 
     # One value beyond the row is of use: that is where a row is one turn.
     widths = [v for v in WIDTHS if v <= most]
     fitting = {v for v in widths if v < reach} | set([v for v in widths if v >= reach][:1])
-    own = {shape.lanes} if shape.lanes % WARP == 0 and shape.lanes <= max(fitting) else set()
-    return (*(p for p in parts if p < reach), *sorted(fitting | own | _even_widths(shape, vector, most)))
+    today = {shape.lanes} if shape.lanes % WARP == 0 and shape.lanes <= max(fitting) else set()
+    return (*(p for p in parts if p < reach), *sorted(fitting | today | _even_widths(shape, vector, most)))
 
 
 def _even_widths(shape: LoopShape, vector: int, most: int) -> set[int]:
@@ -194,9 +181,6 @@ def _even_widths(shape: LoopShape, vector: int, most: int) -> set[int]:
             if 2 * WARP <= width <= most and width not in (*WIDTHS, *found):
                 found.append(width)
     return set(found[:MOST_EVEN])
-
-
-# -- The move `persistent`.
 
 
 @define_move(
@@ -215,9 +199,6 @@ def make_persistent(draft: TemplateDraft, context: Context, name: str) -> Templa
     if any(word.startswith("gridDim") for task in draft.kernel.tasks for word in names_in(task.extent)):
         return "the kernel is not told how many tasks there are: no block could know when to stop"
     return extend_draft(draft, "persistent", ParameterChoice(name, (0, 1, 2, 4, 8), 0))
-
-
-# -- The move `vector`.
 
 
 def _vector_places(draft: TemplateDraft, context: Context) -> str:
@@ -271,9 +252,6 @@ def vectorize_accesses(draft: TemplateDraft, context: Context, name: str) -> Tem
     return extend_draft(draft, "vector", choice, prefer, element=widest)
 
 
-# -- The move `rows`.
-
-
 SHORTEST = 8  # elements of a row: fewer do not keep a team busy
 
 
@@ -317,14 +295,18 @@ def _row_lengths(loop: Each) -> Iterator[tuple[Expr, Expr]]:
     """How many rows, and how long: for each divisor of the index that is a factor of the whole."""
     changing = {loop.index, *declared_in(loop.body)}
     for node in nodes_in(loop.body):
-        division = as_division(node) if isinstance(node, Binary) else None
-        if not isinstance(division, Binary) or division.op not in ("/", "%"):
+        division = _as_quotient(node)
+        if division is None or _strip_wide_casts(division.left) != Name(loop.index):
             continue
-        if _strip_wide_casts(division.left) != Name(loop.index) or names_in(division.right) & changing:
-            continue
-        rows = _exact_quotient(loop.stop, division.right)
+        rows = None if names_in(division.right) & changing else _exact_quotient(loop.stop, division.right)
         if rows is not None:
             yield rows, division.right
+
+
+def _as_quotient(node: Expr | Stmt) -> Binary | None:
+    """A division or a remainder, also one written by a shift or a mask."""
+    division = as_division(node) if isinstance(node, Binary) else None
+    return division if isinstance(division, Binary) and division.op in ("/", "%") else None
 
 
 def _exact_quotient(whole: Expr, length: Expr) -> Expr | None:
@@ -345,13 +327,11 @@ def _taken_apart(loop: Each, length: Expr, row: str, place: str) -> Each:
     """The loop over a row. `i / (k * d)` is `row / k`: what divides the whole and is rows together."""
 
     def rewritten(node: Expr) -> Expr:
-        division = as_division(node) if isinstance(node, Binary) else None
-        if isinstance(division, Binary) and division.op in ("/", "%"):
+        if (division := _as_quotient(node)) is not None:
             by = _index_divisor(division, whole)
-            rows = (
-                None if by is None or _exact_quotient(loop.stop, by) is None else _exact_quotient(by, length)
-            )
-            if by is None or rows is None:
+            is_part = by is not None and _exact_quotient(loop.stop, by) is not None
+            rows = _exact_quotient(by, length) if by is not None and is_part else None
+            if rows is None:
                 return node
             if division.op == "/":
                 return Name(row) if rows == number_node(1) else Binary("/", Name(row), rows)
@@ -380,15 +360,8 @@ def _index_divisor(division: Binary, whole: Expr) -> Expr | None:
 
 def _has_division(loop: Each) -> bool:
     """Whether the place in a row is divided."""
-    for node in nodes_in(loop.body):
-        division = as_division(node) if isinstance(node, Binary) else None
-        if (
-            isinstance(division, Binary)
-            and division.op in ("/", "%")
-            and loop.index in names_in(division.left)
-        ):
-            return True
-    return False
+    divisions = filter(None, map(_as_quotient, nodes_in(loop.body)))
+    return any(loop.index in names_in(division.left) for division in divisions)
 
 
 def _strip_wide_casts(expr: Expr) -> Expr:

@@ -25,9 +25,6 @@ from tunesmith.source.tree import Language
 from tunesmith.space.expr import parse_expr
 from tunesmith.space.space import bind_and_simplify
 
-# -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
-
-
 _WORD = re.compile(r"[^\W\d]\w*")
 _PRAGMA = re.compile(r"#[ \t]*pragma[^\n]*(unroll|nounroll|ivdep|loop)[^\n]*\s*\Z")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
@@ -241,9 +238,6 @@ def add_choice(
     )
 
 
-# -- prints a local draft: a declaration, the parameters' defaults, and the original's text with its edits
-
-
 def template_text(draft: LocalDraft, context: Context) -> str:
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     lines = [*local_heading(draft).lines(), "//", about, *local_defaults(draft)]
@@ -252,12 +246,12 @@ def template_text(draft: LocalDraft, context: Context) -> str:
 
 def local_heading(draft: LocalDraft) -> Heading:
     fixed = fixed_values(draft.choices)
-    own = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
+    conditions = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
     insert = {name: str(value) for name, value in fixed.items()}
     tables = [(f"shape.{n}" if n else "shape", [("block", f'"{block}"')]) for n, block in draft.blocks]
     return Heading(
         tuple(declared_params(draft.choices)),
-        tuple((table, settled_pairs(pairs, fixed)) for table, pairs in own),
+        tuple((table, settled_pairs(pairs, fixed)) for table, pairs in conditions),
         flags=tuple(fill_placeholders(flag, insert) for flag in draft.flags),
         launches=tuple(tuple(_local_launch_lines(item, fixed)) for item in draft.launches),
         shape=tables or [("shape", [])],
@@ -298,20 +292,20 @@ def _no_parameters(text: str) -> str:
 def _local_launch_lines(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:
     launch, insert = item.launch, {name: str(value) for name, value in fixed.items()}
 
-    def said(texts: Iterable[str]) -> list[str]:
+    def simplified(texts: Iterable[str]) -> list[str]:
         return [bind_and_simplify(parse_expr(text), fixed).text for text in texts]
 
     yield f"entry = {json.dumps(fill_placeholders(launch.entry, insert))}"
-    yield from expression_list_lines("grid", said(item.grid))
-    yield from expression_list_lines("block", said(item.block))
+    yield from expression_list_lines("grid", simplified(item.grid))
+    yield from expression_list_lines("block", simplified(item.block))
     if launch.shared is not None:
-        yield from shared_line(*said([launch.shared.text]))
+        yield from shared_line(*simplified([launch.shared.text]))
     if launch.cluster:
-        yield from expression_list_lines("cluster", said(e.text for e in launch.cluster))
+        yield from expression_list_lines("cluster", simplified(e.text for e in launch.cluster))
     if launch.cooperative:
         yield "cooperative = true"
     if launch.pdl:
         yield "pdl = true"
     if launch.when is not None:
-        yield f"when = {json.dumps(*said([launch.when.text]))}"
+        yield f"when = {json.dumps(*simplified([launch.when.text]))}"
     yield from expression_list_lines("args", launch.args)

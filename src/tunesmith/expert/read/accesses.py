@@ -87,14 +87,12 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
     match pointer:
         case c.Name(name=name) if is_pointer(pointer, types):
             return ArrayPlace(name, index)
-        case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
-            return pointed_at(left, types, make_sum(right, index))
-        case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
-            return pointed_at(right, types, make_sum(left, index))
+        case c.Binary(op="+", left=left, right=right) if is_pointer(left, types) or is_pointer(right, types):
+            base, by = (left, right) if is_pointer(left, types) else (right, left)
+            return pointed_at(base, types, make_sum(by, index))
         case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
-            return pointed_at(
-                left, types, c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
-            )
+            back = c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
+            return pointed_at(left, types, back)
         case c.Unary(op="&", operand=c.Index(base=base, index=at)):
             return pointed_at(base, types, make_sum(at, index))
         case c.Cast(type=type_, value=value) if type_.is_pointer:
@@ -102,8 +100,8 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
             offset = None if inner is None else _in_own_elements(inner, types)
             if inner is None or offset is None:
                 return None
-            own = types[inner.array]
-            if (own.base, own.pointers) == (type_.base, type_.pointers):
+            array_type = types[inner.array]
+            if (array_type.base, array_type.pointers) == (type_.base, type_.pointers):
                 return ArrayPlace(inner.array, make_sum(offset, index))
             return ArrayPlace(inner.array, index, None if offset == _ZERO else offset, _pointee_type(type_))
     return None
@@ -113,10 +111,10 @@ def _in_own_elements(place: ArrayPlace, types: Mapping[str, c.Type]) -> c.Expr |
     """How far into its array a place is, in elements of the array; None where that is no whole number."""
     if place.as_type is None or place.index == _ZERO:
         return place.index if place.as_type is None else place.offset or _ZERO
-    wide, own = byte_size(place.as_type.base), byte_size(types[place.array].base)
-    if not wide or not own or wide % own:
+    wide, narrow = byte_size(place.as_type.base), byte_size(types[place.array].base)
+    if not wide or not narrow or wide % narrow:
         return None
-    moved = place.index if wide == own else c.Binary("*", place.index, number_node(wide // own))
+    moved = place.index if wide == narrow else c.Binary("*", place.index, number_node(wide // narrow))
     return make_sum(place.offset or _ZERO, moved)
 
 
@@ -133,14 +131,20 @@ def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
     return False
 
 
-# -- reading canonical accesses ---------------------------------------------------------------------
-
-
 def without_members(expr: c.Expr) -> c.Expr:
     """`a[i].x` -> `a[i]`"""
     while isinstance(expr, c.Member):
         expr = expr.base
     return expr
+
+
+def array_and_indices(expr: c.Expr) -> tuple[str | None, tuple[c.Expr, ...]]:
+    """`a[y][x]` -> a, (y, x)"""
+    indices: list[c.Expr] = []
+    while isinstance(expr, c.Index):
+        indices.insert(0, expr.index)
+        expr = expr.base
+    return (expr.name if isinstance(expr, c.Name) else None), tuple(indices)
 
 
 def place_of(expr: c.Expr) -> ArrayPlace | None:
@@ -161,9 +165,6 @@ def place_of(expr: c.Expr) -> ArrayPlace | None:
 
 def _pointee_type(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers - 1, type_.const, volatile=type_.volatile)
-
-
-# -- how bodies touch arrays -------------------------------------------------------------------------
 
 
 def element_type(place: ArrayPlace, array: c.Type) -> c.Type:
@@ -250,8 +251,8 @@ def bytes_at_once(type_: c.Type, array: c.Type) -> int | None:
     if not type_.base.endswith(_BY_CALL):
         return byte_size(type_.base)
     count, kind = type_.base.removesuffix(_BY_CALL).split()
-    own = 2 if kind == "halves" else byte_size(array.base)
-    return None if own is None else int(count) * own
+    element_bytes = 2 if kind == "halves" else byte_size(array.base)
+    return None if element_bytes is None else int(count) * element_bytes
 
 
 def find_clash(
@@ -264,8 +265,7 @@ def find_clash(
     """Why turns may depend on each other, in words; None where they do not.
 
     `parallel`: the kernel runs the turns on different threads already. Then stores are taken to be apart, and
-    only reading what another turn writes is looked for.
-    """
+    only reading what another turn writes is looked for."""
     by_array: dict[str, list[Touch]] = {}
     turns = _Turns.of(body, index)
     for touch in find_touches(body, arrays):
@@ -282,12 +282,9 @@ def find_clash(
             if meets and (not parallel or (len(meets) == len(stores) and not touch.writes)):
                 here, there = print_expr(meets[0].node), print_expr(touch.node)
                 return f"'{array}' is written at '{here}' and touched at '{there}'"
-        if not parallel:
-            inner = declared_in(body)
-            for store in stores:
-                reason = _repeated_store(store, index, inner)
-                if reason is not None:
-                    return reason
+        repeated = (_repeated_store(store, index, declared_in(body)) for store in stores if not parallel)
+        if (reason := next(filter(None, repeated), None)) is not None:
+            return reason
     return None
 
 
@@ -324,20 +321,19 @@ def _flat_index(place: ArrayPlace) -> c.Expr:
 def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     if (left.as_type.base if left.as_type else "") != (right.as_type.base if right.as_type else ""):
         return False
-    offsets = left.offset or number_node(0), right.offset or number_node(0)
-    return same_value(left.index, right.index) and same_value(*offsets)
+    return same_value(left.index, right.index) and same_value(left.offset or _ZERO, right.offset or _ZERO)
 
 
-def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
+def _is_disjoint(left: ArrayPlace, right: ArrayPlace, index: str, varying: frozenset[str]) -> bool:
     """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
 
-    `own`: what every turn has a value of its own of.
-    """
+    `varying`: what every turn has a value of its own of."""
     a, b = split_affine(_flat_index(left), index), split_affine(_flat_index(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
         return False
-    offsets = left.offset or number_node(0), right.offset or number_node(0)
-    if (names_in(a[1]) | names_in(b[1])) & own or (left.as_type is not None and not same_value(*offsets)):
+    if (names_in(a[1]) | names_in(b[1])) & varying:
+        return False
+    if left.as_type is not None and not same_value(left.offset or _ZERO, right.offset or _ZERO):
         return False
     distance = expand_terms(c.Binary("-", a[1], b[1]))
     every = a[0].value if isinstance(a[0], c.Number) else None

@@ -37,6 +37,9 @@ class CallPart:
         return self.problem.launches[0].entry
 
 
+CallReading = Sequence[tuple[CallPart, KernelModel | str]]  # its kernels, or why one is not read
+
+
 def parts_of(problem: Problem) -> tuple[CallPart, ...]:
     """The kernels of a call, in the order of their first launches."""
     if len(problem.launches) < 2:
@@ -47,22 +50,22 @@ def parts_of(problem: Problem) -> tuple[CallPart, ...]:
     return tuple(
         CallPart(
             str(number) if len(alike) > 1 else "",
-            tuple(own),
-            isolate_launch(problem, problem.launches[own[0]]),
+            tuple(alike_parts),
+            isolate_launch(problem, problem.launches[alike_parts[0]]),
         )
-        for number, own in enumerate(alike.values(), 1)
+        for number, alike_parts in enumerate(alike.values(), 1)
     )
 
 
 def isolate_launch(problem: Problem, launch: Launch) -> Problem:
     """The problem with one of its launches, at the sizes at which that is made."""
     when = launch.when
-    own = replace(problem, launches=(launch,))
+    alone = replace(problem, launches=(launch,))
     if when is None or not when.names <= set(problem.size_names):
-        return own  # made at all sizes, or nobody knows at which: what is to hold everywhere holds there
-    contract = replace(own.contract, require=(*own.contract.require, Constraint("launched", when)))
+        return alone  # made at all sizes, or nobody knows at which: what is to hold everywhere holds there
+    contract = replace(alone.contract, require=(*alone.contract.require, Constraint("launched", when)))
     made = tuple(w for w in problem.workloads if when.holds(w.as_dict()))
-    return replace(own, contract=contract, workloads=made)
+    return replace(alone, contract=contract, workloads=made)
 
 
 def _launch_reading_key(launch: Launch, problem: Problem) -> object:
@@ -118,24 +121,23 @@ def with_handed(problem: Problem) -> Problem:
 def with_own_roles(problem: Problem, kernel: KernelModel, handed: Collection[str] = ()) -> Problem:
     """With every array that this launch leaves alone as its input, whatever other launches do to it.
 
-    Not so what is `handed` to it by a launch that may still be under way when it starts.
-    """
+    Not so what is `handed` to it by a launch that may still be under way when it starts."""
     parameters = [parameter.name for parameter in kernel.function.parameters]
     stored = {access.array for access in kernel.accesses if access.kind != "load"}
     by_argument = dict(zip(problem.launches[0].args, parameters, strict=False))
     only_read = [name for name, parameter in by_argument.items() if parameter not in stored]
-    changed: list[Argument] = []
-    for argument in problem.arguments:
+
+    def with_role(argument: Argument) -> Argument:
         if argument.is_array and argument.name in handed:
-            changed.append(replace(argument, role="inout"))
-        elif argument.is_array and argument.name in only_read:
-            changed.append(replace(argument, role="input"))
-        else:
-            changed.append(argument)
-    return replace(problem, arguments=tuple(changed))
+            return replace(argument, role="inout")
+        return (
+            replace(argument, role="input") if argument.is_array and argument.name in only_read else argument
+        )
+
+    return replace(problem, arguments=tuple(map(with_role, problem.arguments)))
 
 
-def handed_on(problem: Problem, reading: Sequence[tuple[CallPart, KernelModel | str]]) -> list[str]:
+def handed_on(problem: Problem, reading: CallReading) -> list[str]:
     """Arrays that a launch leaves for a later one, in words; as far as both are read."""
     touched: list[tuple[str, set[str], set[str]]] = []  # of each launch: its entry, what it writes, and reads
     by_place = {place: kernel for part, kernel in reading for place in part.places}
@@ -163,10 +165,6 @@ def launches_of(problem: Problem, parts: Sequence[CallPart]) -> tuple[Launch, ..
     return tuple(problem.launches[place] for place in places)
 
 
-# -- Which launches of a call may start while the one ahead of them ends, and what they may not touch
-# then.
-
-
 @dataclass(frozen=True)
 class Overlap:
     """A launch that may overlap with the one ahead of it."""
@@ -175,14 +173,11 @@ class Overlap:
     handed: frozenset[str]  # arrays that launches ahead of it may write, or read where it writes itself
 
 
-def find_overlaps(
-    problem: Problem, reading: Sequence[tuple[CallPart, KernelModel | str]]
-) -> tuple[tuple[Overlap, ...], tuple[str, ...]]:
+def find_overlaps(problem: Problem, reading: CallReading) -> tuple[tuple[Overlap, ...], tuple[str, ...]]:
     """The launches that may, and why the others may not.
 
     The kernel waits for the launch ahead, and so for all that one has waited for: a launch that was made to
-    overlap by the user may not have waited for anything.
-    """
+    overlap by the user may not have waited for anything."""
     parts = {place: (part, kernel) for part, kernel in reading for place in part.places}
     found, reasons = list[Overlap](), list[str]()
     for place in range(1, len(problem.launches)):
@@ -191,30 +186,29 @@ def find_overlaps(
         if why:
             reasons.append(f"{problem.launches[place].entry}: {why}")
             continue
-        own = _arrays_at_launch(problem.launches[place], kernel, problem, ("store", "update", "atomic"))
+        stored = _arrays_at_launch(problem.launches[place], kernel, problem, ("store", "update", "atomic"))
         handed = set[str]()
         for launch, (_, before) in ((problem.launches[at], parts[at]) for at in range(place)):
             handed |= _arrays_at_launch(launch, before, problem, ("store", "update", "atomic"))
-            handed |= _by_all_names(_arrays_at_launch(launch, before, problem, ("load",)), problem) & own
+            handed |= _by_all_names(_arrays_at_launch(launch, before, problem, ("load",)), problem) & stored
         found.append(Overlap(place, _by_all_names(handed, problem)))
     return tuple(found), tuple(dict.fromkeys(reasons))
 
 
 def _by_all_names(arrays: Collection[str], problem: Problem) -> frozenset[str]:
     """These arrays and all others that may be the same memory."""
-    own = {memory_of(problem.argument(name), problem) for name in arrays}
-    return frozenset(a.name for a in problem.arguments if a.is_array and memory_of(a, problem) in own)
+    memories = {memory_of(problem.argument(name), problem) for name in arrays}
+    return frozenset(a.name for a in problem.arguments if a.is_array and memory_of(a, problem) in memories)
 
 
-def _why_not(part: CallPart, kernel: KernelModel | str, ahead: Launch, own: Launch) -> str:
+def _why_not(part: CallPart, kernel: KernelModel | str, ahead: Launch, behind: Launch) -> str:
     if isinstance(kernel, str):
         return "it is not read"
     if len(part.places) > 1:
         return "its kernel is launched several times"
-    if kernel.waits or own.pdl or ahead.pdl:
+    if kernel.waits or behind.pdl or ahead.pdl:
         return "it overlaps already, or the launch ahead of it does"
-    texts = [None if launch.when is None else launch.when.text for launch in (ahead, own)]
-    if texts[0] is not None and texts[0] != texts[1]:
+    if ahead.when is not None and ahead.when.text != _expr_text(behind.when):
         return f"{ahead.entry} is not launched at all sizes at which it is (when)"
     return ""
 
@@ -255,6 +249,19 @@ class ReadLaunch:
     launch: Launch
     kernel: KernelModel | str
 
+    @property
+    def model(self) -> KernelModel:
+        assert isinstance(self.kernel, KernelModel), "it was read"
+        return self.kernel
+
+    @property
+    def condition(self) -> str | None:
+        return _expr_text(self.launch.when)
+
+    def argument_name(self, parameter: str) -> str:
+        names = [p.name for p in self.model.function.parameters]
+        return self.launch.args[names.index(parameter)]
+
 
 @dataclass(frozen=True)
 class Fill:
@@ -267,13 +274,11 @@ class Fill:
 
 
 def without_fills(
-    problem: Problem, reading: Sequence[tuple[CallPart, KernelModel | str]]
-) -> tuple[Problem, tuple[tuple[CallPart, KernelModel | str], ...], tuple[str, ...]] | str:
+    problem: Problem, reading: CallReading
+) -> tuple[Problem, CallReading, tuple[str, ...]] | str:
     """The call without launches that only fill, its kernels, and what was left out; or why none was."""
     parts = {place: (part, kernel) for part, kernel in reading for place in part.places}
-    launches = [
-        ReadLaunch(parts[place][0], launch, parts[place][1]) for place, launch in enumerate(problem.launches)
-    ]
+    launches = [ReadLaunch(parts[at][0], launch, parts[at][1]) for at, launch in enumerate(problem.launches)]
     reasons, notes = list[str](), list[str]()
     at = 0
     while at < len(launches):
@@ -295,17 +300,15 @@ def without_fills(
     return *_call_of(problem, launches), tuple(notes)
 
 
-def _call_of(
-    problem: Problem, launches: Sequence[ReadLaunch]
-) -> tuple[Problem, tuple[tuple[CallPart, KernelModel | str], ...]]:
+def _call_of(problem: Problem, launches: Sequence[ReadLaunch]) -> tuple[Problem, CallReading]:
     """The call of these launches: kernels are numbered anew."""
-    own: dict[tuple[str, Launch | None], list[int]] = {}
+    places_by_launch: dict[tuple[str, Launch | None], list[int]] = {}
     for place, one in enumerate(launches):
         changed = one.launch if one.launch not in problem.launches else None
-        own.setdefault((one.part.number, changed), []).append(place)
-    several = len(own) > 1
+        places_by_launch.setdefault((one.part.number, changed), []).append(place)
+    several = len(places_by_launch) > 1
     reading = []
-    for number, places in enumerate(own.values(), 1):
+    for number, places in enumerate(places_by_launch.values(), 1):
         first = launches[places[0]]
         part = CallPart(str(number) if several else "", tuple(places), isolate_launch(problem, first.launch))
         reading.append((part, first.kernel))
@@ -331,13 +334,13 @@ def _fill_of(one: ReadLaunch, problem: Problem) -> Fill | None:
     parameters = {p.name: p.type for p in kernel.function.parameters}
     scalars = {name for name, type_ in parameters.items() if not type_.is_pointer}
     plain = all(isinstance(node, _PLAIN) for node in walk.nodes_in(value))
-    is_whole = _is_equal_number(loop.start, 0) and _strip_place_casts(place) == c.Name(index)
+    is_whole = _is_equal_number(loop.start, 0) and without_casts(place) == c.Name(index)
     if not plain or not walk.names_in(value) <= scalars or not is_whole or array not in parameters:
         return None
     type_, count = c.Type(parameters[array].base), _to_size_node(loop.stop, one, problem)
     if count is None or parameters[array].pointers != 1 or not (is_integer(type_) or type_.base in _FLOATS):
         return None
-    return Fill(_argument_name(one, array), type_, value, count)
+    return Fill(one.argument_name(array), type_, value, count)
 
 
 def _drop_fill(
@@ -350,19 +353,18 @@ def _drop_fill(
     if at is None:
         return None
     user = later[at]
-    if _condition_text(user.launch) != _condition_text(one.launch):
+    if user.condition != one.condition:
         raise NotNeedless(f"{user.launch.entry} is not launched at the same sizes (when)")
     if isinstance(user.kernel, str):
         raise NotNeedless(f"{user.launch.entry}, which is given it next, is not read")
     if user.launch.args.count(fill.array) != 1:
         raise NotNeedless(f"{user.launch.entry} is given it twice")
-    name = _parameter_name(user, fill.array)
-    parameter = next(p for p in user.kernel.function.parameters if p.name == name)
+    parameter = user.kernel.function.parameters[user.launch.args.index(fill.array)]
+    name = parameter.name
     if parameter.type.base != fill.type.base or parameter.type.pointers != 1:
         raise NotNeedless(f"{user.launch.entry} takes it for an array of another type")
-    found = [
-        touch for part in _kernel_parts(user.kernel) for touch in find_touches(part, {name: parameter.type})
-    ]
+    arrays = {name: parameter.type}
+    found = [touch for part in _kernel_parts(user.kernel) for touch in find_touches(part, arrays)]
     if any(touch.atomic for touch in found):
         raise NotNeedless(f"{user.launch.entry} adds to it in any order (atomics): it must find it filled")
     if not any(touch.reads for touch in found):
@@ -379,8 +381,7 @@ def _substitute_fill(
     fill: Fill, one: ReadLaunch, user: ReadLaunch, name: str, problem: Problem
 ) -> ReadLaunch:
     """The kernel that takes up what was filled, with the value in place of what it loads."""
-    kernel = user.kernel
-    assert isinstance(kernel, KernelModel), "it was read"
+    kernel = user.model
     whole = [step for step in kernel.steps if _is_fill_covered(step, name, fill, user, problem)]
     touching = [s for s in all_steps(kernel.steps) if any(name in walk.names_in(p) for p in own_parts(s))]
     (step,) = whole if len(whole) == 1 else (None,)
@@ -394,16 +395,15 @@ def _substitute_fill(
         raise NotNeedless(f"the entry of {user.launch.entry} has sizes in it")
     names, added = dict[str, c.Expr](), list[tuple[c.Parameter, str]]()
     taken = {p.name for p in kernel.function.parameters} | _kernel_words(kernel)
-    for own in sorted(walk.names_in(fill.value)):
-        names[own] = c.Name(_scalar_name(own, one, user, added, taken))
+    for parameter_name in sorted(walk.names_in(fill.value)):
+        names[parameter_name] = c.Name(_scalar_name(parameter_name, one, user, added, taken))
     value = c.Cast(fill.type, substitute(fill.value, names))
     changed = replace(step, body=tuple(_with_value(stmt, name, value) for stmt in step.body))
     if any(name in walk.names_in(part) for part in _parts_without_stores(changed.body, name)):
         raise NotNeedless(f"{user.launch.entry} reads it elsewhere than where it stores")
-    steps = map_steps(kernel.steps, lambda own: changed if own is step else own)
-    function = replace(
-        kernel.function, parameters=(*kernel.function.parameters, *(parameter for parameter, _ in added))
-    )
+    steps = map_steps(kernel.steps, lambda one: changed if one is step else one)
+    parameters = (*kernel.function.parameters, *(parameter for parameter, _ in added))
+    function = replace(kernel.function, parameters=parameters)
     arrays = {p.name: p.type for p in function.parameters if p.type.is_pointer}
     made = replace(kernel, function=function, steps=steps, accesses=collect_accesses(steps, arrays))
     launch = replace(user.launch, args=(*user.launch.args, *(argument for _, argument in added)))
@@ -438,19 +438,20 @@ def _parts_without_stores(body: Sequence[c.Stmt], array: str) -> list[c.Expr | t
 
 
 def _scalar_name(
-    own: str, one: ReadLaunch, user: ReadLaunch, added: list[tuple[c.Parameter, str]], taken: set[str]
+    parameter_name: str,
+    one: ReadLaunch,
+    user: ReadLaunch,
+    added: list[tuple[c.Parameter, str]],
+    taken: set[str],
 ) -> str:
     """What the later kernel calls a scalar of the one that fills: a parameter more where it has none."""
-    kernel, filler = user.kernel, one.kernel
-    assert isinstance(kernel, KernelModel), "it was read"
-    assert isinstance(filler, KernelModel), "it was read"
-    argument = _argument_name(one, own)
-    type_ = next(p.type for p in filler.function.parameters if p.name == own)
-    pairs = [*zip(kernel.function.parameters, user.launch.args, strict=False), *added]
+    argument = one.argument_name(parameter_name)
+    type_ = next(p.type for p in one.model.function.parameters if p.name == parameter_name)
+    pairs = [*zip(user.model.function.parameters, user.launch.args, strict=False), *added]
     for parameter, passed in pairs:
         if passed == argument and parameter.type.base == type_.base:
             return parameter.name
-    name = walk.fresh_name(own, taken)
+    name = walk.fresh_name(parameter_name, taken)
     added.append((c.Parameter(replace(type_, const=True), name), argument))
     return name
 
@@ -478,14 +479,12 @@ def _is_fill_covered(step: Step, array: str, fill: Fill, user: ReadLaunch, probl
         count.append(node)
     if not axes or _sorted_factors(count) != _sorted_factors([fill.count]):
         return False
-    return any(
-        isinstance(stmt, c.Evaluate)
-        and isinstance(stmt.expr, c.Assign)
-        and isinstance(stmt.expr.target, c.Index)
-        and stmt.expr.target.base == c.Name(array)
-        and same_value(_strip_place_casts(stmt.expr.target.index), place)
-        for stmt in step.body
-    )
+    for stmt in step.body:
+        match stmt:
+            case c.Evaluate(expr=c.Assign(target=c.Index(base=c.Name(name=name), index=at))) if name == array:
+                if same_value(without_casts(at), place):
+                    return True
+    return False
 
 
 def _sorted_factors(nodes: Sequence[Node]) -> list[str]:
@@ -512,34 +511,13 @@ def _kernel_words(kernel: KernelModel) -> set[str]:
     return found | {f.name for f in kernel.source.functions} | {task.name for task in kernel.tasks}
 
 
-def _strip_place_casts(expr: c.Expr) -> c.Expr:
-    """Without conversions to integers of 32 bits and more: places in memory are below their ends."""
-    return without_casts(expr)
-
-
 def _is_equal_number(expr: c.Expr, value: int) -> bool:
     return isinstance(expr, c.Number) and expr.value == value
 
 
-def _condition_text(launch: Launch) -> str | None:
-    return None if launch.when is None else launch.when.text
-
-
 def _to_size_node(expr: c.Expr, one: ReadLaunch, problem: Problem) -> Node | None:
     """An integer of the kernel over the problem's sizes."""
-    assert isinstance(one.kernel, KernelModel), "it was read"
-    names = tuple(p.name for p in one.kernel.function.parameters)
+    names = tuple(p.name for p in one.model.function.parameters)
     known = parameter_values(replace(problem, launches=(one.launch,)), names)
-    text = to_sizes(_strip_place_casts(expr), known)
+    text = to_sizes(without_casts(expr), known)
     return None if text is None else parse_expr(text).tree
-
-
-def _argument_name(one: ReadLaunch, parameter: str) -> str:
-    assert isinstance(one.kernel, KernelModel), "it was read"
-    names = [p.name for p in one.kernel.function.parameters]
-    return one.launch.args[names.index(parameter)]
-
-
-def _parameter_name(one: ReadLaunch, argument: str) -> str:
-    assert isinstance(one.kernel, KernelModel), "it was read"
-    return one.kernel.function.parameters[one.launch.args.index(argument)].name

@@ -21,6 +21,7 @@ from tunesmith.expert.read.accesses import (
     place_of,
     pointed_at,
     same_place,
+    without_members,
 )
 from tunesmith.expert.read.integers import (
     BUILTINS,
@@ -109,7 +110,7 @@ def out_of_sight(inlined: Inlined, source: c.Source) -> Iterator[tuple[int, str]
     for parameter in inlined.function.parameters:
         if parameter.type.volatile and parameter.type.space != "local":
             yield inlined.function.line, f"'{parameter.name}' is volatile: {_AS_WRITTEN}"
-    own = {*walk.declared_in(inlined.function.body), *BUILTINS}
+    local_names = {*walk.declared_in(inlined.function.body), *BUILTINS}
     hidden = look.of_types(inlined.function)
     if hidden:
         yield inlined.function.line, hidden
@@ -118,7 +119,7 @@ def out_of_sight(inlined: Inlined, source: c.Source) -> Iterator[tuple[int, str]
         reason = reason or volatile.of_declaration(stmt)
         parts = (part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr))
         for node in (node for part in parts for node in walk.expressions_in(part)):
-            if isinstance(node, c.Name) and variable_effects(node.name) and node.name not in own:
+            if isinstance(node, c.Name) and variable_effects(node.name) and node.name not in local_names:
                 reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
             reason = reason or look.of_expression(node) or volatile.of_expression(node)
         if reason:
@@ -200,21 +201,21 @@ class _Look:
             return self._notes.get(plain) or f"{plain} stays a call"
         reason = self._of_name(call.function)
         for word in (word for text in call.template_args for word in _WORD.findall(text)):
-            reason = reason or next((self._of_function(f) for f in self._own(word)), "")
+            reason = reason or next((self._of_function(f) for f in self._functions_named(word)), "")
         return reason
 
-    def _own(self, name: str) -> list[c.Function]:
+    def _functions_named(self, name: str) -> list[c.Function]:
         return [f for f in self._source.functions if f.name == name and not f.is_kernel]
 
     def _of_name(self, name: str) -> str:
-        own = self._own(name)
-        for function in own:
+        functions = self._functions_named(name)
+        for function in functions:
             reason = self._of_function(function)
             if reason:
                 return reason
         if name in self._variables:
             return f"{name}, a variable, is called"
-        if own or self._is_type(name):
+        if functions or self._is_type(name):
             return ""
         if is_function(name):
             return _why_thread_bound(name)
@@ -293,12 +294,9 @@ def check_sizes_stay(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> None:
 def with_one_dynamic_array(function: c.Function) -> c.Function:
     """`extern __shared__` arrays are all one memory, by whatever names: they get one name, or are refused."""
     used = walk.names_in(function.body)
-    found = [
-        node
-        for node in walk.nodes_in(function.body)
-        if isinstance(node, c.Declare) and node.storage == "dynamic shared" and node.name in used
-    ]
-    each = list(dict.fromkeys(found))
+    declares = [node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)]
+    dynamic = (declare for declare in declares if declare.storage == "dynamic shared")
+    each = list(dict.fromkeys(declare for declare in dynamic if declare.name in used))
     if len(each) < 2:
         return function
     first = each[0]
@@ -306,7 +304,6 @@ def with_one_dynamic_array(function: c.Function) -> c.Function:
         if other.type != first.type:
             raise OutOfReach.at(other.line, f"'{other.name}' is the same shared memory as '{first.name}'")
     names = {other.name: c.Name(first.name) for other in each}
-    declares = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare))
     if any(node.name in names and node not in each for node in declares):
         raise OutOfReach.at(first.line, f"'{first.name}' and others are one memory, and have names of others")
 
@@ -339,14 +336,14 @@ def check_references(body: tuple[c.Stmt, ...]) -> None:
 
 def check_own_memory(normal: Normal) -> None:
     """Memory is only followed in what is understood; variables of the file may only be read."""
-    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
-    own |= set(walk.declared_in(normal.body))
+    known = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
+    known |= set(walk.declared_in(normal.body))
     for stmt in walk.statements_in(normal.body):
         parts: list[c.Expr | c.Stmt] = [part for part in walk.child_nodes(stmt) if isinstance(part, c.Expr)]
         parts += [stmt] if isinstance(stmt, c.Verbatim) else []
         for target in (target for part in parts for target in walk.writes_in(part)):
             name = walk.root_variable(target)[0]
-            if name is not None and name not in own:
+            if name is not None and name not in known:
                 raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
         for node in (node for part in parts for node in walk.nodes_in(part)):
             if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
@@ -481,15 +478,15 @@ def _array_access(
 ) -> ArrayAccess:
     """`computed`: what each turn computes for itself, so that nobody knows how far apart neighbours are."""
     place = touch.place
-    own = arrays[place.array]
-    type_ = element_type(place, own)
+    array_type = arrays[place.array]
+    type_ = element_type(place, array_type)
     kind: Literal["load", "store", "update", "atomic"] = "load"
     if touch.atomic:
         kind = "atomic"
     elif touch.writes:
         kind = "update" if touch.reads else "store"
     used = walk.names_in(place.index) | (walk.names_in(place.offset) if place.offset is not None else set())
-    moved = moved_by(place, index, own) if index and not used & computed else None
+    moved = moved_by(place, index, array_type) if index and not used & computed else None
     step, within = (None, ()) if moved is None else (moved.step, moved.within)
     return ArrayAccess(place.array, kind, type_, place.index, step, index, within, place.offset, line)
 
@@ -501,8 +498,7 @@ def marked_again(
 
     An earlier loop that stores every place from `low` to `high` in an array covers a later one that stays
     within; of the top level only, where both surely run. `multiples`: what the contract promises of
-    parameters.
-    """
+    parameters."""
     covered: list[_Range] = []
     done: list[Step] = []
     for step in steps:
@@ -530,11 +526,11 @@ _Range = tuple[str, c.Expr, c.Expr, c.Expr]  # array, base, first, last + 1
 def _stored_range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | None:
     """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
     place = touch.place
-    own = byte_size(arrays[place.array].base)
-    wide = byte_size(place.as_type.base) if place.as_type is not None else own
-    if own is None or wide is None or wide % own:
+    element_bytes = byte_size(arrays[place.array].base)
+    wide = byte_size(place.as_type.base) if place.as_type is not None else element_bytes
+    if element_bytes is None or wide is None or wide % element_bytes:
         return None
-    ratio = number_node(wide // own)
+    ratio = number_node(wide // element_bytes)
     whole: c.Expr = c.Binary("*", place.index, ratio)
     if place.offset is not None:
         whole = c.Binary("+", whole, place.offset)
@@ -599,11 +595,8 @@ def _check_head(loop: Each, arrays: Mapping[str, c.Type], aliases: Mapping[str, 
     for part in (loop.start, loop.stop, *(total.start for total in loop.totals)):
         for touch in find_touches(part, arrays):
             if aliases.get(touch.place.array, touch.place.array) in written:
-                raise OutOfReach.at(
-                    loop.line,
-                    f"the loop writes '{touch.place.array}', and "
-                    f"'{print_expr(touch.node)}' says how far it goes",
-                )
+                says = f"'{print_expr(touch.node)}' says how far it goes"
+                raise OutOfReach.at(loop.line, f"the loop writes '{touch.place.array}', and {says}")
 
 
 def _check_touch_pair(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
@@ -617,11 +610,9 @@ def _check_touch_pair(earlier: _Seen, later: _Seen, array: str, has_barriers: bo
     only_store = both_store and not (earlier.touch.reads or later.touch.reads)
     if only_store and not has_barriers and not same_thread:
         return  # the kernel itself leaves the order open
-    raise OutOfReach.at(
-        b.line,
-        f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
-        f"{a.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
-    )
+    here, there = print_expr(later.touch.node), f"line {a.line} ('{print_expr(earlier.touch.node)}')"
+    passes = f"'{array}' passes values between threads"
+    raise OutOfReach.at(b.line, f"'{here}' is touched here by other threads than in {there}: {passes}")
 
 
 def _same_thread(earlier: _Seen, later: _Seen) -> bool:
@@ -700,9 +691,7 @@ class _Uses:
                         yield from self.of(child)
 
     def _is_element(self, expr: c.Expr) -> bool:
-        while isinstance(expr, c.Member):
-            expr = expr.base
-        place = place_of(expr)
+        place = place_of(without_members(expr))
         return place is not None and place.array in self._all
 
     def _indexed(self, expr: c.Index) -> Iterator[str]:

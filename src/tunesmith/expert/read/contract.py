@@ -41,8 +41,7 @@ _QUESTIONS = frozenset({"==", "!=", "&&", "||"})
 class Residue:
     """A number that is `rest` more than a multiple of `of`, a power of two; `of` 0: the number itself.
 
-    `step`: bytes of what a pointer points to, 0 for an integer.
-    """
+    `step`: bytes of what a pointer points to, 0 for an integer."""
 
     of: int
     rest: int
@@ -60,9 +59,8 @@ Known = dict[str, tuple[c.Type, Residue]]
 def with_promised(function: c.Function, source: c.Source, problem: Problem) -> tuple[c.Function, list[Fact]]:
     """Without the branches that alignments and multiples of the contract rule out."""
     work = _ResidueWalk(function.body)
-    body = work.block(
-        function.body, work.in_sight({**_source_constants(source), **_contract_residues(function, problem)})
-    )
+    known = {**_source_constants(source), **_contract_residues(function, problem)}
+    body = work.block(function.body, {n: one for n, one in known.items() if n not in work.out_of_sight})
     if not work.facts:
         return function, []
     return replace(function, body=fold_statements(body)), list(dict.fromkeys(work.facts))
@@ -91,9 +89,9 @@ def _contract_residues(function: c.Function, problem: Problem) -> Known:
             found[parameter.name] = parameter.type, _as_type(parameter.type, one)
     for parameter, arg in zip(function.parameters, args, strict=False):
         argument = arguments.get(arg)
-        own = byte_size(parameter.type.base)
-        if argument is not None and argument.is_array and parameter.type.pointers == 1 and own:
-            start = Residue(_largest_power_of_two(argument.align or argument.element.bytes), 0, own)
+        element_bytes = byte_size(parameter.type.base)
+        if argument is not None and argument.is_array and parameter.type.pointers == 1 and element_bytes:
+            start = Residue(_largest_power_of_two(argument.align or argument.element.bytes), 0, element_bytes)
             found[parameter.name] = parameter.type, start
     return found
 
@@ -101,10 +99,7 @@ def _contract_residues(function: c.Function, problem: Problem) -> Known:
 class _ResidueWalk:
     def __init__(self, body: tuple[c.Stmt, ...]) -> None:
         self.facts: list[Fact] = []
-        self._out_of_sight = _out_of_sight(body)
-
-    def in_sight(self, known: Known) -> Known:
-        return {name: one for name, one in known.items() if name not in self._out_of_sight}
+        self.out_of_sight = _out_of_sight(body)
 
     def block(self, stmts: Sequence[c.Stmt], known: Known) -> tuple[c.Stmt, ...]:
         return tuple([self._statement(stmt, known) for stmt in stmts])
@@ -132,21 +127,15 @@ class _ResidueWalk:
                 then, otherwise = (self.block(side, dict(known)) for side in (stmt.then, stmt.otherwise))
                 self._forget(known, stmt)
                 return replace(stmt, condition=test, then=then, otherwise=otherwise)
-            case c.For():
-                inside = dict(known)
-                self._forget(inside, stmt)
-                for part in stmt.init:
-                    inside.pop(part.name if isinstance(part, c.Declare) else "", None)
+            case c.For() | c.While():
                 self._forget(known, stmt)
+                declared = walk.declared_in(stmt.init) if isinstance(stmt, c.For) else ()
+                inside = {name: one for name, one in known.items() if name not in declared}
                 return replace(stmt, body=self.block(stmt.body, inside))
-            case c.While():
-                self._forget(known, stmt)
-                return replace(stmt, body=self.block(stmt.body, dict(known)))
             case c.Scope():
-                inside = dict(known)
-                stmt = replace(stmt, body=self.block(stmt.body, inside))
+                body = self.block(stmt.body, dict(known))
                 self._forget(known, stmt)
-                return stmt
+                return replace(stmt, body=body)
             case c.Evaluate():
                 stmt = replace(stmt, expr=self._asked(stmt.expr, known, stmt.line))
         self._forget(known, stmt)
@@ -154,7 +143,7 @@ class _ResidueWalk:
 
     def _keep(self, known: Known, name: str, type_: c.Type, value: Residue) -> None:
         known.pop(name, None)
-        if name not in self._out_of_sight and not type_.reference:
+        if name not in self.out_of_sight and not type_.reference:
             known[name] = type_, _as_type(type_, value)
 
     def _forget(self, known: Known, part: walk.Part) -> None:
@@ -165,7 +154,7 @@ class _ResidueWalk:
         """With 0 or 1 for the questions that have one answer; a name alone is one where it is a test."""
         changed = walk.assigned_in(expr)
 
-        def answer(node: c.Expr) -> c.Expr:
+        def decided(node: c.Expr) -> c.Expr:
             is_question = isinstance(node, c.Binary) and node.op in _QUESTIONS
             is_flag = is_test and isinstance(node, c.Name) and node.name in known and node == expr
             if (not is_question and not is_flag) or walk.names_in(node) & changed:
@@ -178,7 +167,7 @@ class _ResidueWalk:
                 self.facts.append(Fact(said, "the contract's word", f"line {line}: align and multiple_of"))
             return integer_literal(int(bool(found.rest)))
 
-        return walk.map_expr(expr, answer)
+        return walk.map_expr(expr, decided)
 
     def _value(self, expr: c.Expr, known: Known, depth: int = 0) -> Residue:
         if depth > c.MAX_DEPTH:
@@ -193,8 +182,8 @@ class _ResidueWalk:
             case c.Name(name=name):
                 return known[name][1] if name in known else _RESIDUES_OF_LITERALS.get(name, _ANY)
             case c.SizeOf(type=type_):
-                own = 8 if type_.pointers else byte_size(type_.base)
-                return _ANY if own is None else _number_residue(own)
+                type_bytes = 8 if type_.pointers else byte_size(type_.base)
+                return _ANY if type_bytes is None else _number_residue(type_bytes)
             case c.Cast(type=type_, value=value):
                 return _as_type(type_, inner(value))
             case c.Unary(op="!", operand=operand):
@@ -215,8 +204,8 @@ def _as_type(type_: c.Type, value: Residue) -> Residue:
     if type_.base == "auto":
         return value if not type_.pointers or value.step else _ANY
     if type_.pointers:
-        own = byte_size(type_.base) if type_.pointers == 1 else None
-        return replace(value, step=own) if own and value.step else _ANY
+        element_bytes = byte_size(type_.base) if type_.pointers == 1 else None
+        return replace(value, step=element_bytes) if element_bytes and value.step else _ANY
     if type_.base == "bool":
         return _number_residue(int(bool(value.rest))) if value.is_number and not value.step else _ANY
     if not is_integer(type_):
@@ -239,16 +228,11 @@ def _binary_residue(op: str, left: Residue, right: Residue) -> Residue:
             if numbers:
                 return _number_residue(int((a == b) == (op == "==")))
             return _number_residue(int(op == "!=")) if common > 1 and (a - b) % common else _ANY
-        case "&&":
-            sides = [one for one in (left, right) if one.is_number]
-            if any(not one.rest for one in sides):
-                return _number_residue(0)
-            return _number_residue(1) if len(sides) == 2 else _ANY
-        case "||":
-            sides = [one for one in (left, right) if one.is_number]
-            if any(one.rest for one in sides):
-                return _number_residue(1)
-            return _number_residue(0) if len(sides) == 2 else _ANY
+        case "&&" | "||":
+            sides, decides = [bool(one.rest) for one in (left, right) if one.is_number], op == "||"
+            if decides in sides or len(sides) == 2:
+                return _number_residue(int(decides in sides) if decides else int(False not in sides))
+            return _ANY
     if left.step or right.step:
         return _ANY
     match op:
@@ -351,23 +335,10 @@ def with_decided(
     """Without the branches that the fixed arguments rule out; the names that had a say."""
     changed = walk.assigned_in(function.body)
     function = _with_arrays(function, arrays - changed)
-    values: dict[str, c.Expr] = {name: integer_literal(value) for name, value in fixed.items()}
-    used: dict[str, frozenset[str]] = {name: frozenset({name}) for name in fixed}
-    for declare in (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)):
-        if declare.name in values:  # another one of that name
-            return function, ()
-        init = declare.init
-        if declare.type.pointers and init in _NOTHING and declare.name not in changed:
-            values[declare.name], used[declare.name] = integer_literal(0), frozenset()
-        if init is None or declare.is_array or declare.type.pointers or declare.name in changed:
-            continue
-        is_flag = declare.type.base in ("bool", "auto") and _is_question(init)
-        number = _evaluate_question(init, values) if is_flag else None
-        if number is None and declare.type.base == "bool" and declare.type.const:
-            number = _VALUES_OF_LITERALS.get(init.name) if isinstance(init, c.Name) else int_value(init)
-        if number is not None:
-            values[declare.name] = integer_literal(number)
-            used[declare.name] = frozenset().union(*(used[n] for n in walk.names_in(init) if n in used))
+    decided = _decided_variables(function, fixed, changed)
+    if decided is None:
+        return function, ()
+    values, used = decided
     said: set[str] = set()
 
     def asked(node: c.Expr) -> c.Expr:
@@ -395,6 +366,30 @@ def with_decided(
     if body == function.body:
         return function, ()
     return replace(function, body=_without_null(fold_statements(body))), tuple(sorted(said))
+
+
+def _decided_variables(
+    function: c.Function, fixed: Mapping[str, int], changed: frozenset[str]
+) -> tuple[dict[str, c.Expr], dict[str, frozenset[str]]] | None:
+    """Names with one value, and the arguments that had a say in it; None where two have one name."""
+    values: dict[str, c.Expr] = {name: integer_literal(value) for name, value in fixed.items()}
+    used: dict[str, frozenset[str]] = {name: frozenset({name}) for name in fixed}
+    for declare in (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)):
+        if declare.name in values:
+            return None
+        init = declare.init
+        if declare.type.pointers and init in _NOTHING and declare.name not in changed:
+            values[declare.name], used[declare.name] = integer_literal(0), frozenset()
+        if init is None or declare.is_array or declare.type.pointers or declare.name in changed:
+            continue
+        is_flag = declare.type.base in ("bool", "auto") and _is_question(init)
+        number = _evaluate_question(init, values) if is_flag else None
+        if number is None and declare.type.base == "bool" and declare.type.const:
+            number = _VALUES_OF_LITERALS.get(init.name) if isinstance(init, c.Name) else int_value(init)
+        if number is not None:
+            values[declare.name] = integer_literal(number)
+            used[declare.name] = frozenset().union(*(used[n] for n in walk.names_in(init) if n in used))
+    return values, used
 
 
 def _without_null(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
@@ -679,10 +674,6 @@ def is_of_entry(argument: str) -> bool:
     return argument.startswith(_MARK)
 
 
-# -- `warpSize` as a number: 32 in CUDA. Of the devices that HIP kernels run on some have 64, some 32: it
-# is the width of the kernel's device, and 64 where none is known.
-
-
 WORD = "warpSize"
 ASSUMED = {"cuda": 32, "hip": 64}
 
@@ -690,16 +681,13 @@ ASSUMED = {"cuda": 32, "hip": 64}
 def with_wave_size(function: c.Function, kernel: Kernel) -> c.Function:
     """Unless the kernel calls something of its own by that name."""
     assumed = ASSUMED.get(kernel.language)
-    own = {*declared_in(function.body), *(parameter.name for parameter in function.parameters)}
-    if assumed is None or WORD in own:
+    local_names = {*declared_in(function.body), *(parameter.name for parameter in function.parameters)}
+    if assumed is None or WORD in local_names:
         return function
     lanes = kernel.wave or assumed
     number = c.Number(str(lanes), lanes)
     body = map_nodes(function.body, lambda e: number if isinstance(e, c.Name) and e.name == WORD else e)
     return replace(function, body=body)
-
-
-# -- Whether two readings of a text, by different conditions, are of one kernel.
 
 
 def is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
@@ -716,13 +704,10 @@ def _callee_texts(function: c.Function, source: c.Source) -> tuple[str, ...]:
     found, pending = dict[str, str](), [function]
     while pending:
         for call in walk.calls_in(pending.pop().body):
-            own = [f for f in source.functions if f.name == call.function and f.text not in found]
-            found |= {f.text: f.name for f in own}
-            pending += own
+            callees = [f for f in source.functions if f.name == call.function and f.text not in found]
+            found |= {f.text: f.name for f in callees}
+            pending += callees
     return tuple(sorted(found))
-
-
-# -- A source as each compiler that may build it reads it: one kernel to all of them, or none is read.
 
 
 Reader = Callable[[c.Source, Predefined], KernelModel | NotReadable]
@@ -732,10 +717,10 @@ def language_of(word: str) -> c.Language:
     return "opencl" if word == "opencl" else "hip" if word == "hip" else "cuda"
 
 
-def one_kernel(own: Kernel, read: Reader) -> KernelModel | NotReadable:
+def one_kernel(kernel: Kernel, read: Reader) -> KernelModel | NotReadable:
     """With a note for every condition that what a compiler defines has decided."""
-    states = own.predefined or (assume_predefined(own.language),)
-    given = (own.text, language_of(own.language), own.defines, own.headers)
+    states = kernel.predefined or (assume_predefined(kernel.language),)
+    given = (kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
     done: list[tuple[Predefined, c.Source, KernelModel | NotReadable]] = []
     for state in states:
         source = read_source_tree(*given, predefined=state)

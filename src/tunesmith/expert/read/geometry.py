@@ -25,9 +25,6 @@ from tunesmith.source.walk import names_in, nodes_in
 from tunesmith.space.expr import Expr as SizeExpr
 from tunesmith.space.expr import Node, Undefined
 
-# -- Launches of a kernel with all their numbers, at sizes of its contract.
-
-
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024
 ANY_DEVICE = {"device.sms": 108}  # a launch may ask for multiprocessors; for a reading any number will do
@@ -70,7 +67,7 @@ class Scenario:
         return replace(self, block=(1, 1, 1), several=(x, y, z))
 
 
-def sample_scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> tuple[Scenario, ...]:
+def sample_scenarios(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
     """Launches of different block shapes: of the workloads, of the smallest sizes, of some between."""
     found: dict[Triple, Scenario] = {}
     every = every_scenario(problem, values)
@@ -81,10 +78,10 @@ def sample_scenarios(problem: Problem, values: Mapping[str, Node], count: int = 
     if len(ordered) == 1:  # one shape for all: other sizes still
         others = [s for s in every if s.block == ordered[0].block]
         ordered = [*others[-2:], *ordered] if len(others) > 2 else others
-    if len(ordered) <= count:
+    if len(ordered) <= 4:
         return tuple(ordered)
     # The smallest two, the largest, and one in the middle: odd shapes are among the small ones.
-    return (*ordered[: count - 2], ordered[len(ordered) // 2], ordered[-1])
+    return (*ordered[:2], ordered[len(ordered) // 2], ordered[-1])
 
 
 def every_scenario(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
@@ -196,10 +193,7 @@ def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | N
         return None
     steps: list[int] = []
     for axis in range(3):
-        one, two = (
-            pad_triple([int(axis == n) for n in range(3)]),
-            pad_triple([2 * (axis == n) for n in range(3)]),
-        )
+        one, two = (pad_triple([by * (axis == n) for n in range(3)]) for by in (1, 2))
         next_ = at(one, 0)
         if next_ is None:
             return None
@@ -413,8 +407,7 @@ def identify_index(
 ) -> CountedIndex | None:
     """What an index counts, the same in every launch; None where its values follow no such rule.
 
-    `by_axis`: teams are single threads, which may be counted along one axis of the block.
-    """
+    `by_axis`: teams are single threads, which may be counted along one axis of the block."""
     found: set[CountedIndex] = set()
     for at, layout in enumerate(layouts):
         form = form_of(expr, layout.scenario, is_linear)

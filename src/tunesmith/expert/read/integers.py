@@ -21,7 +21,6 @@ from tunesmith.source.tree import Binary, Call, Cast, Expr, Name, Number, Ternar
 from tunesmith.source.types import INTEGERS, is_integer, is_of_type
 from tunesmith.source.walk import assigned_in, map_expr, names_in
 from tunesmith.space import expr as size
-from tunesmith.space import expr as sizes_expr
 from tunesmith.space.expr import Node, parse_expr
 
 BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
@@ -143,29 +142,31 @@ def as_division(expr: c.Expr) -> c.Expr:
     match expr:
         case c.Binary(op=">>", left=left, right=c.Number(value=int(shift))) if 0 <= shift < 31:
             return c.Binary("/", left, number_node(1 << shift))
-        case c.Binary(op="&", left=left, right=c.Number(value=int(mask))) if mask >= 0 and not mask & (
-            mask + 1
-        ):
-            return c.Binary("%", left, number_node(mask + 1))
-        case c.Binary(op="&", left=c.Number(value=int(mask)), right=right) if mask >= 0 and not mask & (
-            mask + 1
-        ):
-            return c.Binary("%", right, number_node(mask + 1))
+        case (
+            c.Binary(op="&", left=whole, right=c.Number(value=int(mask)))
+            | c.Binary(op="&", left=c.Number(value=int(mask)), right=whole)
+        ) if mask >= 0 and not mask & (mask + 1):
+            return c.Binary("%", whole, number_node(mask + 1))
     return expr
 
 
 def from_terms(found: Terms) -> c.Expr:
     """A sum of products as an expression, in the order the terms were found."""
     total: c.Expr | None = None
-    for key, count in found.items():
-        if not count:
-            continue
+    for key, count in ((key, count) for key, count in found.items() if count):
         product = _product_of_factors(key, abs(count))
         if total is None:
             total = product if count > 0 else c.Unary("-", product)
         else:
             total = c.Binary("+" if count > 0 else "-", total, product)
     return number_node(0) if total is None else total
+
+
+def split_operands(expr: c.Expr, op: str = "&&") -> list[c.Expr]:
+    """`a && b && c` -> a, b, c"""
+    if isinstance(expr, c.Binary) and expr.op == op:
+        return [*split_operands(expr.left, op), *split_operands(expr.right, op)]
+    return [expr]
 
 
 def _product_of_factors(factors: Iterable[c.Expr], count: int) -> c.Expr:
@@ -227,8 +228,7 @@ class Stride:
     """How far an index moves from one turn of a loop to the next.
 
     With `within` it holds inside stretches only: as long as every one of these expressions is a multiple of
-    the stretch, and stretches start at multiples of it. That is how `i / d * 2 * d + i % d` moves by 1.
-    """
+    the stretch, and stretches start at multiples of it. That is how `i / d * 2 * d + i % d` moves by 1."""
 
     step: int
     within: tuple[c.Expr, ...] = ()
@@ -301,8 +301,7 @@ def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Exp
     """Expressions over `fixed` names alone that make `expr` a multiple of n when each of them is.
 
     `token * d + d` -> (d,) where d is fixed; numbers are given back as numbers. None: it cannot be said,
-    because a term has no fixed factor: it may be anything.
-    """
+    because a term has no fixed factor: it may be anything."""
     found: dict[c.Expr, None] = {}
     for key, count in expand_terms(expr).items():
         factors = [factor for factor in key if names_in(factor) and names_in(factor) <= set(fixed)]
@@ -310,9 +309,6 @@ def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Exp
             return None
         found[_product_of_factors(factors, abs(count))] = None
     return tuple(found)
-
-
-# -- the head of a `for` loop: its index, start, stop and step --------------------------------------
 
 
 MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -340,10 +336,10 @@ def head_of(loop: c.For) -> Head | None:
         return None
     index = c.Name(declare.name)
     bounds = bounds_in(loop.condition, lambda expr: without_casts(expr) == index)
-    step = _loop_increment(loop.step[0], declare.name)
-    if bounds is None or len(bounds) != 1 or step is None:
+    update = additive_update(loop.step[0])
+    if bounds is None or len(bounds) != 1 or update is None or update[0] != declare.name:
         return None
-    stop = bounds[0][1]
+    stop, step = bounds[0][1], update[1]
     if declare.name in names_in(step) | names_in(stop):
         return None
     if {declare.name, *names_in(step), *names_in(stop)} & assigned_in(loop.body):
@@ -378,17 +374,16 @@ def one_more(expr: c.Expr) -> c.Expr:
     return c.Binary("+", expr, number_node(1))
 
 
-def _loop_increment(step: c.Expr, index: str) -> c.Expr | None:
-    match step:
-        case c.Unary(op="++", operand=c.Name(name=name)) if name == index:
-            return number_node(1)
-        case c.Assign(op="+=", target=c.Name(name=name), value=value) if name == index:
-            return value
+def additive_update(expr: c.Expr) -> tuple[str, c.Expr] | None:
+    """The variable and what is added to it, in `i++`, `i += by` and `i = i + by`."""
+    match expr:
+        case c.Unary(op="++", operand=c.Name(name=name)):
+            return name, number_node(1)
+        case c.Assign(op="+=", target=c.Name(name=name), value=by):
+            return name, by
         case c.Assign(op="=", target=c.Name(name=name), value=c.Binary(op="+", left=left, right=right)):
-            if name == index and left == c.Name(index):
-                return right
-            if name == index and right == c.Name(index):
-                return left
+            if c.Name(name) in (left, right):
+                return name, right if left == c.Name(name) else left
     return None
 
 
@@ -398,9 +393,6 @@ def trip_count(head: Head) -> int | None:
         case c.Number(value=int(start)), c.Number(value=int(stop)), c.Number(value=int(step)) if step > 0:
             return max(0, -(-(stop - start) // step))
     return None
-
-
-# -- Between C expressions over a kernel's parameters and the project's expressions over sizes, both ways.
 
 
 _DEEPEST = 60
@@ -421,8 +413,7 @@ class NoTranslation(Exception):
 def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str, size.Node]:
     """Kernel parameters with an integer value over sizes, by the kernel's own names for them.
 
-    Arguments stand in the kernel's order; its parameters may be called otherwise than the problem's.
-    """
+    Arguments stand in the kernel's order; its parameters may be called otherwise than the problem's."""
     found: dict[str, size.Node] = {}
     arguments = problem.arguments
     if problem.launches and len(problem.launches[0].args) == len(parameters):
@@ -430,7 +421,7 @@ def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str,
         arguments = tuple(by_name[name] for name in problem.launches[0].args if name in by_name)
     for name, argument in zip(parameters, arguments, strict=False):
         value = argument.value
-        if isinstance(value, sizes_expr.Expr):
+        if isinstance(value, size.Expr):
             if not any("." in each for each in value.names):  # what a device decides is no size
                 found[name] = value.tree
         elif isinstance(value, float) and value.is_integer() and argument.element.kind != "float":
@@ -441,7 +432,7 @@ def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str,
 def to_sizes(expr: Expr, values: Mapping[str, size.Node]) -> str | None:
     """`d / 8` -> "d // 8", with `values` from `parameter_values`; None where there is no such expression."""
     try:
-        return sizes_expr.unparse(
+        return size.unparse(
             size_node(expr, lambda node, _: values.get(node.name) if isinstance(node, Name) else None)
         )
     except NoTranslation:
@@ -460,7 +451,7 @@ def size_node(expr: Expr, meaning: NodeLookup, depth: int = 0) -> size.Node:
         return size_node(part, meaning, depth + 1)
 
     match expr:
-        case Number(value=int(value)) if abs(value) <= sizes_expr.LIMIT:
+        case Number(value=int(value)) if abs(value) <= size.LIMIT:
             return size.Num(value)
         case Cast(type=type_, value=value) if is_integer(type_):
             return inner(value)
@@ -493,28 +484,27 @@ def _translate_binary(op: str, left: size.Node, right: size.Node) -> size.Node:
         return size.Compare(left, ((_COMPARE[op], right),))
     if op in ("&&", "||"):
         return size.Logic("and" if op == "&&" else "or", (left, right))
-    if op in ("<<", ">>") and isinstance(right, size.Num) and 0 <= right.value <= 30:
-        return _fold_arithmetic(
-            size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << right.value))
-        )
-    if op == "&" and isinstance(right, size.Num) and right.value >= 0 and not right.value & (right.value + 1):
-        return size.Arithmetic("%", left, size.Num(right.value + 1))
+    match op, right:
+        case "<<" | ">>", size.Num(by) if 0 <= by <= 30:
+            return _fold_arithmetic(size.Arithmetic("*" if op == "<<" else "//", left, size.Num(1 << by)))
+        case "&", size.Num(mask) if mask >= 0 and not mask & (mask + 1):
+            return size.Arithmetic("%", left, size.Num(mask + 1))
     raise NoTranslation
 
 
 def _constant_value(node: size.Node) -> int | None:
-    whole = sizes_expr.Expr("", node)
+    whole = size.Expr("", node)
     try:
         return None if whole.names else whole.evaluate({})
-    except sizes_expr.Undefined:
+    except size.Undefined:
         return None
 
 
 def _fold_arithmetic(node: size.Arithmetic) -> size.Node:
     if isinstance(node.left, size.Num) and isinstance(node.right, size.Num):
         try:
-            return size.Num(sizes_expr.Expr("", node).evaluate({}))
-        except sizes_expr.Undefined:
+            return size.Num(size.Expr("", node).evaluate({}))
+        except size.Undefined:
             raise NoTranslation from None
     return node
 
@@ -608,9 +598,6 @@ def _bounds_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, in
     return (a[0] // b[1], a[1] // b[0]) if op == "//" else (0, min(a[1], b[1] - 1))
 
 
-# -- back: what a launch says, in terms of the kernel's parameters ------------------------------------
-
-
 def from_sizes(node: size.Node, values: Mapping[str, size.Node]) -> Expr | None:
     """A size expression over the kernel's own parameters, or None where they do not tell it."""
     plain: dict[size.Node, str] = {}
@@ -660,9 +647,6 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
             b = inner(right)
             return Binary("*", inner(size.FunctionCall("ceildiv", (left, right))), b)
     raise NoTranslation
-
-
-# -- what a launch says of a kernel, over the kernel's own parameters: blocks of a grid, threads of a block
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,10 @@ from tunesmith.expert.read.model import (
     Task,
     all_steps,
     facts_of,
-    map_own_parts,
     map_steps,
     names_in_steps,
     substitute_in_steps,
+    with_functions_called,
     without_waits,
 )
 from tunesmith.expert.read.normal import Normal, normal_form, with_used_types
@@ -85,33 +85,15 @@ from tunesmith.source.reader.templates import bind_kernel
 from tunesmith.source.substitution import substitute
 from tunesmith.space import expr as size
 
-# -- What the reader itself adds to steps, in OpenCL's words: it names functions as CUDA does.
-
-
 _WORDS = {
     "fmaxf": "fmax", "fminf": "fmin", "__int_as_float": "as_float", "__uint_as_float": "as_float",
 }  # fmt: skip
 
 
 def in_opencl_words(kernel: KernelModel) -> KernelModel:
-    own = {function.name for function in kernel.source.functions}
-    words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in own}
-
-    def word(expr: c.Expr) -> c.Expr:
-        if isinstance(expr, c.Call) and expr.function in words:
-            return replace(expr, function=words[expr.function])
-        return expr
-
-    def one(step: Step) -> Step:
-        step = map_own_parts(
-            step, lambda expr: walk.map_expr(expr, word), lambda body: walk.map_nodes(body, word)
-        )
-        if isinstance(step, Each):
-            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
-            step = replace(step, totals=totals)
-        return step
-
-    return replace(kernel, steps=map_steps(kernel.steps, one))
+    defined = {function.name for function in kernel.source.functions}
+    words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in defined}
+    return with_functions_called(kernel, words)
 
 
 def _name_task_counts(
@@ -146,11 +128,8 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
 def parameter_multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
     """What the contract promises: parameters that are multiples of something."""
     rules = {rule.name: rule.multiple_of for rule in problem.contract.sizes}
-    return {
-        name: rules.get(node.id, 1)
-        for name, node in launch.parameters.items()
-        if isinstance(node, size.Variable)
-    }
+    pairs = launch.parameters.items()
+    return {name: rules.get(node.id, 1) for name, node in pairs if isinstance(node, size.Variable)}
 
 
 def check_reach(reading: KernelReading, launches: Iterable[Scenario]) -> None:
@@ -183,16 +162,14 @@ def _read_under(problem: Problem, source: c.Source, state: Predefined) -> Kernel
     kernel = problem.kernel
     given = (kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
     if len(problem.launches) != 1:
-        return NotReadable(
-            source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
-        )
+        several = f"the operator runs {len(problem.launches)} kernels, one after the other"
+        return NotReadable(source, None, several)
     if not source.asks_toolkit:
         return _lift_source(problem, source)
     # With the toolkit's headers or without them, it has to be one kernel; nvcc has those of its runtime.
     ways: tuple[Toolkit, ...] = ("there", "absent")
-    if kernel.compiler == "nvcc" and not re.search(
-        r"\bCUDA_VERSION\b", "".join((given[0], *dict(given[3]).values()))
-    ):
+    texts = "".join((given[0], *dict(given[3]).values()))
+    if kernel.compiler == "nvcc" and not re.search(r"\bCUDA_VERSION\b", texts):
         ways = ("there",)
     first, *others = (_lift_source(problem, read_source_tree(*given, way, state)) for way in ways)
     if isinstance(first, NotReadable) or all(is_same(first, other) for other in others):
@@ -238,18 +215,13 @@ def _is_one_block(reading: KernelReading, launched: geometry.LaunchedKernel) -> 
     return all(int_value(lanes, scenario.numbers) == scenario.threads for scenario in launched.scenarios)
 
 
-def _shares_totals(step: Step) -> bool:
-    """Whether threads have something together, so that one team must do it."""
-    return isinstance(step, Each) and bool(step.totals)
-
-
 def _with_or_without_tests(lifting: _Lifting) -> KernelModel:
     """Tests that every block passes may stand around some of its work: then they are left out."""
     try:
-        return lifting.kernel()
+        return lifting.read_kernel()
     except OutOfReach:
         try:
-            model = lifting.kernel() if lifting.has_sure_tests() else None
+            model = lifting.read_kernel() if lifting.has_sure_tests() else None
         except OutOfReach:
             model = None
         if model is None:
@@ -288,7 +260,7 @@ class _Lifting:
 
         return body(False) != body(True)
 
-    def kernel(self) -> KernelModel:
+    def read_kernel(self) -> KernelModel:
         normal, launch = self._normal()
         tried = sample_scenarios(self._problem, launch.parameters)
         if not tried:
@@ -296,10 +268,8 @@ class _Lifting:
         plain = normal
         normal, reach = with_element_loops(normal, tried, lambda e: launch.bounds_of(e, self._size_ranges))
         loops = geometry.strided_loops(normal, tried[-1])
-        aliases, promised = (
-            aliases_of(self._problem, self._function),
-            parameter_multiples(self._problem, launch),
-        )
+        aliases = aliases_of(self._problem, self._function)
+        promised = parameter_multiples(self._problem, launch)
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
         given = replace(launched, normal=plain)
         try:
@@ -354,48 +324,26 @@ class _Lifting:
         steps = marked_again(whole, normal.arrays, launched.multiples)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _name_task_counts(reading.tasks, steps, normal)
-        if (
-            not tasks
-            and _is_one_block(reading, launched)
-            and any(_shares_totals(step) for step in all_steps(steps))
-        ):
+        loops = [step for step in all_steps(steps) if isinstance(step, Each)]
+        if not tasks and _is_one_block(reading, launched) and any(loop.totals for loop in loops):
             tasks = (Task(walk.numbered_name("only", set(normal.types) | set(normal.ids)), c.Number("1", 1)),)
-        notes = [
-            f"line {step.line}: the loop stores only what an earlier loop has stored"
-            for step in all_steps(steps)
-            if getattr(step, "again", False)
-        ]
+        again = "the loop stores only what an earlier loop has stored"
+        notes = [f"line {loop.line}: {again}" for loop in loops if loop.again]
+        accesses = collect_accesses(steps, normal.arrays)
+        facts = facts_of(loops, self._source, launched.aliases, tuple(normal.arrays))
         return KernelModel(
-            self._source,
-            self._function,
-            tasks,
-            steps,
-            reading.team,
-            reading.lanes,
-            reading.staged,
-            collect_accesses(steps, normal.arrays),
-            self._bound,
-            reading.barriers,
-            (*reading.notes, *notes),
-            reading.apart or (reading.reach,),
-            reading.facts
-            + facts_of(
-                [step for step in all_steps(steps) if isinstance(step, Each)],
-                self._source,
-                launched.aliases,
-                tuple(normal.arrays),
-            ),
-        )
+            self._source, self._function, tasks, steps, reading.team, reading.lanes, reading.staged, accesses,
+            self._bound, reading.barriers, (*reading.notes, *notes), reading.apart or (reading.reach,),
+            reading.facts + facts,
+        )  # fmt: skip
 
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = with_versions(
-            with_guarded_turns(tidy_statements(function.body, self._source, function.parameters))
-        )
-        in_shared = frozenset(
-            p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
-        )
+        tidy = tidy_statements(function.body, self._source, function.parameters)
+        body = with_versions(with_guarded_turns(tidy))
+        pointers = (p for p in function.parameters if p.type.is_pointer)
+        in_shared = frozenset(p.name for p in pointers if p.type.space == "local")
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(in_elements(function, body, launch), launch.single))
         if self.without_sure_tests:
@@ -423,15 +371,9 @@ class _Lifting:
         if found is None:
             return None
         found = replace(found, loops=geometry.strided_loops(found.normal, kernel.scenarios[-1]))
-        rows = sorted(kernel.normal.shared.keys() - found.normal.shared.keys())
-        facts = tuple(
-            Fact(
-                f"every place of '{row}' that is read was filled before",
-                "proved",
-                f"line {kernel.normal.shared[row].line}",
-            )
-            for row in rows
-        )
+        shared, said = kernel.normal.shared, "every place of '{}' that is read was filled before"
+        rows = sorted(shared.keys() - found.normal.shared.keys())
+        facts = tuple(Fact(said.format(row), "proved", f"line {shared[row].line}") for row in rows)
         try:
             return found, replace(self._read(found), facts=facts)
         except OutOfReach:

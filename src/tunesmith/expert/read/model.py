@@ -31,9 +31,6 @@ from tunesmith.source.tree import Declare, Expr, Function, Name, Source, Stmt, T
 from tunesmith.source.types import is_integer
 from tunesmith.source.walk import declared_in, names_in
 
-# -- What moves rely on, each with its ground: a proof, the kernel's own threads, or the contract's word.
-
-
 # On the model; what different threads of the kernel do with no order between them already; the problem file.
 Ground = Literal["proved", "the kernel's own", "the contract's word"]
 
@@ -132,8 +129,9 @@ def without_waits(function: c.Function, overlaps: bool) -> tuple[c.Function, boo
         elif overlaps and any(_is_call(part, WAIT) for part in walk.statements_in((stmt,))):
             raise c.Unreadable("it waits for the launch ahead in a branch or a loop", stmt.line)
         touched = touched or bool(effects_of(stmt) & (Effects.READS | Effects.WRITES | Effects.UNKNOWN))
+    ours = (c.Call(WAIT), c.Call(START))
     body = walk.map_statements(
-        function.body, on_stmt=lambda s: () if _is_call(s, WAIT) or _is_call(s, START) else s
+        function.body, on_stmt=lambda s: () if isinstance(s, c.Evaluate) and s.expr in ours else s
     )
     notes = [
         f"line {stmt.line}: {_ENDS if _is_call(stmt, START) else _NO_WAIT}"
@@ -160,8 +158,7 @@ class Reach:
     """An index that the source bounds: the launch must come to every value below the bound.
 
     `count` is how many values it comes to, over gridDim and blockDim. Where a loop `goes_on` by as many,
-    these are only the values it starts from.
-    """
+    these are only the values it starts from."""
 
     name: str
     bound: Expr
@@ -179,8 +176,7 @@ class Task:
 
     Where no parameter tells it, `extent` is over the names gridDim.* (and blockDim.*) of today's launch;
     `size` is the same over the problem's sizes, for a launch: "" where it has no such expression. `count` is
-    the steps' name for such an extent, "" where they do not ask for it.
-    """
+    the steps' name for such an extent, "" where they do not ask for it."""
 
     name: str
     extent: Expr
@@ -291,7 +287,7 @@ class ArrayAccess:
     index: Expr  # in elements of `type`
     stride: int | None  # elements from one index of the loop to the next; None: not constant
     loop: str = ""  # index of the `Each` it is in; "" outside
-    # The stride holds in stretches only, if each of these is a multiple of the stretch (see affine.Stride).
+    # The stride holds in stretches only, if each of these is a multiple of the stretch (`Stride`).
     within: tuple[Expr, ...] = ()
     offset: Expr | None = None  # of a cast access, in elements of the array's own type, before `index`
     line: int = field(default=0, compare=False)
@@ -328,9 +324,6 @@ class NotReadable:
     reason: str  # in words, with a line number
     line: int = 0
     others: tuple[str, ...] = ()  # what else stands in the way, with lines and what would have to change
-
-
-# -- how the work is to be shared -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -390,9 +383,7 @@ class TemplateDraft:
     require: tuple[tuple[str, str], ...] = ()  # name -> expression of the template file
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()  # remedy -> condition
-    shape: tuple[
-        tuple[str, str], ...
-    ] = ()  # what the usual rules know of the kernel (`problem/default_rules`)
+    shape: tuple[tuple[str, str], ...] = ()  # what the usual rules know of it (`problem/default_rules`)
     moves: tuple[str, ...] = ()  # applied, in order
     hardware: tuple[tuple[str, str], ...] = ()  # helper -> the same as a statement for the device's unit
     in_pairs: tuple[tuple[str, str], ...] = ()  # helper -> the same for two values, {a} and {b}, as one
@@ -420,9 +411,6 @@ class KernelReading:
     reach: tuple[Reach, ...] = ()
     apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid
     facts: tuple[Fact, ...] = ()  # besides those of its loops
-
-
-# -- ways through steps ------------------------------------------------------------------------------
 
 
 def own_parts(step: Step) -> Iterator[Expr | tuple[Stmt, ...]]:
@@ -480,19 +468,19 @@ def step_lists(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
 
 def map_lists(steps: Sequence[Step], fn: Callable[[list[Step]], Sequence[Step]]) -> tuple[Step, ...]:
     """Every list of steps passed through `fn`, from the inside out."""
-    own = list[Step]()
+    mapped = list[Step]()
     for step in steps:
         if isinstance(step, When):
             step = replace(step, then=map_lists(step.then, fn), otherwise=map_lists(step.otherwise, fn))
         elif isinstance(step, Repeat):
             step = replace(step, body=map_lists(step.body, fn))
-        own.append(step)
-    return tuple(fn(own))
+        mapped.append(step)
+    return tuple(fn(mapped))
 
 
 def map_steps(steps: Sequence[Step], fn: Callable[[Step], Step | None]) -> tuple[Step, ...]:
     """Steps rebuilt from the inside out, each passed through `fn`; None leaves it out."""
-    return map_lists(steps, lambda own: [done for step in own if (done := fn(step)) is not None])
+    return map_lists(steps, lambda some: [done for step in some if (done := fn(step)) is not None])
 
 
 def map_own_parts(
@@ -511,6 +499,26 @@ def map_own_parts(
         case Repeat():
             start, stop = on_expr(step.start), on_expr(step.stop)
             return replace(step, start=start, stop=stop, step=on_expr(step.step))
+
+
+def with_functions_called(kernel: KernelModel, words: Mapping[str, str]) -> KernelModel:
+    """The kernel with other names for functions that its steps call."""
+
+    def renamed(expr: Expr) -> Expr:
+        if isinstance(expr, c.Call) and expr.function in words:
+            return replace(expr, function=words[expr.function])
+        return expr
+
+    def one(step: Step) -> Step:
+        step = map_own_parts(
+            step, lambda e: walk.map_expr(e, renamed), lambda body: walk.map_nodes(body, renamed)
+        )
+        if isinstance(step, Each):
+            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
+            step = replace(step, totals=totals)
+        return step
+
+    return replace(kernel, steps=map_steps(kernel.steps, one))
 
 
 def substitute_in_steps(steps: Sequence[Step], values: Mapping[str, Expr]) -> tuple[Step, ...]:
@@ -536,10 +544,10 @@ def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _drop_unused(step: Step, used: frozenset[str]) -> Step | None:
     if isinstance(step, Let):
         step = replace(step, body=tuple(s for s in step.body if not isinstance(s, Declare) or s.name in used))
-    is_empty = (isinstance(step, Let) and not step.body) or (
-        isinstance(step, When) and not (step.then or step.otherwise)
-    )
-    return None if is_empty else step
+    match step:
+        case Let(body=()) | When(then=(), otherwise=()):
+            return None
+    return step
 
 
 def _merge_lets(steps: Sequence[Step]) -> list[Step]:

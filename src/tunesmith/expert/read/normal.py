@@ -41,8 +41,7 @@ assert all(function_effects(name).any_thread for name in _INTEGER_CALLS)
 class Id:
     """A variable that says which thread or block this is: `expr` over built-in indices and parameters.
 
-    `short` is the same as the source has it, over other such variables too.
-    """
+    `short` is the same as the source has it, over other such variables too."""
 
     name: str
     type: c.Type
@@ -84,11 +83,8 @@ class _Normaliser:
         index = c.Type("size_t" if language == "opencl" else "unsigned int")
         self._types: dict[str, c.Type] = dict.fromkeys(BUILTINS, index)
         self._types |= {p.name: p.type for p in function.parameters}
-        self._arrays = {
-            p.name: p.type
-            for p in function.parameters
-            if p.type.is_pointer and p.name not in shared_parameters
-        }
+        pointers = [p for p in function.parameters if p.type.is_pointer]
+        self._arrays = {p.name: p.type for p in pointers if p.name not in shared_parameters}
         self._shared: dict[str, c.Declare] = {
             p.name: c.Declare(c.Type(p.type.base), p.name, storage="dynamic shared")
             for p in function.parameters
@@ -97,22 +93,18 @@ class _Normaliser:
         self._pointers = dict(self._arrays)
         for name, declare in self._shared.items():
             self._pointers[name] = replace(declare.type, pointers=1)
-        fixed = {
-            n.name
-            for n in walk.nodes_in(body)
-            if isinstance(n, c.Declare) and n.type.const and not n.type.pointers
-        }
+        declares = [node for node in walk.nodes_in(body) if isinstance(node, c.Declare)]
+        fixed = {declare.name for declare in declares if declare.type.const and not declare.type.pointers}
         self._changing = walk.assigned_in(body) - _loop_names(body) - fixed
         self._ids: dict[str, Id] = {}
         self._taken = set(self._types)
-        for node in walk.nodes_in(body):
-            if isinstance(node, c.Declare):
-                self._taken.add(node.name)
-                self._types[node.name] = node.type
-                if node.storage in ("shared", "dynamic shared"):
-                    self._shared[node.name] = node
-                    if len(node.dims) <= 1:
-                        self._pointers[node.name] = c.Type(node.type.base, node.type.pointers + 1)
+        for declare in declares:
+            self._taken.add(declare.name)
+            self._types[declare.name] = declare.type
+            if declare.storage in ("shared", "dynamic shared"):
+                self._shared[declare.name] = declare
+                if len(declare.dims) <= 1:
+                    self._pointers[declare.name] = c.Type(declare.type.base, declare.type.pointers + 1)
 
     def run(self, body: tuple[c.Stmt, ...]) -> Normal:
         return Normal(self.block(body, {}, 0), self._types, self._arrays, self._shared, self._ids)
@@ -175,12 +167,14 @@ class _Normaliser:
         """The pointer with what it is computed from as it is now, where that changes while it is in use."""
         pointer, saved = self.without_loads(pointer, line)
         now: dict[str, c.Expr] = {}
-        for own in sorted(walk.names_in(pointer) & self._changing - {*self._pointers}):
-            if _is_used_after_reassignment(name, own, rest):
-                fresh = walk.fresh_name(f"{own}_then", self._taken)
-                self._types[fresh] = replace(self._types[own], const=False)
-                saved.append(c.Declare(replace(self._types[own], const=True), fresh, c.Name(own), line=line))
-                now[own] = c.Name(fresh)
+        for variable in sorted(walk.names_in(pointer) & self._changing - {*self._pointers}):
+            if _is_used_after_reassignment(name, variable, rest):
+                fresh = walk.fresh_name(f"{variable}_then", self._taken)
+                self._types[fresh] = replace(self._types[variable], const=False)
+                saved.append(
+                    c.Declare(replace(self._types[variable], const=True), fresh, c.Name(variable), line=line)
+                )
+                now[variable] = c.Name(fresh)
         return substitute(pointer, now) if now else pointer, saved
 
     def declare(self, stmt: c.Declare, env: dict[str, c.Expr], rest: Sequence[c.Stmt]) -> list[c.Stmt]:
@@ -199,17 +193,15 @@ class _Normaliser:
             raise OutOfReach.at(
                 stmt.line, f"the pointer '{stmt.name}' is computed in a way that is not followed"
             )
-        if once and is_integer(stmt.type) and self.is_index_arithmetic(init):
+        if once and is_integer(stmt.type) and all(map(self._is_index_part, walk.expressions_in(init))):
             names, ids = walk.names_in(init), {*BUILTINS, *self._ids}
             is_id = names & ids and names <= ids | (self._parameters - self._changing)
             if is_id and stmt.type.base != "bool":
                 expr = substitute(init, {name: id_.expr for name, id_ in self._ids.items()})
-                short = as_integer(stmt.type, init, self._types)
-                self._ids[stmt.name] = Id(
-                    stmt.name, stmt.type, as_integer(stmt.type, expr, self._types), short, stmt.line
-                )
-                return []
-            env[stmt.name] = as_integer(stmt.type, init, self._types)
+                short, whole = (as_integer(stmt.type, one, self._types) for one in (init, expr))
+                self._ids[stmt.name] = Id(stmt.name, stmt.type, whole, short, stmt.line)
+            else:
+                env[stmt.name] = as_integer(stmt.type, init, self._types)
             return []
         return [replace(stmt, init=init)]
 
@@ -251,9 +243,6 @@ class _Normaliser:
                 return c.Unary("&", c.Index(base, walk.map_expr(index, named))), hoisted
         return walk.map_expr(pointer, named), hoisted
 
-    def is_index_arithmetic(self, expr: c.Expr) -> bool:
-        return all(self._is_index_part(node) for node in walk.expressions_in(expr))
-
     def _is_index_part(self, node: c.Expr) -> bool:
         match node:
             case c.Number(value=value):
@@ -277,11 +266,7 @@ class _Normaliser:
         for name in walk.assigned_in(expr) & {*env, *self._pointers}:
             if name in self._types and self._types[name].is_pointer and not _only_addressed(expr, name):
                 raise OutOfReach.at(line, f"the pointer '{name}' moves")
-        result = (
-            fold_accesses(substitute(expr, env), self._pointers)
-            if env
-            else fold_accesses(expr, self._pointers)
-        )
+        result = fold_accesses(substitute(expr, env) if env else expr, self._pointers)
         if lost := [name for name in walk.names_in(result) if name.startswith(_MOVED)]:
             raise OutOfReach.at(line, f"the pointer '{lost[0].removeprefix(_MOVED)}' moves")
         if sum(1 for _ in walk.nodes_in(result)) > _LARGEST:
@@ -289,19 +274,17 @@ class _Normaliser:
         return result
 
 
-def _is_used_after_reassignment(pointer: str, own: str, rest: Sequence[c.Stmt]) -> bool:
-    """Whether the pointer is used once `own` is set again, as far as the order of the text tells."""
+def _is_used_after_reassignment(pointer: str, name: str, rest: Sequence[c.Stmt]) -> bool:
+    """Whether the pointer is used once `name` is set again, as far as the order of the text tells."""
     is_set = False
     for stmt in rest:
         uses = pointer in walk.names_in(stmt)
         if uses and is_set:
             return True
-        if own in walk.assigned_in(stmt):
+        if name in walk.assigned_in(stmt):
             branches = (stmt.then, stmt.otherwise) if isinstance(stmt, c.If) else None
-            if uses and (
-                branches is None
-                or any(_is_used_after_reassignment(pointer, own, branch) for branch in branches)
-            ):
+            used = (_is_used_after_reassignment(pointer, name, branch) for branch in branches or ())
+            if uses and (branches is None or any(used)):
                 return True
             is_set = True
     return False
@@ -353,19 +336,17 @@ def with_used_types(normal: Normal) -> Normal:
         return c.Index(c.Name(place.array), index)
 
     body = walk.map_nodes(normal.body, retyped)
-    shared = {
-        name: replace(declare, type=found[name], dims=(), storage="dynamic shared")
-        if name in found
-        else declare
-        for name, declare in normal.shared.items()
+    retyped_arrays = {
+        name: replace(normal.shared[name], type=type_, dims=(), storage="dynamic shared")
+        for name, type_ in found.items()
     }
-    return replace(normal, body=body, shared=shared)
+    return replace(normal, body=body, shared={**normal.shared, **retyped_arrays})
 
 
 def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
     """The one type that every access reads the array as; None where that is its own or there are several."""
     seen: dict[str, c.Type] = {}
-    own = byte_size(declare.type.base)
+    declared_bytes = byte_size(declare.type.base)
     uses = accesses = 0
     for node in walk.nodes_in(body):
         if node == c.Name(declare.name):
@@ -374,20 +355,20 @@ def _used_as(body: Sequence[c.Stmt], declare: c.Declare) -> c.Type | None:
         if place is None or place.array != declare.name:
             continue
         accesses += 1
-        if place.as_type is None or own is None:
+        if place.as_type is None or declared_bytes is None:
             return None
         size = byte_size(place.as_type.base)
-        if size is None or _in_units(place.offset, own, size) is None:
+        if size is None or _in_units(place.offset, declared_bytes, size) is None:
             return None
         seen[place.as_type.base] = c.Type(place.as_type.base)
     return next(iter(seen.values())) if len(seen) == 1 and uses == accesses else None
 
 
-def _in_units(offset: c.Expr | None, own: int, size: int) -> c.Expr | None:
+def _in_units(offset: c.Expr | None, unit: int, size: int) -> c.Expr | None:
     """An offset in elements of the declared type, in units of the type used; None where that is not whole."""
     if offset is None:
         return number_node(0)
-    found = {key: count * own for key, count in expand_terms(offset).items()}
+    found = {key: count * unit for key, count in expand_terms(offset).items()}
     if any(count % size for count in found.values()):
         return None
     return from_terms({key: count // size for key, count in found.items()})

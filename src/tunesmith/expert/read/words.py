@@ -72,9 +72,8 @@ def _about_tasks(kernel: KernelModel) -> str:
     team = _TEAMS[kernel.team].format(lanes=lanes)
     if not kernel.tasks:
         return f"{kernel.function.name}: one loop over all elements. {team}"
-    of = ", ".join(
-        f"{task.name} below {task.size or _shorten_expression(task.extent)}" for task in kernel.tasks
-    )
+    ends = [(task.name, task.size or _shorten_expression(task.extent)) for task in kernel.tasks]
+    of = ", ".join(f"{name} below {end}" for name, end in ends)
     return f"{kernel.function.name}: independent tasks, one for each {of}. {team}"
 
 
@@ -95,9 +94,8 @@ def _about_steps(steps: Sequence[Step], kernel: KernelModel, depth: int) -> list
                 stores = ", ".join(dict.fromkeys(_describe_target(stmt) for stmt in body))
                 lines.append(f"{pad}line {step.line}: one thread of the team stores {stores}")
             case When():
-                lines.append(
-                    f"{pad}line {step.line}: if {_shorten_expression(step.condition)}, the whole team:"
-                )
+                condition = _shorten_expression(step.condition)
+                lines.append(f"{pad}line {step.line}: if {condition}, the whole team:")
                 lines += _about_steps(step.then, kernel, depth + 1)
                 if step.otherwise:
                     lines.append(f"{pad}otherwise:")
@@ -116,10 +114,8 @@ def _describe_each(step: Each, kernel: KernelModel) -> str:
     span = f"from {_shorten_expression(step.start)} to {_shorten_expression(step.stop)}"
     text = f"line {step.line}: for each {step.index} {span}, {shared}"
     if step.totals:
-        totals = (
-            f"{_TOTALS[t.operator]} {t.name} (from {_shorten_expression(t.start)})" for t in step.totals
-        )
-        text += "; " + ", ".join(totals)
+        starts = [(total, _shorten_expression(total.start)) for total in step.totals]
+        text += "; " + ", ".join(f"{_TOTALS[t.operator]} {t.name} (from {start})" for t, start in starts)
     inner = [node for node in nodes_in(step.body) if isinstance(node, For | While)]
     if inner:
         text += f"; inside it {_about_loops(inner)}"
@@ -156,9 +152,8 @@ def _about_arrays(kernel: KernelModel) -> list[str]:
 
 
 def _describe_access(access: ArrayAccess) -> str:
-    where = _shorten_expression(
-        access.index if access.offset is None else Binary("+", access.offset, access.index)
-    )
+    place = access.index if access.offset is None else Binary("+", access.offset, access.index)
+    where = _shorten_expression(place)
     near = _NEAR.get(access.stride, f"neighbours {access.stride} apart") if access.loop else "once for a task"
     if access.loop and access.stride is not None and access.within:
         near += f" (within stretches of {', '.join(_shorten_expression(expr) for expr in access.within)})"

@@ -71,16 +71,16 @@ class Blocking:
         """Along the index that most loads do not move with, or overlap along; of those the fastest."""
         kernel, names, written = given.kernel, given.names, given.written
         found = [(task, _find_varying_names(kernel, task)) for task in given.tasks]
-        able = [(task, own) for task, own in found if not isinstance(own, str)]
+        able = [(task, varying) for task, varying in found if not isinstance(varying, str)]
         if not able:
-            raise Unwritable(next(str(own) for _, own in reversed(found)))
+            raise Unwritable(next(str(varying) for _, varying in reversed(found)))
         arrays = [name for name in given.arrays if name not in written]
-        counts = {task: _count_reusable_loads(kernel, task, own, arrays) for task, own in able}
-        task, own = max(reversed(able), key=lambda one: counts[one[0]])
+        counts = {task: _count_reusable_loads(kernel, task, varying, arrays) for task, varying in able}
+        task, varying = max(reversed(able), key=lambda one: counts[one[0]])
         own_words = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
         words = Wording({**given.words.words, **own_words})
         made = cls(task, words, not names_in(task.extent) & set(BUILTINS), written, counts[task])
-        for name in sorted(own - {task.name}):
+        for name in sorted(varying - {task.name}):
             made.add(name)
         return made
 
@@ -108,26 +108,24 @@ class Blocking:
         """Of an array of which each task has one."""
         if self.task is None:
             return dims
-        return (
-            self.words.expr("BLOCKED + span", span=integer_literal(span)) if span else c.Name(self.count),
-            *dims,
-        )
+        rows = self.words.expr("BLOCKED + span", span=integer_literal(span)) if span else c.Name(self.count)
+        return rows, *dims
 
     def over(self, stmts: Sequence[c.Stmt], span: int = 0, guarded: bool = True) -> tuple[c.Stmt, ...]:
         """The statements for each of the tasks, and `span` rows more, unrolled."""
         if self.task is None or not stmts:
             return tuple(stmts)
-        own = substitute(stmts, self.names)
+        inside = substitute(stmts, self.names)
         words = self.words
-        if self.task.name in names_in(own):
+        if self.task.name in names_in(inside):
             text = "const T b = (T)(start + r);" if self.task.type != "int" else "const T b = start + r;"
-            own = (*words.code(text, T=self.task.type, b=self.task.name), *own)
+            inside = (*words.code(text, T=self.task.type, b=self.task.name), *inside)
         within = None
         if guarded and self.is_counted:
             # The first is always there: what it loads the others need not load again.
             there, first = self._needed_row_test(words.expr("r"), span), "r <= span" if span else "r == 0"
             within = words.expr(f"{first} || there", span=integer_literal(span), there=there)
-        return item_axis(str(words.words["r"]), self.dims(span=span)[0], within=within).over(own)
+        return item_axis(str(words.words["r"]), self.dims(span=span)[0], within=within).over(inside)
 
     def _needed_row_test(self, row: c.Expr, span: int = 0) -> c.Expr:
         """Whether one of the team's tasks needs that row."""
@@ -146,13 +144,13 @@ class Blocking:
         if self.task is None:
             return tuple(stmts)
         done, run = list[c.Stmt](), list[c.Stmt]()
-        own = {self.task.name, *self.names}
+        varying = {self.task.name, *self.names}
         for stmt in stmts:
             if isinstance(stmt, c.Declare) and stmt.name in self.names:
                 done += self.over(run)
                 run = []
                 done += self.declared(stmt)
-            elif names_in(stmt) & own:
+            elif names_in(stmt) & varying:
                 run.append(stmt)
             else:
                 done += self.over(run)
@@ -160,14 +158,12 @@ class Blocking:
                 done.append(stmt)
         return (*done, *self.over(run))
 
-    # -- packs ----------------------------------------------------------------------------------------
-
     def is_same(self, pack: Pack) -> bool:
         """Whether all tasks of a team read the same."""
         if self.task is None:
             return True
-        own = pack.names.isdisjoint((self.task.name, *self.names)) and pack.array not in self.names
-        return own and not pack.stores and pack.array not in self.written
+        is_alike = pack.names.isdisjoint((self.task.name, *self.names)) and pack.array not in self.names
+        return is_alike and not pack.stores and pack.array not in self.written
 
     def tables(self, packs: Sequence[Pack], apart: Iterable[Key] = ()) -> tuple[RowTable, ...]:
         """Packs that differ from task to task; those `apart`, and what is stored, share no rows."""
@@ -178,15 +174,10 @@ class Blocking:
             first = left.pop(0)
             rows = {first.key: 0}
             if self._may_overlap(first) and first.key not in alone:
-                for other in left:
-                    if (
-                        self._may_overlap(other)
-                        and other.key not in alone
-                        and _pack_layout_key(first) == _pack_layout_key(other)
-                    ):
-                        by = self._rows_between(first, other)
-                        if by is not None:
-                            rows[other.key] = by
+                able = (pack for pack in left if self._may_overlap(pack) and pack.key not in alone)
+                alike = (pack for pack in able if _pack_layout_key(pack) == _pack_layout_key(first))
+                shifts = ((pack.key, self._rows_between(first, pack)) for pack in alike)
+                rows |= {key: by for key, by in shifts if by is not None}
             low, high = min(rows.values()), max(rows.values())
             if set(rows.values()) != set(range(low, high + 1)):  # rows that nobody reads stay away
                 rows, low, high = {first.key: 0}, 0, 0
@@ -197,19 +188,14 @@ class Blocking:
 
     def _may_overlap(self, pack: Pack) -> bool:
         assert self.task is not None
-        own = pack.names & {self.task.name, *self.names}
-        return own == {self.task.name} and not pack.stores and pack.array not in self.written
+        varying = pack.names & {self.task.name, *self.names}
+        return varying == {self.task.name} and not pack.stores and pack.array not in self.written
 
     def _rows_between(self, first: Pack, other: Pack) -> int | None:
-        if first.offset is not None or other.offset is not None:
+        if self.task is None or first.offset is not None or other.offset is not None:
             return None
-        found = self.between(first.index, other.index)
+        found = _find_index_shift(first.index, other.index, self.task.name)
         return found[0] if found is not None and found[1] == 0 else None
-
-    def between(self, first: c.Expr, other: c.Expr) -> tuple[int, int] | None:
-        """By how many tasks, and then elements, the place of an access lies behind another's."""
-        assert self.task is not None
-        return _find_index_shift(first, other, self.task.name)
 
     def row(self, table: str, by: int) -> c.Expr:
         return c.Index(c.Name(table), self._row(by))
@@ -225,23 +211,20 @@ class Blocking:
     ) -> dict[c.Expr, c.Expr]:
         """Loads that some turns alone make, of what a table may have: from there if it has.
 
-        `tables`: each with its name; `item` and `lane` say which pack of a row, and which element of that.
-        """
+        `tables`: each with its name; `item` and `lane` say which pack of a row, and which element of that."""
+        assert self.task is not None
         found: dict[c.Expr, c.Expr] = {}
         for table, name in tables:
-            if (
-                table.first.width != 1
-                or table.first.element is not None
-                or not self._may_overlap(table.first)
-            ):
+            is_plain = table.first.width == 1 and table.first.element is None
+            if not is_plain or not self._may_overlap(table.first):
                 continue
             for site in Sites.of(body, [table.first.array]).found:
-                if _is_plain_load(site) and site.node not in known and site.node not in found:
-                    by = self.between(table.first.index, site.index)
-                    if by is not None:
-                        pack = self.words.expr("table[row][k]", table=name, row=self._row(by[0]), k=item)
-                        value = c.Index(c.Member(pack, "at"), _add_constant(lane, by[1]))
-                        found[site.node] = self._if_there(table, by, value, site.node, lane, vector)
+                by = _find_index_shift(table.first.index, site.index, self.task.name)
+                if by is None or not _is_plain_load(site) or site.node in known or site.node in found:
+                    continue
+                pack = self.words.expr("table[row][k]", table=name, row=self._row(by[0]), k=item)
+                value = c.Index(c.Member(pack, "at"), _add_constant(lane, by[1]))
+                found[site.node] = self._if_there(table, by, value, site.node, lane, vector)
         return found
 
     def _row(self, by: int) -> c.Expr:
@@ -292,9 +275,6 @@ def _assign_initializer(declare: c.Declare) -> tuple[c.Stmt, ...]:
     if declare.init is None:
         return ()
     return (c.Evaluate(c.Assign("=", c.Name(declare.name), declare.init), line=declare.line),)
-
-
-# -- along which index of the tasks ---------------------------------------------------------------------
 
 
 def _find_varying_names(kernel: KernelModel, task: Task) -> frozenset[str] | str:
@@ -369,8 +349,7 @@ class Buffer:
 
     A buffer lives for a turn. One that is `kept` lives as long as the loops over one range, where the
     schedule keeps rows in registers: then what is `filled` is not loaded, what is `replaced` or lies in
-    shared memory otherwise is not stored, and what is `wanted` a later loop reads again.
-    """
+    shared memory otherwise is not stored, and what is `wanted` a later loop reads again."""
 
     name: str
     home: Level  # where its elements come from and go to; the buffer itself is in registers
@@ -471,10 +450,9 @@ def _plan_loop(each: Each, given: Given) -> LoopPlan:
     tail = given.is_flat or not given.sizes.is_plain(extent_of(each)) or not aligned
     if tail and any(pack.array in staged for pack in packs):
         raise Unwritable("what a loop keeps for a later one has no length that the contract tells")
+    homes: dict[bool, Level] = {True: "shared", False: "global"}
     buffers = {
-        pack.key: Buffer(
-            given.names.fresh(f"{pack.array}_pack"), "shared" if pack.array in staged else "global"
-        )
+        pack.key: Buffer(given.names.fresh(f"{pack.array}_pack"), homes[pack.array in staged])
         for pack in packs
     }
     return LoopPlan(each, packs, buffers, tail=tail)
@@ -492,18 +470,14 @@ def _with_tables(loop: LoopPlan, blocking: Blocking) -> LoopPlan:
     return replace(loop, buffers=buffers, tables=tables)
 
 
-# -- copies: which way each takes
-
-
 def _with_copies(loop: LoopPlan, given: Given) -> LoopPlan:
     loads, stores = list[Copy](), list[Copy]()
     keeps = loop.in_row and given.knobs.keep.most > 0
     for pack in loop.packs:
         buffer = loop.buffers[pack.key]
         if pack.loads:
-            loads.append(
-                Copy(pack, _way_in(pack, given), _has_dependent_place(pack, given), keeps and buffer.filled)
-            )
+            waits = _has_dependent_place(pack, given)
+            loads.append(Copy(pack, _way_in(pack, given), waits, keeps and buffer.filled))
         if pack.stores:
             way = "store_once" if given.knobs.store_hint.is_parameter and buffer.home == "global" else "store"
             needless = keeps and (buffer.replaced or buffer.home == "shared")
@@ -532,20 +506,14 @@ def _way_in(pack: Pack, given: Given) -> str:
     return "load_shared" if pack.array in given.written else "load_once"
 
 
-# -- loops over one range, between which a thread's elements can stay
-
-
 def group_loops_by_range(steps: Sequence[Step]) -> Iterator[list[Each]]:
     """Several loops over one range in one list of steps."""
-    for own in step_lists(steps):
+    for siblings in step_lists(steps):
         ranges: dict[tuple[object, object], list[Each]] = {}
-        for step in own:
+        for step in siblings:
             if isinstance(step, Each):
-                key = (
-                    frozenset(expand_terms(step.start).items()),
-                    frozenset(expand_terms(step.stop).items()),
-                )
-                ranges.setdefault(key, []).append(step)
+                start, stop = (frozenset(expand_terms(end).items()) for end in (step.start, step.stop))
+                ranges.setdefault((start, stop), []).append(step)
         yield from (loops for loops in ranges.values() if len(loops) > 1)
 
 
@@ -574,14 +542,16 @@ def _plan_kept_buffers(row: Sequence[LoopPlan], given: Given) -> Sequence[LoopPl
         buffers = dict(loop.buffers)
         for key, members in shared.items():
             first = members[0][0]
-            own = next((pack for pack in loop.packs if pack.key == key), None)
+            pack_here = next((pack for pack in loop.packs if pack.key == key), None)
             later = [pack for other in row[number + 1 :] for pack in other.packs if pack.key == key]
-            if own is not None or number == 0:
+            if pack_here is not None or number == 0:
                 buffers[key] = replace(
                     first.buffers[key],
                     kept=True,
-                    filled=own is not None and own.loads and loop is not first,
-                    replaced=own is not None and own.stores and any(pack.stores for pack in later),
+                    filled=pack_here is not None and pack_here.loads and loop is not first,
+                    replaced=pack_here is not None
+                    and pack_here.stores
+                    and any(pack.stores for pack in later),
                     wanted=any(pack.loads for pack in later),
                 )
         opens = () if number else tuple(members[0][1] for members in shared.values())
@@ -595,8 +565,8 @@ def _is_used_again(packs: Sequence[Pack]) -> bool:
 
 def _names_outside_loops(row: Sequence[LoopPlan], given: Given) -> set[str]:
     """Names in steps other than these loops."""
-    own = {loop.each.number for loop in row}
-    others = [s for s in all_steps(given.kernel.steps) if not isinstance(s, Each) or s.number not in own]
+    numbers = {loop.each.number for loop in row}
+    others = [s for s in all_steps(given.kernel.steps) if not isinstance(s, Each) or s.number not in numbers]
     return {name for step in others for part in own_parts(step) for name in names_in(part)}
 
 

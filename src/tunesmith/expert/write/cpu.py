@@ -204,14 +204,14 @@ class VectorBody:
 
     def _together_or_not(self, branch: c.If) -> list[c.Stmt]:
         """A branch that the lanes take together, on vectors; one by one where only some of them take it."""
-        own = substitute((branch,), self._made_of)[0]
-        outside = assigned_in(own) - set(declared_in(own))
-        used, places = names_in(own), [place_of(part) for part in expressions_in(own)]
+        scalar = substitute((branch,), self._made_of)[0]
+        outside = assigned_in(scalar) - set(declared_in(scalar))
+        used, places = names_in(scalar), [place_of(part) for part in expressions_in(scalar)]
         if outside or used & (self._vectorize_body.keys() | (self._of_index - {self._index})):
             raise NoVector("a branch that some lanes take hands values on")
         if not {place.array for place in places if place is not None} <= self._places.direct.keys():
             raise NoVector("a branch that some lanes take touches what is moved in packs")
-        if any(call.function in self._lift.fast.all_names for call in calls_in(own)):
+        if any(call.function in self._lift.fast.all_names for call in calls_in(scalar)):
             raise NoVector("a branch that some lanes take has fast forms, which are of vectors")
         mask = self._convert_to_mask(self._value(branch.condition))
         if mask.kind != "mask":
@@ -223,7 +223,7 @@ class VectorBody:
         )
         start = c.Declare(c.Type("int"), lane.name, c.Number("0", 0))
         test, step = c.Binary("<", lane, c.Name(self._places.lanes)), c.Unary("++", lane, postfix=True)
-        apart = c.For((start,), test, (step,), (index, own), line=branch.line)
+        apart = c.For((start,), test, (step,), (index, scalar), line=branch.line)
         some = c.If(self._lift.of_lanes("ANY", taken), (apart,), line=branch.line)
         every = self._lift.of_lanes("ALL", taken)
         return [
@@ -283,8 +283,6 @@ class VectorBody:
             value = self._binary(assign.op[:-1], _LaneValue(target, "ints"), value)
         return c.Assign("=", target, self._held(value, base))
 
-    # -- vectors of one kind --------------------------------------------------------------------------
-
     def _convert_to_floats(self, value: _LaneValue) -> c.Expr:
         match value.kind:
             case "floats":
@@ -335,8 +333,6 @@ class VectorBody:
         if value.kind == "floats":
             raise NoVector("it uses a float as a condition")
         return value
-
-    # -- expressions ----------------------------------------------------------------------------------
 
     def _value(self, expr: c.Expr) -> _LaneValue:
         if expr in self._places.packs:
@@ -407,13 +403,13 @@ class VectorBody:
         """Where the lanes' elements begin, of which type they are, and whether they lie backwards."""
         written = substitute(access, self._made_of)
         place = place_of(written)
-        own = None if place is None else self._places.direct.get(place.array)
-        if place is None or own is None or self._in_branch or not self._index:
+        array_type = None if place is None else self._places.direct.get(place.array)
+        if place is None or array_type is None or self._in_branch or not self._index:
             raise NoVector("it reaches a place of its own in every lane")
-        used, base = names_in(written), element_type(place, own).base
+        used, base = names_in(written), element_type(place, array_type).base
         if used & (self._vectorize_body.keys() | (self._of_index - {self._index})) or not has_vectors(base):
             raise NoVector("it reaches a place of its own in every lane")
-        moved = moved_by(place, self._index, own)
+        moved = moved_by(place, self._index, array_type)
         if moved is None or moved.step not in (1, -1) or moved.within:
             raise NoVector("it reaches what does not lie side by side")
         first = self._places.here
@@ -463,12 +459,10 @@ class VectorBody:
         whole = kinds == {"one"} and {self._one_kind(yes), self._one_kind(no)} == {"ints"}
         mixed = "ints" in kinds and all(v.kind == "ints" or self._is_int(v) for v in (yes, no))
         if whole or mixed:
-            return _LaneValue(
-                c.Ternary(condition.expr, self._convert_to_ints(yes), self._convert_to_ints(no)), "ints"
-            )
-        return _LaneValue(
-            c.Ternary(condition.expr, self._convert_to_floats(yes), self._convert_to_floats(no)), "floats"
-        )
+            sides = self._convert_to_ints(yes), self._convert_to_ints(no)
+            return _LaneValue(c.Ternary(condition.expr, *sides), "ints")
+        sides = self._convert_to_floats(yes), self._convert_to_floats(no)
+        return _LaneValue(c.Ternary(condition.expr, *sides), "floats")
 
     def _is_int(self, value: _LaneValue) -> bool:
         return value.kind == "one" and self._one_kind(value) == "ints"
@@ -525,16 +519,9 @@ def _vectorize_function(lift: Lift, name: str) -> str:
 
 # -- One loop over a task's elements in OpenCL C for a CPU: vectors, then what is left.
 #
-# A body on vectors is the same statements, with what differs between lanes made OpenCL vectors
-# (`cpu_bodies`).
 # Compilers for CPUs turn arithmetic on vector types into vector instructions; a loop over lanes with a call
-# in
-# it they leave alone. What has no vector form (places made of data, branches with more than one assignment)
-# is
-# refused, and the loop stays scalar.
-
-
-# -- the loop ----------------------------------------------------------------------------------------
+# in it they leave alone. What has no vector form (places made of data, branches with more than one
+# assignment) is refused, and the loop stays scalar.
 
 
 class CpuLoops(ElementLoops):
@@ -582,15 +569,11 @@ class CpuLoops(ElementLoops):
             turns = self._vector_loop(loop, vectors, end)
         return (*done, *at_line(turns, each.line), *self.totals.reduce(loop, self.lane))
 
-    # -- one element at a time ----------------------------------------------------------------------
-
     def _scalar(self, loop: LoopPlan, first: c.Expr, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
-        own = self.words.code("const T i = base;", T=each.type, i=each.index)
-        body = (*own, *add_unroll_pragmas(each.body, self._plan))
+        index = self.words.code("const T i = base;", T=each.type, i=each.index)
+        body = (*index, *add_unroll_pragmas(each.body, self._plan))
         return self._turns(type_, first, end, self.words.expr("LANES")).over(body)
-
-    # -- vectors ------------------------------------------------------------------------------------
 
     def _vectorize_body(self, loop: LoopPlan, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...] | None:
         """The body on vectors; None where it has no such form, or nothing to load or store as vectors."""
@@ -621,8 +604,8 @@ class CpuLoops(ElementLoops):
     def _arrays_outside_packs(self, loop: LoopPlan) -> dict[str, c.Type]:
         """Arrays that may be reached between packs: only read, or held by no pack, whatever it is called."""
         plan, packed = self._plan, {pack.array for pack in loop.packs}
-        own = (parameter.name for parameter in plan.kernel.function.parameters)
-        names = dict(zip(plan.problem.launches[0].args, own, strict=False))
+        parameters = (parameter.name for parameter in plan.kernel.function.parameters)
+        names = dict(zip(plan.problem.launches[0].args, parameters, strict=False))
         aliases = [(one.name, one.alias) for one in plan.problem.arguments if one.alias is not None]
         packed |= {names.get(name, name) for pair in aliases for name in pair}
         shut = packed & plan.written
@@ -642,11 +625,11 @@ class CpuLoops(ElementLoops):
             )
             done.append(c.Declare(c.Type(self._lift.vec), array.name, dims=(count,)))
             done += item_axis(self._item, count).over(begun)
-        own: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
+        partial: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
         stores = [self._store(pack, loop) for pack in loop.packs if pack.stores]
         body = (
             *(self._load(pack, loop) for pack in loop.packs if pack.width),
-            *add_unroll_pragmas(substitute(vectors, own), self._plan),
+            *add_unroll_pragmas(substitute(vectors, partial), self._plan),
             *stores,
         )
         first, chunk = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_), w.expr("CHUNK")

@@ -96,8 +96,7 @@ class FastMath:
     ) -> tuple[tuple[c.Stmt, ...], Inverses]:
         """The statements, and the reciprocals they use, to be computed before the loop.
 
-        `varying` are the names that change from turn to turn; None: there is no loop.
-        """
+        `varying` are the names that change from turn to turn; None: there is no loop."""
         stmts = tuple(body)
         named = {**types, **declared_types(stmts)}
         known = {name: self._plain(type_) for name, type_ in named.items() if type_ is not None}
@@ -107,9 +106,9 @@ class FastMath:
         def rewrite(node: c.Expr) -> c.Expr:
             match node:
                 case c.Call(function=function, args=args) if self.fast and function in self._function_table:
-                    is_own = any(own.name == function for own in self.functions)
+                    is_own = any(helper.name == function for helper in self.functions)
                     if not is_own and self._base(node, known) == FLOAT:
-                        return c.Call(self._function(function), args)
+                        return c.Call(self._macro_of(function), args)
                 case c.Binary(op="/", left=left, right=right):
                     return self._quotient(left, right, node, known, changing, inverses)
                 case c.Assign(op="/=", target=target, value=value):
@@ -139,7 +138,7 @@ class FastMath:
     def _function_table(self) -> Mapping[str, tuple[str, str]]:
         return _CPU if self.language == "opencl" else _GPU
 
-    def _function(self, function: str) -> str:
+    def _macro_of(self, function: str) -> str:
         macro, fast = self._function_table[function]
         if function not in self._macros:
             for name, _, same in self._macros.values():
@@ -187,7 +186,7 @@ class FastMath:
         """What the code may use."""
         fast, plain = (
             [
-                _define_macro(macro[0], _macro_parameters(what), macro[way])
+                c.MacroDefinition(macro[0], snippet(macro[way]), tuple(_macro_parameters(what).split(", ")))
                 for what, macro in self._macros.items()
             ]
             for way in (2, 1)
@@ -209,10 +208,6 @@ class FastMath:
         )
 
 
-def _define_macro(name: str, parameters: str, value: str) -> c.Stmt:
-    return c.MacroDefinition(name, snippet(value), tuple(parameters.split(", ")))
-
-
 def _macro_parameters(what: str) -> str:
     return "x, y" if what in ("/", "powf") else "x"
 
@@ -220,9 +215,6 @@ def _macro_parameters(what: str) -> str:
 def _has_effects(expr: c.Expr) -> bool:
     """A macro may evaluate its argument more than once."""
     return any(writes_in(expr))
-
-
-# -- what of the user's file the template needs beside its kernel: includes, declarations, helper functions
 
 
 def used_functions(kernel: KernelModel) -> tuple[c.Function, ...]:
@@ -256,8 +248,7 @@ def helper_text(
 ) -> str:
     """The function as it stands, or with fast forms behind macros where its body has any.
 
-    `hardware`: the statement that does the same on the device's own unit, taken where `switch` is set.
-    """
+    `hardware`: the statement that does the same on the device's own unit, taken where `switch` is set."""
     types = {parameter.name: parameter.type for parameter in function.parameters}
     body, _ = fast.statements(function.body, dict(types))
     text = function.text.strip() or print_function(function, language).strip()
@@ -292,8 +283,7 @@ _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 def find_index_divisors(plan: WritingPlan) -> Iterator[tuple[LoopPlan, c.Expr]]:
     """Loops with divisors of their index that only the call knows; of indices in one word.
 
-    None where the schedule has no other forms of such quotients.
-    """
+    None where the schedule has no other forms of such quotients."""
     if not plan.knobs.divide.is_parameter or plan.language == "opencl":
         return
     known = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
@@ -356,7 +346,7 @@ class IndexDivision:
             return ()
 
         def made(text: str) -> tuple[c.Stmt, ...]:
-            return tuple(s for by, own in self._names.items() for s in parse_snippet(text, own=own, by=by))
+            return tuple(s for by, name in self._names.items() for s in parse_snippet(text, own=name, by=by))
 
         w = Wording({"KIND": self._kind.name})
         products = w.when("KIND == 2", made("const unsigned own = 0xffffffffu / (unsigned)by + 1u;"))

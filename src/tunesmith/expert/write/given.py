@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import resources
 from math import gcd
-from typing import TypeGuard
 
 from tunesmith.expert.read.integers import BUILTINS, known_divisor, parameter_values, to_sizes, value_bounds
 from tunesmith.expert.read.model import (
@@ -29,38 +28,14 @@ from tunesmith.expert.read.model import (
 )
 from tunesmith.expert.write.sites import Independence, Sites, gather_independent_loops
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import used_words
 from tunesmith.source import tree as c
+from tunesmith.source import walk
 from tunesmith.source.lex import find_directives, without_comments
 from tunesmith.source.snippets import Wording, parse_snippet
 from tunesmith.source.substitution import substitute
-from tunesmith.source.tree import (
-    Alternative,
-    Binary,
-    Comment,
-    Declare,
-    Expr,
-    Index,
-    Name,
-    Number,
-    Source,
-    Stmt,
-    Type,
-)
 from tunesmith.source.types import byte_size, integer_literal
-from tunesmith.source.walk import (
-    assigned_in,
-    declared_in,
-    fresh_name,
-    map_blocks,
-    map_nodes,
-    names_in,
-    nodes_in,
-    numbered_name,
-    statements_in,
-)
 from tunesmith.space.expr import Arithmetic, Compare, Logic, Node, Num, Variable, parse_expr, unparse
-
-# -- Names and words of a written kernel: what every part of the writer needs.
 
 
 class Unwritable(Exception):
@@ -76,9 +51,6 @@ def wide_integer_type(language: str) -> str:
     return "long" if language == "opencl" else "long long"
 
 
-# -- names for what the writer adds, none of which the source uses; and the macros that a schedule declares
-
-
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 Pairs = Iterable[tuple[str, str]]
@@ -91,11 +63,16 @@ class Names:
         self._taken = {*taken, *words_in_texts(texts)}
 
     def fresh(self, want: str) -> str:
-        return fresh_name(want, self._taken)
+        return walk.fresh_name(want, self._taken)
 
 
 def words_in_texts(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word for text in texts for word in _WORD.findall(without_comments(text)))
+
+
+def words_in_use(text: str) -> frozenset[str]:
+    """Of code without its comments; to define a macro, or to ask whether it is defined, is no use."""
+    return used_words(without_comments(text))
 
 
 def macro_names(problem: Problem) -> frozenset[str]:
@@ -114,7 +91,7 @@ def add_distinct_conditions(have: Pairs, more: Pairs) -> tuple[tuple[str, str], 
     found = dict(have)
     for name, text in more:
         if text not in found.values():
-            found[numbered_name(name, found)] = text
+            found[walk.numbered_name(name, found)] = text
     return tuple(found.items())
 
 
@@ -134,11 +111,6 @@ _WORDS = (
     *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS", "arrived", "come", "phases"),  # chunks under way
     *("DIVIDED", "REMAINDER", *PACK_WORDS, *VECTOR_WORDS),  # macros, types and functions
 )  # fmt: skip
-
-
-def make_wording(knobs: Knobs, names: Names) -> Wording:
-    """The same words for the same things all over a kernel: none that the source uses."""
-    return Wording({**{word: names.fresh(word) for word in _WORDS}, **knobs.words()})
 
 
 @dataclass(frozen=True)
@@ -214,13 +186,9 @@ class Knobs:
 def _lanes_today(kernel: KernelModel) -> int:
     if kernel.team == "thread":
         return 1
-    if isinstance(kernel.lanes, Number) and isinstance(kernel.lanes.value, int):
+    if isinstance(kernel.lanes, c.Number) and isinstance(kernel.lanes.value, int):
         return kernel.lanes.value
     return 32 if kernel.team == "warp" else 128
-
-
-# -- What the contract says of a kernel's integer expressions: their text in the template file, and
-# bounds.
 
 
 INT_MAX = 2**31 - 1
@@ -248,7 +216,7 @@ class Sizes:
     def node(self, expr: c.Expr) -> Node | None:
         """The expression over sizes; None where it depends on anything else."""
         for _ in range(_MOST_ROUNDS):  # a definition may name others
-            known = {name: self.known[name] for name in names_in(expr) if name in self.known}
+            known = {name: self.known[name] for name in walk.names_in(expr) if name in self.known}
             if not known:
                 break
             expr = substitute(expr, known)
@@ -310,8 +278,8 @@ def _uniform_definitions(kernel: KernelModel) -> dict[str, c.Expr]:
     for step in all_steps(kernel.steps):
         if not isinstance(step, Each | Let | Once):
             continue
-        changed.update(assigned_in(step.body))
-        for stmt in statements_in(step.body):
+        changed.update(walk.assigned_in(step.body))
+        for stmt in walk.statements_in(step.body):
             if isinstance(stmt, c.Declare):
                 twice.update({stmt.name} & found.keys())
                 if isinstance(step, Let | Once) and stmt.init is not None and not stmt.is_array:
@@ -328,7 +296,7 @@ class Given:
     knobs: Knobs
     names: Names
     words: Wording
-    arrays: Mapping[str, Type]  # pointer parameters
+    arrays: Mapping[str, c.Type]  # pointer parameters
     written: frozenset[str]  # arrays the kernel writes, and their aliases
     element_align: Mapping[str, int]  # bytes at whose multiples callers promise each array to start
     independence: Independence
@@ -346,9 +314,10 @@ class Given:
         names = Names(texts, [*taken, *problem.size_names, *macro_names(problem), *_model_names(kernel)])
         knobs = Knobs.of(kernel, draft.schedule, names)
         arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
+        # The same words for the same things all over a kernel: none that the source uses.
+        words = Wording({**{word: names.fresh(word) for word in _WORDS}, **knobs.words()})
         return cls(
-            draft, problem, kernel, Sizes.of(kernel, problem), knobs, names, make_wording(knobs, names),
-            arrays,
+            draft, problem, kernel, Sizes.of(kernel, problem), knobs, names, words, arrays,
             _find_written_arrays(kernel, arrays, problem), _promised_alignments(kernel, problem), apart,
         )  # fmt: skip
 
@@ -359,7 +328,7 @@ class Given:
     @cached_property
     def lines(self) -> Mapping[str, int]:
         """Where the kernel's variables are declared."""
-        declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
+        declares = [s for s in walk.statements_in(self.kernel.function.body) if isinstance(s, c.Declare)]
         return {declare.name: declare.line for declare in reversed(declares)}
 
     @cached_property
@@ -368,10 +337,12 @@ class Given:
         source, kernel = self.kernel.source, self.problem.kernel
         texts = [*source.preamble, *(text for _, text in kernel.headers)]
         texts += [one.rest for one in find_directives(kernel.text) if one.word == "define"]
-        own = [f.name for f in source.functions] + [declare.name for declare in source.shared]
-        own += [name for name, _ in (*source.constants, *source.aliases)]
+        defined = [f.name for f in source.functions] + [declare.name for declare in source.shared]
+        defined += [name for name, _ in (*source.constants, *source.aliases)]
         given = [choice.name for choice in self.draft.schedule.choices]
-        return words_in_texts(texts) | macro_names(self.problem) | {*own, *given, *self.problem.size_names}
+        return (
+            words_in_texts(texts) | macro_names(self.problem) | {*defined, *given, *self.problem.size_names}
+        )
 
     def word(self, word: str) -> str:
         """What a word of the snippets is called in this kernel."""
@@ -386,26 +357,25 @@ class Given:
         """Further indices of the tasks that only today's grid tells the end of: axes z and y of the grid.
 
         Axis y is free where no task is split over several blocks. What lies along x today stays
-        there: only that axis may be long.
-        """
-        unbounded = [task for task in self.kernel.tasks if names_in(task.extent) & set(BUILTINS)]
+        there: only that axis may be long."""
+        unbounded = [task for task in self.kernel.tasks if walk.names_in(task.extent) & set(BUILTINS)]
         if len(unbounded) > (2 if self.knobs.split.most > 0 else 3):
             raise Unwritable(
                 "several indices of the tasks end where today's grid does, and nobody tells where"
             )
-        along_x = next((task for task in unbounded if "gridDim.x" in names_in(task.extent)), None)
+        along_x = next((task for task in unbounded if "gridDim.x" in walk.names_in(task.extent)), None)
         return tuple(task for task in unbounded if task != (along_x or unbounded[0]))
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The others, which become one index; one whose end nobody tells is the slowest."""
         found = [task for task in self.kernel.tasks if task not in self.outer]
-        return tuple(sorted(found, key=lambda task: not names_in(task.extent) & set(BUILTINS)))
+        return tuple(sorted(found, key=lambda task: not walk.names_in(task.extent) & set(BUILTINS)))
 
     @property
     def counts_tasks(self) -> bool:
         """Whether the kernel is told how many tasks there are; else the grid must be exactly as large."""
-        return not any(names_in(task.extent) & set(BUILTINS) for task in self.tasks)
+        return not any(walk.names_in(task.extent) & set(BUILTINS) for task in self.tasks)
 
     @property
     def is_spread(self) -> bool:
@@ -448,8 +418,8 @@ def _number_loops(steps: Sequence[Step], count: Iterator[int]) -> tuple[Step, ..
 def _refuse_launch_words(kernel: KernelModel) -> None:
     """The launch is ours to choose: what a step says of today's would be wrong."""
     parts = [part for step in all_steps(kernel.steps) for part in own_parts(step)]
-    for node in (node for part in parts for node in nodes_in(part)):
-        if isinstance(node, Name) and node.name in BUILTINS:
+    for node in (node for part in parts for node in walk.nodes_in(part)):
+        if isinstance(node, c.Name) and node.name in BUILTINS:
             raise Unwritable(f"a step asks for {node.name}, which another launch changes")
 
 
@@ -463,8 +433,8 @@ def _model_names(kernel: KernelModel) -> Iterator[str]:
         if isinstance(step, Each):
             yield from (total.name for total in step.totals)
         for part in own_parts(step):
-            yield from names_in(part)
-            yield from declared_in(part)
+            yield from walk.names_in(part)
+            yield from walk.declared_in(part)
 
 
 def _flat_staged(kernel: KernelModel) -> tuple[Step, ...]:
@@ -473,21 +443,23 @@ def _flat_staged(kernel: KernelModel) -> tuple[Step, ...]:
     if not widths:
         return kernel.steps
 
-    def visit(node: Expr) -> Expr:
+    def visit(node: c.Expr) -> c.Expr:
         match node:
-            case Index(base=Index(base=Name(name=name), index=index), index=place) if name in widths:
+            case c.Index(base=c.Index(base=c.Name(name=name), index=index), index=place) if name in widths:
                 width = widths[name]
-                product = Binary("*", index, Number(str(width), width))
-                return Index(Name(name), Binary("+", product, place))
+                product = c.Binary("*", index, c.Number(str(width), width))
+                return c.Index(c.Name(name), c.Binary("+", product, place))
         return node
 
     return map_steps(
         kernel.steps,
-        lambda step: replace(step, body=map_nodes(step.body, visit)) if isinstance(step, Each) else step,
+        lambda step: replace(step, body=walk.map_nodes(step.body, visit)) if isinstance(step, Each) else step,
     )
 
 
-def _find_written_arrays(kernel: KernelModel, arrays: Mapping[str, Type], problem: Problem) -> frozenset[str]:
+def _find_written_arrays(
+    kernel: KernelModel, arrays: Mapping[str, c.Type], problem: Problem
+) -> frozenset[str]:
     by_name = dict(zip(problem.launches[0].args, (p.name for p in kernel.function.parameters), strict=False))
     found: set[str] = set()
     for argument in problem.arguments:
@@ -510,15 +482,12 @@ def _promised_alignments(kernel: KernelModel, problem: Problem) -> dict[str, int
     for parameter, name in zip(kernel.function.parameters, problem.launches[0].args, strict=False):
         argument = problem.argument(name)
         if parameter.type.is_pointer:
-            own = byte_size(parameter.type.base) or 1  # what the source itself relies on
-            found[parameter.name] = max(argument.align or argument.element.bytes, own)
+            element_bytes = byte_size(parameter.type.base) or 1  # what the source itself relies on
+            found[parameter.name] = max(argument.align or argument.element.bytes, element_bytes)
     return found
 
 
-# -- The source's own comments in a template: with what became of their statement, each of them once.
-
-
-def at_line(stmts: Iterable[Stmt], line: int) -> tuple[Stmt, ...]:
+def at_line(stmts: Iterable[c.Stmt], line: int) -> tuple[c.Stmt, ...]:
     """Made from what stood there: the first of them has its comments."""
     found = tuple(stmts)
     return (replace(found[0], line=line), *found[1:]) if found else ()
@@ -527,28 +496,24 @@ def at_line(stmts: Iterable[Stmt], line: int) -> tuple[Stmt, ...]:
 class SourceComments:
     """By line: a statement may become another, or a step of the model, and has its line still.
 
-    A loop that is printed in several forms has its comments in the first of them.
-    """
+    A loop that is printed in several forms has its comments in the first of them."""
 
-    def __init__(self, source: Source) -> None:
-        self._by_line: dict[int, list[Comment]] = {}
-        for stmt in (stmt for function in source.functions for stmt in statements_in(function.body)):
+    def __init__(self, source: c.Source) -> None:
+        self._by_line: dict[int, list[c.Comment]] = {}
+        for stmt in (stmt for function in source.functions for stmt in walk.statements_in(function.body)):
             if stmt.comments:
                 self._by_line.setdefault(stmt.line, []).extend(stmt.comments)
 
-    def statements(self, stmts: Iterable[Stmt]) -> tuple[Stmt, ...]:
+    def statements(self, stmts: Iterable[c.Stmt]) -> tuple[c.Stmt, ...]:
         """With the comments of their lines, and those that are ours."""
-        return tuple(map_blocks(self._told(stmt), self.statements) for stmt in stmts)
+        return tuple(walk.map_blocks(self._told(stmt), self.statements) for stmt in stmts)
 
-    def _told(self, stmt: Stmt) -> Stmt:
+    def _told(self, stmt: c.Stmt) -> c.Stmt:
         ours = [said for said in stmt.comments if not said.line]
         theirs = self._by_line.pop(stmt.line, [])
-        if isinstance(stmt, Alternative):  # what closes the line of an #if is about the choice
+        if isinstance(stmt, c.Alternative):  # what closes the line of an #if is about the choice
             theirs = [replace(said, behind=False) for said in theirs]
         return replace(stmt, comments=(*ours, *theirs))
-
-
-# -- C as text that lies in the files beside this one, with words in its places.
 
 
 def render_template_part(file: str, name: str, **words: str) -> str:
@@ -562,55 +527,25 @@ def _load_file_parts(file: str) -> dict[str, str]:
     return dict(one.split("\n", 1) for one in text.split("//= ")[1:])
 
 
-# -- Conditions that begin alike as one: a template's header is short, and what it allows stays the same.
-
-
 Conditions = tuple[tuple[str, str], ...]
 
 
 def merge_setting_conditions(conditions: Pairs) -> Conditions:
     """`A == 0 or V` and `A == 0 or W` as `A == 0 or V and W`: where the first of them stood, by its name."""
     found: dict[str, Node] = {}
-    first: dict[Compare, str] = {}  # setting -> the condition that begins with it
+    settings: dict[Node, tuple[str, dict[Node, None]]] = {}  # -> the first condition, and what all ask for
     for name, text in conditions:
         tree = parse_expr(text).tree
-        setting = tree.operands[0] if isinstance(tree, Logic) and tree.op == "or" else None
-        if not _is_setting(setting):
-            found[name] = tree
-        elif setting in first:
-            found[first[setting]] = _merge_two_conditions(found[first[setting]], tree)
-        else:
-            first[setting], found[name] = name, tree
+        match tree:
+            case Logic("or", (Compare(Variable(), (("==", Num()),)) as setting, *rest)):
+                asked = rest[0] if len(rest) == 1 else Logic("or", tuple(rest))
+                is_all = isinstance(asked, Logic) and asked.op == "and"
+                first, parts = settings.setdefault(setting, (name, {}))
+                parts |= dict.fromkeys(asked.operands if is_all and isinstance(asked, Logic) else (asked,))
+                found[first] = tree if first == name else Logic("or", (setting, Logic("and", tuple(parts))))
+            case _:
+                found[name] = tree
     return tuple((name, unparse(tree)) for name, tree in found.items())
-
-
-def _merge_two_conditions(one: Node, other: Node) -> Node:
-    """Of two conditions that begin with the same setting."""
-    rests = [_trailing_operands(one), _trailing_operands(other)]
-    parts = [part for rest in rests for part in (rest.operands if _is_all(rest) else (rest,))]
-    return Logic("or", (_leading_operand(one), Logic("and", tuple(dict.fromkeys(parts)))))
-
-
-def _leading_operand(node: Node) -> Node:
-    assert isinstance(node, Logic)
-    return node.operands[0]
-
-
-def _trailing_operands(node: Node) -> Node:
-    assert isinstance(node, Logic)
-    return node.operands[1] if len(node.operands) == 2 else Logic("or", node.operands[1:])
-
-
-def _is_all(node: Node) -> TypeGuard[Logic]:
-    return isinstance(node, Logic) and node.op == "and"
-
-
-def _is_setting(node: Node | None) -> TypeGuard[Compare]:
-    """`NAME == 3`"""
-    if not isinstance(node, Compare) or len(node.links) != 1:
-        return False
-    (op, right), left = node.links[0], node.left
-    return op == "==" and isinstance(left, Variable) and isinstance(right, Num)
 
 
 # -- Loop nests as data: axes from the outermost to the innermost, and the one place that prints them.
@@ -663,6 +598,6 @@ def nest_loops(axes: Sequence[LoopAxis], body: Body) -> tuple[c.Stmt, ...]:
     return tuple(body)
 
 
-def item_axis(name: str, count: c.Expr, own: Body = (), within: c.Expr | None = None) -> LoopAxis:
+def item_axis(name: str, count: c.Expr, first: Body = (), within: c.Expr | None = None) -> LoopAxis:
     """So many places of an array in registers."""
-    return LoopAxis(name, count, unrolled=True, own=tuple(own), within=within)
+    return LoopAxis(name, count, unrolled=True, own=tuple(first), within=within)

@@ -87,8 +87,6 @@ class SideBySide(BulkLoops):
             done = (c.If(within, tuple(body(part)), done, line=part.loop.each.line),)
         return done
 
-    # -- element by element ---------------------------------------------------------------------------
-
     def _joint_plain(self, parts: Sequence[LoopPart], type_: str) -> tuple[c.Stmt, ...]:
         several, w = self._plan.knobs.items.most > 1, self.words
         here = self._here if several else c.Name(self._base)
@@ -103,8 +101,6 @@ class SideBySide(BulkLoops):
         places = w.code("const T here = base + k * LANES;", T=type_)
         axes = (turns, item_axis(self._item, w.expr("ITEMS"), places)) if several else (turns,)
         return nest_loops(axes, self._chosen(parts, here, own))
-
-    # -- pack by pack ---------------------------------------------------------------------------------
 
     def _joint_packs(self, parts: Sequence[LoopPart], alike: bool, type_: str) -> tuple[c.Stmt, ...]:
         apart = parts[:1] if alike else parts
@@ -122,11 +118,11 @@ class SideBySide(BulkLoops):
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
 
         def one(part: LoopPart) -> list[c.Stmt]:
-            own, here = (parts, self._here) if alike else ([part], part.index(self._here))
+            some, here = (parts, self._here) if alike else ([part], part.index(self._here))
             done = [self._own_index(parts, type_)] if alike else []
             if loads is None:
-                done += self._elements(own[0].loop.each, own[0].body, here, type_)
-            return [*done, *self._moves(own, type_, loads)]
+                done += self._elements(some[0].loop.each, some[0].body, here, type_)
+            return [*done, *self._moves(some, type_, loads)]
 
         chosen = self._chosen(parts[-1:] if alike else parts, self._here, one)
         return self._all_items(type_, "ITEMS").over(chosen)
@@ -140,12 +136,12 @@ class SideBySide(BulkLoops):
 
     def _moves(self, parts: Sequence[LoopPart], type_: str, loads: Sequence[Copy] | None) -> Iterator[c.Stmt]:
         """Packs come or go, each from or to where it lies in the loop that the index belongs to."""
-        own = parts[0].loop
-        for copy in own.stores if loads is None else loads:
-            if copy in (*own.loads, *own.stores):
-                place = own.packs.index(copy.pack)
+        leader = parts[0].loop
+        for copy in leader.stores if loads is None else loads:
+            if copy in (*leader.loads, *leader.stores):
+                place = leader.packs.index(copy.pack)
                 where = self._joint_address([(part, part.loop.packs[place]) for part in parts], type_)
-                yield self._method(own, copy.pack, copy.way, where)
+                yield self._pack_method(leader, copy.pack, copy.way, where)
 
     def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> c.Expr:
         places: list[c.Expr] = []
@@ -161,8 +157,6 @@ class SideBySide(BulkLoops):
             place = select_expression(first, other, place, types) or c.Ternary(first, other, place)
         return c.Unary("&", place)
 
-    # -- loops that are alike -------------------------------------------------------------------------
-
     def _alike(self, run: Sequence[LoopPlan]) -> list[LoopPlan] | None:
         """The loops with the first one's packs for all; None where more than addresses differs."""
         first = run[0]
@@ -171,10 +165,10 @@ class SideBySide(BulkLoops):
             if len(loop.packs) != len(first.packs):
                 return None
             buffers = {}
-            for own, other in zip(first.packs, loop.packs, strict=True):
-                if self._kind(own, first) != self._kind(other, loop):
+            for pack, other in zip(first.packs, loop.packs, strict=True):
+                if self._kind(pack, first) != self._kind(other, loop):
                     return None
-                buffers[other.key] = first.buffers[own.key]
+                buffers[other.key] = first.buffers[pack.key]
             shared.append(replace(loop, buffers=buffers))
         bodies = [self._prepared(loop) for loop in shared]
         own_names = declared_in(bodies[0].packed)

@@ -106,14 +106,13 @@ class ElementLoops:
         elif isinstance(stop, c.Name | c.Number) and self._plan.language != "opencl":
             return (), stop
         name = self._plan.names.fresh("end")
-        return parse_snippet(
-            "const T end = stop;", T=self._plan.index_type(loop), end=name, stop=stop
-        ), c.Name(name)
+        type_ = self._plan.index_type(loop)
+        return parse_snippet("const T end = stop;", T=type_, end=name, stop=stop), c.Name(name)
 
-    def _first(self, loop: LoopPlan, own: c.Expr, per_block: c.Expr, type_: str) -> c.Expr:
+    def _first(self, loop: LoopPlan, place: c.Expr, per_block: c.Expr, type_: str) -> c.Expr:
         """Where a thread starts: its place in the block, behind the blocks before it."""
         start = () if loop.each.start == c.Number("0", 0) else (loop.each.start,)
-        return chain_operator("+", *start, *self._blocks_before(per_block, type_), own)
+        return chain_operator("+", *start, *self._blocks_before(per_block, type_), place)
 
     def _blocks_before(self, per_block: c.Expr, type_: str) -> tuple[c.Expr, ...]:
         before = self.words.expr("(T)PIECE * per_block", T=type_, per_block=per_block)
@@ -133,8 +132,8 @@ class ElementLoops:
         self, type_: str, count: str, base: c.Expr | None = None, within: c.Expr | None = None
     ) -> LoopAxis:
         text, base = "const T here = base + k * (LANES * VEC);", base or c.Name(self._base)
-        own = self.words.code(text, T=type_, base=base)
-        return item_axis(self._item, self.words.expr(count), own, within)
+        start = self.words.code(text, T=type_, base=base)
+        return item_axis(self._item, self.words.expr(count), start, within)
 
     def _rest(self, loop: LoopPlan, end: c.Expr, type_: str) -> c.Expr:
         """Where a thread starts on what the whole vectors leave of the range, one element at a time."""
@@ -152,8 +151,8 @@ class ElementLoops:
         if pack.offset is not None:
             base = c.Binary("+", base, self.division.in_expr(substitute(pack.offset, index), bare))
         if pack.element is not None:
-            own = self._plan.arrays.get(pack.array, c.Type(""))
-            base = c.Cast(c.Type(pack.element.base, 1, own.const, space=own.space), base)
+            array_type = self._plan.arrays.get(pack.array, c.Type(""))
+            base = c.Cast(c.Type(pack.element.base, 1, array_type.const, space=array_type.space), base)
         return c.Index(base, self.division.in_expr(substitute(pack.index, index), bare))
 
     def _index_of(self, loop: LoopPlan, here: c.Expr) -> c.Expr:
@@ -165,20 +164,16 @@ class ElementLoops:
         return c.Unary("&", self._place(pack, loop, self._here))
 
 
-# -- What a template defines before its kernel: packs of neighbours on a GPU, vectors on a CPU.
-
-
-_GPU, _CPU = "gpu_packs.cuh", "cpu_vectors.cl"
+_gpu_part, _cpu_part = (partial(render_template_part, file) for file in ("gpu_packs.cuh", "cpu_vectors.cl"))
 
 
 def pack_types_text(plan: WritingPlan, copies: tuple[str, str]) -> str:
     """The types for packs; hinted ways of moving them where the schedule has hints.
 
-    `copies`: further ways, as what comes before the type and its methods.
-    """
+    `copies`: further ways, as what comes before the type and its methods."""
     knobs, hip = plan.knobs, plan.language == "hip"
     at = "reinterpret_cast<{}word *>({})[w]"
-    own, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
+    word, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
     value = at.format("const ", "at")
     loads, stores = {"load": source}, {"store": f"{target} = {value}"}
     before = ""
@@ -186,30 +181,23 @@ def pack_types_text(plan: WritingPlan, copies: tuple[str, str]) -> str:
         hint = knobs.load_hint.name
         both = {"fetch_once": ".nc", "fetch_shared": ""}
         if hip:
-            before += "".join(render_template_part(_GPU, "hip load", HINT=hint, NAME=name) for name in both)
+            before += "".join(_gpu_part("hip load", HINT=hint, NAME=name) for name in both)
         else:
-            special = "".join(
-                render_template_part(_GPU, "load past L1", NAME=name, PATH=path)
-                for name, path in both.items()
-            )
-            before += (
-                render_template_part(_GPU, "load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
-            )
+            special = "".join(_gpu_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
+            before += _gpu_part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
         loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
     if knobs.store_hint.is_parameter:
         store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
-        before += render_template_part(_GPU, "store hint", HINT=knobs.store_hint.name, STORE=store)
+        before += _gpu_part("store hint", HINT=knobs.store_hint.name, STORE=store)
         stores["store_once"] = f"put_once(&{target}, {value})"
-    methods = [_pack_method_text(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
+    methods = [_pack_method_text(name, "(const T *from)", f"{word} = {text}") for name, text in loads.items()]
     methods += [_pack_method_text(name, "(T *to) const", text) for name, text in stores.items()]
     if plan.settles:
-        before += render_template_part(_GPU, "settle")
-        methods.append(_pack_method_text("settle", "()", f"settle_word({own})"))
+        before += _gpu_part("settle")
+        methods.append(_pack_method_text("settle", "()", f"settle_word({word})"))
     two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
-    words = (render_template_part(_GPU, "hip types") if hip else "") + render_template_part(
-        _GPU, "words", TWO=two, FOUR=four
-    )
-    pack = render_template_part(_GPU, "pack", METHODS="".join((*methods, copies[1])))
+    words = (_gpu_part("hip types") if hip else "") + _gpu_part("words", TWO=two, FOUR=four)
+    pack = _gpu_part("pack", METHODS="".join((*methods, copies[1])))
     text = f"{words}\n{before}{copies[0]}{pack}"
     return _rename_text_words(text, PACK_WORDS, plan)
 
@@ -223,36 +211,26 @@ def vector_macros_text(
 ) -> str:
     """OpenCL's vectors by the number of their elements, and how they are moved; `fast`: a switch.
 
-    `conversions`: a function's word and ending -> its macro; `narrow`: integers -> what moves them.
-    """
+    `conversions`: a function's word and ending -> its macro; `narrow`: integers -> what moves them."""
     knob, kinds = plan.knobs.vector, list[str]()
     for value in knob.values:
         digits, test = "" if value == 1 else str(value), "elif" if kinds else "if"
-        kinds.append(
-            render_template_part(_CPU, "kind", IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits)
-        )
+        kinds.append(_cpu_part("kind", IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits))
         for (word, ending), name in conversions.items():
             kinds.append(f"#define {name} {word}{digits}{ending}\n")
         backwards = "".join(f"{lane:x}" for lane in reversed(range(value)))
         of_lanes = {"ALL": "all(x)", "ANY": "any(x)", "REVERSED": f"(x).s{backwards}"}
         for word, name in lane_words.items():
             kinds.append(f"#define {name}(x) {'(x)' if value == 1 else of_lanes[word]}\n")
-        for word in narrow:
-            kinds.append(
-                render_template_part(_CPU, "narrow", WORD=word, DIGITS=digits) if word != "int" else ""
-            )
-    moves = [render_template_part(_CPU, "moves")]
+        kinds += [_cpu_part("narrow", WORD=word, DIGITS=digits) for word in narrow if word != "int"]
+    moves = [_cpu_part("moves")]
     for word, (load, store) in narrow.items():
         if word == "int":
-            moves.append(render_template_part(_CPU, "int moves", LOAD=load, STORE=store))
+            moves.append(_cpu_part("int moves", LOAD=load, STORE=store))
             continue
         wide, back = conversions["convert_int", ""], conversions[f"convert_{word}", ""]
-        moves.append(
-            render_template_part(
-                _CPU, "narrow moves", WORD=word, LOAD=load, STORE=store, WIDE=wide, NARROW=back
-            )
-        )
-    exp = render_template_part(_CPU, "fast exp", FAST=fast) if fast else ""
+        moves.append(_cpu_part("narrow moves", WORD=word, LOAD=load, STORE=store, WIDE=wide, NARROW=back))
+    exp = _cpu_part("fast exp", FAST=fast) if fast else ""
     return _rename_text_words("".join((*kinds, *moves, exp)), VECTOR_WORDS, plan)
 
 
@@ -265,10 +243,7 @@ def _rename_text_words(text: str, words: Sequence[str], plan: WritingPlan) -> st
 
 
 def _pack_method_text(name: str, arguments: str, statement: str) -> str:
-    return render_template_part(_GPU, "method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
-
-
-# -- One loop over a task's elements for CUDA and HIP: packs first, then the body lane by lane.
+    return _gpu_part("method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
 
 
 @dataclass(frozen=True)
@@ -301,8 +276,6 @@ class GpuLoops(ElementLoops):
         used = any(loop.packs for loop in self._plan.all_loops) or "tile" in self._plan.draft.schedule
         return [pack_types_text(self._plan, self.copies())] if used else []
 
-    # -- the loop -----------------------------------------------------------------------------------
-
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
         each, packed = loop.each, loop.is_packed
         before, end = self._end(loop)
@@ -322,8 +295,8 @@ class GpuLoops(ElementLoops):
             first, second = (c.Index(c.Name(parts[total.name]), integer_literal(at)) for at in range(2))
             both = combine_totals(total, first, second)
             text = "own = CHAINS > 1 ? both : first;"
-            own = self.words.code(text, own=total.name, both=both, first=first)
-            done += self._blocking.over(own, guarded=False)
+            joined = self.words.code(text, own=total.name, both=both, first=first)
+            done += self._blocking.over(joined, guarded=False)
         done += self._before_totals(each)
         done += self.totals.reduce(each.totals)
         return prepend_comments(done, (c.BLANK,) if each.line else ())
@@ -339,12 +312,12 @@ class GpuLoops(ElementLoops):
                 stmts if total.name in scope else (*stmts, *parse_snippet("T own;", T=type_, own=total.name))
             )
         done = [] if total.name in scope else [c.Declare(c.Type(type_), total.name, dims=blocking.dims())]
-        own: tuple[c.Stmt, ...] = (assign_to_name(total.name, total.start),)
+        begins: tuple[c.Stmt, ...] = (assign_to_name(total.name, total.start),)
         if parts:
             done.append(c.Declare(c.Type(type_), parts, dims=blocking.dims(integer_literal(2))))
             blocking.add(parts)
-            own = parse_snippet("a[0] = start; a[1] = start;", a=parts, start=total.start)
-        return (*done, *blocking.over(own, guarded=bool(names_in(total.start) & blocking.names.keys())))
+            begins = parse_snippet("a[0] = start; a[1] = start;", a=parts, start=total.start)
+        return (*done, *blocking.over(begins, guarded=bool(names_in(total.start) & blocking.names.keys())))
 
     def _before_totals(self, each: Each) -> tuple[c.Stmt, ...]:
         """What need not wait until the threads have joined the loop's totals."""
@@ -377,17 +350,17 @@ class GpuLoops(ElementLoops):
         each, type_ = loop.each, self._plan.index_type(loop)
         stmts = self._blocking.over(self._statements(each, body.plain))
         if self._plan.knobs.items.most > 1:
-            own = self.words.code("const T i = (T)(base + k * LANES);", T=each.type, i=each.index)
+            index = self.words.code("const T i = (T)(base + k * LANES);", T=each.type, i=each.index)
             within = self.words.expr("i < end", i=each.index, end=end)
             axes = (
                 self._turns_of_lanes(loop, end),
-                item_axis(self._item, self.words.expr("ITEMS"), own, within),
+                item_axis(self._item, self.words.expr("ITEMS"), index, within),
             )
             return nest_loops(axes, stmts)
         if type_ == each.type:
             return self._turns_of_lanes(loop, end, each.index).over(stmts)
-        own = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
-        return self._turns_of_lanes(loop, end).over((*own, *stmts))
+        index = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
+        return self._turns_of_lanes(loop, end).over((*index, *stmts))
 
     def _turns_of_lanes(self, loop: LoopPlan, end: c.Expr, name: str = "", type_: str = "") -> LoopAxis:
         """One element after the other."""
@@ -399,25 +372,24 @@ class GpuLoops(ElementLoops):
     def _chunks(self, loop: LoopPlan, type_: str, end: c.Expr, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         """A loop over chunks, with buffers that live longer than a turn.
 
-        There is no loop where a split task has a block for every chunk, or a thread keeps its whole row.
-        """
+        There is no loop where a split task has a block for every chunk, or a thread keeps its whole row."""
         w, chunk = self.words, self.words.expr("CHUNK")
         first = self._first(loop, w.expr("lane * VEC"), chunk, type_)
         turns = self._turns(type_, first, end, chunk)
         if self._is_keeping_buffers(loop):
-            own = self._declare([pack for pack in loop.packs if pack.key in loop.kept], "ITEMS", loop)
+            buffers = self._declare([pack for pack in loop.packs if pack.key in loop.kept], "ITEMS", loop)
             whole = (*self._declare(loop.opens, "KEEP", loop), *turns.at_start())
             said = (c.Comment("the whole row at once", behind=True),)
-            head = (self._head(loop, turns, own),)
+            head = (self._head(loop, turns, buffers),)
             return (c.Alternative(w.expr("KEEP"), whole, head, tuple(body), comments=said),)
         one = self._head(loop, turns, ())
         if self._plan.knobs.split.most > 0 and not self._plan.is_flat:
             return (c.Alternative(w.expr("SPLIT"), turns.at_start(), (one,), tuple(body)),)
         return (replace(one, inside=tuple(body)),) if isinstance(one, c.Alternative) else turns.over(body)
 
-    def _head(self, loop: LoopPlan, turns: LoopAxis, own: Sequence[c.Stmt]) -> c.Stmt:
+    def _head(self, loop: LoopPlan, turns: LoopAxis, buffers: Sequence[c.Stmt]) -> c.Stmt:
         """The loop over a task's chunks, with the first of its body; or two such loops to choose from."""
-        (head,) = turns.over(own)
+        (head,) = turns.over(buffers)
         return head
 
     def _is_keeping_buffers(self, loop: LoopPlan) -> bool:
@@ -429,9 +401,9 @@ class GpuLoops(ElementLoops):
 
     def _packed(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         kept = [pack for pack in loop.packs if self._is_keeping_buffers(loop) and pack.key in loop.kept]
-        own = [pack for pack in loop.packs if pack not in kept]
+        fleeting = [pack for pack in loop.packs if pack not in kept]
         inner = (
-            *self._declare(own, self._count(loop), loop),
+            *self._declare(fleeting, self._count(loop), loop),
             *self._loads(loop, loop.loads, end),
             *self._lanes(loop, body, end),
             *(self._settle(loop) if self._plan.settles and kept else ()),
@@ -447,8 +419,6 @@ class GpuLoops(ElementLoops):
                 dims = (size,) if self._is_shared(buffer) else self._blocking.dims(size, span=buffer.span)
                 done.append(c.Declare(c.Type(self._pack_type(pack)), buffer.name, dims=dims))
         return tuple(done)
-
-    # -- neighbouring tasks at once: packs that they share, and those that each has ----------------------
 
     def _is_shared(self, buffer: Buffer) -> bool:
         """By all tasks that are taken at once."""
@@ -467,9 +437,9 @@ class GpuLoops(ElementLoops):
         """What is made of packs: once of those that all tasks of a team share, of others for each task."""
         held = [(copy, loop.buffers[copy.pack.key]) for copy in copies]
         done = [*made([copy for copy, buffer in held if self._is_shared(buffer)])]
-        own = [(copy, b.span) for copy, b in held if not self._is_shared(b) and b.table == b.name]
-        for span in sorted({span for _, span in own}):
-            done += self._blocking.over(made([copy for copy, rows in own if rows == span]), span)
+        apart = [(copy, b.span) for copy, b in held if not self._is_shared(b) and b.table == b.name]
+        for span in sorted({span for _, span in apart}):
+            done += self._blocking.over(made([copy for copy, rows in apart if rows == span]), span)
         return tuple(done)
 
     def _find_nearby_loads(
@@ -504,9 +474,9 @@ class GpuLoops(ElementLoops):
         return self._items(loop, end, self._count(loop)).over(by_task)
 
     def _copy_statement(self, loop: LoopPlan, copy: Copy) -> c.Stmt:
-        return self._method(loop, copy.pack, copy.way, self._address(copy.pack, loop))
+        return self._pack_method(loop, copy.pack, copy.way, self._address(copy.pack, loop))
 
-    def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
+    def _pack_method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
         """Of the pack at hand."""
         return c.Evaluate(c.Call(name, args, of=self._at_hand(loop, pack)))
 
@@ -533,34 +503,32 @@ class GpuLoops(ElementLoops):
         return self.words.when(f"{convert.name} && VEC > 1", pairs, plain, "two at a time")
 
     def _element(self, each: Each, body: tuple[c.Stmt, ...], here: c.Expr, type_: str) -> tuple[c.Stmt, ...]:
-        index, own = self.words.expr("here + v", here=here), list[c.Stmt]()
+        index, declared = self.words.expr("here + v", here=here), list[c.Stmt]()
         if each.index in names_in(body):
             value = index if type_ == each.type else c.Cast(c.Type(each.type), index)
-            own.append(c.Declare(c.Type(each.type, const=True), each.index, value))
-        return item_axis(self._of_pack, self.words.expr("VEC"), own).over(self._statements(each, body))
+            declared.append(c.Declare(c.Type(each.type, const=True), each.index, value))
+        return item_axis(self._of_pack, self.words.expr("VEC"), declared).over(self._statements(each, body))
 
     def _settle(self, loop: LoopPlan) -> tuple[c.Stmt, ...]:
         """What a later loop reads again stays as it came."""
         wanted = {key for key, buffer in loop.buffers.items() if buffer.wanted and buffer.home == "global"}
 
-        def settled(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
-            stmts = [self._method(loop, copy.pack, copy.way) for copy in some]
+        def settle_packs(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
+            stmts = [self._pack_method(loop, copy.pack, copy.way) for copy in some]
             return item_axis(self._item, self.words.expr("KEEP")).over(stmts) if stmts else ()
 
         copies = [Copy(pack, "settle") for pack in loop.packs if pack.key in wanted]
-        return self.words.when("KEEP", self._for_each_task(loop, copies, settled)) if copies else ()
+        return self.words.when("KEEP", self._for_each_task(loop, copies, settle_packs)) if copies else ()
 
     def _build_tail_loop(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
-        own = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
-        stmts = (*own, *self._blocking.over(self._statements(each, body.plain)))
+        index = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
+        stmts = (*index, *self._blocking.over(self._statements(each, body.plain)))
         turns = self._turns(type_, self._rest(loop, end, type_), end, self.words.expr("LANES"))
         return self.words.when("VEC > 1", turns.over(stmts), said="what is left of the range")
 
     def _statements(self, each: Each, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         return map_statements(body, lambda part: self.division.in_expr(part, c.Name(each.index)))
-
-    # -- packs: their types, and in which order they are loaded -----------------------------------------
 
     def _pack_type(self, pack: Pack) -> str:
         vec, align = self._plan.knobs.vector.name, self._plan.element_align.get(pack.array, 16)

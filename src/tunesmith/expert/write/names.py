@@ -11,19 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.source import tree as c
+from tunesmith.source import walk
 from tunesmith.source.substitution import rename_variables, substitute
 from tunesmith.source.types import is_integer, is_of_type
-from tunesmith.source.walk import (
-    assigned_in,
-    declared_in,
-    expressions_in,
-    map_blocks,
-    map_nodes,
-    names_in,
-    nodes_in,
-    prepend_comments,
-    root_variable,
-)
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBERED = re.compile(r"(.*[A-Za-z_])_(\d+)")
@@ -41,7 +31,7 @@ def with_plain_names(
 class _PlainNamer:
     def __init__(self, body: Sequence[c.Stmt], file_words: frozenset[str], kept: frozenset[str]) -> None:
         self._file_words, self._kept = file_words, kept
-        declares = [node for node in nodes_in(body) if isinstance(node, c.Declare)]
+        declares = [node for node in walk.nodes_in(body) if isinstance(node, c.Declare)]
         self._changed = {
             *_iterate_changed_names(body),
             *(d.name for d in declares if not d.type.const or d.type.pointers),
@@ -49,33 +39,33 @@ class _PlainNamer:
 
     def block(self, stmts: _Body, visible: frozenset[str]) -> _Body:
         stmts = self._without_twins(stmts)
-        (stmts,), own = self._rename_scope([stmts], _block_declarations(stmts), visible)
+        (stmts,), renamed = self._rename_scope([stmts], _block_declarations(stmts), visible)
         done = list(stmts)
         for at, stmt in enumerate(stmts):
             if isinstance(stmt, c.Alternative) and not stmt.inside:
-                shared = visible | (own & words_in([*done[:at], *stmts[at + 1 :]]))
+                shared = visible | (renamed & words_in([*done[:at], *stmts[at + 1 :]]))
                 done[at] = replace(
                     stmt,
                     then=self._branch(stmt.then, shared),
                     otherwise=self._branch(stmt.otherwise, shared),
                 )
             else:
-                done[at] = self._inner(stmt, visible | own)
+                done[at] = self._inner(stmt, visible | renamed)
         return tuple(done)
 
     def _branch(self, stmts: _Body, shared: frozenset[str]) -> _Body:
         """Of an `#if`: what it declares for itself alone may be called as in the other branch."""
         stmts = self._without_twins(stmts)
         alone = [name for name in _block_declarations(stmts) if name not in shared]
-        (stmts,), own = self._rename_scope([stmts], alone, shared)
-        return tuple(self._inner(stmt, shared | own) for stmt in stmts)
+        (stmts,), renamed = self._rename_scope([stmts], alone, shared)
+        return tuple(self._inner(stmt, shared | renamed) for stmt in stmts)
 
     def _rename_scope(
         self, parts: list[_Body], declared: Sequence[str], visible: frozenset[str]
     ) -> tuple[list[_Body], frozenset[str]]:
         """The parts of one scope, with plain names for what it declares where these are free in it."""
-        own = list(dict.fromkeys(declared))
-        for at, name in enumerate(own):
+        names = list(dict.fromkeys(declared))
+        for at, name in enumerate(names):
             found = _NUMBERED.fullmatch(name)
             if found is None or name in visible or name in self._kept:
                 continue
@@ -85,16 +75,16 @@ class _PlainNamer:
             if plain is None or name in _unrenamable_words(parts):
                 continue
             parts = [rename_variables(part, {name: plain}) for part in parts]
-            own[at] = plain
-        return parts, frozenset(own)
+            names[at] = plain
+        return parts, frozenset(names)
 
     def _inner(self, stmt: c.Stmt, visible: frozenset[str]) -> c.Stmt:
         match stmt:
             case c.For():
                 heads = [part.name for part in stmt.init if isinstance(part, c.Declare)]
-                ((loop,),), own = self._rename_scope([(stmt,)], heads, visible)
+                ((loop,),), renamed = self._rename_scope([(stmt,)], heads, visible)
                 assert isinstance(loop, c.For), "a loop stays one"
-                return replace(loop, body=self.block(loop.body, visible | own))
+                return replace(loop, body=self.block(loop.body, visible | renamed))
             case c.If():
                 then, otherwise = self.block(stmt.then, visible), self.block(stmt.otherwise, visible)
                 return replace(stmt, then=then, otherwise=otherwise)
@@ -121,10 +111,10 @@ class _PlainNamer:
             heads += _block_declarations(end.body) if isinstance(end, c.For | c.Scope) else []
         within = self._without_twins(stmt.inside)
         whole = [(ends[0],), (ends[1],), within]
-        ((first,), (second,), inside), own = self._rename_scope(
+        ((first,), (second,), inside), renamed = self._rename_scope(
             whole, [*heads, *_block_declarations(within)], visible
         )
-        now = visible | own
+        now = visible | renamed
         return replace(
             stmt,
             then=(*(self._inner(one, visible) for one in stmt.then[:-1]), first),
@@ -148,7 +138,7 @@ class _PlainNamer:
                     left = rename_variables(left, {stmt.name: twin})
                     continue
             if ahead:
-                (stmt,) = prepend_comments([stmt], ahead)
+                (stmt,) = walk.prepend_comments([stmt], ahead)
                 ahead = ()
             done.append(stmt)
         return tuple(done)
@@ -156,8 +146,12 @@ class _PlainNamer:
     def _is_constant(self, stmt: c.Stmt) -> bool:
         if not isinstance(stmt, c.Declare) or stmt.init is None or stmt.is_array:
             return False
-        plain = stmt.storage == "" and all(isinstance(node, _PLAIN) for node in nodes_in(stmt.init))
-        return plain and not self._changed & {stmt.name, *names_in(stmt.init)} and stmt.name not in self._kept
+        plain = stmt.storage == "" and all(isinstance(node, _PLAIN) for node in walk.nodes_in(stmt.init))
+        return (
+            plain
+            and not self._changed & {stmt.name, *walk.names_in(stmt.init)}
+            and stmt.name not in self._kept
+        )
 
 
 def _block_declarations(stmts: Iterable[c.Stmt]) -> list[str]:
@@ -173,13 +167,13 @@ def _block_declarations(stmts: Iterable[c.Stmt]) -> list[str]:
 
 
 def words_in(stmts: Sequence[c.Stmt]) -> set[str]:
-    return {*names_in(stmts), *declared_in(stmts), *_unrenamable_words([tuple(stmts)])}
+    return {*walk.names_in(stmts), *walk.declared_in(stmts), *_unrenamable_words([tuple(stmts)])}
 
 
 def _unrenamable_words(parts: Iterable[_Body]) -> set[str]:
     """Words that stand in the text in another form than names: calls, types, what is kept as it is."""
     found: set[str] = set()
-    for node in (node for part in parts for node in nodes_in(part)):
+    for node in (node for part in parts for node in walk.nodes_in(part)):
         match node:
             case c.Opaque(names=names) | c.Verbatim(names=names):
                 found |= names
@@ -190,20 +184,20 @@ def _unrenamable_words(parts: Iterable[_Body]) -> set[str]:
                 found.add(macro)
             case c.MacroDefinition():
                 found.update((node.name, *node.parameters))
-        own = getattr(node, "type", None)
-        if isinstance(own, c.Type):
-            found.update(_WORD.findall(own.base))
+        type_ = getattr(node, "type", None)
+        if isinstance(type_, c.Type):
+            found.update(_WORD.findall(type_.base))
     return found
 
 
 def _iterate_changed_names(body: Sequence[c.Stmt]) -> Iterable[str]:
-    for node in nodes_in(body):
+    for node in walk.nodes_in(body):
         target = None
         if isinstance(node, c.Assign):
             target = node.target
         elif isinstance(node, c.Unary) and ("++" in node.op or "--" in node.op or node.op == "&"):
             target = node.operand
-        name = root_variable(target)[0] if target is not None else None
+        name = walk.root_variable(target)[0] if target is not None else None
         if name is not None:
             yield name
 
@@ -238,23 +232,25 @@ class SourceNames:
     @staticmethod
     def of(function: c.Function, language: str = "cuda") -> SourceNames:
         """On a CPU a division stays where it is: nobody may divide by zero who did not."""
-        changed = assigned_in(function.body)
+        changed = walk.assigned_in(function.body)
         types = {p.name: p.type for p in function.parameters if is_integer(p.type) and p.name not in changed}
         known: dict[str, c.Expr] = {}
         uniform: list[Named] = []
         shares: dict[tuple[str, c.Expr], str] = {}
-        for node in nodes_in(function.body):
+        for node in walk.nodes_in(function.body):
             if not isinstance(node, c.Declare) or node.name in changed or not _is_scalar(node):
                 continue
             assert node.init is not None, "it is set where it is declared"
             expr = substitute(node.init, known)
-            if language == "opencl" and any(_divides_by_a_name(part) for part in nodes_in(expr)):
+            if language == "opencl" and any(_divides_by_a_name(part) for part in walk.nodes_in(expr)):
                 continue
-            if _is_arithmetic(expr) and names_in(expr) <= types.keys():
+            if _is_arithmetic(expr) and walk.names_in(expr) <= types.keys():
                 if is_of_type(expr, node.type, types):
                     known[node.name] = expr
-                    uniform += [Named(node.name, node.type, expr, node.line)] if names_in(expr) else []
-            elif (share := _operator_and_divisor(expr)) is not None and names_in(share[1]) <= types.keys():
+                    uniform += [Named(node.name, node.type, expr, node.line)] if walk.names_in(expr) else []
+            elif (share := _operator_and_divisor(expr)) is not None and walk.names_in(
+                share[1]
+            ) <= types.keys():
                 shares.setdefault(share, node.name)
         several = tuple(one for one in uniform if isinstance(one.expr, c.Binary))
         return SourceNames(types, several, tuple((op, by, name) for (op, by), name in shares.items()))
@@ -291,11 +287,11 @@ class _Shares:
             for share, name in self._said_again(stmt, rest, visible).items():
                 done.append(c.Declare(stmt.type, name, share))
                 rest, visible = _replace_with_name(rest, share, name), visible | {name}
-        return tuple([map_blocks(stmt, lambda body: self.block(body, visible)) for stmt in done])
+        return tuple([walk.map_blocks(stmt, lambda body: self.block(body, visible)) for stmt in done])
 
     def _said_again(self, index: c.Declare, rest: _Body, visible: frozenset[str]) -> dict[c.Expr, str]:
         found: dict[c.Expr, str] = {}
-        for node in expressions_in(rest):
+        for node in walk.expressions_in(rest):
             op, left, by = self._split_division(node)
             name = self.names.get((op, by), "")
             if left != c.Name(index.name) or not name or name in visible or name in found.values():
@@ -337,13 +333,13 @@ def _is_arithmetic(expr: c.Expr) -> bool:
     return all(
         isinstance(node, c.Number | c.Name | c.Cast)
         or (isinstance(node, c.Binary) and node.op in _ARITHMETIC)
-        for node in nodes_in(expr)
+        for node in walk.nodes_in(expr)
     )
 
 
 def _count_expression(body: _Body, expr: c.Expr) -> int:
-    return sum(node == expr for node in expressions_in(body))
+    return sum(node == expr for node in walk.expressions_in(body))
 
 
 def _replace_with_name(body: Iterable[c.Stmt], expr: c.Expr, name: str) -> _Body:
-    return map_nodes(body, lambda node: c.Name(name) if node == expr else node)
+    return walk.map_nodes(body, lambda node: c.Name(name) if node == expr else node)

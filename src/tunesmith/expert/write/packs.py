@@ -57,8 +57,8 @@ def pack_accesses(
     each: Each, arrays: Mapping[str, c.Type], staged: Iterable[str], sizes: Sizes, most: int, aligned: bool
 ) -> tuple[Pack, ...]:
     """`most`: the largest VEC there may be; `aligned`: packs must start at multiples of VEC."""
-    own = frozenset(staged)
-    sites = Sites.of(each.body, [*arrays, *own])
+    staged_names = frozenset(staged)
+    sites = Sites.of(each.body, [*arrays, *staged_names])
     inside = frozenset(declared_in(each.body))
     groups: dict[Key, list[Member]] = {}
     loose: set[str] = set(sites.escaped)  # arrays that are also, or only, touched outside packs
@@ -71,16 +71,18 @@ def pack_accesses(
         groups.setdefault(found[0], []).append((site, found[1], found[2]))
     packs: list[Pack] = []
     for key, members in groups.items():
-        pack = _build_pack(key, members, each, sizes, most, aligned, members[0][0].array in own)
+        pack = _build_pack(key, members, each, sizes, most, aligned, members[0][0].array in staged_names)
         if pack is None or pack.array in sites.escaped:
             loose.add(members[0][0].array)
         else:
             packs.append(pack)
-    refused = _find_refused_arrays(packs, loose, sites) - own
+    refused = _find_refused_arrays(packs, loose, sites) - staged_names
     return tuple(p for p in packs if p.array not in refused)
 
 
-def _site_key_and_stride(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:
+def _site_key_and_stride(
+    site: AccessSite, each: Each, array_type: c.Type | None
+) -> tuple[Key, Stride, int] | None:
     """Its key without the constant part, how it moves, and that constant."""
     inner = {name: c.Number("0", 0) for name, _ in site.loops}
     index = substitute(site.index, inner) if inner else site.index
@@ -91,8 +93,8 @@ def _site_key_and_stride(site: AccessSite, each: Each, own: c.Type | None) -> tu
         if site.loops:
             return None
         used |= names_in(site.offset)
-        moves = _with_offset(moves, index_stride(site.offset, each.index), site, own)
-        shift = _index_sum(site.offset, each)
+        moves = _with_offset(moves, index_stride(site.offset, each.index), site, array_type)
+        shift = frozenset(expand_terms(substitute(site.offset, {each.index: c.Name(INDEX)})).items())
     if moves is None or not 0 <= moves.step <= _MOST_WIDTH:
         return None
     if moves.step == 0 and each.index not in used:
@@ -104,17 +106,13 @@ def _site_key_and_stride(site: AccessSite, each: Each, own: c.Type | None) -> tu
     return (site.array, element, frozenset(parts.items()), constant - residue, shift), moves, residue
 
 
-def _index_sum(expr: c.Expr, each: Each) -> Sum:
-    return frozenset(expand_terms(substitute(expr, {each.index: c.Name(INDEX)})).items())
-
-
 def _with_offset(
-    index: Stride | None, offset: Stride | None, site: AccessSite, own: c.Type | None
+    index: Stride | None, offset: Stride | None, site: AccessSite, array_type: c.Type | None
 ) -> Stride | None:
     """An offset of `i * 8` halves in front of a cast to 16 bytes moves by one of these."""
-    if index is None or offset is None or site.element is None or own is None:
+    if index is None or offset is None or site.element is None or array_type is None:
         return None
-    wide, narrow = byte_size(site.element.base), byte_size(own.base)
+    wide, narrow = byte_size(site.element.base), byte_size(array_type.base)
     if wide is None or narrow is None or (offset.step * narrow) % wide:
         return None
     return Stride(index.step + offset.step * narrow // wide, (*index.within, *offset.within))
@@ -179,10 +177,10 @@ def _touched_residues(members: Iterable[tuple[AccessSite, int]], step: int) -> f
     found: set[int] = set()
     for site, residue in members:
         ranges = [range(count) for _, count in site.loops]
+        offset = _inner_loop_coefficients(site)
+        if offset is None:
+            return frozenset()
         for values in product(*ranges):
-            offset = _inner_loop_coefficients(site)
-            if offset is None:
-                return frozenset()
             at = residue + sum(by * v for by, v in zip(offset, values, strict=True))
             if not 0 <= at < step:
                 return frozenset()
@@ -232,16 +230,10 @@ def _required_multiples(
         if found is None:
             return None
         needs |= found
-    checked: set[c.Expr] = set()
-    for need in needs:
-        if isinstance(need, c.Number):
-            if not isinstance(need.value, int) or need.value % most:
-                return None
-        elif not sizes.is_plain(need):
-            return None
-        else:
-            checked.add(need)
-    return frozenset(checked)
+    numbers = {need for need in needs if isinstance(need, c.Number)}
+    if any(not isinstance(number.value, int) or number.value % most for number in numbers):
+        return None
+    return frozenset(needs - numbers) if all(map(sizes.is_plain, needs - numbers)) else None
 
 
 def _multiple_conditions(expr: c.Expr, sizes: Sizes) -> set[c.Expr] | None:
@@ -289,9 +281,6 @@ def pack_replacements(
                     at = c.Binary("+", at, place)
             found[node] = c.Index(c.Member(names[pack.key], "at"), at)
     return found
-
-
-# -- results of a loop that the hardware converts two at a time: which statement makes them, and of what
 
 
 @dataclass(frozen=True)

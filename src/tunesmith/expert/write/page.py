@@ -25,6 +25,7 @@ from tunesmith.expert.write.given import (
     at_line,
     merge_setting_conditions,
     wide_integer_type,
+    words_in_use,
 )
 from tunesmith.expert.write.horizontal_fusion import SideBySide
 from tunesmith.expert.write.loops import add_unroll_pragmas
@@ -37,7 +38,7 @@ from tunesmith.problem.default_rules import settled_shape, shape_entries, usual_
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.reduced import without_unused
-from tunesmith.problem.template import WORD, Shape, fill_placeholders, find_block, used_words
+from tunesmith.problem.template import WORD, Shape, fill_placeholders, find_block
 from tunesmith.problem.template_file import (
     DeclaredParam,
     Tables,
@@ -46,16 +47,11 @@ from tunesmith.problem.template_file import (
     shared_line,
 )
 from tunesmith.source import tree as c
-from tunesmith.source.lex import without_comments
 from tunesmith.source.printing import print_function, print_kernel, print_statements
 from tunesmith.source.snippets import Wording, chain_operator, parse_snippet
 from tunesmith.source.walk import names_in, prepend_comments
 from tunesmith.space.expr import Node, Variable, operands_of_node, parse_expr, unparse
 from tunesmith.space.space import bind_and_simplify, substitute_trees
-
-# -- The declaration at a template's top: parameters, what must hold, what the usual rules know, the
-# launch.
-
 
 # What of the kernel a choice makes worth saying, by its role.
 _SAID_FOR = {
@@ -119,25 +115,24 @@ def template_heading(plan: WritingPlan, baked: Baked, in_code: Collection[str]) 
     table = f"shape.{number}" if number else "shape"
     names: dict[Node, Node] = {parse_expr(text).tree: Variable(f"{table}.{name}") for name, text in long}
 
-    def said(text: str) -> str:
+    def in_facts(text: str) -> str:
         return unparse(substitute_trees(bind_and_simplify(parse_expr(text), fixed).tree, names))
 
     require = settled_pairs(add_distinct_conditions((), (*rules_of(plan), *draft.require)), fixed)
     insert = {name: str(value) for name, value in fixed.items()}
     baking = baked.switch and baked.switch not in fixed and baked.declared()
+    is_set = baked.switch in fixed  # a build without a choice
+    sizes = [(n, text if fixed[baked.switch] else "0") for n, text in baked.declared()] if is_set else []
     return Heading(
         tuple(declared_params(choices)),
         (
-            ("require", tuple((name, said(text)) for name, text in merge_setting_conditions(require))),
+            ("require", tuple((name, in_facts(text)) for name, text in merge_setting_conditions(require))),
             ("prefer", settled_pairs(draft.prefer, fixed)),
             ("answers", settled_pairs(draft.answers, fixed)),
         ),
-        (
-            *((s.macro, s.value) for s in baked.always),
-            *(_baked_sizes(baked, fixed) if baked.switch in fixed else ()),
-        ),
+        (*((s.macro, s.value) for s in baked.always), *sizes),
         tuple(fill_placeholders(flag, insert) for flag in draft.build_flags),
-        (tuple(_kernel_launch_lines(plan, said)),),
+        (tuple(_kernel_launch_lines(plan, in_facts)),),
         None if facts is None else [(table, shape_entries(_settle_shape_facts(facts, fixed, number)))],
         [(baked.switch, baked.declared())] if baking else [],
         frozenset(in_code),
@@ -157,12 +152,9 @@ def _kernel_launch_lines(plan: WritingPlan, said: Callable[[str], str]) -> Itera
 def own_launch(plan: WritingPlan, lines: Sequence[str]) -> tuple[str, ...]:
     """The one launch of a problem: what is as the problem has it is not said again."""
     problem, launch = plan.problem, plan.problem.launches[0]
-    return (*_entry_line(plan), *lines, *said_of_launch(launch, [a.name for a in problem.arguments]))
-
-
-def _entry_line(plan: WritingPlan) -> Iterator[str]:
-    if plan.problem.launches[0].entry != plan.kernel.function.name:
-        yield f'entry = "{plan.kernel.function.name}"'
+    entry = plan.kernel.function.name
+    named = () if launch.entry == entry else (f'entry = "{entry}"',)
+    return (*named, *lines, *said_of_launch(launch, [a.name for a in problem.arguments]))
 
 
 def said_of_launch(launch: Launch, usual: Sequence[str] = ()) -> Iterator[str]:
@@ -172,11 +164,6 @@ def said_of_launch(launch: Launch, usual: Sequence[str] = ()) -> Iterator[str]:
         yield from expression_list_lines("args", passed)
     if launch.when is not None:
         yield f"when = {toml_string(launch.when.text)}"
-
-
-def _baked_sizes(baked: Baked, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Sizes of a build that has no choice."""
-    return [(name, text if fixed[baked.switch] else "0") for name, text in baked.declared()]
 
 
 def _shape_facts(plan: WritingPlan, fixed: Mapping[str, int]) -> list[tuple[str, str]]:
@@ -205,9 +192,6 @@ def _settle_shape_facts(facts: Pairs, fixed: Mapping[str, int], number: str) -> 
     said = dict(facts)
     on_cpu = said.pop("kind", "gpu") == "cpu"
     return settled_shape(Shape(said, {}, on_cpu), fixed, number)
-
-
-# -- The kernel of a template: its head, the loop over tasks, its steps.
 
 
 # As assembly: NVRTC has functions for these only with the header of the device's runtime.
@@ -239,7 +223,7 @@ class KernelText:
         plan = self._plan
         function = plan.kernel.function
         scope = {p.name for p in function.parameters}
-        parameters = self._baked.taken(self._parameters())
+        parameters = self._baked.without_baked(self._parameters())
         macros = names_in(self.defines())
         taken = frozenset({*macros, *plan.file_words, *(p.name for p in parameters)})
         body = (
@@ -292,14 +276,13 @@ class KernelText:
         disjoint = all(argument.alias is None for argument in plan.problem.arguments)
         # What a launch ahead writes may not be read before the wait.
         handed = plan.draft.order.handed
-        return [
-            replace(p, type=replace(p.type, restrict=p.name not in handed))
-            if p.type.is_pointer and (disjoint or p.name in handed)
-            else p
-            for p in plan.kernel.function.parameters
-        ]
 
-    # -- tasks --------------------------------------------------------------------------------------
+        def promised(p: c.Parameter) -> c.Parameter:
+            if not p.type.is_pointer or not (disjoint or p.name in handed):
+                return p
+            return replace(p, type=replace(p.type, restrict=p.name not in handed))
+
+        return list(map(promised, plan.kernel.function.parameters))
 
     def _over_tasks(self, scope: set[str]) -> tuple[c.Stmt, ...]:
         plan, knobs, w = self._plan, self._plan.knobs, self._w
@@ -369,7 +352,7 @@ class KernelText:
         for row in plan.shared:
             at = w.expr("before + threadIdx.y * size", before=before, size=row.bytes)
             if blocking.task is None:
-                done += parse_snippet("T *own = (T *)at;", T=row.type.base, own=row.name, at=at)
+                done += parse_snippet("T *row = (T *)at;", T=row.type.base, row=row.name, at=at)
                 before = w.expr("before + TASKS * size", before=before, size=row.bytes)
                 continue
             mine = blocking.words.expr("at + r * TASKS * size", at=at, size=row.bytes)
@@ -378,8 +361,6 @@ class KernelText:
             before = w.expr("before + BLOCKED * TASKS * size", before=before, size=row.bytes)
         kept = w.when("!KEEP" if plan.keeps_staged else "", done)
         return prepend_comments(kept, (c.Comment("What a loop leaves for a later one."),))
-
-    # -- steps --------------------------------------------------------------------------------------
 
     def _steps(self, steps: Sequence[Step], scope: set[str]) -> tuple[c.Stmt, ...]:
         done: list[c.Stmt] = []
@@ -448,7 +429,7 @@ def unused_choices(choices: Iterable[ParameterChoice], text: str) -> list[Parame
     in the launch alone it only changes how many blocks there are."""
     words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
     words = {word for word in words if usual_name(word)[0] not in _OF_CODE}
-    used = {name for name, _ in declared_parameters(text)} & (words | used_words(without_comments(text)))
+    used = {name for name, _ in declared_parameters(text)} & (words | words_in_use(text))
     return [choice for choice in choices if choice.name not in used and len(choice.values) > 1]
 
 

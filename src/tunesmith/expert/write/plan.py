@@ -72,9 +72,9 @@ def side_by_side(given: Given, loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopP
         return ()
     found = []
     for run in find_loop_runs(given.kernel.steps, given.independence):
-        own = tuple(loops[each.number] for each in run)
-        packed = {any(pack.width for pack in loop.packs) for loop in own}
-        whole = not any(loop.tail or loop.in_row for loop in own)
+        plans = tuple(loops[each.number] for each in run)
+        packed = {any(pack.width for pack in loop.packs) for loop in plans}
+        whole = not any(loop.tail or loop.in_row for loop in plans)
         if whole and len(packed) == 1 and given.sizes.node(length_of_all(run)) is not None:
-            found.append(own)
+            found.append(plans)
     return tuple(found)

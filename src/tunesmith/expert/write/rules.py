@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.read.contract import is_of_entry
@@ -29,66 +29,72 @@ def structural_rules(draft: TemplateDraft, problem: Problem) -> list[tuple[str, 
 
 
 def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
+    rules = [*_sharing_rules(plan), *_kept_row_rules(plan), *_uncounted_rules(plan), *_blocking_rules(plan)]
+    rules += [(f"only_{name}", f"{name} == {value}") for name, value in plan.kernel.pinned]
+    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan), *tile_rules(plan)]
+    if (shared := shared_bytes(plan)) is not None:
+        rules.append(("memory_fits", f"{shared} + 4096 <= device.shared"))
+    return rules
+
+
+def _sharing_rules(plan: WritingPlan) -> Iterator[tuple[str, str]]:
+    """How many threads share a task, and how many elements each takes at once."""
     knobs = plan.knobs
-    lanes, tasks, vec = knobs.lanes.size_text, knobs.tasks.size_text, knobs.vector.size_text
-    rules: list[tuple[str, str]] = []
-
-    def require(name: str, text: str) -> None:
-        rules.append((name, text))
-
+    lanes, tasks = knobs.lanes.size_text, knobs.tasks.size_text
     if knobs.lanes.is_parameter or knobs.tasks.is_parameter:
         threads = f"{lanes} * {tasks}" if knobs.tasks.is_parameter or knobs.tasks.default > 1 else lanes
-        require("block_fits", f"{threads} <= device.max_threads")
+        yield "block_fits", f"{threads} <= device.max_threads"
     if plan.has_totals and plan.language != "opencl":
         if any(value > 32 and value % 32 for value in knobs.lanes.values):
-            require("whole_warps", f"{lanes} <= 32 or {lanes} % 32 == 0")
+            yield "whole_warps", f"{lanes} <= 32 or {lanes} % 32 == 0"
         if any(value < 32 and value & (value - 1) for value in knobs.lanes.values):
-            require("even_teams", f"{lanes} >= 32 or is_pow2({lanes})")
+            yield "even_teams", f"{lanes} >= 32 or is_pow2({lanes})"
     sign, few = ("==", 1) if plan.language == "opencl" else ("<=", 32)  # threads that need no barrier
     nested = has_nested_totals(plan.kernel.steps) and knobs.tasks.most > 1
     if nested and knobs.lanes.most > few:
-        require("barriers_are_reached", f"{tasks} == 1 or {lanes} {sign} {few}")
-    if knobs.vector.most > 1:
-        texts = _divisibility_terms(plan)
-        if texts:
-            require("whole_vectors", " and ".join(f"{text} == 0" for text in texts))
+        yield "barriers_are_reached", f"{tasks} == 1 or {lanes} {sign} {few}"
+    if knobs.vector.most > 1 and (texts := _divisibility_terms(plan)):
+        yield "whole_vectors", " and ".join(f"{text} == 0" for text in texts)
+
+
+def _kept_row_rules(plan: WritingPlan) -> Iterator[tuple[str, str]]:
+    knobs = plan.knobs
+    keep, split = knobs.keep.size_text, knobs.split
     if knobs.keep.most > 0:
         for number, loop in enumerate(loop for loop in plan.all_loops if loop.opens):
-            extent = plan.sizes.text(loop.extent)
-            keep = knobs.keep.size_text
+            whole = f"{knobs.lanes.size_text} * {knobs.vector.size_text} * {keep}"
             name = f"row_fits_{number + 1}" if number else "row_fits"
-            require(name, f"{keep} == 0 or {lanes} * {vec} * {keep} >= {extent}")
-        if knobs.split.is_parameter:
-            require("kept_by_one_block", f"{knobs.keep.size_text} == 0 or {knobs.split.size_text} == 0")
-    if knobs.split.is_parameter and knobs.persistent.is_parameter and not plan.is_flat:
-        require("split_or_go_on", f"{knobs.split.size_text} == 0 or {knobs.persistent.size_text} == 0")
-    if not plan.counts_tasks and not plan.is_flat:
-        # The kernel is not told how many tasks there are.
-        if knobs.tasks.most > 1:
-            require("whole_blocks", f"{parenthesize_term(tasks_text(plan))} % {tasks} == 0")
-        if knobs.split.most > 0:
-            count = (
-                f"{parenthesize_term(tasks_text(plan))} // {tasks}"
-                if knobs.tasks.most > 1
-                else tasks_text(plan)
-            )
-            require("one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MOST_Y}")
-        if knobs.persistent.most > 0:
-            raise Unwritable(
-                "the kernel is not told how many tasks there are, so no block can go on to others"
-            )
-    if (blocked := knobs.blocking).is_parameter and plan.blocking.task is not None:
-        if not plan.blocking.is_counted:
-            own = plan.blocking.task.size or plan.sizes.text(plan.blocking.task.extent)
-            require("whole_teams", f"{parenthesize_term(own or '0')} % {blocked.name} == 0")
-        if knobs.beside.is_parameter:
-            require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
-    for name, value in plan.kernel.pinned:
-        require(f"only_{name}", f"{name} == {value}")
-    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan), *tile_rules(plan)]
-    if (shared := shared_bytes(plan)) is not None:
-        require("memory_fits", f"{shared} + 4096 <= device.shared")
-    return rules
+            yield name, f"{keep} == 0 or {whole} >= {plan.sizes.text(loop.extent)}"
+        if split.is_parameter:
+            yield "kept_by_one_block", f"{keep} == 0 or {split.size_text} == 0"
+    if split.is_parameter and knobs.persistent.is_parameter and not plan.is_flat:
+        yield "split_or_go_on", f"{split.size_text} == 0 or {knobs.persistent.size_text} == 0"
+
+
+def _uncounted_rules(plan: WritingPlan) -> Iterator[tuple[str, str]]:
+    """Where the kernel is not told how many tasks there are."""
+    if plan.counts_tasks or plan.is_flat:
+        return
+    knobs, tasks = plan.knobs, plan.knobs.tasks
+    if tasks.most > 1:
+        yield "whole_blocks", f"{parenthesize_term(tasks_text(plan))} % {tasks.size_text} == 0"
+    if knobs.split.most > 0:
+        count = tasks_text(plan)
+        count = f"{parenthesize_term(count)} // {tasks.size_text}" if tasks.most > 1 else count
+        yield "one_row_of_blocks", f"{knobs.split.size_text} == 0 or {count} <= {_MOST_Y}"
+    if knobs.persistent.most > 0:
+        raise Unwritable("the kernel is not told how many tasks there are, so no block can go on to others")
+
+
+def _blocking_rules(plan: WritingPlan) -> Iterator[tuple[str, str]]:
+    task, blocked, beside = plan.blocking.task, plan.knobs.blocking, plan.knobs.beside
+    if not blocked.is_parameter or task is None:
+        return
+    if not plan.blocking.is_counted:
+        count = parenthesize_term(task.size or plan.sizes.text(task.extent) or "0")
+        yield "whole_teams", f"{count} % {blocked.name} == 0"
+    if beside.is_parameter:
+        yield "beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1"
 
 
 def _divisibility_terms(plan: WritingPlan) -> list[str]:
@@ -114,9 +120,6 @@ def _divisibility_terms(plan: WritingPlan) -> list[str]:
         by = vec.size_text if unit == 1 else f"({unit} * {vec.size_text})"
         texts.append(f"{parenthesize_term(unparse(node))} % {by}")
     return texts
-
-
-# -- launch -----------------------------------------------------------------------------------------
 
 
 def grid_sizes(plan: WritingPlan) -> list[str]:
@@ -226,9 +229,6 @@ def _staged_bytes(plan: WritingPlan) -> str | None:
     return whole
 
 
-# -- sizes as constants of a build: which parameters of the kernel, and how they read in its code ---
-
-
 @dataclass(frozen=True)
 class Size:
     parameter: Parameter
@@ -266,10 +266,10 @@ class Baked:
             found.append(Size(parameter, macro, unparse(node), plan.names.fresh(f"{parameter.name}_given")))
         return cls(plan.knobs.bake.name, tuple(found), always)
 
-    def taken(self, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    def without_baked(self, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
         """Those that a call passes, by the names they have now."""
-        own = [size.parameter.name for size in self.always]
-        return tuple(self.parameter(parameter) for parameter in parameters if parameter.name not in own)
+        baked = [size.parameter.name for size in self.always]
+        return tuple(self.parameter(parameter) for parameter in parameters if parameter.name not in baked)
 
     def parameter(self, parameter: Parameter) -> Parameter:
         given = {size.parameter.name: size.given for size in self.sizes}
@@ -279,8 +279,10 @@ class Baked:
         """The parameters by their own names: constants of the build, or what the call gives."""
 
         def named(size: Size, value: str) -> tuple[Stmt, ...]:
-            own = size.parameter
-            return parse_snippet("const T own = value;", T=own.type.base, own=own.name, value=value)
+            parameter = size.parameter
+            return parse_snippet(
+                "const T own = value;", T=parameter.type.base, own=parameter.name, value=value
+            )
 
         always = tuple(stmt for size in self.always for stmt in named(size, size.macro))
         constants = tuple(stmt for size in self.sizes for stmt in named(size, size.macro))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.expert.knobs.text import matching_paren
 from tunesmith.expert.read.call import CallPart
 from tunesmith.expert.write.given import Names, Unwritable, words_in_texts
 from tunesmith.expert.write.page import Heading, KernelPage, how_shared, in_code, pieces_text, said_of_launch
@@ -19,7 +20,7 @@ from tunesmith.problem.reduced import without_unused
 from tunesmith.source.effects import is_function
 from tunesmith.source.lex import Token, closing_angle, first_word, lex, without_comments, wrap_line
 from tunesmith.source.walk import fresh_name
-from tunesmith.space.expr import Expr, parse_expr
+from tunesmith.space.expr import parse_expr
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # Comments and strings first: what is in them is no name. A word behind a dot is a member's.
@@ -53,12 +54,9 @@ def link_codes(
     """The same codes with names that go together in one file, each piece once.
 
     `taken` are words that no new name may be; `ahead` is text that stands before all of them and stays as it
-    is. Raises `Unwritable` where a name cannot be changed.
-    """
-    done, used = (
-        list(codes),
-        {*taken, *_identifiers_in_text(ahead), *(w for code in codes for w in _words_of(code))},
-    )
+    is. Raises `Unwritable` where a name cannot be changed."""
+    done = list(codes)
+    used = {*taken, *words_in_texts([ahead, *(piece for code in codes for piece in code.pieces)])}
     while changes := _find_name_clashes(done, ahead):
         for at, names in enumerate(changes):
             new = {name: fresh_name(f"{name}_{done[at].number}", used) for name in names}
@@ -74,26 +72,23 @@ def link_codes(
 
 def _find_name_clashes(codes: Sequence[KernelCode], ahead: str) -> list[list[str]] | None:
     """By code: names that have to change; None where none has."""
-    defined, words = (
-        [_definitions_by_name(code.pieces) for code in codes],
-        [_words_of(code) for code in codes],
-    )
-    before, theirs = _identifiers_in_text(ahead), set(defined_names(ahead)) if ahead else set()
+    defined = [_definitions_by_name(code.pieces) for code in codes]
+    words = [words_in_texts(code.pieces) for code in codes]
+    before, theirs = words_in_texts([ahead]), set(defined_names(ahead)) if ahead else set()
     found: list[list[str]] = []
-    for at, own in enumerate(defined):
-        outside = words[at] & theirs - own.keys()
+    for at, names in enumerate(defined):
+        outside = words[at] & theirs - names.keys()
         if outside:
             raise Unwritable(f"the original's text means something else by {min(outside)}")
         others = [place for place in range(len(codes)) if place != at]
-        found.append(
-            [
-                name
-                for name, pieces in own.items()
-                if name in before or any(name in words[o] and defined[o].get(name) != pieces for o in others)
-            ]
-        )
-    for code, names in zip(codes, found, strict=True):
-        for name in names:
+
+        def clashes(name: str, pieces: tuple[str, ...], others: Sequence[int] = others) -> bool:
+            apart = any(name in words[other] and defined[other].get(name) != pieces for other in others)
+            return name in before or apart
+
+        found.append([name for name, pieces in names.items() if clashes(name, pieces)])
+    for code, changing in zip(codes, found, strict=True):
+        for name in changing:
             if is_function(name) and not _is_only_defined(name, code):
                 raise Unwritable(f"{name}, which a library has as well, is not the same for all kernels")
     return found if any(found) else None
@@ -114,28 +109,16 @@ def _definitions_by_name(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _words_of(code: KernelCode) -> frozenset[str]:
-    return frozenset(word for piece in code.pieces for word in _identifiers_in_text(piece))
-
-
-def _identifiers_in_text(text: str) -> frozenset[str]:
-    """Everything that may be a name; words in strings are among them."""
-    return frozenset(_WORD.findall(without_comments(text)))
-
-
 def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
     """The text with other words for these; comments speak of them too, members and strings do not."""
 
-    def word(found: re.Match[str]) -> str:
+    def renamed(found: re.Match[str]) -> str:
         text = found[0]
         if text.startswith(("//", "/*")):
             return _WORD.sub(lambda inner: names.get(inner[0], inner[0]), text)
         return names.get(text, text)
 
-    return _NAMES.sub(word, text) if names else text
-
-
-# -- what a text defines for the whole file ---------------------------------------------------------
+    return _NAMES.sub(renamed, text) if names else text
 
 
 def defined_names(text: str) -> Iterator[str]:
@@ -210,17 +193,12 @@ def _without_attributes(tokens: Sequence[Token]) -> list[Token]:
     done: list[Token] = []
     at = 0
     while at < len(tokens):
-        if tokens[at].text in _ATTRIBUTES:
-            depth, at = 0, at + 1
-            while at < len(tokens):
-                depth += (tokens[at].text == "(") - (tokens[at].text == ")")
-                if depth <= 0:
-                    break
-                at += 1
+        if tokens[at].text not in _ATTRIBUTES:
+            done.append(tokens[at])
             at += 1
             continue
-        done.append(tokens[at])
-        at += 1
+        closing = matching_paren(tokens, at + 1, len(tokens))
+        at = len(tokens) if closing < 0 else closing + 1
     return done
 
 
@@ -264,10 +242,6 @@ def _tag_name(words: Sequence[str]) -> Iterator[str]:
     yield from behind[:1]
 
 
-# -- Several kernels of one call as one template: a file, a declaration, the call's launches in their
-# order.
-
-
 # Memory that a file keeps for all of its kernels: a copy of it would be another memory.
 _KEPT = ("__device__", "__managed__", "__shared__", "__global", "static", "extern")
 
@@ -288,21 +262,22 @@ class WrittenPart:
     page: KernelPage
 
 
-def text_of_call(problem: Problem, parts: Sequence[WrittenPart], own: OwnText) -> str:
+def text_of_call(problem: Problem, parts: Sequence[WrittenPart], unchanged: OwnText) -> str:
     """The template's text; raises `Unwritable` where the kernels do not go into one file."""
-    codes = link_codes([_kernel_code(one) for one in parts], _reserved_words(problem), own.text)
-    ahead = "\n".join([*own.defaults, own.text]) if own.text else "\n".join(own.defaults)
+    codes = link_codes([_kernel_code(one) for one in parts], _reserved_words(problem), unchanged.text)
+    ahead = "\n".join([*unchanged.defaults, *([unchanged.text] if unchanged.text else [])])
     # Names with numbers are longer: some lines have to be broken again.
-    pieces = ["\n".join(_wrap_lines(piece)) for code in codes for piece in code.pieces]
-    below = pieces_text(_with_includes_first(pieces, _unconditional_includes(own.text)))
+    every = [piece for code in codes for piece in code.pieces]
+    pieces = ["\n".join(line for whole in piece.split("\n") for line in wrap_line(whole)) for piece in every]
+    below = pieces_text(_with_includes_first(pieces, _unconditional_includes(unchanged.text)))
     start = ahead.rstrip("\n") + "\n\n" if ahead.strip() else ""
     text = without_unused(start + below, (), since=len(start))
-    heading = _join_headings(problem, parts, codes, own, text)
+    heading = _join_headings(problem, parts, codes, unchanged, text)
     about = [f"// {problem.name}: Written by Tunesmith from {problem.kernel.path.rsplit('/', 1)[-1]}."]
     for one, code in zip(parts, codes, strict=True):
         which = f"Kernel {one.part.number}" if one.part.number else "Kernel"
         about.append(f"// {which}, {code.name(one.page.entry)}: {how_shared(one.page.plan)}")
-    if own.text:
+    if unchanged.text:
         about.append("// The other kernels have the original's own text.")
     return "\n".join([*heading.lines(), "//", *about, "", text])
 
@@ -340,10 +315,6 @@ def split_pieces(piece: str) -> Iterator[str]:
         yield "\n".join(kept).rstrip("\n")
 
 
-def _wrap_lines(piece: str) -> Iterator[str]:
-    return (line for whole in piece.split("\n") for line in wrap_line(whole))
-
-
 def _with_includes_first(pieces: Sequence[str], before: Collection[str]) -> Iterator[str]:
     """`before`: those that stand above already."""
     included = [piece for piece in pieces if piece.startswith("#include")]
@@ -370,33 +341,33 @@ def _reserved_words(problem: Problem) -> frozenset[str]:
 
 
 def _join_headings(
-    problem: Problem, parts: Sequence[WrittenPart], codes: Sequence[KernelCode], own: OwnText, text: str
+    problem: Problem, parts: Sequence[WrittenPart], codes: Sequence[KernelCode], unchanged: OwnText, text: str
 ) -> Heading:
     headings = [_rename_heading(one.page.heading, code) for one, code in zip(parts, codes, strict=True)]
-    launches = {place: [lines] for place, lines in zip(own.places, own.heading.launches, strict=True)}
+    pairs = zip(unchanged.places, unchanged.heading.launches, strict=True)
+    launches = {place: [lines] for place, lines in pairs}
     for one, code, heading in zip(parts, codes, headings, strict=True):
         for place in one.part.places:
             entry = f"entry = {toml_string(code.name(one.page.entry))}"
             lines = (entry, *heading.launches[0])
-            launches[place] = [
-                (*lines, *said) for said in _launch_variants(problem.launches[place], one.page)
-            ]
+            variants = _launch_variants(problem.launches[place], one.page)
+            launches[place] = [(*lines, *said) for said in variants]
     choices = [choice for one in parts for choice in one.page.plan.draft.schedule.choices]
-    shape = [table for heading in (own.heading, *headings) for table in heading.shape or ()]
+    shape = [table for heading in (unchanged.heading, *headings) for table in heading.shape or ()]
     said = [table for table in shape if table[1]]
     return Heading(
-        tuple(param for heading in (*headings, own.heading) for param in heading.params),
+        tuple(param for heading in (*headings, unchanged.heading) for param in heading.params),
         (
-            ("require", tuple(_conditions_at_launches("require", parts, headings, own))),
-            ("prefer", tuple(_conditions_at_launches("prefer", parts, headings, own))),
-            ("answers", _merge_answers((*headings, own.heading))),
+            ("require", tuple(_conditions_at_launches("require", parts, headings, unchanged))),
+            ("prefer", tuple(_conditions_at_launches("prefer", parts, headings, unchanged))),
+            ("answers", _merge_answers((*headings, unchanged.heading))),
         ),
         tuple(pair for heading in headings for pair in heading.defines),
-        own.heading.flags,
+        unchanged.heading.flags,
         tuple(lines for place in sorted(launches) for lines in launches[place]),
         said or [("shape", [])],
         [table for heading in headings for table in heading.baked],
-        in_code(choices, text) | own.heading.in_code,
+        in_code(choices, text) | unchanged.heading.in_code,
     )
 
 
@@ -413,7 +384,9 @@ def _launch_variants(launch: Launch, page: KernelPage) -> list[tuple[str, ...]]:
 def _rename_heading(heading: Heading, code: KernelCode) -> Heading:
     """With the names that the code now has for what the declaration defines."""
     defines = tuple((code.name(name), text) for name, text in heading.defines)
-    baked = [(switch, [(code.name(name), text) for name, text in own]) for switch, own in heading.baked]
+    baked = [
+        (switch, [(code.name(name), text) for name, text in entries]) for switch, entries in heading.baked
+    ]
     return replace(heading, defines=defines, baked=baked)
 
 
@@ -422,21 +395,17 @@ def _condition_table(heading: Heading, title: str) -> tuple[tuple[str, str], ...
 
 
 def _conditions_at_launches(
-    title: str, parts: Sequence[WrittenPart], headings: Sequence[Heading], own: OwnText
+    title: str, parts: Sequence[WrittenPart], headings: Sequence[Heading], unchanged: OwnText
 ) -> Iterator[tuple[str, str]]:
     """What is asked of a kernel is asked at the sizes at which it is launched."""
     names = Names((), ())
     for one, heading in zip(parts, headings, strict=True):
         when = one.part.problem.launches[0].when
         for name, text in _condition_table(heading, title):
-            number = one.part.number
-            yield names.fresh(f"{name}_{number}" if number else name), _condition_at_launch(when, text)
-    for name, text in _condition_table(own.heading, title):
+            numbered = f"{name}_{one.part.number}" if one.part.number else name
+            yield names.fresh(numbered), text if when is None else f"not ({when.text}) or ({text})"
+    for name, text in _condition_table(unchanged.heading, title):
         yield names.fresh(name), text
-
-
-def _condition_at_launch(when: Expr | None, text: str) -> str:
-    return text if when is None else f"not ({when.text}) or ({text})"
 
 
 def _merge_answers(headings: Iterable[Heading]) -> tuple[tuple[str, str], ...]:
@@ -445,8 +414,7 @@ def _merge_answers(headings: Iterable[Heading]) -> tuple[tuple[str, str], ...]:
     for heading in headings:
         for name, text in _condition_table(heading, "answers"):
             found.setdefault(name, {})[text] = None
-    return tuple((name, _format_disjunction(texts)) for name, texts in found.items())
-
-
-def _format_disjunction(texts: Mapping[str, None]) -> str:
-    return " or ".join(f"({text})" if len(texts) > 1 else text for text in texts)
+    single = {
+        name: [f"({text})" for text in texts] if len(texts) > 1 else texts for name, texts in found.items()
+    }
+    return tuple((name, " or ".join(texts)) for name, texts in single.items())

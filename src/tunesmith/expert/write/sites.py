@@ -269,9 +269,9 @@ class Independence:
     def may_come_first(self, let: Let, loops: Sequence[Each]) -> bool:
         """Whether what the whole team computes after these loops is the same before them."""
         touched, _ = self.touched(let)
-        own = assigned_in(let.body) | frozenset(declared_in(let.body))
+        changed = assigned_in(let.body) | frozenset(declared_in(let.body))
         return not any(
-            own & (names_in(loop.body) | names_in(loop.stop)) or touched & self.touched(loop)[1]
+            changed & (names_in(loop.body) | names_in(loop.stop)) or touched & self.touched(loop)[1]
             for loop in loops
         )
 
@@ -296,9 +296,9 @@ def gather_independent_loops(steps: Sequence[Step], rules: Independence) -> tupl
 def find_loop_runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
     """Two loops or more each, of gathered steps."""
     found: list[Sequence[Each]] = []
-    for own in step_lists(steps):
+    for siblings in step_lists(steps):
         run: Sequence[Each] = ()
-        for step in (*own, Let(())):
+        for step in (*siblings, Let(())):
             before, run = run, rules.going_on(run, step)
             if len(run) <= len(before):  # it has ended
                 found.append(before)
@@ -324,8 +324,7 @@ def select_expression(
 ) -> c.Expr | None:
     """`one` where `first` holds and else `other`, chosen between as late as can be: what they share stays.
 
-    None where the two have not one type, so that a choice would convert one of them.
-    """
+    None where the two have not one type, so that a choice would convert one of them."""
     if one == other:
         return one
     match one, other:

@@ -85,10 +85,10 @@ class TileText:
         found = tile_of(plan)
         assert found is not None
         self._plan, self._fast, self._map = plan, fast, found
-        own = {word: plan.names.fresh(word) for word in ("thread", "near_first", "far_first", "at")}
+        places = {word: plan.names.fresh(word) for word in ("thread", "near_first", "far_first", "at")}
         chosen = {role.upper(): plan.draft.schedule[role].name for role in ROLES}
         names = {"N": found.near.name, "F": found.far.name}
-        self.words = Wording({**plan.words.words, **own, **chosen, **names})
+        self.words = Wording({**plan.words.words, **places, **chosen, **names})
         self._turns = self.words.expr("TILE * ACROSS / (LANES * TASKS * VEC)")
 
     def text(self) -> tuple[c.Stmt, ...]:
@@ -117,7 +117,7 @@ class TileText:
         yield c.Evaluate(c.Call("__syncthreads"))
         yield from self._used(tiles)
 
-    def _place(self, slow: Task, fast: Task, width: str, first: str) -> tuple[c.Stmt, ...]:
+    def _pack_place(self, slow: Task, fast: Task, width: str, first: str) -> tuple[c.Stmt, ...]:
         """Which pack of the tile a thread has in this turn, and the names of its first element."""
         w, found = self.words, self._map
         firsts = {task.name: w.expr(word) for task, word in
@@ -139,18 +139,18 @@ class TileText:
         """Packs along the far axis, all of them loaded before the first is put into its tile."""
         plan, found, w = self._plan, self._map, self.words
         ahead = {site.node: plan.names.fresh(f"{site.array}_ahead") for site in found.loads}
-        place = self._place(found.near, found.far, "ACROSS", found.far.name)
+        place = self._pack_place(found.near, found.far, "ACROSS", found.far.name)
         inside = self._inside(c.Name(found.near.name))
         loads: list[c.Stmt] = []
         puts: list[c.Stmt] = []
         for site in found.loads:
-            own = c.Index(c.Name(ahead[site.node]), w.expr("k"))
+            register = c.Index(c.Name(ahead[site.node]), w.expr("k"))
             aligned = any(site.node == node for pack in far_packs(plan, found) for node, _ in pack.sites)
             yield c.Declare(c.Type(self._type(site.array, aligned)), ahead[site.node], dims=(self._turns,))
             way = "load_once" if "load_hint" in plan.draft.schedule else "load"
-            loads.append(_move_pack(own, way, c.Index(c.Name(site.array), site.index)))
+            loads.append(_move_pack(register, way, c.Index(c.Name(site.array), site.index)))
             puts += w.code("tile[at / ACROSS][at % ACROSS + v] = value;", tile=tiles[site.node],
-                           value=c.Index(c.Member(own, "at"), w.expr("v")))  # fmt: skip
+                           value=c.Index(c.Member(register, "at"), w.expr("v")))  # fmt: skip
         yield from self._over("k", self._turns, (*place, c.If(inside, tuple(loads))))
         put = self._over("v", w.expr("VEC"), puts)
         yield from self._over("k", self._turns, (*place, c.If(inside, put)))
@@ -167,8 +167,8 @@ class TileText:
         }
         at_hand = {key: c.Index(c.Name(name), integer_literal(0)) for key, name in names.items()}
         elements |= pack_replacements(packs, at_hand, w.expr("v"))
-        own = w.code("const T N = here + v;", T=found.near.type)
-        turn = [*own, *map_nodes(body, lambda node: elements.get(node, node))]
+        index = w.code("const T N = here + v;", T=found.near.type)
+        turn = [*index, *map_nodes(body, lambda node: elements.get(node, node))]
         inner: list[c.Stmt] = [
             c.Declare(c.Type(self._type(pack.array, True)), names[pack.key], dims=(integer_literal(1),))
             for pack in packs
@@ -177,7 +177,7 @@ class TileText:
         inner += self._over("v", w.expr("VEC"), turn)
         way = "store_once" if "store_hint" in plan.draft.schedule else "store"
         inner += [_move_pack(at_hand[pack.key], way, self._first(pack)) for pack in packs if pack.stores]
-        place = self._place(found.far, found.near, "TILE", self._plan.word("here"))
+        place = self._pack_place(found.far, found.near, "TILE", self._plan.word("here"))
         inside = self._inside(w.expr("here"))
         yield from self._over("k", self._turns, (*place, c.If(inside, tuple(inner))))
 

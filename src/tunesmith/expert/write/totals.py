@@ -72,7 +72,7 @@ class TeamTotals:
         if lanes.most > 32:
             text = "__shared__ T array[2][slots][TASKS][WARPS];"
             for base, slots in self._slots.items():
-                done += self._w.code(text, T=base, array=self._arrays[base], slots=self._places(slots))
+                done += self._w.code(text, T=base, array=self._arrays[base], slots=self._shared_places(slots))
             done = [*self._w.when("LANES > 32", [*done, *self._w.code(_TURN)])]
         if not self._is_hip and lanes.least < 32:
             # Where all threads of a warp come, whatever their tasks, it need not find out who does.
@@ -112,19 +112,19 @@ class TeamTotals:
         body: list[c.Stmt] = []
         mask = "mates" if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
         for total in totals:
-            own = c.Name(total.name)
+            variable = c.Name(total.name)
             text = "__shfl_xor(own, step, 32)" if self._is_hip else f"__shfl_xor_sync({mask}, own, step)"
-            other = self._w.expr(text, own=own)
+            other = self._w.expr(text, own=variable)
             if not total.combine and total.operator in ("max", "min"):
                 # The shuffle must not stand twice, nor behind a condition.
-                given = f"{own.name}_other"
+                given = f"{variable.name}_other"
                 body += parse_snippet("const T given = other;", T=total.type.base, given=given, other=other)
                 other = c.Name(given)
-            body.append(assign_to_name(own.name, combine_totals(total, own, other)))
+            body.append(assign_to_name(variable.name, combine_totals(total, variable, other)))
         loop = f"#pragma unroll\nfor (int step = {width} / 2; step > 0; step /= 2) {{ body; }}"
         return self._w.code(loop, body=self._blocking.over(body, guarded=False))
 
-    def _places(self, slots: int) -> c.Expr:
+    def _shared_places(self, slots: int) -> c.Expr:
         if self._blocking.task is None:
             return integer_literal(slots)
         return self._blocking.words.expr("slots * BLOCKED", slots=integer_literal(slots))
@@ -162,13 +162,13 @@ class CpuTotals:
             return ()
         put, met, taken = list[c.Stmt](), list[c.Stmt](), list[c.Stmt]()
         for total in totals:
-            own, far = total.name, self._plan.names.fresh(f"{total.name}_away")
-            place = self._w.expr("array[turn][threadIdx.y]", array=self._arrays[own][0])
-            put += parse_snippet("place[lane] = own;", place=place, lane=lane, own=own)
-            pair = combine_totals(total, c.Name(own), c.Name(far))
+            name, far = total.name, self._plan.names.fresh(f"{total.name}_away")
+            place = self._w.expr("array[turn][threadIdx.y]", array=self._arrays[name][0])
+            put += parse_snippet("place[lane] = own;", place=place, lane=lane, own=name)
+            pair = combine_totals(total, c.Name(name), c.Name(far))
             text = "const T far = place[lane + away]; own = pair; place[lane] = own;"
-            met += self._w.code(text, T=total.type.base, far=far, place=place, lane=lane, own=own, pair=pair)
-            taken.append(assign_to_name(own, c.Index(place, integer_literal(0))))
+            met += self._w.code(text, T=total.type.base, far=far, place=place, lane=lane, own=name, pair=pair)
+            taken.append(assign_to_name(name, c.Index(place, integer_literal(0))))
         # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
         text = """put;
             for (int count = LANES; count > 1; count = (count + 1) / 2) {
@@ -191,8 +191,7 @@ class Folds:
     Halves are values. Lanes taken from memory (a union, or a pointer to the vector) would be shorter to
     print, but PoCL 3.0 loses them: in a group with barriers it runs a loop over lanes in step for all
     work-items, and an address of private memory that was computed before the loop is then the last
-    work-item's for all of them.
-    """
+    work-item's for all of them."""
 
     def __init__(self, plan: WritingPlan, vec: str) -> None:
         self._plan, self._vec = plan, vec
@@ -207,9 +206,9 @@ class Folds:
         return self._made[key][0]
 
     def functions(self) -> tuple[c.Function, ...]:
-        return tuple(self._function(name, total) for name, total in self._made.values())
+        return tuple(self._reduction(name, total) for name, total in self._made.values())
 
-    def _function(self, name: str, total: Total) -> c.Function:
+    def _reduction(self, name: str, total: Total) -> c.Function:
         knob = self._plan.knobs.vector
         body: list[c.Stmt] = []
         wider = "x"  # what the next halves are taken of

@@ -67,9 +67,6 @@ def test_values_that_the_gate_found_wrong_are_left_out() -> None:
     assert "#define KNOB_TILE 64\n" in written.text
 
 
-# -- builds --------------------------------------------------------------------------------------------
-
-
 @needs_nvrtc
 @pytest.mark.parametrize("name", CUDA)
 @pytest.mark.few(3)
@@ -93,8 +90,6 @@ def test_other_configurations_build(name: str) -> None:
     for place in (0, len(legal) // 2, len(legal) - 1):
         assert build_cubin(unit_of(template.render(problem, legal[place], sizes)), H200).data
 
-
-# -- results -------------------------------------------------------------------------------------------
 
 SMALL = {
     "bitonic_rows": ({"rows": 2}, [{"KNOB_THREADS": 32}, {"KNOB_THREADS": 256}]),

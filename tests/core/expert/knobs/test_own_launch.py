@@ -17,8 +17,6 @@ from tunesmith.lab.build import unit_of
 from tunesmith.problem.template import configs_of, original_variant
 from tunesmith.space.expr import Variable, parse_expr
 
-# -- blocks that are as long as a row, up to a number --------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("text", "cap"),
@@ -50,8 +48,6 @@ def test_a_cap_has_the_values_that_workloads_come_to() -> None:
     )  # fmt: skip
     assert without_cap(parse_expr("2 * min(d, K)").tree, key) == parse_expr("2 * K").tree
 
-
-# -- builds and results ---------------------------------------------------------------------------------
 
 SCALED = made(
     """\

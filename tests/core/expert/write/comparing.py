@@ -15,14 +15,12 @@ from tests.core.expert.write.emulator import run
 from tests.core.expert.write.models import MAP, ROWS, Model
 from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
-from tunesmith.expert.read.lift import lift_kernel
-from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
+from tunesmith.expert.read.model import Schedule, TemplateDraft
 from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, element_type
 from tunesmith.problem.template import Variant, original_variant
-from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
 
 ANY_LANES = models.choice("LANES", 4, 16, 32, 64, 96, default=64)
@@ -93,10 +91,4 @@ def alike(problem: Problem, made: Variant, sizes: dict[str, int], folder: Path) 
 
 
 def of_the_zoo(name: str) -> Model:
-    def model() -> tuple[KernelModel, Problem]:
-        problem, _ = load_problem(FIXTURES / "zoo" / name)
-        kernel = lift_kernel(problem)
-        assert isinstance(kernel, KernelModel)
-        return kernel, problem
-
-    return model
+    return models.lifted(FIXTURES / "zoo" / name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.running import EXAMPLES, FIXTURES
+from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import (
     Each,
     ElementArray,
     KernelModel,
     Let,
-    Once,
     Operator,
     ParameterChoice,
     Schedule,
@@ -25,6 +26,7 @@ from tunesmith.source.reader.templates import BoundKernel, bind_kernel
 from tunesmith.source.tree import Stmt, Type
 
 ROOT = Path(__file__).parents[4]
+Model = Callable[[], tuple[KernelModel, Problem]]
 
 
 def problem_of(name: str) -> Problem:
@@ -67,36 +69,24 @@ def task(name: str, extent: str, type_: str = "long long") -> Task:
     return Task(name, read_expression(extent), type_)
 
 
-def rmsnorm() -> tuple[KernelModel, Problem]:
-    problem = problem_of("cuda/rmsnorm")
-    load = "const float x = __bfloat162float(input[token * d + i]);"
-    return kernel(
-        problem, (task("token", "tokens"),),
-        each("d", f"{load} sum += x * x;", total("sum", "+", "0.0f")),
-        let("const float scale = rsqrtf(sum / d + eps);"),
-        each("d", f"{load} out[token * d + i] = __hmul(__float2bfloat16(x * scale), weight[i]);"),
-    ), problem  # fmt: skip
+def lifted(folder: Path) -> Model:
+    """What the reader makes of the kernel there."""
+
+    def model() -> tuple[KernelModel, Problem]:
+        problem = load_problem(folder).definition
+        kernel = lift_kernel(problem)
+        assert isinstance(kernel, KernelModel), kernel
+        return kernel, problem
+
+    return model
 
 
-def silu_and_mul() -> tuple[KernelModel, Problem]:
-    problem = problem_of("cuda/silu_and_mul")
-    body = """__half x = input[token * input_stride + i]; __half gate = input[token * input_stride + d + i];
-              out[token * out_stride + i] = (__half)(silu(x) * (float)gate);"""
-    return kernel(problem, (task("token", "tokens"),), each("d", body, type_="long long")), problem
-
-
-def group_quant() -> tuple[KernelModel, Problem]:
-    problem = problem_of("cuda/per_token_group_quant_fp8")
-    x = "(float)input[group * group_size + i]"
-    return kernel(
-        problem, (task("group", "num_groups"),),
-        each("group_size", f"absmax = fmaxf(absmax, fabsf({x}));", total("absmax", "max", "eps", "fmaxf")),
-        let("const float scale = absmax / fp8_max;"),
-        Once(statements("output_s[group] = scale;")),
-        each("group_size", f"output_q[group * group_size + i].__x = "
-             f"to_e4m3(fminf(fmaxf({x} / scale, fp8_min), fp8_max));"),
-        team="part of a warp",
-    ), problem  # fmt: skip
+rmsnorm, silu_and_mul = lifted(EXAMPLES / "cuda/rmsnorm"), lifted(EXAMPLES / "cuda/silu_and_mul")
+rotary, split_parts = lifted(EXAMPLES / "cuda/rotary_embedding"), lifted(FIXTURES / "zoo/split_parts")
+group_quant = lifted(EXAMPLES / "cuda/per_token_group_quant_fp8")
+cl_rmsnorm, cl_softmax, cl_silu_and_mul = (
+    lifted(EXAMPLES / "opencl" / name) for name in ("rmsnorm", "softmax", "silu_and_mul")
+)
 
 
 def fused_add_rmsnorm() -> tuple[KernelModel, Problem]:
@@ -147,6 +137,11 @@ MAP = Schedule.of(
     store_hint=choice("STORE", 0, 1, categorical=True),
     fast=choice("FAST", 0, 1),
 )
+BESIDE = MAP.without("fast", "load_hint").having(
+    lanes=choice("LANES", 4, 32, 96, 128, default=128),
+    tasks=choice("TASKS", 1, 4),
+    beside=choice("BESIDE", 0, 1),
+)
 ROWS = MAP.without("split").having(
     lanes=choice("LANES", 4, 16, 32, 64, 256, 1024, default=256),
     tasks=choice("TASKS", 1, 2, 8),
@@ -156,37 +151,6 @@ ROWS = MAP.without("split").having(
     bounds=choice("BOUNDS", 1, 2),
     bake=choice("BAKE", 0, 1),
 )
-
-
-def cl_rmsnorm() -> tuple[KernelModel, Problem]:
-    problem = problem_of("opencl/rmsnorm")
-    at = "[(size_t)row * d + i]"
-    return kernel(
-        problem, (task("row", "rows", "int"),),
-        each("d", f"sum += input{at} * input{at};", total("sum", "+", "0.0f"), language="opencl"),
-        let("const float scale = 1.0f / sqrt(sum / d + eps);"),
-        each("d", f"out{at} = input{at} * scale * weight[i];", language="opencl"), team="thread",
-    ), problem  # fmt: skip
-
-
-def cl_softmax() -> tuple[KernelModel, Problem]:
-    problem = problem_of("opencl/softmax")
-    at = "[(size_t)row * d + i]"
-    return kernel(
-        problem, (task("row", "rows", "int"),),
-        each("d", f"largest = fmax(largest, input{at});", total("largest", "max", "-INFINITY", "fmax")),
-        each("d", f"float power = exp(input{at} - largest); out{at} = power; sum += power;",
-             total("sum", "+", "0.0f")),
-        each("d", f"out{at} /= sum;"), team="thread",
-    ), problem  # fmt: skip
-
-
-def cl_silu_and_mul() -> tuple[KernelModel, Problem]:
-    problem = problem_of("opencl/silu_and_mul")
-    body = """size_t token = i / d; size_t column = i % d;
-              float x = input[token * 2 * d + column]; float gate = input[token * 2 * d + d + column];
-              out[i] = x / (1.0f + exp(-x)) * gate;"""
-    return kernel(problem, (), each("(size_t)tokens * d", body, type_="size_t", language="opencl")), problem
 
 
 CPU = Schedule.of(
@@ -217,6 +181,3 @@ def merge_packs() -> tuple[KernelModel, Problem]:
     return kernel(
         problem, (), each("tokens * heads * (head_dim / 8u)", body, type_="unsigned int"), team="grid"
     ), problem  # fmt: skip
-
-
-Model = Callable[[], tuple[KernelModel, Problem]]

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.core.expert.write import models
-from tests.core.expert.write.building import build_all, configurations, read, variant
-from tests.core.expert.write.models import each, let, total
+from tests.core.expert.write.models import BESIDE, each, let, rotary, total
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
-from tests.running import FIXTURES
-from tunesmith.expert.read.lift import lift_kernel
-from tunesmith.expert.read.model import Each, KernelModel, Let, Step, TemplateDraft
-from tunesmith.expert.write import render_draft
+from tunesmith.expert.read.model import Each, Let, Step
 from tunesmith.expert.write.sites import (
     Independence,
     find_loop_runs,
     gather_independent_loops,
     select_expression,
 )
-from tunesmith.problem.problem import Problem
-from tunesmith.session.problems import load_problem
 from tunesmith.source.printing import print_expr
 from tunesmith.source.reader.parse import read_expression
 from tunesmith.source.tree import Name, Ternary, Type
-
-SCHEDULE = models.MAP.without("fast", "load_hint").having(
-    lanes=models.choice("LANES", 4, 32, 96, 128, default=128),
-    tasks=models.choice("TASKS", 1, 4),
-    beside=models.choice("BESIDE", 0, 1),
-)
-
-
-def _lifted(folder: Path) -> tuple[KernelModel, Problem]:
-    problem = load_problem(folder)[0]
-    kernel = lift_kernel(problem)
-    assert isinstance(kernel, KernelModel)
-    return kernel, problem
-
-
-def rotary() -> tuple[KernelModel, Problem]:
-    return _lifted(models.ROOT / "examples/cuda/rotary_embedding")
-
-
-def split_parts() -> tuple[KernelModel, Problem]:
-    return _lifted(FIXTURES / "zoo/split_parts")
-
-
-# -- which loops ------------------------------------------------------------------------------------
 
 RULES = Independence({"out": "out", "other": "other", "x": "x", "view": "x"}, frozenset(("row",)))
 FIRST = each("n", "out[i] = x[i];")
@@ -77,21 +44,12 @@ def test_loops_that_do_not_depend_on_each_other(steps: tuple[Step, ...], lengths
 
 def test_what_stands_between_comes_first() -> None:
     between = let("const float a = x[0];")
-    assert [type(step) for step in gather_independent_loops((FIRST, between, SECOND), RULES)] == [
-        Let,
-        Each,
-        Each,
-    ]
+    gathered = gather_independent_loops((FIRST, between, SECOND), RULES)
+    assert [type(step) for step in gathered] == [Let, Each, Each]
 
 
 def test_what_two_addresses_share_is_computed_once() -> None:
-    types = {
-        "q": Type("float", 1),
-        "k": Type("float", 1),
-        "a": Type("int"),
-        "b": Type("int"),
-        "i": Type("int"),
-    }
+    types = {name: Type("float", 1) for name in "qk"} | {name: Type("int") for name in "abi"}
     one, other = read_expression("q[i * a + i / 3]"), read_expression("k[i * b + i / 3]")
     found = select_expression(Name("first"), one, other, types)
     assert found is not None
@@ -107,26 +65,11 @@ def test_a_choice_does_not_convert() -> None:
     assert any(isinstance(node, Ternary) for node in (same.index.right,))  # type: ignore[union-attr]
 
 
-# -- what is written --------------------------------------------------------------------------------
-
-
-@needs_nvrtc
-@pytest.mark.parametrize("model", [rotary, split_parts])
-@pytest.mark.long
-def test_configurations_compile(model: models.Model) -> None:
-    kernel, problem = model()
-    template = read(render_draft(TemplateDraft(kernel, SCHEDULE), problem), problem)
-    configs = configurations(template, problem, pairs=8)
-    made = [variant(template, problem, config) for config in configs]
-    for config, result in zip(configs, build_all(made), strict=True):
-        assert not isinstance(result, Exception), f"{config}: {result}"
-
-
 @needs_nvrtc
 @pytest.mark.long
 def test_alike_loops_are_loaded_by_one_set_of_instructions() -> None:
-    apart = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1)
-    beside = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1, BESIDE=1)
+    apart = instructions(rotary, BESIDE, VEC=8, SPLIT=1)
+    beside = instructions(rotary, BESIDE, VEC=8, SPLIT=1, BESIDE=1)
     loads = [
         sum(a.count for a in found.accesses if (a.space, a.direction, a.width) == ("global", "load", 16))
         for found in (apart, beside)

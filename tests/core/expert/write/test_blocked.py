@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from tests.core.expert.write import models
-from tests.core.expert.write.building import built, read, variant
-from tests.core.expert.write.comparing import SMALL_MAP
+from tests.core.expert.write.comparing import SMALL_MAP, of_the_zoo
+from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
-from tests.running import FIXTURES
-from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
-from tunesmith.backends.cuda.sass import read_sass
-from tunesmith.expert.read.lift import lift_kernel
-from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.write import render_draft
-from tunesmith.problem.problem import Problem
-from tunesmith.profiles.facts import Instructions
-from tunesmith.session.problems import load_problem
-from tunesmith.space.configset import Config
 
 BLOCKED = models.choice("BLOCKED", 1, 2, 4, 8)
 BLOCKED_MAP = SMALL_MAP.having(blocking=BLOCKED)
-
-
-@cache
-def of_the_zoo(name: str) -> tuple[KernelModel, Problem]:
-    problem, _ = load_problem(FIXTURES / "zoo" / name)
-    kernel = lift_kernel(problem)
-    assert isinstance(kernel, KernelModel)
-    return kernel, problem
-
-
-def instructions(name: str, schedule: Schedule, **values: int) -> Instructions:
-    kernel, problem = of_the_zoo(name)
-    template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
-    config = Config.of({**template.default.as_dict(), **values})
-    symbols, cubin = unpack(built(variant(template, problem, config)).data)
-    (symbol,) = symbols.values()
-    found = read_sass(disassemble_cubin(cubin).kernels[symbol])
-    assert found is not None
-    return found
 
 
 @needs_nvrtc
 @pytest.mark.parametrize("blocked", [2, 8])
 @pytest.mark.few(1)
 def test_what_tasks_share_is_loaded_once(blocked: int) -> None:
-    found = instructions("bias_relu_2d", BLOCKED_MAP, BLOCKED=blocked, VEC=4, SPLIT=1)
+    found = instructions(of_the_zoo("bias_relu_2d"), BLOCKED_MAP, BLOCKED=blocked, VEC=4, SPLIT=1)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     assert sum(loads) == blocked + 1  # rows, and the bias
     assert {a.space for a in found.accesses} == {"global"}  # nothing is spilled
@@ -57,7 +26,7 @@ def test_what_tasks_share_is_loaded_once(blocked: int) -> None:
 @needs_nvrtc
 @pytest.mark.long
 def test_rows_that_overlap_are_loaded_once() -> None:
-    found = instructions("stencil5_rows", BLOCKED_MAP, BLOCKED=4, VEC=4, SPLIT=1)
+    found = instructions(of_the_zoo("stencil5_rows"), BLOCKED_MAP, BLOCKED=4, VEC=4, SPLIT=1)
     loads = [(a.width, a.count) for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     assert sum(count for width, count in loads if width == 16) == 4 + 4  # of 20 that the rows have
     assert sum(count for width, count in loads if width == 4) == 5  # the taps
@@ -67,7 +36,7 @@ def test_rows_that_overlap_are_loaded_once() -> None:
 @needs_nvrtc
 @pytest.mark.long
 def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
-    found = instructions("stencil2d", BLOCKED_MAP, BLOCKED=4)
+    found = instructions(of_the_zoo("stencil2d"), BLOCKED_MAP, BLOCKED=4)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     # Four rows, one above and one below, two neighbours in each; and one more for the next row, in a team
     # that lacks it.
@@ -81,4 +50,4 @@ def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
 @pytest.mark.long
 def test_a_template_may_have_a_ring_as_well(values: dict[str, int]) -> None:
     schedule = BLOCKED_MAP.without("split").having(ring=models.choice("STAGES", 0, 2))
-    assert instructions("bias_relu_2d", schedule, VEC=4, **values).accesses
+    assert instructions(of_the_zoo("bias_relu_2d"), schedule, VEC=4, **values).accesses

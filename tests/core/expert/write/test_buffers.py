@@ -6,49 +6,16 @@ from dataclasses import replace
 
 from tests.core.expert.write.models import choice, each, kernel, let, problem_of, rmsnorm, task, total
 from tunesmith.expert.read.model import Each, Schedule, TemplateDraft, When
-from tunesmith.expert.write.buffers import LoopPlan
 from tunesmith.expert.write.given import loops_in
 from tunesmith.expert.write.plan import WritingPlan, make_plan
 from tunesmith.source.reader.parse import read_expression
 
 WIDE = Schedule.of(lanes=choice("LANES", 32, 256), vector=choice("VEC", 1, 8))
-KEPT = WIDE.having(keep=choice("KEEP", 0, 2))
 
 
 def plan(schedule: Schedule) -> WritingPlan:
     model, problem = rmsnorm()
     return make_plan(TemplateDraft(model, schedule), problem)
-
-
-def ways(loop: LoopPlan) -> list[tuple[str, str, bool]]:
-    return [(copy.pack.array, copy.way, copy.needless) for copy in (*loop.loads, *loop.stores)]
-
-
-def test_what_a_later_loop_reads_again_is_loaded_once() -> None:
-    first, second = plan(KEPT).all_loops
-    (x,) = first.packs
-    assert first.opens == (x,)
-    held = [loop.buffers[x.key] for loop in (first, second)]
-    assert held[0].name == held[1].name
-    assert [(buffer.kept, buffer.filled, buffer.wanted) for buffer in held] == [
-        (True, False, True),
-        (True, True, False),
-    ]
-    assert ways(first) == [("input", "load", False)]
-    assert ways(second) == [("input", "load", True), ("weight", "load", False), ("out", "store", False)]
-
-
-def test_nothing_is_needless_where_no_row_is_kept() -> None:
-    found = plan(WIDE)
-    assert not found.keeps
-    assert not any(copy.needless for loop in found.all_loops for copy in (*loop.loads, *loop.stores))
-
-
-def test_hints_are_for_what_one_task_alone_wants() -> None:
-    hints = {"load_hint": choice("LOAD", 0, 1), "store_hint": choice("STORE", 0, 1)}
-    _, second = plan(WIDE.having(**hints)).all_loops
-    found = {array: way for array, way, _ in ways(second)}
-    assert found == {"input": "load_once", "weight": "load", "out": "store_once"}
 
 
 def test_tasks_taken_at_once_have_rows_of_a_table_and_share_the_weights() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.expert.write import models
 from tests.core.expert.write.building import DEVICE, build_all, built, configurations, read, variant
-from tests.core.expert.write.models import MAP, ROWS, Model
+from tests.core.expert.write.models import BESIDE, MAP, ROWS, Model
 from tests.cuda_here import needs_nvrtc
 from tests.running import EXAMPLES
 from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
@@ -29,21 +29,21 @@ CASES = {
     "fused_add_rmsnorm": (models.fused_add_rmsnorm, ROWS),
     "merge_packs": (models.merge_packs, MAP.without("split")),
 }
+SIDE_BY_SIDE = {"rotary": (models.rotary, BESIDE), "split_parts": (models.split_parts, BESIDE)}
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *SIDE_BY_SIDE])
 @pytest.mark.few(1)
 @pytest.mark.long
 def test_configurations_compile(name: str) -> None:
-    model, schedule = CASES[name]
+    model, schedule = {**CASES, **SIDE_BY_SIDE}[name]
     kernel, problem = model()
     template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     configs = configurations(template, problem, pairs=12)
     assert len(configs) > 8
-    for config, result in zip(
-        configs, build_all([variant(template, problem, c) for c in configs]), strict=True
-    ):
+    results = build_all([variant(template, problem, config) for config in configs])
+    for config, result in zip(configs, results, strict=True):
         assert not isinstance(result, Exception), f"{config}: {result}"
 
 

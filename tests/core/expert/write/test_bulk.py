@@ -9,31 +9,21 @@ from pathlib import Path
 import pytest
 
 from tests.core.expert.write import models
-from tests.core.expert.write.building import read, variant
 from tests.core.expert.write.comparing import SMALL_MAP, planned
 from tests.core.expert.write.emulator import needs_emulator, run
 from tests.core.expert.write.models import choice
-from tests.core.expert.write.test_beside import split_parts
-from tests.core.expert.write.test_ring import MOVES, ROWS, STAGES, made
+from tests.core.expert.write.test_ring import ROWS, STAGES, built_from_moves, made
 from tests.cuda_here import needs_nvrtc
-from tests.running import FIXTURES
-from tunesmith.backends.cuda.compile import build_cubin
-from tunesmith.backends.cuda.cubin import disassemble_cubin, unpack
-from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.backends.messages import Draw, Unit
-from tunesmith.expert.author import ExpertAuthor
+from tunesmith.backends.messages import Draw
 from tunesmith.expert.read.model import TemplateDraft
 from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
-from tunesmith.run.ports import Refactoring, Written
-from tunesmith.session.problems import load_problem
-from tunesmith.space.configset import Config
 
 BULK = choice("BULK", 0, 1)
 
 
 def test_loops_side_by_side_have_none() -> None:
-    kernel, problem = split_parts()
+    kernel, problem = models.split_parts()
     schedule = SMALL_MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
     text = render_draft(TemplateDraft(kernel, schedule), problem)
     joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
@@ -68,8 +58,10 @@ def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> Non
         into = emulated / "out"
         into.write_bytes(b"")
         if (child := os.fork()) == 0:  # a kernel that waits in vain ends its process
-            into.write_bytes(run(one, plan, inputs, emulated, 7)["out"].tobytes())
-            os._exit(0)
+            try:
+                into.write_bytes(run(one, plan, inputs, emulated, 7)["out"].tobytes())
+            finally:
+                os._exit(0)
         os.waitpid(child, 0)
         results.append(into.read_bytes())
     assert results[0]
@@ -82,15 +74,7 @@ def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> Non
 @pytest.mark.few(1)
 @pytest.mark.long
 def test_machine_code_has_the_copies_and_spills_nothing(name: str, stages: int) -> None:
-    problem, _ = load_problem(FIXTURES / "zoo" / name)
-    device = absent_device("sm_90")
-    written = ExpertAuthor().write(Refactoring(MOVES), problem, device)
-    assert isinstance(written, Written)
-    template = read(written.text, problem)
     wanted = {"LANES": 64, "VEC": 8 if name == "softmax" else 4, "STAGES": stages, "BULK": 1, "PERSIST": 1}
-    known = template.default.as_dict()
-    config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
-    one = variant(template, problem, config)
-    binary = build_cubin(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
-    assert binary.resources.spills == 0
-    assert "UBLKCP" in str(disassemble_cubin(unpack(binary.data)[1]).kernels)
+    spills, code = built_from_moves(name, "sm_90", wanted)
+    assert spills == 0
+    assert "UBLKCP" in code

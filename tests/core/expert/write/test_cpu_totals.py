@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.core.expert.write.building import DEVICE, read
+from tests.core.expert.write.building import read
 from tests.core.expert.write.models import CPU, choice
-from tests.core.expert.write.test_opencl import run_opencl
+from tests.core.expert.write.test_opencl import outputs
 from tests.opencl_here import needs_opencl
-from tunesmith.backends.messages import Draw
 from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, TemplateDraft
 from tunesmith.expert.write import render_draft
-from tunesmith.lab.references import draw_inputs
-from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.template import original_variant
 from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
@@ -43,9 +40,7 @@ def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) ->
         chosen = {of_source[knob]: value for knob, value in values.items()}
         config = Config.of({**template.default.as_dict(), **chosen})
         made = template.render(problem, config, sizes)
-    plan = plan_launch(problem, made, sizes, DEVICE, None)
-    assert isinstance(plan, Plan), plan
-    return run_opencl(made, plan, draw_inputs(plan, Draw("normal", 3, problem.inputs)))
+    return outputs(problem, made, sizes)[0]
 
 
 @needs_opencl

@@ -6,14 +6,14 @@ import pytest
 
 from tests.core.expert.write import models
 from tests.core.expert.write.building import read
-from tests.core.expert.write.test_beside import SCHEDULE, rotary
+from tests.core.expert.write.models import BESIDE, rotary
 from tests.core.expert.write.test_builds import instructions
 from tests.cuda_here import needs_nvrtc
 from tunesmith.expert.read.model import TemplateDraft
 from tunesmith.expert.write import render_draft, structural_rules
 from tunesmith.problem.template import Template
 
-DIVIDING = SCHEDULE.having(divide=models.choice("DIVIDE", 0, 1, 2))
+DIVIDING = BESIDE.having(divide=models.choice("DIVIDE", 0, 1, 2))
 
 
 def _template() -> Template:

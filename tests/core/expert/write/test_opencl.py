@@ -17,14 +17,12 @@ from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.moves.move import Context
 from tunesmith.expert.moves.sharing import unflatten_rows as by_rows
-from tunesmith.expert.read.lift import lift_kernel
 from tunesmith.expert.read.model import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.write import render_draft
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original_variant
-from tunesmith.session.problems import load_problem
 from tunesmith.space.configset import Config
 
 FLAT = Schedule.of(lanes=choice("LANES", 1, 16), vector=CPU["vector"], items=CPU["items"], fast=CPU["fast"])
@@ -38,13 +36,7 @@ def _silu_rows() -> tuple[KernelModel, Problem]:
 
 
 def _published(name: str) -> Model:
-    def model() -> tuple[KernelModel, Problem]:
-        problem = load_problem(FIXTURES / "published" / name).definition
-        kernel = lift_kernel(problem)
-        assert isinstance(kernel, KernelModel), kernel
-        return kernel, problem
-
-    return model
+    return models.lifted(FIXTURES / "published" / name)
 
 
 CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [
@@ -103,6 +95,13 @@ def run_opencl(made: Variant, plan: Plan, inputs: dict[str, Any]) -> dict[str, A
     return {name: host for name, (_, host) in memory.items()}
 
 
+def outputs(problem: Problem, made: Variant, sizes: dict[str, int]) -> tuple[dict[str, Any], Plan]:
+    """What the kernel leaves in its arrays on the CPU here."""
+    plan = plan_launch(problem, made, sizes, DEVICE, None)
+    assert isinstance(plan, Plan), plan
+    return run_opencl(made, plan, draw_inputs(plan, Draw("normal", 3, problem.inputs))), plan
+
+
 @needs_opencl
 @pytest.mark.parametrize(("model", "schedule", "sizes", "values"), CASES)
 @pytest.mark.few(1)
@@ -113,14 +112,10 @@ def test_the_original_and_the_template_agree(
     template = read(render_draft(TemplateDraft(kernel, schedule), problem), problem)
     default = template.default.as_dict()
     config = Config.of({**default, **{name: value for name, value in values.items() if name in default}})
-    found = []
-    for made in (original_variant(problem, sizes), template.render(problem, config, sizes)):
-        plan = plan_launch(problem, made, sizes, DEVICE, None)
-        assert isinstance(plan, Plan), plan
-        inputs = draw_inputs(plan, Draw("normal", 3, problem.inputs))
-        found.append((run_opencl(made, plan, inputs), plan))
-    for buffer in found[0][1].compared():
-        np.testing.assert_allclose(found[1][0][buffer.name], found[0][0][buffer.name], rtol=2e-5, atol=1e-6)
+    wanted, plan = outputs(problem, original_variant(problem, sizes), sizes)
+    found, _ = outputs(problem, template.render(problem, config, sizes), sizes)
+    for buffer in plan.compared():
+        np.testing.assert_allclose(found[buffer.name], wanted[buffer.name], rtol=2e-5, atol=1e-6)
 
 
 def test_vectors_are_used_where_a_body_has_a_vector_form() -> None:

@@ -69,6 +69,21 @@ def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> Non
 MOVES = ("lanes", "tasks", "vector", "items", "persistent", "ring")
 
 
+def built_from_moves(name: str, architecture: str, wanted: dict[str, int]) -> tuple[int, str]:
+    """What a kernel of the zoo spills with the moves at these values, and its machine code."""
+    problem, _ = load_problem(FIXTURES / "zoo" / name)
+    device = absent_device(architecture)
+    written = ExpertAuthor().write(Refactoring(MOVES), problem, device)
+    assert isinstance(written, Written)
+    assert "ring" in written.moves
+    template = read(written.text, problem)
+    known = template.default.as_dict()
+    config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
+    one = variant(template, problem, config)
+    binary = build_cubin(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
+    return binary.resources.spills, str(disassemble_cubin(unpack(binary.data)[1]).kernels)
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize(
@@ -83,18 +98,9 @@ MOVES = ("lanes", "tasks", "vector", "items", "persistent", "ring")
 @pytest.mark.few(1)
 @pytest.mark.long
 def test_machine_code_has_the_copies_and_spills_nothing(name: str, architecture: str, stages: int) -> None:
-    problem, _ = load_problem(FIXTURES / "zoo" / name)
-    device = absent_device(architecture)
-    written = ExpertAuthor().write(Refactoring(MOVES), problem, device)
-    assert isinstance(written, Written)
-    assert "ring" in written.moves
-    template = read(written.text, problem)
-    known = template.default.as_dict()
     # Of a flat range a block takes one chunk unless blocks go on: the template forbids copies ahead without.
     goes_on = {"PERSIST": 1} if name == "swiglu_interleaved" else {}
     wanted = {"LANES": 64, "VEC": 4, "STAGES": stages, **goes_on}
-    config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
-    one = variant(template, problem, config)
-    binary = build_cubin(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
-    assert binary.resources.spills == 0
-    assert "LDGSTS" in str(disassemble_cubin(unpack(binary.data)[1]).kernels)
+    spills, code = built_from_moves(name, architecture, wanted)
+    assert spills == 0
+    assert "LDGSTS" in code

@@ -13,8 +13,7 @@ from tests.core.expert.write import models
 from tests.core.expert.write.building import DEVICE
 from tests.core.expert.write.comparing import SMALL_MAP, SMALL_ROWS, compare, of_the_zoo
 from tests.core.expert.write.emulator import needs_emulator
-from tests.core.expert.write.models import Model, choice
-from tests.core.expert.write.test_beside import SCHEDULE, rotary, split_parts
+from tests.core.expert.write.models import BESIDE, Model, choice
 from tests.core.expert.write.test_blocked import BLOCKED, BLOCKED_MAP
 from tests.core.expert.write.test_bulk import BULK
 from tests.core.expert.write.test_entry_sizes import KEPT
@@ -33,8 +32,8 @@ SCHEDULES: dict[str, Schedule] = {
     "converting": SMALL_ROWS.having(convert=choice("CONVERT", 0, 1)),
     "map": SMALL_MAP,
     "flat map": SMALL_MAP.without("split", "tasks"),
-    "beside": SCHEDULE,
-    "beside without packs": SCHEDULE.without("vector", "store_hint"),
+    "beside": BESIDE,
+    "beside without packs": BESIDE.without("vector", "store_hint"),
     "dividing": DIVIDING,
     "blocked rows": SMALL_ROWS.having(blocking=BLOCKED),
     "blocked map": BLOCKED_MAP,
@@ -59,9 +58,8 @@ def cases() -> Iterator[Any]:
 
 
 def model_named(name: str) -> Model:
-    ours: dict[str, Model] = {"rotary": rotary, "split_parts": split_parts}
     zoo = name.removeprefix("zoo/")
-    return of_the_zoo(zoo) if zoo != name else ours.get(name) or getattr(models, name)
+    return of_the_zoo(zoo) if zoo != name else getattr(models, name)
 
 
 @needs_emulator

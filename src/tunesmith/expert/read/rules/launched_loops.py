@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tunesmith.expert.read import integers
 from tunesmith.expert.read.geometry import (
     BLOCK,
     THREAD,
@@ -24,7 +23,24 @@ from tunesmith.expert.read.geometry import (
     chooses_by_size,
     form_of,
 )
-from tunesmith.expert.read.integers import LaunchTerms, expand_terms, make_product
+from tunesmith.expert.read.integers import (
+    BUILTINS,
+    Head,
+    LaunchTerms,
+    as_integer,
+    bounds_in,
+    expand_terms,
+    from_terms,
+    head_of,
+    make_product,
+    make_sum,
+    number_node,
+    same_value,
+    simplify_expr,
+    split_affine,
+    split_operands,
+    without_casts,
+)
 from tunesmith.expert.read.model import Fact, Reach
 from tunesmith.expert.read.normal import Normal
 from tunesmith.source import tree as c
@@ -45,7 +61,7 @@ def passed_by_all(normal: Normal, launch: LaunchTerms) -> tuple[c.Stmt, ...]:
     """The statements without these tests."""
     changed = walk.assigned_in(normal.body)
 
-    def answer(node: c.Expr) -> c.Expr:
+    def decided(node: c.Expr) -> c.Expr:
         match node:
             case c.Binary("<" | ">=" as op, left, right) if _is_within(left, right):
                 return integer_literal(int(op == "<"))
@@ -61,20 +77,16 @@ def passed_by_all(normal: Normal, launch: LaunchTerms) -> tuple[c.Stmt, ...]:
             return False
         count = launch.parameters.get(_BLOCKS[index.name])
         said = launch.size_text(bound)
-        return (
-            count is not None
-            and bool(said)
-            and _is_same_size(said, launch.size_text(c.Name(_BLOCKS[index.name])))
-        )
+        blocks = launch.size_text(c.Name(_BLOCKS[index.name]))
+        return count is not None and bool(said) and _is_same_size(said, blocks)
 
-    return fold_statements(walk.map_nodes(normal.body, answer))
+    return fold_statements(walk.map_nodes(normal.body, decided))
 
 
 def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, ...]:
     """Loops over the whole grid that no thread comes to the second turn of, as branches.
 
-    Nothing may change what the bound is made of: the grid was made for the arguments as they came.
-    """
+    Nothing may change what the bound is made of: the grid was made for the arguments as they came."""
     assigned = walk.assigned_in(body)
     declared = {s.name: s.init for s in body if isinstance(s, c.Declare) and s.init is not None}
     changed = {
@@ -96,15 +108,13 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
                 body=inside,
             ) if moved == index and _initial_index(init, index, declared) == _global_thread_index():
                 outside = (*body[:at], *body[at + 1 :])
-                own = index in walk.assigned_in(inside) or bool(assigned & walk.names_in(bound))
-                used = index in walk.names_in([s for s in outside if not _is_declaration_of(s, index)])
+                is_changed = index in walk.assigned_in(inside) or bool(assigned & walk.names_in(bound))
+                others = [s for s in outside if not isinstance(s, c.Declare) or s.name != index]
+                used = index in walk.names_in(others)
                 jumps = any(isinstance(node, c.Jump) for node in walk.nodes_in(inside))
-                once = (
-                    value(by) == _grid_thread_count()
-                    and _is_bound_covered(bound, launch)
-                    and _is_wide(stmt, index, body)
-                )
-                if once and not own and not used and not jumps:
+                steps = value(by) == _grid_thread_count() and _is_wide(stmt, index, body)
+                once = steps and _is_bound_covered(bound, launch)
+                if once and not is_changed and not used and not jumps:
                     first = [s for s in init if isinstance(s, c.Declare)]
                     done += [*first, c.If(test, inside, line=stmt.line, comments=stmt.comments)]
                     continue
@@ -119,10 +129,6 @@ def _global_thread_index() -> c.Expr:
 
 def _grid_thread_count() -> c.Expr:
     return c.Binary("*", c.Name("gridDim.x"), c.Name("blockDim.x"))
-
-
-def _is_declaration_of(stmt: c.Stmt, name: str) -> bool:
-    return isinstance(stmt, c.Declare) and stmt.name == name
 
 
 def _is_wide(loop: c.For, index: str, body: tuple[c.Stmt, ...]) -> bool:
@@ -214,7 +220,7 @@ def counted_by_element(
 
     With the new index and its type; None where its body asks for the turn's own number."""
     work = _Shifting(normal, (), lambda _: None)
-    head = integers.Head(index, "int", integers.number_node(0), stop, integers.number_node(1))
+    head = Head(index, "int", number_node(0), stop, number_node(1))
     made = work.made(loop, head, _GuardedBody(element, stop, loop.body), first, each)
     return None if made is None else (made, *next(iter(work.types.items())))
 
@@ -244,19 +250,19 @@ class _Shifting:
 
     def _loop(self, loop: c.For, last: bool, before: Sequence[c.Stmt]) -> c.For:
         """`last`: nothing follows it, and `before` is all that comes before it."""
-        head = integers.head_of(loop)
+        head = head_of(loop)
         guarded = None if head is None else _match_guarded_body(loop.body, head.index, last)
         if head is None or guarded is None or head.index in walk.assigned_in(loop.body):
             return loop
-        found = integers.split_affine(guarded.element, head.index)
+        found = split_affine(guarded.element, head.index)
         if found is None or not self._is_of_thread(found[1]):
             return loop
         each, rest = found
-        if each == integers.number_node(1) and integers.same_value(guarded.stop, head.stop):
-            start = integers.make_sum(head.start, rest)
+        if each == number_node(1) and same_value(guarded.stop, head.stop):
+            start = make_sum(head.start, rest)
             if all(self._is_natural(rest, s) for s in self._tried):
                 return self.made(loop, head, guarded, start, head.step) or loop
-        if head.start != integers.number_node(0) or head.step != integers.number_node(1):
+        if head.start != number_node(0) or head.step != number_node(1):
             return loop
         if all(
             self._is_natural(rest, s) and self._reaches(head, guarded, each, rest, s) for s in self._tried
@@ -280,7 +286,7 @@ class _Shifting:
         return form is not None and min(form.base) >= 0 and min(form.per_block) >= 0
 
     def _reaches(
-        self, head: integers.Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
+        self, head: Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
     ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
         turns_, stop_, each_ = (
@@ -304,7 +310,7 @@ class _Shifting:
         # As many elements at all sizes: then no size may have more of them, also none that was not tried.
         return most is not None and most[1] <= whole[0]
 
-    def _spread(self, loop: c.For, head: integers.Head, guarded: _GuardedBody) -> c.For | None:
+    def _spread(self, loop: c.For, head: Head, guarded: _GuardedBody) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""
         for scenario in self._tried:
             turns = int_value(head.stop, scenario.numbers)
@@ -313,8 +319,8 @@ class _Shifting:
             whole = turns * scenario.threads
             values: list[int] = []
             for turn in range(turns):
-                own = {**self._definitions, head.index: integers.number_node(turn)}
-                form = form_of(substitute(guarded.element, own), scenario)
+                definitions = {**self._definitions, head.index: number_node(turn)}
+                form = form_of(substitute(guarded.element, definitions), scenario)
                 if form is None or form.per_block != (whole, 0, 0):
                     return None
                 values += form.base
@@ -334,7 +340,7 @@ class _Shifting:
         return made
 
     def made(
-        self, loop: c.For, head: integers.Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
+        self, loop: c.For, head: Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
     ) -> c.For | None:
         name = walk.fresh_name(f"{head.index}_own", set(self._taken))
         body = walk.map_statements(guarded.body, lambda e: self._said(e, guarded.element, head.index, name))
@@ -350,7 +356,7 @@ class _Shifting:
                 c.Declare(
                     c.Type(type_.base),
                     name,
-                    integers.as_integer(type_, start, self._normal.types),
+                    as_integer(type_, start, self._normal.types),
                     line=loop.line,
                 ),
             ),
@@ -362,16 +368,16 @@ class _Shifting:
 
     def _said(self, expr: c.Expr, element: c.Expr, index: str, name: str) -> c.Expr:
         """The expression over the element in place of the loop's index."""
-        plain = integers.without_casts(element)
+        plain = without_casts(element)
 
         def node(part: c.Expr) -> c.Expr:
             if index not in walk.names_in(part):
                 return part
-            if integers.without_casts(part) == plain:
+            if without_casts(part) == plain:
                 return c.Name(name)
             # `(row + b) + thread` has no such part, but the same sum.
-            if isinstance(part, c.Binary) and part.op in ("+", "-") and integers.without_casts(part) == part:
-                left = integers.from_terms(integers.expand_terms(c.Binary("-", part, element)))
+            if isinstance(part, c.Binary) and part.op in ("+", "-") and without_casts(part) == part:
+                left = from_terms(expand_terms(c.Binary("-", part, element)))
                 if index not in walk.names_in(left) and not self._is_of_thread(left):
                     return c.Binary("+", left, c.Name(name))
             return part
@@ -381,11 +387,11 @@ class _Shifting:
 
 def _is_quotient(turns: c.Expr, stop: c.Expr, each: c.Expr) -> bool:
     """`(stop + each - 1) / each`: as many turns as it takes."""
-    turns = integers.without_casts(turns)
-    if not isinstance(turns, c.Binary) or turns.op != "/" or not integers.same_value(turns.right, each):
+    turns = without_casts(turns)
+    if not isinstance(turns, c.Binary) or turns.op != "/" or not same_value(turns.right, each):
         return False
-    up = c.Binary("-", c.Binary("+", stop, each), integers.number_node(1))
-    return integers.same_value(turns.left, up)
+    up = c.Binary("-", c.Binary("+", stop, each), number_node(1))
+    return same_value(turns.left, up)
 
 
 def _match_guarded_body(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:
@@ -397,21 +403,14 @@ def _match_guarded_body(body: tuple[c.Stmt, ...], index: str, last: bool) -> _Gu
     leaves = len(first.then) == 1 and isinstance(first.then[0], exits)
     if not leaves and len(body) != 1:
         return None
-    test, *more = [first.condition] if leaves else _split_chained_operands(first.condition, "&&")
-    bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr), not leaves)
+    test, *more = [first.condition] if leaves else split_operands(first.condition)
+    bounds = bounds_in(test, lambda expr: index in walk.names_in(expr), not leaves)
     if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
         return None
     rest = body[1:] if leaves else first.then
     for condition in reversed(more):
         rest = (c.If(condition, rest, line=first.line),)
     return _GuardedBody(*bounds[0], rest)
-
-
-def _split_chained_operands(expr: c.Expr, op: str) -> list[c.Expr]:
-    """`a && b && c` -> a, b, c"""
-    if isinstance(expr, c.Binary) and expr.op == op:
-        return [*_split_chained_operands(expr.left, op), *_split_chained_operands(expr.right, op)]
-    return [expr]
 
 
 def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:
@@ -422,7 +421,7 @@ def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, .
         return ()
     parts: list[Normal] = []
     for stmt in rest:
-        head = integers.head_of(stmt) if isinstance(stmt, c.For) else None
+        head = head_of(stmt) if isinstance(stmt, c.For) else None
         if head is None or not isinstance(stmt, c.For) or head.index not in loops:
             return ()
         if loops[head.index].role not in ("grid", "task"):
@@ -442,14 +441,14 @@ def _select_needed_declares(before: Sequence[c.Declare], stmt: c.Stmt) -> list[c
     return found
 
 
-def _from_zero(loop: c.For, head: integers.Head, normal: Normal) -> c.For:
+def _from_zero(loop: c.For, head: Head, normal: Normal) -> c.For:
     """`i = first + thread; i < n` counts from `first`: the same turns with `i - first` from 0."""
-    parts = _split_chained_operands(head.start, "+")
-    own = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
-    first = [part for part in parts if part not in own]
-    if not own or not first or head.index in walk.assigned_in(loop.body):
+    parts = split_operands(head.start, "+")
+    of_thread = [part for part in parts if walk.names_in(part) & (set(normal.ids) | THREAD | BLOCK)]
+    first = [part for part in parts if part not in of_thread]
+    if not of_thread or not first or head.index in walk.assigned_in(loop.body):
         return loop
-    offset, start = (reduce(integers.make_sum, parts) for parts in (first, own))
+    offset, start = (reduce(make_sum, parts) for parts in (first, of_thread))
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,
@@ -509,7 +508,7 @@ class _TestsAsLoops:
                 return self._as_loop(stmt) or stmt
             case c.For():
                 stmt = self._with_one_end(stmt)
-                head = integers.head_of(stmt)
+                head = head_of(stmt)
                 loop = None if head is None else self._kernel.loops.get(head.index)
                 if loop is not None and loop.role == "task":
                     return replace(stmt, body=self.block(stmt.body))
@@ -517,15 +516,15 @@ class _TestsAsLoops:
 
     def _as_loop(self, test: c.If) -> c.For | None:
         condition = substitute(test.condition, self._definitions)
-        bounds = integers.bounds_in(condition, lambda expr: bool(walk.names_in(expr) & THREAD))
+        bounds = bounds_in(condition, lambda expr: bool(walk.names_in(expr) & THREAD))
         if bounds is None or len(bounds) != 1 or walk.names_in(bounds[0][1]) & THREAD:
             return None
-        moves = integers.split_affine(bounds[0][0], _LANE.name)
-        if moves is None or moves[0] != integers.number_node(1) or walk.names_in(moves[1]) & THREAD:
+        moves = split_affine(bounds[0][0], _LANE.name)
+        if moves is None or moves[0] != number_node(1) or walk.names_in(moves[1]) & THREAD:
             return None
-        stop = _fold_to_remainder(integers.simplify_expr(c.Binary("-", bounds[0][1], moves[1])))
+        stop = _fold_to_remainder(simplify_expr(c.Binary("-", bounds[0][1], moves[1])))
         allowed, block = self._bounds_of(stop), self._bounds_of(_LANES)
-        sizes = set(self._kernel.normal.types) - set(integers.BUILTINS)
+        sizes = set(self._kernel.normal.types) - set(BUILTINS)
         if not walk.names_in(stop) & sizes or allowed is None or block is None:
             return None
         if allowed[0] < 0 or allowed[1] > block[0] or self._changes(test, stop):
@@ -533,8 +532,8 @@ class _TestsAsLoops:
         name = walk.fresh_name("lane_own", self._taken)
         self.types[name] = c.Type("int")
         self.lines.append(test.line)
-        own = {n: e for n, e in self._definitions.items() if walk.names_in(e) & THREAD}
-        body = substitute(substitute(test.then, own), {_LANE.name: c.Name(name)})
+        of_threads = {n: e for n, e in self._definitions.items() if walk.names_in(e) & THREAD}
+        body = substitute(substitute(test.then, of_threads), {_LANE.name: c.Name(name)})
         return c.For(
             (c.Declare(c.Type("int"), name, _LANE, line=test.line),),
             c.Binary("<", c.Name(name), stop),
@@ -549,7 +548,7 @@ class _TestsAsLoops:
     def _with_one_end(self, loop: c.For) -> c.For:
         match loop:
             case c.For(init=(c.Declare(name=name, type=type_),), condition=c.Binary("&&") as condition):
-                bounds = integers.bounds_in(condition, lambda e: e == c.Name(name))
+                bounds = bounds_in(condition, lambda e: e == c.Name(name))
             case _:
                 return loop
         types = self._kernel.normal.types
@@ -565,10 +564,10 @@ class _TestsAsLoops:
 
 def _fold_to_remainder(expr: c.Expr) -> c.Expr:
     """`d - 4 * (d / 4)` as `d % 4`."""
-    found = integers.expand_terms(expr)
+    found = expand_terms(expr)
     for key, count in found.items():
         match key:
             case (c.Binary("/", whole, c.Number(value=int(by))),) if count == -by and by > 0:
-                if found == {**integers.expand_terms(whole), key: count} and len(found) > 1:
-                    return c.Binary("%", whole, integers.number_node(by))
+                if found == {**expand_terms(whole), key: count} and len(found) > 1:
+                    return c.Binary("%", whole, number_node(by))
     return expr

@@ -13,7 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tunesmith.expert.read.integers import as_integer, head_of, is_narrow, number_node, trip_count
+from tunesmith.expert.read.integers import (
+    additive_update,
+    as_integer,
+    head_of,
+    is_narrow,
+    number_node,
+    trip_count,
+)
 from tunesmith.source import tree as c
 from tunesmith.source import walk
 from tunesmith.source.effects import Effects, effects_of, is_pure
@@ -68,8 +75,8 @@ def _unroll_single_iteration(loop: c.For, known: Mapping[str, int], gone: set[st
     if not isinstance(index, c.Declare) or not is_integer(index.type) or index.init is None:
         return None
     others = tuple(step for step in loop.step if index.name not in walk.names_in(step))
-    own = tuple(step for step in loop.step if step not in others)
-    head = head_of(replace(loop, step=own, body=(*loop.body, *(c.Evaluate(step) for step in others))))
+    of_index = tuple(step for step in loop.step if step not in others)
+    head = head_of(replace(loop, step=of_index, body=(*loop.body, *(c.Evaluate(step) for step in others))))
     if head is None or index.name in walk.declared_in(loop.body) or not isinstance(head.start, c.Number):
         return None
     start, stop, step = (int_value(part, known) for part in (head.start, head.stop, head.step))
@@ -146,17 +153,17 @@ def with_sums_over_loops(
     names that are used behind the statements."""
     inside = partial(with_sums_over_loops, parameters=parameters)
     done: list[c.Stmt] = []
-    own = dict(around or {})
+    visible = dict(around or {})
     for at, stmt in enumerate(stmts):
         used = later | walk.names_in(tuple(stmts[at + 1 :]))
         if isinstance(stmt, c.If | c.Scope):
-            stmt = walk.map_blocks(stmt, partial(inside, around=own, later=used))
+            stmt = walk.map_blocks(stmt, partial(inside, around=visible, later=used))
         else:
             stmt = walk.map_blocks(stmt, inside)
         if isinstance(stmt, c.For):
-            stmt = _expand_induction_updates(stmt, own, used, parameters)
+            stmt = _expand_induction_updates(stmt, visible, used, parameters)
         if isinstance(stmt, c.Declare) and not stmt.is_array and not stmt.storage:
-            own[stmt.name] = stmt
+            visible[stmt.name] = stmt
         done.append(stmt)
     return tuple(done)
 
@@ -193,12 +200,12 @@ def _expand_induction_updates(
     loop: c.For, declared: Variables, later: frozenset[str], parameters: Mapping[str, c.Type]
 ) -> c.For:
     def may_be_summed(update: _LoopMove) -> bool:
-        own = declared.get(update.name)
+        variable = declared.get(update.name)
         return (
-            own is not None
-            and is_integer(own.type)
-            and not own.type.reference
-            and not is_narrow(own.type)
+            variable is not None
+            and is_integer(variable.type)
+            and not variable.type.reference
+            and not is_narrow(variable.type)
             and update.name not in later
             and _times_assigned(loop, update.name) == 1
             and not walk.names_in(update.by) & (walk.assigned_in(loop) | set(walk.declared_in(loop)))
@@ -218,7 +225,11 @@ def _expand_induction_updates(
     turn = _iteration_number(plain)
     if turn is None:
         return loop
-    types = {**parameters, **{name: own.type for name, own in declared.items()}, index: loop.init[0].type}
+    types = {
+        **parameters,
+        **{name: declare.type for name, declare in declared.items()},
+        index: loop.init[0].type,
+    }
     if in_head:
         plain = replace(plain, body=_substitute_updates(plain.body, in_head, turn, types))
     return _with_updates_in_body(plain, turn, types, may_be_summed)
@@ -269,12 +280,8 @@ def _stays_false(
         case c.Binary(op="<" | "<=", left=c.Name(name=name), right=bound):
             up = any(u.name == name and isinstance(u.by, c.Number) and u.by.value > 0 for u in found)
             alike = name in types and is_of_type(bound, types[name], types)
-            return (
-                up
-                and alike
-                and not walk.names_in(bound) & walk.assigned_in(loop)
-                and _is_pure_arithmetic(bound)
-            )
+            still = not walk.names_in(bound) & walk.assigned_in(loop) and _is_pure_arithmetic(bound)
+            return up and alike and still
     return False
 
 
@@ -283,11 +290,8 @@ def _iteration_number(loop: c.For) -> c.Expr | None:
     head = head_of(loop)
     if head is None or not isinstance(head.step, c.Number) or not isinstance(head.step.value, int):
         return None
-    if (
-        head.step.value < 1
-        or walk.names_in(head.start) & walk.assigned_in(loop)
-        or not _is_pure_arithmetic(head.start)
-    ):
+    moves = walk.names_in(head.start) & walk.assigned_in(loop)
+    if head.step.value < 1 or moves or not _is_pure_arithmetic(head.start):
         return None
     index: c.Expr = c.Name(head.index)
     turn = index if head.start == number_node(0) else c.Binary("-", index, head.start)
@@ -306,10 +310,10 @@ def _induction_values(
     """In each variable's own type, as adding up would be."""
 
     def added(update: _LoopMove) -> c.Expr:
-        own, by = as_integer(c.Type(update.type), turn, types), update.by
+        turns, by = as_integer(c.Type(update.type), turn, types), update.by
         if by == number_node(1):
-            return own
-        return c.Binary("*", own, as_integer(c.Type(update.type), by, types))
+            return turns
+        return c.Binary("*", turns, as_integer(c.Type(update.type), by, types))
 
     return {update.name: c.Binary("+", c.Name(update.name), added(update)) for update in updates}
 
@@ -320,20 +324,10 @@ def _is_update_of(step: c.Expr, names: set[str]) -> bool:
 
 
 def _match_additive_update(expr: c.Expr) -> _LoopMove | None:
-    found = None
-    match expr:
-        case c.Unary(op="++", operand=c.Name(name=name)):
-            found = _LoopMove(name, number_node(1))
-        case c.Assign(op="+=", target=c.Name(name=name), value=by):
-            found = _LoopMove(name, by)
-        case c.Assign(op="=", target=c.Name(name=name), value=c.Binary(op="+", left=left, right=right)):
-            if left == c.Name(name):
-                found = _LoopMove(name, right)
-            elif right == c.Name(name):
-                found = _LoopMove(name, left)
-    if found is None or not _is_pure_arithmetic(found.by) or found.name in walk.names_in(found.by):
+    update = additive_update(expr)
+    if update is None or not _is_pure_arithmetic(update[1]) or update[0] in walk.names_in(update[1]):
         return None
-    return found
+    return _LoopMove(*update)
 
 
 def _is_pure_arithmetic(expr: c.Expr) -> bool:
@@ -391,7 +385,7 @@ def _hoist_iteration_guard(stmt: c.Stmt) -> c.Stmt:
     index, ahead, body = stmt.init[0].name, *_split_index_prologue(stmt.body)
     for part in body:
         if isinstance(part, c.If) and not part.otherwise and _is_guard(part.condition, index, ahead, body):
-            if len(body) > 1 and _IdleTurn(body, part.condition).leaves_nothing():
+            if len(body) > 1 and _IdleTurn(body, part.condition).leaves_nothing:
                 inside = _without_dead_fills(_inline_guarded_branches(body, part.condition))
                 return replace(stmt, body=(*ahead, c.If(part.condition, inside, line=part.line)))
             return stmt
@@ -431,19 +425,15 @@ class _IdleTurn:
     """A turn whose guard does not hold, gone through to see what it leaves behind."""
 
     def __init__(self, body: Sequence[c.Stmt], guard: c.Expr) -> None:
-        self._body = [
+        idle = [
             stmt
             for stmt in body
             if not (isinstance(stmt, c.If) and stmt.condition == guard and not stmt.otherwise)
         ]
-        self._own: Mapping[str, c.Declare] = {
-            node.name: node for node in walk.nodes_in(self._body) if isinstance(node, c.Declare)
-        }
+        self._own = {node.name: node for node in walk.nodes_in(idle) if isinstance(node, c.Declare)}
         self._zeros: set[str] = set()
         self._fields: dict[str, set[str]] = {}  # of vectors: those that are zero
-
-    def leaves_nothing(self) -> bool:
-        return all(self._is_nothing(stmt, 0) for stmt in self._body)
+        self.leaves_nothing = all(self._is_nothing(stmt, 0) for stmt in idle)
 
     def _is_nothing(self, stmt: c.Stmt, depth: int) -> bool:
         match stmt:
@@ -503,12 +493,10 @@ class _IdleTurn:
 
     def _is_quiet(self, expr: c.Expr) -> bool:
         """Whether evaluating it does nothing; it may read what is there in every turn."""
-        own = {*self._own}
         if effects_of(expr) & ~(Effects.READS | Effects.THREAD | Effects.SHAPE):
             return False
-        return all(
-            walk.root_variable(node)[0] in own for node in walk.nodes_in(expr) if isinstance(node, c.Index)
-        )
+        reads = (node for node in walk.nodes_in(expr) if isinstance(node, c.Index))
+        return all(walk.root_variable(node)[0] in self._own for node in reads)
 
     def _is_zero(self, expr: c.Expr) -> bool:
         match expr:
@@ -593,12 +581,12 @@ def _byte_count(declare: c.Declare) -> int | None:
 
 def _without_dead_fills(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """Without what is set and then loaded over before anybody reads it."""
-    own = {node.name for node in body if isinstance(node, c.Declare)}
+    declared = {node.name for node in body if isinstance(node, c.Declare)}
     done: list[c.Stmt] = []
     for at, stmt in enumerate(body):
         name = _set_by(stmt)
         later = [s for s in body[at + 1 :] if name and name in walk.names_in(s)]
-        dead = name in own and later
+        dead = name in declared and later
         for following in later if dead else ():
             if _set_by(following) != name or name in _read_by(following):
                 dead = False
@@ -706,15 +694,21 @@ def _find_turn_variables(body: Sequence[c.Stmt]) -> list[TurnVariable]:
         if target and stmt.name not in changed:
             pointers.setdefault(target, []).append(stmt)
     found: list[TurnVariable] = []
-    for own in declares:
-        size = _size_in_bytes(own)
-        if own.init is not None or own.storage or own.type.is_pointer or own.type.reference or size is None:
+    for variable in declares:
+        size = _size_in_bytes(variable)
+        if (
+            variable.init is not None
+            or variable.storage
+            or variable.type.is_pointer
+            or variable.type.reference
+            or size is None
+        ):
             continue
-        parts = {one.name: byte_size(one.type.base) or 0 for one in pointers.get(own.name, [])}
-        if own.dims:
-            parts[own.name] = byte_size(own.type.base) or 0
+        parts = {one.name: byte_size(one.type.base) or 0 for one in pointers.get(variable.name, [])}
+        if variable.dims:
+            parts[variable.name] = byte_size(variable.type.base) or 0
         if parts and all(parts.values()):
-            found.append(TurnVariable((own, *pointers.get(own.name, [])), size, parts))
+            found.append(TurnVariable((variable, *pointers.get(variable.name, [])), size, parts))
     return found
 
 

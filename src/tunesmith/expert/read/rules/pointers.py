@@ -94,7 +94,7 @@ def _is_multiple_of_unit(unit: int, tree: size.Node) -> bool:
 # -- Pointers to a thread's own arrays, as the arrays: `float *p = b + 2; p[k]` is `b[2 + k]`.
 #
 # Only of a pointer that always points to the same place. Another one is refused where its thread's work would
-# be shared out (`team_statements`): whoever looks for the array's name would miss what the pointer does to
+# be shared out (`styles/team`): whoever looks for the array's name would miss what the pointer does to
 # it.
 
 
@@ -286,11 +286,8 @@ def _declare_at_assignment(side: Sequence[c.Stmt], chosen: dict[str, c.Declare])
 
 def _may_stand_twice(rest: Sequence[c.Stmt]) -> bool:
     declares = any(isinstance(node, c.Declare) and node.storage for node in walk.nodes_in(rest))
-    return (
-        not declares
-        and find_cooperative_call(rest) is None
-        and sum(1 for _ in walk.nodes_in(rest)) <= _LONGEST
-    )
+    is_short = sum(1 for _ in walk.nodes_in(rest)) <= _LONGEST
+    return is_short and not declares and find_cooperative_call(rest) is None
 
 
 # -- Pointers that a loop moves, as numbers: `p += step` becomes `p_at += step`, and `p[i]` is `p[p_at +
@@ -323,8 +320,8 @@ def with_numbers_for_pointers(
     if not moved:
         return body
     work = _PointerNumbers(moved, c.Type("long" if language == "opencl" else "long long"))
-    own = [work.zero(p.name, 0) for p in parameters if p.name in moved]
-    return (*own, *work.block(body, True))
+    zeros = [work.zero(p.name, 0) for p in parameters if p.name in moved]
+    return (*zeros, *work.block(body, True))
 
 
 class _PointerNumbers:

@@ -93,27 +93,27 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
 def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[str]:
     """Variables with a use that cannot be said field by field."""
     said: set[int] = set()  # nodes that are said field by field: parents come before children
+
+    def named(part: c.Expr) -> str:
+        return _structure_variable(part, split)
+
     for node in walk.nodes_in(body):
         pairs: list[tuple[str, c.Expr]] = []
         inside: list[c.Expr | c.Stmt] = []
         match node:
             case c.Declare(name=name, init=init) if name in split and init is not None:
                 pairs.append((name, init))
-            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _structure_variable(
-                target, split
-            ):
-                pairs.append((_structure_variable(target, split), value))
+            case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if named(target):
+                pairs.append((named(target), value))
                 said.add(id(node.expr))
             case c.Call(function=function, args=args) if is_atomic(function):
                 said |= {id(arg) for arg in args}
                 inside += args
             case _ if id(node) in said:
                 pass
-            case c.Unary(op="&", operand=c.Member(base=base, arrow=False)) if _structure_variable(
-                base, split
-            ):
+            case c.Unary(op="&", operand=c.Member(base=base, arrow=False)) if named(base):
                 inside.append(base)  # from there a pointer may go on to the other fields
-            case c.Member(base=base, arrow=False) if _structure_variable(base, split):
+            case c.Member(base=base, arrow=False) if named(base):
                 inside += [base.index] if isinstance(base, c.Index) else []
             case c.Index(base=c.Name(name=name), index=index) if name in split:
                 inside.append(index)
@@ -123,10 +123,7 @@ def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[
                 pass
             case _:
                 inside += walk.child_nodes(node)
-        for part in inside:
-            whole = _structure_variable(part, split) if isinstance(part, c.Expr) else ""
-            if whole:
-                yield whole
+        yield from (whole for part in inside if isinstance(part, c.Expr) and (whole := named(part)))
         for name, value in pairs:
             if _values_by_field(value, split[name], split) is None:
                 yield name
@@ -222,8 +219,8 @@ class _Splitting:
             # A later part may read a field that an earlier one sets.
             self._count += 1
             for (field, type_), part in zip(fields, parts, strict=True):
-                own = f"{name}_{field}_new_{self._count}"
-                before.append(c.Declare(c.Type(type_), own, part, line=stmt.line))
+                fresh = f"{name}_{field}_new_{self._count}"
+                before.append(c.Declare(c.Type(type_), fresh, part, line=stmt.line))
             parts = tuple(c.Name(declare.name) for declare in before if isinstance(declare, c.Declare))
         return [
             *before,

@@ -66,19 +66,21 @@ def set_to(stmt: c.Stmt) -> tuple[str, c.Expr | None]:
 def update_of(stmt: c.Stmt, name: str) -> Update | None:
     """How a statement updates the variable, if it does nothing else with it."""
     if isinstance(stmt, c.If) and len(stmt.then) == 1 and not stmt.otherwise:
-        own, (target, value) = c.Name(name), set_to(stmt.then[0])
+        variable, (target, value) = c.Name(name), set_to(stmt.then[0])
         is_set = target == name and value is not None and name not in walk.names_in(value)
-        return _match_extremum_choice(stmt.condition, value, own) if is_set and value is not None else None
+        if not is_set or value is None:
+            return None
+        return _match_extremum_choice(stmt.condition, value, variable)
     target, value = set_to(stmt)
     return _match_joined_update(value, name) if target == name and value is not None else None
 
 
 def _match_joined_update(value: c.Expr, name: str) -> Update | None:
     """`sum + a`, `max(max(m, a), b)`, `fmaf(a, b, sum)`, `e > m ? e : m`."""
-    own = c.Name(name)
+    variable = c.Name(name)
     if isinstance(value, c.Ternary):
-        beside = value.no if value.yes == own else value.yes
-        is_choice = own in (value.yes, value.no) and name not in walk.names_in(beside)
+        beside = value.no if value.yes == variable else value.yes
+        is_choice = variable in (value.yes, value.no) and name not in walk.names_in(beside)
         return _match_extremum_choice(value.condition, value.yes, value.no) if is_choice else None
     found = _match_join_operator(value)
     if found is None:
@@ -87,7 +89,7 @@ def _match_joined_update(value: c.Expr, name: str) -> Update | None:
     inside = [operand for operand in operands if name in walk.names_in(operand)]
     if len(inside) != 1:
         return None
-    inner = update if inside[0] == own else _match_joined_update(inside[0], name)
+    inner = update if inside[0] == variable else _match_joined_update(inside[0], name)
     return inner if inner is not None and inner.operator == update.operator else None
 
 
@@ -156,11 +158,8 @@ def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
 
 def find_cooperative_call(body: Sequence[c.Stmt]) -> c.Call | None:
     """The first call in which threads wait for each other or take each other's values."""
-    return next((call for call in walk.calls_in(body) if is_cooperation(call.function)), None)
-
-
-def is_cooperation(function: str) -> bool:
-    return is_function(function) and bool(function_effects(function) & _TOGETHER)
+    known = (call for call in walk.calls_in(body) if is_function(call.function))
+    return next((call for call in known if function_effects(call.function) & _TOGETHER), None)
 
 
 def with_totals_in_variables(normal: Normal, aliases: Mapping[str, str]) -> Normal:
@@ -260,9 +259,6 @@ def _find_updated_elements(body: Sequence[c.Stmt]) -> list[c.Index]:
     return list(found)
 
 
-# -- the online softmax as two passes ----------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Online:
     largest: str
@@ -335,12 +331,12 @@ def _by_maximum(rest: Sequence[c.Stmt]) -> _Online | None:
     match rest:
         case [c.Declare(name=newest, init=init), *grows, last] if grows:
             largest, moved = set_to(last)
-            own, new = c.Name(largest), c.Name(newest)
-            if not isinstance(init, c.Call) or _maximum_of(rest[0]) is None or own not in init.args:
+            maximum, new = c.Name(largest), c.Name(newest)
+            if not isinstance(init, c.Call) or _maximum_of(rest[0]) is None or maximum not in init.args:
                 return None
-            value = init.args[1] if init.args[0] == own else init.args[0]
+            value = init.args[1] if init.args[0] == maximum else init.args[0]
             total = set_to(grows[0])[0]
-            grown = _match_rescaled_sum(grows, total, own, new) if moved == new else None
+            grown = _match_rescaled_sum(grows, total, maximum, new) if moved == new else None
             if grown is not None and _match_exponential(grown[1], value, new) == grown[0]:
                 return _Online(largest, total, value, grown[0], init.function, ())
     return None
@@ -355,8 +351,8 @@ def _match_rescaled_sum(
     stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr
 ) -> tuple[str, c.Expr] | None:
     """`l = l * exp(old - new) + e`, in one statement or two -> the exponential's name, e"""
-    own: c.Expr = c.Name(total)
-    grown = own
+    variable: c.Expr = c.Name(total)
+    grown = variable
     for stmt in stmts:
         name, value = set_to(stmt)
         if name != total or value is None:
@@ -365,8 +361,8 @@ def _match_rescaled_sum(
     if not isinstance(grown, c.Binary) or grown.op != "+" or len(stmts) > 2:
         return None
     for product, other in ((grown.left, grown.right), (grown.right, grown.left)):
-        if isinstance(product, c.Binary) and product.op == "*" and own in (product.left, product.right):
-            factor = product.right if product.left == own else product.left
+        if isinstance(product, c.Binary) and product.op == "*" and variable in (product.left, product.right):
+            factor = product.right if product.left == variable else product.left
             function = _match_exponential(factor, old, new)
             if function is not None and total not in names_in(other):
                 return function, other

@@ -111,22 +111,17 @@ class FlatReader:
         indices, body = self._unify_indices(indices, body, peeled)
         return self._flat(indices, body, peeled)
 
-    # -- indices ------------------------------------------------------------------------------------
-
     def _made_of_others(self, indices: Mapping[str, CountedIndex], peeled: Peeled) -> dict[str, c.Expr]:
         """Of two that tell the same threads apart the one that is made of others, written out."""
         for (name, one), (other, two) in combinations(indices.items(), 2):
-            if (
-                not self._told(one) & self._told(two)
-                or can_derive_index(one, two)
-                or can_derive_index(two, one)
-            ):
+            derived = can_derive_index(one, two) or can_derive_index(two, one)
+            if derived or not self._told(one) & self._told(two):
                 continue
-            made = {own: self._normal.ids[own].short for own in (name, other) if own in self._normal.ids}
-            for own, short in made.items():
-                of_others = bool(walk.names_in(short) & set(self._normal.ids))
-                if of_others and own not in peeled.bounds and own not in peeled.loops:
-                    return {own: short}
+            ids = self._normal.ids
+            for index in (name, other):
+                of_others = index in ids and bool(walk.names_in(ids[index].short) & set(ids))
+                if of_others and index not in peeled.bounds and index not in peeled.loops:
+                    return {index: ids[index].short}
         return {}
 
     def _index(self, expr: c.Expr) -> CountedIndex | None:
@@ -158,15 +153,12 @@ class FlatReader:
                 continue
             values[name] = self._in_terms(name, index, other, chosen[other])
             bound = peeled.bounds.get(name)
-            if bound is None or (
-                chosen[other] == index and same_value(peeled.bounds.get(other, bound), bound)
-            ):
-                peeled.bounds.update({} if bound is None else {other: bound})
+            if bound is None:
+                continue
+            if chosen[other] == index and same_value(peeled.bounds.get(other, bound), bound):
+                peeled.bounds[other] = bound
             elif chosen[other].times == 1 and chosen[other].kind == index.kind and other not in peeled.bounds:
-                up = number_node(index.times - 1)
-                peeled.bounds[other] = fold_expr(
-                    c.Binary("/", c.Binary("+", bound, up), number_node(index.times))
-                )
+                peeled.bounds[other] = _divided_up(bound, index.times)
             else:
                 body = self._guarded_again(name, body, peeled)
         return chosen, substitute(body, values) if values else body
@@ -211,22 +203,21 @@ class FlatReader:
     ) -> tuple[str, list[str]]:
         """Another index to loop over, where elements lie side by side along that one and not along this."""
 
-        def neighbours(name: str) -> int:
+        def bytes_beside(name: str) -> int:
             """The bytes of an element that lie beside those of the next one."""
             arrays, total = self._normal.arrays, 0
             for place in (touch.place for touch in find_touches(body, arrays)):
-                own = arrays[place.array]
-                moved = moved_by(place, name, own)
+                array_type = arrays[place.array]
+                moved = moved_by(place, name, array_type)
                 if moved is not None and moved.step == 1:
-                    total += byte_size(element_type(place, own).base) or 1
+                    total += byte_size(element_type(place, array_type).base) or 1
             return total
 
-        best = max(indices, key=neighbours)
-        if neighbours(element) or not neighbours(best):
+        best = max(indices, key=bytes_beside)
+        if bytes_beside(element) or not bytes_beside(best):
             return element, []
-        return best, [
-            f"neighbouring threads differ in '{element}', but elements lie side by side along '{best}'"
-        ]
+        note = f"neighbouring threads differ in '{element}', but elements lie side by side along '{best}'"
+        return best, [note]
 
     def _element(self, indices: Mapping[str, CountedIndex]) -> str:
         """The index that differs between neighbouring threads."""
@@ -247,14 +238,11 @@ class FlatReader:
                 raise OutOfReach(f"'{name}' and '{other}' both say which of the same threads it is")
         for scenario in self._scenarios:
             for axis in range(3):
-                block = any(i.axis == axis and i.kind in ("block", "both", "flat") for i in indices.values())
-                thread = any(
-                    i.kind == "flat" or (i.axis == axis and i.kind in ("team", "both"))
-                    for i in indices.values()
-                )
-                if scenario.several[axis] and not block:
+                along = {index.kind for index in indices.values() if index.axis == axis}
+                is_flat = any(index.kind == "flat" for index in indices.values())
+                if scenario.several[axis] and not along & {"block", "both", "flat"}:
                     raise OutOfReach(f"the blocks along {'xyz'[axis]} of the grid all do the same work")
-                if scenario.block[axis] > 1 and not thread:
+                if scenario.block[axis] > 1 and not (is_flat or along & {"team", "both"}):
                     raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")
 
     def _told(self, index: CountedIndex) -> set[tuple[str, int]]:
@@ -267,18 +255,14 @@ class FlatReader:
     def _extent(self, name: str, index: CountedIndex, peeled: Peeled) -> c.Expr:
         bound = peeled.bounds.get(name)
         if bound is not None:
-            self._reach.append(Reach(name, bound, self._count(index), goes_on=name in peeled.loops))
+            self._reach.append(Reach(name, bound, self._value_count(index), goes_on=name in peeled.loops))
             whole = self._launch.replaced(bound)
-            if index.times == 1:
-                return whole
-            return fold_expr(
-                c.Binary("/", c.Binary("+", whole, number_node(index.times - 1)), number_node(index.times))
-            )
-        extent = self._count(CountedIndex(index.kind, index.axis))
+            return whole if index.times == 1 else _divided_up(whole, index.times)
+        extent = self._value_count(CountedIndex(index.kind, index.axis))
         replaced = self._launch.replaced(extent)
         return replaced if not walk.names_in(replaced) & set(BUILTINS) else extent
 
-    def _count(self, index: CountedIndex) -> c.Expr:
+    def _value_count(self, index: CountedIndex) -> c.Expr:
         """How many values the launch comes to."""
         blocks = launch_name("gridDim", index.axis)
         threads = block_threads() if index.kind == "flat" else launch_name("blockDim", index.axis)
@@ -286,7 +270,8 @@ class FlatReader:
         return extent if index.times == 1 else make_product(number_node(index.times), extent)
 
 
-# -- guards and grid-stride loops: they tell where indices end ---------------------------------------
+def _divided_up(expr: c.Expr, by: int) -> c.Expr:
+    return fold_expr(c.Binary("/", c.Binary("+", expr, number_node(by - 1)), number_node(by)))
 
 
 @dataclass
@@ -322,11 +307,8 @@ class Guards:
             if len(rest) == 1 and isinstance(stmt, c.For):
                 head = head_of(stmt)
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
-                if (
-                    head is not None
-                    and role in ("grid", "task")
-                    and self._is_grid_stride_step(head.start, head.step)
-                ):
+                shared = head is not None and role in ("grid", "task")
+                if head is not None and shared and self._is_grid_stride_step(head.start, head.step):
                     changed = walk.assigned_in(stmt.body) | walk.stored_in(stmt.body)
                     for name in sorted(changed & set(walk.declared_in(before))):
                         raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
@@ -345,15 +327,15 @@ class Guards:
 
     def _guards(self, condition: c.Expr, holds: bool) -> list[tuple[str, c.Expr]] | None:
         """(index, extent) of every comparison in the condition; None where it tests anything else."""
-        bounds = bounds_in(condition, lambda expr: self._name(expr) is not None, holds)
+        bounds = bounds_in(condition, lambda expr: self._index_name(expr) is not None, holds)
         # What the body itself computes is not known where the loop ends.
         known = (set(self._normal.types) | set(BUILTINS)) - self._computed
         known -= set(self._normal.ids) | THREAD | BLOCK
         if bounds is None or not all(walk.names_in(stop) <= known for _, stop in bounds):
             return None
-        return [(self._name(index) or "", stop) for index, stop in bounds]
+        return [(self._index_name(index) or "", stop) for index, stop in bounds]
 
-    def _name(self, expr: c.Expr) -> str | None:
+    def _index_name(self, expr: c.Expr) -> str | None:
         plain = without_casts(expr)
         if isinstance(plain, c.Name) and (plain.name in self._normal.ids or plain.name in THREAD | BLOCK):
             return plain.name
@@ -373,10 +355,8 @@ class Guards:
         begin, by = substitute(start, self._definitions), substitute(step, self._definitions)
         for scenario in self._scenarios:
             form = form_of(begin, scenario)
-            if form is None:
-                return False
-            moving = [axis for axis in range(3) if form.per_block[axis]]
-            if len(moving) != 1:
+            moving = [axis for axis in range(3) if form is not None and form.per_block[axis]]
+            if form is None or len(moving) != 1:
                 return False
             together = form.per_block[moving[0]] * scenario.grid[moving[0]]
             if int_value(by, scenario.numbers) != together:
@@ -387,8 +367,7 @@ class Guards:
 def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
     for node in walk.nodes_in(flat.each.body):
         if isinstance(node, c.Verbatim):
-            line = node.line
-            raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
+            raise OutOfReach.at(node.line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     trouble = find_clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)

@@ -51,14 +51,10 @@ def with_rows_read_again(
 ) -> LaunchedKernel | None:
     """The kernel with such rows as the loads that filled them; None where it has none, or not these alone.
 
-    `ranges`: of the sizes, by the contract.
-    """
+    `ranges`: of the sizes, by the contract."""
     normal, body = kernel.normal, kernel.normal.body
-    if not all(
-        _is_uniform(stmt, kernel)
-        for stmt in body
-        if any(isinstance(n, c.Return) for n in walk.nodes_in(stmt))
-    ):
+    leaving = [stmt for stmt in body if any(isinstance(n, c.Return) for n in walk.nodes_in(stmt))]
+    if not all(_is_uniform(stmt, kernel) for stmt in leaving):
         return None
     found: dict[str, WholeRow] = {}
     ready: dict[str, WholeRow] = {}  # behind a barrier
@@ -99,17 +95,13 @@ def _as_loop(stmt: c.Stmt, kernel: LaunchedKernel, ranges: Mapping[str, tuple[in
         case c.If(condition=c.Binary("<", left, stop), then=then, otherwise=()):
             sizes, launch = kernel.launch.parameters, kernel.launch
             index = left.name if isinstance(left, c.Name) else ""
-            own = kernel.normal.definitions.get(index, c.Name(index))
-            if own != c.Name("threadIdx.x") or launch.values.get("blockDim.y") != number_node(1):
+            meaning = kernel.normal.definitions.get(index, c.Name(index))
+            flat = all(launch.values.get(f"blockDim.{axis}") == number_node(1) for axis in "yz")
+            if meaning != c.Name("threadIdx.x") or not flat:
                 return None
             block, most = sizes.get("blockDim.x"), launch.bounds_of(stop, ranges)
             least = None if block is None else value_bounds(block, ranges)
-            if (
-                least is None
-                or most is None
-                or most[1] > least[0]
-                or launch.values.get("blockDim.z") != number_node(1)
-            ):
+            if least is None or most is None or most[1] > least[0]:
                 return None
             turn = c.Name(walk.numbered_name(f"{index}_turn".replace(".", "_"), kernel.normal.names))
             declare = c.Declare(c.Type("int"), turn.name, c.Name("threadIdx.x"), line=stmt.line)
@@ -207,5 +199,8 @@ class _RowReading(SurroundedReading):
             self._sums.at(substitute(sum_, self._definitions), {})
             for sum_ in (c.Binary("-", high, low), *facts)
         )
-        both = [b.add_linear_sums(left, right) for left, right in combinations(known, 2)]
+        both = [
+            {key: left.get(key, 0) + right.get(key, 0) for key in {*left, *right}}
+            for left, right in combinations(known, 2)
+        ]
         return b.is_at_least_zero(one, (*known, *both), self._natural)

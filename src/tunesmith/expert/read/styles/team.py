@@ -66,9 +66,6 @@ from tunesmith.source.substitution import substitute
 from tunesmith.source.tree import Binary, Cast, Declare, Evaluate, Expr, For, Name, Number, Stmt, Type
 from tunesmith.source.walk import declared_in, names_in, negate_condition, nodes_in, numbered_name
 
-# -- Loops: over elements, over tasks, by the whole team in turn, or turn by turn among threads.
-
-
 _MOST_TURNS = 4096
 # Goes through statements; gives back who is still there afterwards.
 Run = Callable[[Sequence[Stmt], tv.Threads], tv.Threads]
@@ -250,7 +247,7 @@ class LoopReader:
         outer_steps, outer_fixed, line = self.record.steps, self.memory.fixed, self.memory.line
         value = tv.Int(start.value if isinstance(start, tv.Int) else 0, Name(head.index))
         self.memory.fixed = {**self.memory.fixed, head.index: tv.Vec(value)}
-        own = set(declared_in(stmt.body))
+        local_names = set(declared_in(stmt.body))
         before, named = dict(self.memory.variables), dict(self.record.named)
         self.team.depth += 1
         # A first turn finds the cells that turns leave behind: a later turn must not live on them.
@@ -266,7 +263,7 @@ class LoopReader:
         body, self.record.steps, self.memory.fixed = tuple(self.record.steps), outer_steps, outer_fixed
         self.record.named = named
         for name, vec in self.memory.variables.items():
-            if before.get(name) is vec or name.partition("[")[0] in own:
+            if before.get(name) is vec or name.partition("[")[0] in local_names:
                 continue
             raise self.refusal(
                 f"'{name}' is carried from one turn of the loop over '{head.index}' to the next"
@@ -347,13 +344,13 @@ class LoopReader:
 
         def after(thread: int) -> tv.Value:
             mask = 1 << thread if shared_by_team else self.memory.team_masks[self.memory.team(thread)]
-            own = self.memory.settled(tv.PartialTotal(update.operator, ((fresh, mask),)), thread)
+            share = self.memory.settled(tv.PartialTotal(update.operator, ((fresh, mask),)), thread)
             if begin is None:
-                return own
+                return share
             before = old.at(thread)
-            if isinstance(own, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
-                return self.expressions.join(update.operator, before, own, thread)
-            joined = self.expressions.binary(update.operator, before, own, thread)
+            if isinstance(share, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
+                return self.expressions.join(update.operator, before, share, thread)
+            joined = self.expressions.binary(update.operator, before, share, thread)
             return self.expressions.cast(type_, joined) if is_narrow(type_) else joined
 
         self.memory.write(name, self.memory.vector(active, after), active)
@@ -458,8 +455,6 @@ class BlockInterpreter(LoopReader):
                 raise self.refusal(f"'{text.strip().splitlines()[0][:60]}' is not understood")
         return active
 
-    # -- branches: by thread numbers they divide the team, by sizes or data the whole team takes them --
-
     def branch(self, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads) -> tuple[bool, tv.Threads]:
         """Whether `rest` was gone through as well, and who is still there."""
         before = dict(self.memory.variables) if self.memory.own_index else {}
@@ -549,11 +544,10 @@ class BlockInterpreter(LoopReader):
             raise self.refusal("threads leave from inside a loop or branch")
         outer, line, alive = self.record.steps, self.memory.line, self.team.alive
         sides: list[tuple[Step, ...]] = []
-        second = (*stmt.otherwise, *rest) if is_exit else stmt.otherwise
         snapshot, cells = before = self.memory.held()
         named = dict(self.record.named)
         self.team.depth += 0 if is_exit else 1
-        for body in (stmt.then, second):
+        for body in (stmt.then, (*stmt.otherwise, *(rest if is_exit else ()))):
             self.record.steps = []
             self.memory.put_back(before)
             self.record.named = dict(named)
@@ -596,11 +590,9 @@ class BlockInterpreter(LoopReader):
             for step in steps:
                 if not isinstance(step, Each) or step.totals:
                     raise self.refusal("threads cooperate in a branch by element")
-                own = substitute(test, {self.memory.own_index: c.Name(step.index)})
-                self.record.steps.append(replace(step, body=(c.If(own, step.body, line=step.line),)))
+                guard = substitute(test, {self.memory.own_index: c.Name(step.index)})
+                self.record.steps.append(replace(step, body=(c.If(guard, step.body, line=step.line),)))
         return False, active
-
-    # -- effects ------------------------------------------------------------------------------------
 
     def declare(self, stmt: c.Declare, active: tv.Threads) -> None:
         if stmt.dims:
@@ -731,20 +723,7 @@ class BlockInterpreter(LoopReader):
                 raise self.refusal(f"{atomic} on global memory, outside a loop over elements")
             self.store_element(op, target, where_expr, value, active)
             return
-        place = place_of(without_members(target))
-        if place is None or place.array not in self.memory.arrays:
-            raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
-        teams = {self.memory.team(thread) for thread in active}
-        if len(teams) != self.memory.threads // self.memory.lanes and len(teams) != len(
-            {self.memory.team(t) for t in self.team.alive}
-        ):
-            raise self.refusal(f"only some of a block's teams store to '{place.array}'")
-        if op != "=" and len(active) > len(teams):
-            if atomic:
-                raise self.refusal(
-                    f"{atomic} on global memory by several threads, outside a loop over elements"
-                )
-            raise self.refusal(f"several threads update the same element of '{place.array}'")
+        array = self._array_stored_by_teams(op, target, active, atomic)
         if where_expr is None:
             why = f" ({where.reason})" if isinstance(where, tv.Poison) else ""
             raise self.refusal(
@@ -756,16 +735,33 @@ class BlockInterpreter(LoopReader):
         what_expr = tv.expr_of(tv.one_value(values, active))
         if what_expr is None:
             why = tv.explain_divergence(values, active)
-            raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
+            raise self.refusal(f"what is stored to '{array}' is not the same for the team: {why}")
         made: c.Expr = c.Assign(op, where_expr, what_expr)
         if atomic:
             made = c.Call(atomic, (c.Unary("&", where_expr), what_expr))
-        stored = self.record.store(made, self.bounds.in_force)
+        stored = self.record.add_store(made, self.bounds.in_force)
         last = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Once):
             self.record.steps[-1] = replace(last, body=(*last.body, stored))
         else:
             self.record.steps.append(Once((stored,), self.memory.line))
+
+    def _array_stored_by_teams(self, op: str, target: c.Expr, active: tv.Threads, atomic: str) -> str:
+        """The array, of which every team stores one element; refused where some do, or several threads."""
+        place = place_of(without_members(target))
+        if place is None or place.array not in self.memory.arrays:
+            raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
+        teams = {self.memory.team(thread) for thread in active}
+        alive = {self.memory.team(thread) for thread in self.team.alive}
+        if len(teams) not in (self.memory.threads // self.memory.lanes, len(alive)):
+            raise self.refusal(f"only some of a block's teams store to '{place.array}'")
+        if op != "=" and len(active) > len(teams):
+            if atomic:
+                raise self.refusal(
+                    f"{atomic} on global memory by several threads, outside a loop over elements"
+                )
+            raise self.refusal(f"several threads update the same element of '{place.array}'")
+        return place.array
 
     def store_element(
         self, op: str, target: c.Expr, where: c.Expr, value: c.Expr, active: tv.Threads
@@ -780,7 +776,7 @@ class BlockInterpreter(LoopReader):
         place = place_of(without_members(where))
         if place is None:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
-        stored = self.record.store(c.Assign(op, where, what_expr), self.bounds.in_force)
+        stored = self.record.add_store(c.Assign(op, where, what_expr), self.bounds.in_force)
         self.team.elements.stored(place.array)
         last = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Each) and not last.totals:
@@ -854,8 +850,6 @@ class TeamReader:
             self._reach.append(Reach(self._element, first.bounds.limits[self._element], lanes))
         barriers, reach = first.record.barriers, tuple(self._reach)
         return KernelReading(tasks, steps, self._kind(), self._lanes(), staged, barriers, (), reach)
-
-    # -- playing ------------------------------------------------------------------------------------
 
     def _play(self, layout: geometry.Layout) -> tuple[TeamState, tuple[Step, ...]]:
         fixed = self._fixed(layout)
@@ -938,8 +932,6 @@ class TeamReader:
         if any(name in geometry.THREAD and name not in self._axes for name in names_in(expr)):
             return None
         return self._launch.replaced(expr)
-
-    # -- tasks --------------------------------------------------------------------------------------
 
     def _check_effects(self, team: TeamState) -> None:
         """What is stored outside a task's bound would be left out."""
@@ -1028,13 +1020,13 @@ class TeamReader:
             goes_on = name in self._loops
             shapes = [lay.teams for lay in self._layouts], [lay.lanes for lay in self._layouts]
             if not goes_on or not axis.teams or any(len(set(counts)) == 1 for counts in shapes):
-                self._reach.append(Reach(name, bound, self._count(axis), goes_on))
+                self._reach.append(Reach(name, bound, self._task_count(axis), goes_on))
             return bound
-        extent = self._count(axis)
+        extent = self._task_count(axis)
         whole = self._launch.replaced(extent)
         return fold_expr(extent) if names_in(whole) & set(BUILTINS) else whole
 
-    def _count(self, axis: geometry.CountedIndex) -> Expr:
+    def _task_count(self, axis: geometry.CountedIndex) -> Expr:
         """How many tasks the launch comes to along the axis."""
         count: Expr = number_node(1) if axis.grid is None else launch_name("gridDim", axis.grid)
         return make_product(count, self._teams_per_block()) if axis.teams or self._by_rows() else count

@@ -7,7 +7,7 @@ thread with its share of a total, the thread holds a `PartialTotal`. Joining par
 unites the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that
 leaves out threads or a tree that misses some therefore cannot pass.
 
-This file evaluates expressions; `team_statements` goes through statements, with `team_loops`.
+This file evaluates expressions; `team` goes through statements and loops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tunesmith.expert.read.accesses import ArrayPlace, find_clash, place_of
+from tunesmith.expert.read.accesses import ArrayPlace, array_and_indices, find_clash, place_of
 from tunesmith.expert.read.integers import (
     MIRROR,
     OPPOSITE,
@@ -222,7 +222,7 @@ class Expressions:
         return tv.Poison(reason, self.memory.line)
 
     def cell_index(self, name: str, target: c.Expr, active: tv.Threads) -> tv.Vec:
-        _, indices = tv.array_and_indices(target)
+        _, indices = array_and_indices(target)
         return self.flat_index(name, indices, active) if indices else tv.Vec(tv.ZERO)
 
     def flat_index(self, name: str, indices: Sequence[c.Expr], active: tv.Threads) -> tv.Vec:
@@ -265,14 +265,6 @@ class Expressions:
                 return self.memory.each(lambda a: self.unary(op, a), inner, active)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
-            case c.Binary("<", left, c.Binary("/", all_, c.Number(value=float(by)))):
-                # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
-                count = self.shared(all_, active)
-                of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
-                if isinstance(count, tv.Int) and of_launch and by > 0 and by == int(by):
-                    up = tv.Vec(tv.Int(-(-count.value // int(by)), None, launch=True))
-                    return self.combine("<", self.eval(left, active), up, active)
-                return self.operation(expr, active)
             case c.Binary():
                 return self.operation(expr, active)
             case c.Ternary():
@@ -291,6 +283,13 @@ class Expressions:
         raise self.memory.refusal(f"'{print_expr(expr)}' is not understood")
 
     def operation(self, expr: c.Binary, active: tv.Threads) -> tv.Vec:
+        match expr:
+            # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
+            case c.Binary("<", left, c.Binary("/", all_, c.Number(value=float(by)))) if 0 < by == int(by):
+                count = self.shared(all_, active)
+                if isinstance(count, tv.Int) and count.launch and not count.sized:
+                    up = tv.Vec(tv.Int(-(-count.value // int(by)), None, launch=True))
+                    return self.combine("<", self.eval(left, active), up, active)
         sides = self.eval(expr.left, active), self.eval(expr.right, active)
         refuse_below_zero(expr, sides, active, self.memory)
         return self.combine(expr.op, *sides, active)
@@ -336,7 +335,7 @@ class Expressions:
         return self.memory.vector(active, at)
 
     def element(self, expr: c.Index, active: tv.Threads) -> tv.Vec:
-        name, indices = tv.array_and_indices(expr)
+        name, indices = array_and_indices(expr)
         if name is not None and name in self.memory.shared and indices:
             return self.memory.read_cells(name, self.flat_index(name, indices, active), active)
         place = place_of(expr)
@@ -515,11 +514,15 @@ def element_body(
     for node in walk.nodes_in(body):
         if isinstance(node, Verbatim):
             raise memory.refusal(f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
-    own = frozenset(walk.declared_in(body)) | {head.index}
-    body, updates, locals_ = _collect_carried_updates(memory, body, own)
-    places = SharedPlaces(team, head, own, active, index, span, walk.stored_in(body), walk.assigned_in(body))
+    local_names = frozenset(walk.declared_in(body)) | {head.index}
+    body, updates, locals_ = _collect_carried_updates(memory, body, local_names)
+    places = SharedPlaces(
+        team, head, local_names, active, index, span, walk.stored_in(body), walk.assigned_in(body)
+    )
     body = walk.map_nodes(body, places.node)
-    body = _substitute_known_names(team, body, own | set(updates) | locals_ | {index}, places.known, active)
+    body = _substitute_known_names(
+        team, body, local_names | set(updates) | locals_ | {index}, places.known, active
+    )
     trouble = find_clash(body, head.index, memory.arrays, memory.aliases, shared_by_team)
     if trouble is not None:
         kind = "elements" if shared_by_team else "turns"
@@ -529,11 +532,11 @@ def element_body(
 
 
 def _collect_carried_updates(
-    memory: tv.BlockMemory, body: tuple[Stmt, ...], own: frozenset[str]
+    memory: tv.BlockMemory, body: tuple[Stmt, ...], local_names: frozenset[str]
 ) -> tuple[tuple[Stmt, ...], dict[str, Update], frozenset[str]]:
     updates: dict[str, Update] = {}
     locals_: list[Declare] = []
-    for name in sorted(carried_variables(body, own)):
+    for name in sorted(carried_variables(body, local_names)):
         if name in memory.shared:
             continue
         if f"{name}[]" in memory.variables:
@@ -574,10 +577,10 @@ def _check_exact(memory: tv.BlockMemory, body: Sequence[Stmt], name: str) -> Non
     """An integer that floats are added to is cut off in every turn: their order would matter."""
     if not is_integer(memory.types[name]):
         return
-    own = {n.name: n.type for n in walk.nodes_in(body) if isinstance(n, Declare)}
+    declared = {n.name: n.type for n in walk.nodes_in(body) if isinstance(n, Declare)}
     for node in walk.nodes_in(body):
         if isinstance(node, Assign) and node.target == Name(name):
-            found = type_of(node.value, {**memory.types, **own}, memory.functions)
+            found = type_of(node.value, {**memory.types, **declared}, memory.functions)
             if found is None or not is_integer(found):
                 raise memory.refusal(f"'{name}', an integer, adds up what are no integers: the order matters")
 
@@ -585,7 +588,7 @@ def _check_exact(memory: tv.BlockMemory, body: Sequence[Stmt], name: str) -> Non
 def _substitute_known_names(
     team: Expressions,
     body: tuple[Stmt, ...],
-    own: frozenset[str],
+    local_names: frozenset[str],
     shared: Mapping[str, Expr],
     active: tv.Threads,
 ) -> tuple[Stmt, ...]:
@@ -593,7 +596,7 @@ def _substitute_known_names(
     memory = team.memory
     values: dict[str, Expr] = dict(shared)
     changed = walk.assigned_in(body)
-    for name in sorted(walk.names_in(body) - own - set(shared)):
+    for name in sorted(walk.names_in(body) - local_names - set(shared)):
         if name in memory.arrays or name in memory.staged_names:
             continue
         if f"{name}[]" in memory.variables:
@@ -648,7 +651,7 @@ class SharedPlaces:
             array = place.array
         if array is None:
             return node
-        _, indices = tv.array_and_indices(node)
+        _, indices = array_and_indices(node)
         if len(indices) < len(memory.shared[array].dims):
             return node  # a row of a 2-D array: met again with its last index
         if not walk.names_in(node) & self._own:
@@ -673,13 +676,13 @@ class SharedPlaces:
         if unit is None or unit + moves <= 0 or min(unit, moves) < 0 or outer or beside:
             raise self._unfit(node)
         firsts = self._unit_start_places(node, array, indices)
-        own, moved = byte_size(memory.shared[array].type.base), None
+        element_bytes, moved = byte_size(memory.shared[array].type.base), None
         type_ = memory.shared[array].type
         if place is not None and place.as_type is not None:
             type_ = place.as_type
             moved = byte_size(type_.base)
-        ratio = 1 if moved is None or own is None else moved // own
-        if ratio == 0 or (moved is not None and own is None) or moves * self._span[2] % ratio:
+        ratio = 1 if moved is None or element_bytes is None else moved // element_bytes
+        if ratio == 0 or (moved is not None and element_bytes is None) or moves * self._span[2] % ratio:
             raise self._unfit(node)
         offset = self._offset(place)
         width = unit * self._span[2] + moves * self._span[2] // ratio

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from tunesmith.expert.read.accesses import place_of
+from tunesmith.expert.read.accesses import array_and_indices, place_of
 from tunesmith.expert.read.geometry import Layout
 from tunesmith.expert.read.integers import (
     MIRROR,
@@ -34,7 +34,7 @@ from tunesmith.source import tree as c
 from tunesmith.source.fold import int_value
 from tunesmith.source.printing import print_expr
 from tunesmith.source.substitution import substitute
-from tunesmith.source.tree import Binary, Call, Cast, Expr, Index, Name, Number, Unary
+from tunesmith.source.tree import Binary, Call, Cast, Expr, Name, Number, Unary
 from tunesmith.source.types import INTEGERS, integer_type, is_integer, type_of
 from tunesmith.source.walk import map_expr, names_in, nodes_in
 
@@ -210,15 +210,6 @@ def explain_divergence(vec: Vec, active: Iterable[int]) -> str:
     return "it differs from thread to thread"
 
 
-def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
-    """`a[y][x]` -> a, (y, x)"""
-    indices: list[Expr] = []
-    while isinstance(expr, Index):
-        indices.insert(0, expr.index)
-        expr = expr.base
-    return (expr.name if isinstance(expr, Name) else None), tuple(indices)
-
-
 _UNSET = Poison("it is not set in every thread")
 MOST_WORK = 600_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
@@ -252,8 +243,7 @@ class BlockMemory:
     """The variables of every thread and the cells of shared memory.
 
     `own_index` is the name of a thread's place in its team where that is the index of its one element, and
-    empty where threads go through elements in loops.
-    """
+    empty where threads go through elements in loops."""
 
     def __init__(
         self,
@@ -462,7 +452,7 @@ class BlockMemory:
             self.fillers[inside] = outside
 
 
-# -- Totals that libraries make (csource/library): over whom, and who has them afterwards.
+# -- Totals that libraries make: over whom, and who has them afterwards.
 #
 # The first thread of a block or warp has what CUB gives, the others nothing that may be used; of a tile of
 # cooperative groups all have it. Every thread of the group must come, in a block no larger than was told.
@@ -645,7 +635,7 @@ class TeamRecord:
         self.steps.append(Let((declare,), self.memory.line))
         return c.Name(name)
 
-    def store(self, assign: c.Expr, bounded: frozenset[str]) -> c.Stmt:
+    def add_store(self, assign: c.Expr, bounded: frozenset[str]) -> c.Stmt:
         """A store, noted as an effect."""
         self.effects.append(Effect(self.memory.line, bounded))
         return c.Evaluate(assign, self.memory.line)

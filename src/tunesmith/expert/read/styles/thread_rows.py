@@ -7,7 +7,7 @@
 
 Threads come to every row once: where y0 counts by as many as the loop turns, and the launch comes to all of
 them. That rows do not depend on each other is the kernel's own where different threads take them. Of rows of
-one thread it is proved: what is stored in a row lies apart from all that another row touches (`size_bounds`).
+one thread it is proved: what is stored in a row lies apart from all that another row touches (`SizeBounds`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from tunesmith.expert.read import integers
 from tunesmith.expert.read.accesses import ArrayPlace, Touch, element_type, find_touches
 from tunesmith.expert.read.contract import SizeBounds
 from tunesmith.expert.read.geometry import THREAD, LaunchedKernel, OtherForm, Scenario, form_of, strided_loops
@@ -30,6 +29,7 @@ from tunesmith.expert.read.integers import (
     head_of,
     index_stride,
     make_product,
+    make_sum,
     number_node,
     same_value,
     split_affine,
@@ -140,11 +140,11 @@ def _of_task(
     stops, bound = [head.stop], None
     pair = _smaller_of(head.stop)
     if pair is not None:
-        own = [part for part in pair if task.name in walk.names_in(part)]
+        of_thread = [part for part in pair if task.name in walk.names_in(part)]
         others = [part for part in pair if walk.names_in(part) <= known]
-        if len(own) != 1 or len(others) != 1 or own == others:
+        if len(of_thread) != 1 or len(others) != 1 or of_thread == others:
             return None
-        stops, bound = own, others[0]
+        stops, bound = of_thread, others[0]
     count = int_value(
         fold_expr(from_terms(expand_terms(substitute(c.Binary("-", stops[0], head.start), fixed))))
     )
@@ -226,12 +226,12 @@ class _Rows:
         self._flat, self._kernel, self._found = flat, kernel, found
         self._program, self._rules = program, rules
         self._type = found.task.type if found.from_zero else found.head.type
-        self._row = self._name(taken)
+        self._row = self._row_name(taken)
         index = {name: c.Type(task.type) for task in flat.tasks for name in (task.name,)}
         self._types = {**kernel.normal.types, **index, self._row: c.Type(self._type)}
         self._types |= {flat.each.index: c.Type(flat.each.type), found.head.index: c.Type(found.head.type)}
 
-    def _name(self, taken: set[str]) -> str:
+    def _row_name(self, taken: set[str]) -> str:
         found = self._found
         if not found.from_zero:
             return found.head.index
@@ -245,7 +245,7 @@ class _Rows:
         try:
             turn = walk.prepend_comments(remove_early_exits(found.body), found.loop.comments)
             body = self._in_rows((*found.before, *turn))
-            self._check(body)
+            self._check_rows(body)
         except OutOfReach as stop:
             note = f"line {found.loop.line}: a thread takes {found.count} rows in turn, which stay its own"
             return replace(flat, notes=(*flat.notes, f"{note}: {stop.reason}"))
@@ -297,11 +297,9 @@ class _Rows:
         keys = sorted(found, key=lambda key: row not in key)
         return {tuple(sorted(key, key=lambda factor: factor != row)): found[key] for key in keys}
 
-    # -- that rows of one thread do not depend on each other ---------------------------------------------
-
-    def _check(self, body: tuple[c.Stmt, ...]) -> None:
-        found, own = self._found, set(walk.declared_in(self._found.before))
-        for name in sorted(own & (walk.assigned_in(found.loop) | walk.stored_in(found.loop))):
+    def _check_rows(self, body: tuple[c.Stmt, ...]) -> None:
+        found, before = self._found, set(walk.declared_in(self._found.before))
+        for name in sorted(before & (walk.assigned_in(found.loop) | walk.stored_in(found.loop))):
             raise OutOfReach(f"'{name}' is carried from row to row")
         if any(isinstance(node, c.Return) for node in walk.nodes_in(found.loop)):
             raise OutOfReach("a thread returns from inside the loop")
@@ -353,13 +351,15 @@ class _Rows:
 
     def _byte_offset(self, place: ArrayPlace) -> c.Expr | None:
         """Where a place is, in bytes from the start of its array."""
-        own = byte_size(self._kernel.normal.arrays[place.array].base)
-        wide = own if place.as_type is None else byte_size(place.as_type.base)
-        if own is None or wide is None:
+        element_bytes = byte_size(self._kernel.normal.arrays[place.array].base)
+        wide = element_bytes if place.as_type is None else byte_size(place.as_type.base)
+        if element_bytes is None or wide is None:
             return None
         at: c.Expr = c.Binary("*", place.index, number_node(wide))
         return (
-            at if place.offset is None else c.Binary("+", at, c.Binary("*", place.offset, number_node(own)))
+            at
+            if place.offset is None
+            else c.Binary("+", at, c.Binary("*", place.offset, number_node(element_bytes)))
         )
 
     def _uniform_loop_heads(self, body: tuple[c.Stmt, ...]) -> dict[str, Head]:
@@ -411,7 +411,7 @@ class TurnCount:
         if self.turns != other.turns or (self.stop is None) != (other.stop is None):
             return False
         pairs = ((self.each, other.each), (self.first, other.first), (self.stop, other.stop))
-        return all(a is None or b is None or integers.same_value(a, b) for a, b in pairs)
+        return all(a is None or b is None or same_value(a, b) for a, b in pairs)
 
 
 def with_kept_rows(kernel: LaunchedKernel, _bounds_of: BoundsOf) -> OtherForm | None:
@@ -444,9 +444,10 @@ class _KeptRows:
         self.kept: dict[str, c.Declare] = {}
 
     def block(self, stmts: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-        whole = self._without_breaks(self._from_first(stmts))
-        own = [stmt for stmt in whole if isinstance(stmt, c.Declare) and _is_small_array(stmt)]
-        found = self._converted(whole, own) if own else None
+        unrolled = self._from_first(stmts)
+        whole = tuple(self._without_break(stmt) if isinstance(stmt, c.For) else stmt for stmt in unrolled)
+        arrays = [stmt for stmt in whole if isinstance(stmt, c.Declare) and _is_small_array(stmt)]
+        found = self._converted(whole, arrays) if arrays else None
         stmts = stmts if found is None else found
         return tuple(walk.map_blocks(stmt, self.block) for stmt in stmts)
 
@@ -455,13 +456,8 @@ class _KeptRows:
         done = list(stmts)
         for at, (stmt, loop) in enumerate(pairwise(stmts)):
             name, value = _value_set(stmt)
-            head = integers.head_of(loop) if isinstance(loop, c.For) else None
-            if (
-                not name
-                or head is None
-                or not isinstance(loop, c.For)
-                or head.start != integers.number_node(1)
-            ):
+            head = head_of(loop) if isinstance(loop, c.For) else None
+            if not name or head is None or not isinstance(loop, c.For) or head.start != number_node(1):
                 continue
             match value:
                 case c.Index(base=c.Name(name=array), index=c.Number(value=0)):
@@ -475,21 +471,17 @@ class _KeptRows:
             done[at] = _set_to(stmt, nothing)
             first = loop.init[0]
             assert isinstance(first, c.Declare)
-            done[at + 1] = replace(loop, init=(replace(first, init=integers.number_node(0)),))
+            done[at + 1] = replace(loop, init=(replace(first, init=number_node(0)),))
         return tuple(done)
-
-    def _without_breaks(self, stmts: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-        """`if (i < n) ... else break;` as the end of a turn: later turns are beyond the bound as well."""
-        return tuple(self._without_break(stmt) if isinstance(stmt, c.For) else stmt for stmt in stmts)
 
     def _without_break(self, loop: c.For) -> c.For:
         index = _zero_based_index(loop)
         match loop.body:
             case (*before, c.If(condition=test, otherwise=(c.Jump(word="break"),)) as last):
-                bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr))
+                bounds = bounds_in(test, lambda expr: index in walk.names_in(expr))
                 if index is None or bounds is None or len(bounds) != 1:
                     return loop
-                moves = integers.split_affine(bounds[0][0], index)
+                moves = split_affine(bounds[0][0], index)
                 fixed = walk.names_in(test) & walk.assigned_in(loop.body)
                 if moves is None or fixed or index in walk.names_in(bounds[0][1]):
                     return loop
@@ -508,7 +500,7 @@ class _KeptRows:
         loops = {at: stmt for at in users if isinstance(stmt := stmts[at], c.For)}
         if not names or len(loops) != len(users):
             return None
-        counts = {at: self._count(loop, names) for at, loop in loops.items()}
+        counts = {at: self._turn_count(loop, names) for at, loop in loops.items()}
         known = [count for count in counts.values() if count is not None]
         chosen = next((count for count in known if count.each is not None), None)
         if chosen is None or len(known) != len(counts) or not all(chosen.fits(count) for count in known):
@@ -523,11 +515,11 @@ class _KeptRows:
             done[at] = made
         for declare in arrays:
             if declare.name in names:
-                places = integers.number_node(_MOST * _MOST)  # as many as there may be
+                places = number_node(_MOST * _MOST)  # as many as there may be
                 self.kept[declare.name] = replace(declare, dims=(places,), init=None, storage="shared")
         return tuple(stmt for stmt in done if stmt not in arrays or getattr(stmt, "name", "") not in names)
 
-    def _count(self, loop: c.For, names: set[str]) -> TurnCount | None:
+    def _turn_count(self, loop: c.For, names: set[str]) -> TurnCount | None:
         """None for loops that count otherwise, or use an array at a place that is not the turn's."""
         index = _zero_based_index(loop)
         if index is None or loop.condition is None or index in walk.assigned_in(loop.body):
@@ -537,17 +529,17 @@ class _KeptRows:
         uses = [node for node in walk.nodes_in(loop.body) if isinstance(node, c.Name) and node.name in names]
         if len(uses) != sum(1 for _ in _find_indexed_accesses(loop.body, names, index)):
             return None
-        head = integers.head_of(loop)
+        head = head_of(loop)
         if head is not None:
             turns = int_value(head.stop)
-            if head.start != integers.number_node(0) or head.step != integers.number_node(1) or turns is None:
+            if head.start != number_node(0) or head.step != number_node(1) or turns is None:
                 return None
             each, first = self._element(loop.body, index, names) or (None, None)
             return TurnCount(each, first, None, turns) if 0 < turns <= _MOST else None
-        bounds = integers.bounds_in(loop.condition, lambda expr: index in walk.names_in(expr))
+        bounds = bounds_in(loop.condition, lambda expr: index in walk.names_in(expr))
         if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
             return None
-        element = integers.split_affine(bounds[0][0], index)
+        element = split_affine(bounds[0][0], index)
         fixed = walk.assigned_in(loop.body) & (walk.names_in(loop.condition) | {index})
         return None if element is None or fixed else TurnCount(element[0], element[1], bounds[0][1], None)
 
@@ -555,23 +547,21 @@ class _KeptRows:
         """`each` and `first` of the element that a turn is for: what its tests compare, or its places."""
         tests = [node.condition for node in walk.nodes_in(body) if isinstance(node, c.If | c.Ternary)]
         for test in tests:
-            bounds = integers.bounds_in(test, lambda expr: index in walk.names_in(expr)) or ()
+            bounds = bounds_in(test, lambda expr: index in walk.names_in(expr)) or ()
             for expr, _ in bounds:
-                found = integers.split_affine(expr, index)
+                found = split_affine(expr, index)
                 if found is not None and self._is_of_thread(found[1]):
                     return found
         for node in walk.nodes_in(body):
             array = walk.root_variable(node)[0] if isinstance(node, c.Index) else None
             if not isinstance(node, c.Index) or array in names or index not in walk.names_in(node.index):
                 continue
-            found = integers.split_affine(node.index, index)
+            found = split_affine(node.index, index)
             if found is not None:
-                own = {
-                    key: n
-                    for key, n in integers.expand_terms(found[1]).items()
-                    if any(map(self._is_of_thread, key))
+                of_thread = {
+                    key: n for key, n in expand_terms(found[1]).items() if any(map(self._is_of_thread, key))
                 }
-                return found[0], integers.from_terms(own)
+                return found[0], from_terms(of_thread)
         return None
 
     def _is_of_thread(self, part: c.Expr) -> bool:
@@ -609,11 +599,11 @@ class _KeptRows:
     def _by_element(self, loop: c.For, count: TurnCount, names: set[str]) -> c.For | None:
         index = _zero_based_index(loop)
         assert index is not None and count.each is not None and count.first is not None
-        element = integers.make_sum(c.Binary("*", c.Name(index), count.each), count.first)
+        element = make_sum(c.Binary("*", c.Name(index), count.each), count.first)
         stop = count.stop
         if stop is None:
             assert count.turns is not None
-            stop = fold_expr(make_product(count.each, integers.number_node(count.turns)))
+            stop = fold_expr(make_product(count.each, number_node(count.turns)))
 
         def node(expr: c.Expr) -> c.Expr:
             at_turn = isinstance(expr, c.Index) and walk.root_variable(expr)[0] in names
@@ -652,7 +642,7 @@ def _zero_based_index(loop: c.For) -> str | None:
             counts = step in (
                 c.Unary("++", c.Name(name)),
                 c.Unary("++", c.Name(name), postfix=True),
-                c.Assign("+=", c.Name(name), integers.number_node(1)),
+                c.Assign("+=", c.Name(name), number_node(1)),
             )
             return name if counts and int_value(start) == 0 else None
     return None
@@ -663,11 +653,8 @@ def _find_indexed_accesses(body: Sequence[c.Stmt], names: set[str], index: str) 
     for node in walk.nodes_in(body):
         match node:
             case c.Index(base=c.Name(name=name), index=at) if name in names:
-                if integers.without_casts(at) == c.Name(index):
+                if without_casts(at) == c.Name(index):
                     yield node
-
-
-# -- what is set before it is read --------------------------------------------------------------------
 
 
 def _sets_first(stmts: Sequence[c.Stmt], name: str) -> bool:

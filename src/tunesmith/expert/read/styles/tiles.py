@@ -2,8 +2,8 @@
 
 The shape of a block is a number. Along each axis of the grid one sum of the kernel, `32 * blockIdx.y +
 threadIdx.x` say, counts the elements of a block: its threads and turns come to every place of the box once.
-These sums become tasks and the loop over elements; everything else is said by them (`block_sums`), reads of
-tiles become the values that lie there (`tiles`).
+These sums become tasks and the loop over elements; everything else is said by them , reads of tiles
+become the values that lie there.
 
 Long, because boxes, tiles and the sums of a block are one reading of one kind of kernel.
 """
@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import Any
 
-from tunesmith.expert.read.accesses import find_touches
+from tunesmith.expert.read.accesses import array_and_indices, find_touches
 from tunesmith.expert.read.geometry import THREAD, LaunchedKernel, Triple
 from tunesmith.expert.read.integers import (
     BUILTINS,
@@ -33,6 +32,7 @@ from tunesmith.expert.read.integers import (
     index_stride,
     number_node,
     same_value,
+    split_operands,
     without_casts,
 )
 from tunesmith.expert.read.model import Each, Fact, OutOfReach, Reach, Task
@@ -91,8 +91,7 @@ MOST_TURNS = 1 << 16  # of all threads together
 class Turn:
     """A thread in one turn of the loops around a statement; `at`: where its element lies, by the box's axes.
 
-    `other`: the numbers of whoever has left a value there, where that is another thread.
-    """
+    `other`: the numbers of whoever has left a value there, where that is another thread."""
 
     numbers: Numbers
     at: tuple[int, ...] = ()
@@ -108,11 +107,9 @@ class BoxAxis:
     width: int
 
 
-def threads_of(block: Triple) -> Iterator[Numbers]:
-    for z in range(block[2]):
-        for y in range(block[1]):
-            for x in range(block[0]):
-                yield {"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z}
+def threads_of(block: Triple) -> list[Numbers]:
+    places = product(*(range(extent) for extent in reversed(block)))
+    return [{"threadIdx.x": x, "threadIdx.y": y, "threadIdx.z": z} for z, y, x in places]
 
 
 def turns_of(loops: Sequence[c.For], tests: Sequence[c.Expr], threads: Sequence[Numbers]) -> list[Numbers]:
@@ -141,17 +138,10 @@ def _evaluate_test(test: c.Expr, numbers: Numbers) -> bool:
     return bool(value)
 
 
-def flatten_operands(expr: c.Expr, op: str = "&&") -> list[c.Expr]:
-    if isinstance(expr, c.Binary) and expr.op == op:
-        return [*flatten_operands(expr.left, op), *flatten_operands(expr.right, op)]
-    return [expr]
-
-
 def derive_inequalities(test: c.Expr, types: Mapping[str, c.Type], yes: bool = True) -> list[c.Expr] | None:
     """Sums that are at least 0 where the test holds (or does not: `yes`), and only there; None: not said so.
 
-    Comparisons without sign are right as well: see `check_signs`.
-    """
+    Comparisons without sign are right as well: see `check_signs`."""
     match test:
         case c.Unary(op="!", operand=operand):
             return derive_inequalities(operand, types, not yes)
@@ -181,8 +171,7 @@ def has_load(expr: c.Expr) -> bool:
 def check_signs(body: Sequence[c.Stmt], types: Mapping[str, c.Type]) -> None:
     """Without a sign C compares and divides numbers below 0 as large ones; sums here would be small.
 
-    Nothing without a sign has a difference in it: then it is at least 0.
-    """
+    Nothing without a sign has a difference in it: then it is at least 0."""
     for node in (n for n in walk.nodes_in(body) if isinstance(n, c.Expr)):
         sides: tuple[c.Expr, ...] = ()
         if isinstance(node, c.Binary) and (node.op in OPPOSITE or node.op in ("/", "%", ">>")):
@@ -206,8 +195,8 @@ class ThreadSums:
     def at(self, expr: c.Expr, numbers: Numbers) -> Sum:
         """With what has numbers counted; raises OutOfReach for a symbol that depends on them."""
         found: Sum = {}
-        for symbols, count, own in self._parts(expr, tuple(numbers)):
-            for factor in own:
+        for symbols, count, factors in self._parts(expr, tuple(numbers)):
+            for factor in factors:
                 value = int_value(factor, numbers)
                 if value is None:
                     raise OutOfReach(f"'{print_expr(factor)}' differs between threads in a way not followed")
@@ -222,31 +211,15 @@ class ThreadSums:
         if key not in self._split:
             parts: list[tuple[Symbols, int, Key]] = []
             for factors, count in expand_terms(expr).items():
-                own = tuple(factor for factor in factors if walk.names_in(factor) & set(counted))
-                parts.append((Symbols.of(f for f in factors if f not in own), count, own))
+                numbered = tuple(factor for factor in factors if walk.names_in(factor) & set(counted))
+                parts.append((Symbols.of(f for f in factors if f not in numbered), count, numbered))
             self._split[key] = expr, parts  # with the expression itself: its number stays its own
         return self._split[key][1]
 
 
-def map_subexpressions(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
-    """The expression with each of its parts passed through `fn`."""
-    changed: dict[str, Any] = {}
-    for part in fields(expr):
-        value = getattr(expr, part.name)
-        if isinstance(value, c.Expr):
-            changed[part.name] = fn(value)
-        elif isinstance(value, tuple) and value and isinstance(value[0], c.Expr):
-            changed[part.name] = tuple(fn(each) for each in value)
-    return replace(expr, **changed)
-
-
-def add_linear_sums(one: Sum, other: Sum) -> Sum:
-    return {symbols: one.get(symbols, 0) + other.get(symbols, 0) for symbols in {*one, *other}}
-
-
 def is_at_least_zero(one: Sum, facts: Sequence[Sum], natural: frozenset[str]) -> bool:
     """Whether it follows from one of the facts, each `sum >= 0`, or from that symbols are."""
-    for fact in (_NOTHING, *facts):
+    for fact in (Sum(), *facts):
         for symbols in {*one, *fact}:
             count = one.get(symbols, 0) - fact.get(symbols, 0)
             if count < 0 or (count > 0 and not all(_is_natural(f, natural) for f in symbols.factors)):
@@ -254,9 +227,6 @@ def is_at_least_zero(one: Sum, facts: Sequence[Sum], natural: frozenset[str]) ->
         else:
             return True
     return False
-
-
-_NOTHING: Sum = {}
 
 
 def _is_natural(factor: c.Expr, natural: frozenset[str]) -> bool:
@@ -279,18 +249,17 @@ class Fit:
     def expr(self, wide: str, sizes: Collection[str]) -> c.Expr:
         """`wide`: the type of 64 bits that the source computes it in, or "".
 
-        `sizes`: what is multiplied with sums of all others.
-        """
+        `sizes`: what is multiplied with sums of all others."""
         groups: dict[Symbols, Terms] = {}
         for part in self.parts:
             outer = [f for f in part.symbols.factors if walk.names_in(f) <= set(sizes)]
-            own = tuple(f for f in part.symbols.factors if f not in outer)
+            inner = tuple(f for f in part.symbols.factors if f not in outer)
             inside = groups.setdefault(Symbols.of(outer), {})
             for name, count in part.counts:
                 if count:
-                    inside[(*own, c.Name(name))] = count
+                    inside[(*inner, c.Name(name))] = count
             if part.constant:
-                inside[own] = part.constant
+                inside[inner] = part.constant
         done: list[c.Expr] = []
         for symbols, inside in sorted(groups.items(), key=lambda pair: -len(pair[0].factors)):
             factors = [from_terms(inside), *symbols.factors]
@@ -415,63 +384,58 @@ class Refit:
     def one(self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str]) -> c.Expr:
         """What these trees are in common; each turn goes by the one with its number.
 
-        A tree is over the numbers of `Turn.other`, or of the turn itself where there are none.
-        """
-        own = frozenset().union(*(turn.other.keys() or turn.numbers.keys() for _, turn in turns))
-        return self._one(trees, turns, inner, own)
+        A tree is over the numbers of `Turn.other`, or of the turn itself where there are none."""
+        counted = frozenset().union(*(turn.other.keys() or turn.numbers.keys() for _, turn in turns))
+        return self._one(trees, turns, inner, counted)
 
     def _one(
-        self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], own: frozenset[str]
+        self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], counted: frozenset[str]
     ) -> c.Expr:
-        moving = own | {axis.axis for axis in self.axes}
+        moving = counted | {axis.axis for axis in self.axes}
         if not any(walk.names_in(tree) & moving for tree in trees):
             if any(tree != trees[0] for tree in trees):
                 raise OutOfReach(_DIFFERENT)
             return trees[0]
         if all(is_index(tree, self.types) for tree in trees):
-            return self._refit_sum(trees, turns, inner, own)
-        return self._alike(trees, turns, inner, own)
+            return self._refit_sum(trees, turns, inner, counted)
+        return self._alike(trees, turns, inner, counted)
 
     def _alike(
-        self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], own: frozenset[str]
+        self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], counted: frozenset[str]
     ) -> c.Expr:
         """Nodes that differ in their parts alone."""
         columns = [[part for part in walk.child_nodes(tree) if isinstance(part, c.Expr)] for tree in trees]
-        shapes = {map_subexpressions(tree, lambda _: c.Name("")) for tree in trees}
+        shapes = {walk.map_below(tree, lambda _: c.Name("")) for tree in trees}
         if len(shapes) > 1 or not columns[0]:
             raise OutOfReach(_DIFFERENT)
-        done = iter([self._one(row, turns, inner, own) for row in zip(*columns, strict=True)])
-        return map_subexpressions(trees[0], lambda _: next(done))
+        done = iter([self._one(row, turns, inner, counted) for row in zip(*columns, strict=True)])
+        return walk.map_below(trees[0], lambda _: next(done))
 
     def _refit_sum(
-        self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], own: frozenset[str]
+        self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str], counted: frozenset[str]
     ) -> c.Expr:
         # What threads and blocks share other than by sums, `min(max(y, 0), h - 1)`, by itself.
-        mixed = [self._find_mixed_factors(tree, own) for tree in trees]
+        mixed = [self._find_mixed_factors(tree, counted) for tree in trees]
         if any(len(parts) != len(mixed[0]) for parts in mixed):
             raise OutOfReach(_DIFFERENT)
         held: dict[str, c.Expr] = {}
         plain = list(trees)
         for row in zip(*mixed, strict=True):
             name = f"@{len(held)}"
-            held[name] = self._alike(row, turns, inner, own)
+            held[name] = self._alike(row, turns, inner, counted)
             plain = [_name_subexpression(tree, part, name) for tree, part in zip(plain, row, strict=True)]
         sums = [(turn, self.sums.at(plain[at], turn.other or turn.numbers)) for at, turn in turns]
         wide = any(INTEGERS[t.base][0] == 8 for tree in trees if (t := integer_type(tree, self.types)))
         return substitute(fit_sums(sums, self.axes, inner).expr(self.wide if wide else "", self.sizes), held)
 
-    def _find_mixed_factors(self, tree: c.Expr, own: frozenset[str]) -> list[c.Expr]:
+    def _find_mixed_factors(self, tree: c.Expr, counted: frozenset[str]) -> list[c.Expr]:
         found: list[c.Expr] = []
-        moving = own | {axis.axis for axis in self.axes}
+        moving = counted | {axis.axis for axis in self.axes}
         for factor in (factor for key in expand_terms(tree) for factor in key):
             names = walk.names_in(factor)
-            if isinstance(factor, c.Call | c.Ternary) and names - own and names & moving:
+            if isinstance(factor, c.Call | c.Ternary) and names - counted and names & moving:
                 found.append(factor)
         return list(dict.fromkeys(found))
-
-
-def _name_subexpression(tree: c.Expr, part: c.Expr, name: str) -> c.Expr:
-    return walk.map_expr(without_casts(tree), lambda node: c.Name(name) if node == part else node)
 
 
 # -- Tiles in shared memory: what a block's threads write there for each other, read as the values they
@@ -483,11 +447,15 @@ def _name_subexpression(tree: c.Expr, part: c.Expr, name: str) -> c.Expr:
 #
 # The shape of a block is a number, so every write and every read is gone through thread by thread and turn by
 # turn: each place has one writer before the barrier, whatever is read has been written, and the value, moved
-# from writer to reader, is one expression over the elements of the block (`block_sums`). Tests around a write
+# from writer to reader, is one expression over the elements of the block. Tests around a write
 # must follow from those around the read, or have another value beside them (zero, a border). A loop in which
 # the whole block fills tiles anew in every turn is the same, with its index a symbol.
 #
 # What is left has no shared memory: each element by itself.
+
+
+def _name_subexpression(tree: c.Expr, part: c.Expr, name: str) -> c.Expr:
+    return walk.map_expr(without_casts(tree), lambda node: c.Name(name) if node == part else node)
 
 
 _BARRIER = "__syncthreads"
@@ -522,8 +490,7 @@ class Held:
 class Segment:
     """Statements between two barriers, in the order of the text; `at` counts the barriers before them.
 
-    `cycle`: the loop of the whole block they are in, 0 for none; its turns start at segment 0 again.
-    """
+    `cycle`: the loop of the whole block they are in, 0 for none; its turns start at segment 0 again."""
 
     body: tuple[c.Stmt, ...]
     at: int = 0
@@ -536,7 +503,7 @@ class Segment:
 
 
 def segments_of(
-    body: Sequence[c.Stmt], own: frozenset[str], loop: c.For | None = None, cycle: int = 0
+    body: Sequence[c.Stmt], local_names: frozenset[str], loop: c.For | None = None, cycle: int = 0
 ) -> list[Segment]:
     """The kernel cut at its barriers, which every thread of a block comes to; `own`: a thread's variables."""
     done: list[Segment] = []
@@ -551,20 +518,20 @@ def segments_of(
         if is_barrier(stmt):
             at += 1
         elif isinstance(stmt, c.For) and loop is None:
-            done += _split_loop_segments(stmt, own, 1 + max((s.cycle for s in done), default=0))
+            done += _split_loop_segments(stmt, local_names, 1 + max((s.cycle for s in done), default=0))
         else:
             raise OutOfReach.at(stmt.line, "not every thread of a block comes to the barrier")
     return [*done, Segment(tuple(here), at, cycle, loop)]
 
 
-def _split_loop_segments(loop: c.For, own: frozenset[str], cycle: int) -> list[Segment]:
+def _split_loop_segments(loop: c.For, local_names: frozenset[str], cycle: int) -> list[Segment]:
     head = head_of(loop)
     uniform = head is not None and not any(
-        walk.names_in(part) & (THREAD | own) for part in (head.start, head.stop, head.step)
+        walk.names_in(part) & (THREAD | local_names) for part in (head.start, head.stop, head.step)
     )
     if not uniform or any(isinstance(node, c.Jump | c.Return) for node in walk.nodes_in(loop.body)):
         raise OutOfReach.at(loop.line, "a loop with barriers turns differently for different threads")
-    found = segments_of(loop.body, own, loop, cycle)
+    found = segments_of(loop.body, local_names, loop, cycle)
     first, last = found[0].body, found[-1].body
     if walk.stored_in(first) & walk.names_in(last) or walk.stored_in(last) & walk.names_in(first):
         # What ends a turn and what starts the next have no barrier between them.
@@ -594,7 +561,7 @@ class Tiles:
         for segment in self._segments:
             for name in walk.assigned_in((segment.loop,) if segment.loop is not None else ()):
                 env.pop(name, None)
-            self._fill(segment, env)
+            self._fill_segment(segment, env)
         self.body = self._without_writes()
 
     def _without_writes(self) -> tuple[c.Stmt, ...]:
@@ -635,25 +602,23 @@ class Tiles:
         if sum(bool(walk.stored_in(s.body) & set(self._arrays)) for s in self._segments) > 1:
             raise OutOfReach("global memory is written before and after a barrier")
 
-    # -- writes -------------------------------------------------------------------------------------
-
-    def _fill(self, segment: Segment, env: dict[str, c.Expr]) -> None:
+    def _fill_segment(self, segment: Segment, env: dict[str, c.Expr]) -> None:
         found: dict[tuple[str, int], list[tuple[TileWrite, Numbers]]] = {}
         forms: dict[tuple[int, ...], tuple[list[tuple[TileWrite, Numbers]], Held]] = {}
         for write in self._writes(segment.body, env, (), ()):
             counted = {*THREAD, *(h.index for loop in write.loops if (h := head_of(loop)))}
-            own: list[c.Expr] = []
+            settled: list[c.Expr] = []
             kept: list[c.Expr] = []
             for test in write.tests:
-                parts = flatten_operands(test)
+                parts = split_operands(test)
                 numbers_alone = [part for part in parts if walk.names_in(part) <= counted]
-                own += numbers_alone
+                settled += numbers_alone
                 left = [part for part in parts if part not in numbers_alone]
                 if left:
                     kept.append(reduce(lambda x, y: c.Binary("&&", x, y), left))
             write = replace(write, tests=tuple(kept))
-            for numbers in turns_of(write.loops, own, self._threads):
-                place = self._place(write.array, write.indices, numbers, write.line)
+            for numbers in turns_of(write.loops, settled, self._threads):
+                place = self._place_number(write.array, write.indices, numbers, write.line)
                 found.setdefault((write.array, place), []).append((write, numbers))
         for (array, place), writes in found.items():
             threads = {tuple(numbers[name] for name in sorted(THREAD)) for _, numbers in writes}
@@ -702,7 +667,7 @@ class Tiles:
             return Held(must, (c.Unary("!", test),), value.no, value.yes, numbers)
         return Held(must, (), value, None, numbers)
 
-    def _place(self, array: str, indices: Sequence[c.Expr], numbers: Numbers, line: int) -> int:
+    def _place_number(self, array: str, indices: Sequence[c.Expr], numbers: Numbers, line: int) -> int:
         dims = [int_value(dim) for dim in self.shared[array].dims]
         place = 0
         if len(indices) != max(1, len(dims)):
@@ -742,12 +707,7 @@ class Tiles:
                     test, sides = substitute(condition, env), (dict(env), dict(env))
                     yield from self._writes(then, sides[0], (*tests, test), loops)
                     yield from self._writes(otherwise, sides[1], (*tests, c.Unary("!", test)), loops)
-                    for name in walk.assigned_in((stmt,)):
-                        yes, no = (side.get(name) for side in sides)
-                        if yes is None or no is None:
-                            env.pop(name, None)
-                        else:
-                            env[name] = yes if yes == no else c.Ternary(test, yes, no)
+                    _join_branches(env, test, sides, walk.assigned_in((stmt,)))
                 case c.For(body=body):
                     if walk.assigned_in(body) & env.keys():
                         raise OutOfReach.at(stmt.line, "a loop that fills a tile carries a value")
@@ -773,17 +733,16 @@ class Tiles:
         tests: tuple[c.Expr, ...],
         loops: tuple[c.For, ...],
     ) -> TileWrite:
-        found = indices_of(substitute(target, env))
-        if found is None or op != "=":
+        array, indices = array_and_indices(substitute(target, env))
+        if array is None or op != "=":
             raise OutOfReach.at(stmt.line, "shared memory is written in a way that is not followed")
-        array, indices = found
         for part in (value, *tests, *indices):
             self._check_value(part, array, stmt.line, loops)
-        own, kind = self.shared[array].type, type_of(value, self._types, self._source.functions)
+        tile_type, kind = self.shared[array].type, type_of(value, self._types, self._source.functions)
         if kind is None or kind.is_pointer:
             raise OutOfReach.at(stmt.line, f"the type of what '{array}' holds is not known")
-        if kind.base != own.base:
-            value = c.Cast(c.Type(own.base), value)
+        if kind.base != tile_type.base:
+            value = c.Cast(c.Type(tile_type.base), value)
         return TileWrite(array, indices, value, tests, loops, stmt.line)
 
     def _check_value(self, part: c.Expr, array: str, line: int, loops: Sequence[c.For]) -> None:
@@ -797,24 +756,34 @@ class Tiles:
             if name in self._unknown - counted:
                 raise OutOfReach.at(line, f"'{array}' holds what depends on '{name}', which changes")
 
-    # -- reads --------------------------------------------------------------------------------------
-
     def read(self, node: c.Expr) -> tuple[str, int, int, tuple[c.Expr, ...]] | None:
         """Array, loop, segment and place of an access, as `body` has them; None for anything else."""
-        found = indices_of(node)
-        if found is None or "@" not in found[0]:
+        name, indices = array_and_indices(node)
+        if name is None or "@" not in name:
             return None
-        array, cycle, at = found[0].split("@")
-        return array, int(cycle), int(at), found[1]
+        array, cycle, at = name.split("@")
+        return array, int(cycle), int(at), indices
 
     def at(self, read: tuple[str, int, int, tuple[c.Expr, ...]], numbers: Numbers) -> Held:
         array, cycle, segment, indices = read
-        place = self._place(array, indices, numbers, 0)
+        place = self._place_number(array, indices, numbers, 0)
         for at in range(segment - 1, -1, -1):
             held = self._held.get((array, cycle, at, place))
             if held is not None:
                 return held
         raise OutOfReach(f"shared memory '{array}' is read at a place that nobody wrote before the barrier")
+
+
+def _join_branches(
+    env: dict[str, c.Expr], test: c.Expr, sides: Sequence[Mapping[str, c.Expr]], assigned: Iterable[str]
+) -> None:
+    """What is known behind a branch of the variables that one of its sides sets."""
+    for name in assigned:
+        yes, no = (side.get(name) for side in sides)
+        if yes is None or no is None:
+            env.pop(name, None)
+        else:
+            env[name] = yes if yes == no else c.Ternary(test, yes, no)
 
 
 def _strip_shared_writes(stmts: Sequence[c.Stmt], shared: frozenset[str]) -> tuple[c.Stmt, ...]:
@@ -845,8 +814,8 @@ def _remove_dead_variables(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
             case c.Evaluate(expr=c.Assign(target=c.Name(name=name), value=value)) if name in unread:
                 return stmt if effects_of(value) & ~_ONLY_VALUES else ()
             case c.If(then=(), otherwise=()) | c.For(body=()):
-                own = {part.name for part in getattr(stmt, "init", ()) if isinstance(part, c.Declare)}
-                return stmt if walk.assigned_in((stmt,)) - own else ()
+                indices = {part.name for part in getattr(stmt, "init", ()) if isinstance(part, c.Declare)}
+                return stmt if walk.assigned_in((stmt,)) - indices else ()
         return stmt
 
     shorter = walk.map_statements(stmts, None, one)
@@ -854,18 +823,6 @@ def _remove_dead_variables(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
 
 
 _ONLY_VALUES = Effects.READS | Effects.THREAD | Effects.SHAPE | Effects.ASSIGNS
-
-
-def indices_of(node: c.Expr) -> tuple[str, tuple[c.Expr, ...]] | None:
-    """`tile[i][j]` -> tile, (i, j); None where it is read as another type."""
-    indices: list[c.Expr] = []
-    while isinstance(node, c.Index):
-        indices.insert(0, node.index)
-        node = node.base
-    return (node.name, tuple(indices)) if isinstance(node, c.Name) else None
-
-
-# -- Statements rewritten with what is around each expression in sight: tests that hold there, and loops.
 
 
 @dataclass(frozen=True)
@@ -921,13 +878,13 @@ class SurroundedReading(ABC):
             case c.Binary(op="&&", left=left, right=right):
                 right = self.rewritten(right, self.where(around, left))
                 return c.Binary("&&", self.rewritten(left, around), right)
-        return map_subexpressions(expr, lambda part: self.rewritten(part, around))
+        return walk.map_below(expr, lambda part: self.rewritten(part, around))
 
     def where(self, around: Surroundings, test: c.Expr, yes: bool = True) -> Surroundings:
         """With a test that holds, or does not."""
         if has_load(test) or walk.names_in(test) & self._changing:
             return around
-        parts = flatten_operands(self.straight(test)) if yes else [test]
+        parts = split_operands(self.straight(test)) if yes else [test]
         found = [one for part in parts for one in derive_inequalities(part, self._types, yes) or ()]
         return replace(around, facts=(*around.facts, *found))
 
@@ -937,10 +894,8 @@ class SurroundedReading(ABC):
             case c.Unary(op="!", operand=c.Binary(op="||", left=left, right=right)):
                 return c.Binary("&&", *(self.straight(c.Unary("!", side)) for side in (left, right)))
             case c.Unary(op="!", operand=c.Binary(op=op, left=left, right=right) as inner) if op in OPPOSITE:
-                said = derive_inequalities(inner, self._types) or derive_inequalities(
-                    inner, self._types, False
-                )
-                return test if said is None else c.Binary(OPPOSITE[op], left, right)
+                said = [derive_inequalities(inner, self._types, holds) for holds in (True, False)]
+                return test if said == [None, None] else c.Binary(OPPOSITE[op], left, right)
             case c.Unary(op="!", operand=c.Unary(op="!", operand=operand)):
                 return self.straight(operand)
             case c.Binary(op="&&", left=left, right=right):
@@ -973,7 +928,7 @@ class _Boxes(SurroundedReading):
             raise OutOfReach("threads of a block cooperate other than by tiles")
         self._check_memory(body)
         check_signs(body, self._normal.types)
-        self._threads = list(threads_of((x, y, z)))
+        self._threads = threads_of((x, y, z))
         normal = self._normal
         self._tiles = Tiles(body, normal.shared, normal.arrays, normal.types, self._threads, source)
         super().__init__(kernel, self._tiles.body, normal.types)
@@ -991,22 +946,19 @@ class _Boxes(SurroundedReading):
         for array in sorted(written & read):
             raise OutOfReach(f"'{array}' is read and written by a kernel with barriers")
         for node in walk.nodes_in(body):
-            if (
-                isinstance(node, c.Unary)
-                and node.op in ("&", "++", "--")
-                and isinstance(node.operand, c.Index)
-            ):
-                raise OutOfReach("memory is changed in a way that is not followed")
-            if isinstance(node, c.Verbatim | c.Opaque):
-                raise OutOfReach(f"'{node.text.strip()[:60]}' is not understood")
+            match node:
+                case c.Unary(op="&" | "++" | "--", operand=c.Index()):
+                    raise OutOfReach("memory is changed in a way that is not followed")
+                case c.Verbatim(text=text) | c.Opaque(text=text):
+                    raise OutOfReach(f"'{text.strip()[:60]}' is not understood")
 
     def flat(self) -> tuple[Flat, tuple[Fact, ...]]:
         body = self._peel_guards(self._tiles.body)
         counted = frozenset({*THREAD, *(h.index for loop in self._loops if (h := head_of(loop)))})
-        tests = [part for test in self._tests for part in flatten_operands(self.straight(test))]
-        own = [test for test in tests if walk.names_in(test) <= counted]
-        rest = [test for test in tests if test not in own]
-        every = turns_of(self._loops, own, self._threads)
+        tests = [part for test in self._tests for part in split_operands(self.straight(test))]
+        settled = [test for test in tests if walk.names_in(test) <= counted]
+        rest = [test for test in tests if test not in settled]
+        every = turns_of(self._loops, settled, self._threads)
         self._axes = self._found_axes(body, rest, every)
         bounds, tests = self._axis_bounds(rest)
         around = Surroundings()
@@ -1021,8 +973,6 @@ class _Boxes(SurroundedReading):
         for test in reversed(tests):
             done = (c.If(self.rewritten(test, Surroundings()), done, line=getattr(body[0], "line", 0)),)
         return self._flat(done, bounds), self._barrier_facts()
-
-    # -- the element: guards and turns taken off ------------------------------------------------------
 
     def _peel_guards(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
         """Guards of all that is stored, and loops over a thread's elements, taken off."""
@@ -1055,8 +1005,6 @@ class _Boxes(SurroundedReading):
             raise OutOfReach("the kernel does nothing")
         return body
 
-    # -- the box --------------------------------------------------------------------------------------
-
     def _found_axes(
         self, body: Sequence[c.Stmt], tests: Sequence[c.Expr], every: Sequence[Numbers]
     ) -> tuple[BoxAxis, ...]:
@@ -1070,7 +1018,11 @@ class _Boxes(SurroundedReading):
             if axis in used:
                 found = [(expr, self._axis(expr, axis, every)) for expr in self._candidates(stores, tests)]
                 ways.append(
-                    [(BoxAxis(self._name(expr, axis), axis, one[0]), one[1]) for expr, one in found if one]
+                    [
+                        (BoxAxis(self._axis_name(expr, axis), axis, one[0]), one[1])
+                        for expr, one in found
+                        if one
+                    ]
                 )
             elif any(scenario.several[_AXES.index(axis)] for scenario in self._kernel.scenarios):
                 raise OutOfReach(f"the blocks along {axis[-1]} of the grid all do the same work")
@@ -1117,13 +1069,13 @@ class _Boxes(SurroundedReading):
         places = [one.get(ONE, 0) for one in sums]
         return (width, places) if set(places) == set(range(width)) else None
 
-    def _name(self, expr: c.Expr, axis: str) -> str:
+    def _axis_name(self, expr: c.Expr, axis: str) -> str:
         """What the source calls it, or most of it."""
         wanted = expand_terms(expr)
 
         def alike(name: str) -> int:
-            own = expand_terms(self._normal.ids[name].expr)
-            return len(own.items() & wanted.items()) if own.get((c.Name(axis),)) else 0
+            terms = expand_terms(self._normal.ids[name].expr)
+            return len(terms.items() & wanted.items()) if terms.get((c.Name(axis),)) else 0
 
         best = max(self._normal.ids, key=alike, default="")
         if not best or not alike(best):
@@ -1161,13 +1113,13 @@ class _Boxes(SurroundedReading):
         reach: list[Reach] = []
         found = find_touches(body, self._normal.arrays)
 
-        def neighbours(axis: BoxAxis) -> tuple[int, int]:
+        def accesses_beside(axis: BoxAxis) -> tuple[int, int]:
             near = [
                 t for t in found if (s := index_stride(t.place.index, axis.name)) is not None and s.step == 1
             ]
             return sum(t.writes for t in near), len(near)
 
-        element = max(self._axes, key=neighbours)
+        element = max(self._axes, key=accesses_beside)
         body = substitute(body, self._launch.values)
         each: Each | None = None
         line = next((stmt.line for stmt in walk.statements_in(body) if stmt.line), 0)
@@ -1190,8 +1142,6 @@ class _Boxes(SurroundedReading):
             Fact(what.format(name), "proved", f"line {declare.line}")
             for name, declare in self._normal.shared.items()
         )
-
-    # -- statements over the box's axes ---------------------------------------------------------------
 
     def read(self, expr: c.Expr, around: Surroundings) -> c.Expr | None:
         place = self._tiles.read(expr) if isinstance(expr, c.Index) else None
