@@ -84,8 +84,6 @@ def _read_c_string(names: bytes, at: int) -> str:
     return names[at : names.index(b"\0", at)].decode(errors="replace")
 
 
-# -- A build with the symbols of its entries, as it goes from whoever compiles it to whoever loads it.
-#
 # magic 8 | SHA-256 of all that follows 32 | length of the table, little endian 4 | table, JSON | code
 
 
@@ -111,10 +109,6 @@ class SymbolTable:
             raise Malformed(f"a damaged {self.language} binary: {words}")
         end = start + int.from_bytes(data[digest_end:start], "little")
         return decode_json(data[start:end], dict[str, str]), data[end:]
-
-
-# -- A problem with what its kernel is compiled with: the macros of the compilers that may build it, since
-# it is read as they read it, and the width of the device's waves.
 
 
 _WAVES = {"-mwavefrontsize64": 64, "-mno-wavefrontsize64": 32}

@@ -38,9 +38,6 @@ class Draw:
     place: SlotPlace | None = None  # among the data that timed launches rotate through; None: a case's own
 
 
-# -- requests ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TellProtection:
     """Reply: Protection."""
@@ -270,9 +267,6 @@ OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before th
 OfTools = FindTools | RunUnder | CountLaunches  # of a process that runs no kernel itself
 Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice | OfTools
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
-
-
-# -- replies ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -442,10 +442,6 @@ def system_package(package: str, apt: str = "") -> str:
     return f"install {package} with your system's package manager"
 
 
-# -- A launch's arguments as a driver takes them: each the low bytes of one word, as many as the kernel
-# says.
-
-
 def check_arguments(call: LaunchCall, sizes: Sequence[int]) -> None:
     """Drivers take the kernel's word for how many bytes there are, and read on."""
     if len(sizes) != len(call.args):
@@ -466,14 +462,8 @@ def argument_bits(arg: object, address: Callable[[Pointer], int], language: str)
     raise LaunchFailed(f"{language} has no local-memory arguments: use the launch's `shared`")
 
 
-# -- How the machine code of a build is read: as counts.
-
-
 # Of a build and an entry: what it consists of; or why that is not known.
 ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
-
-
-# -- What a session may be able to do besides: who asks looks whether it can.
 
 
 @runtime_checkable

@@ -179,10 +179,7 @@ def _refusal_reason(reply: Reply) -> str:
     return reply.message if isinstance(reply, Failed) else f"it answered with {type(reply).__name__}"
 
 
-# -- What reads hardware counters: on this machine, or on the host of the device, by a worker that runs no
-# kernel itself. What a host says is data: it is bounded, and what no profiler prints is no counter.
-
-
+# What a host says it has counted is data: it is bounded, and what no profiler prints is no counter.
 SECONDS = 150.0  # for what counts there: it gives up by itself before that
 LONGEST_WHY = 600
 MOST_LEFT_OUT = 200

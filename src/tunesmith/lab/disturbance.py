@@ -110,9 +110,6 @@ def _describe_drift(seconds: Sequence[float]) -> str:
     return f"the original drifted from {first * 1e6:.4g} to {last * 1e6:.4g} µs while it was timed"
 
 
-# -- How long this process's threads stood ready and had no processor, as Linux counts it.
-
-
 _TASKS = "/proc/self/task"
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 

@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from tunesmith.lab.profile import Onlooker
 
 
-# -- What is delivered, in the lab: binaries stored as they were verified, and calls through the dispatch.
-
-
 ROUNDS, LOOKS = 11, 2  # of timed launches, and looks at their results
 
 
@@ -244,8 +241,6 @@ class LocalLab:
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
         self._timer.remember(outcome)
-
-    # -- the port -----------------------------------------------------------------------------------
 
     def check(self) -> int:
         """Prove the original right over the contract's edges; the number of cases that took."""
@@ -443,8 +438,6 @@ class LocalLab:
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._sanitizing.close()
 
-    # -- one trial ----------------------------------------------------------------------------------
-
     def _evaluate(self, trial: Trial) -> Outcome:
         started, busy = self._clock(), self._runner.busy
         prepared = self._prepare_builds(trial)
@@ -529,8 +522,6 @@ class LocalLab:
         self._gated.add(candidate)
         return template.is_foreign or bool(candidate)
 
-    # -- small parts --------------------------------------------------------------------------------
-
     def _prepare_builds(self, trial: Trial) -> tuple[ToBuild, ...]:
         if trial in self._prepared:
             return self._prepared[trial]
@@ -547,10 +538,6 @@ class LocalLab:
 
 def _variant_digest(prepared: Sequence[ToBuild]) -> str:
     return prepared[0].variant.digest if prepared else ""
-
-
-# -- Without the device: a kernel judged without a time, tried on all cases and watched on some of them;
-# and a lab that only builds.
 
 
 @dataclass(frozen=True)

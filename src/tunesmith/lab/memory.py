@@ -252,9 +252,6 @@ def check_integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple
     return RIGHT, False
 
 
-# -- the rules of comparison as numbers that a device can apply: what it finds right by them is right --
-
-
 def reference_rule(b: BufferPlan, original: ErrorStats | None) -> port.NumberRule | None:
     """The host's rule for one element as numbers; None where only the host can tell."""
     if b.compare == "codes":

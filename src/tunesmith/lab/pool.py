@@ -230,8 +230,6 @@ class LabPool:
             raise DeviceMissing("no device of the run is left")
         return found
 
-    # -- trials -------------------------------------------------------------------------------------
-
     def submit(self, trial: Trial, device: str = "") -> None:
         self._any.start_builds(trial)
         with self._changed:
@@ -348,8 +346,6 @@ class LabPool:
             self._changed.notify_all()
         return True
 
-    # -- what one device does -----------------------------------------------------------------------
-
     def _at_home(self, do: Callable[[DeviceLab], T]) -> T:
         """By the first device that is left; where it is lost meanwhile, by the next."""
         while True:
@@ -384,8 +380,6 @@ class LabPool:
 
     def prepare_profiles(self) -> None:
         self._at_home(lambda lab: lab.prepare_profiles())
-
-    # -- what needs no device -----------------------------------------------------------------------
 
     @property
     def lacks(self) -> Mapping[Power, str]:

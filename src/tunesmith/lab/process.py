@@ -40,9 +40,7 @@ from tunesmith.lab.disturbance import processor_ticks
 from tunesmith.run.config import secret_values
 from tunesmith.run.protection import Protection
 
-# -- Starts workers by forking a process that has loaded what they need: milliseconds, not half a second.
-
-
+# Workers are forked from a process that has loaded what they need: milliseconds, not half a second.
 IDLE = 10.0  # seconds without a child after which a server ends
 START = 60.0  # seconds for a server to load what it needs, on a busy machine
 SERVE = "--fork-server"

@@ -55,10 +55,6 @@ if TYPE_CHECKING:
     from tunesmith.backends.port import ReadInstructions
 
 
-# -- What a device can do at best, measured with kernels of our own and the stopwatch that times
-# everyone's.
-
-
 SMALLEST, LARGEST, STEP = 1 << 16, 1 << 30, 4
 LARGEST_ON_HOST = 1 << 26
 MEMORY_SHARE = 0.1  # of the device's memory that the largest arrays may take
@@ -428,8 +424,6 @@ class Profiler:
         launch = LaunchOnce(Contender(code.code_digest, plan), self._draw(), workload.cache == "warm")
         return self._counting.count(CountLaunches(load, launch, main), code.binary)
 
-    # -- what a build tells -----------------------------------------------------------------------------
-
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
@@ -445,8 +439,6 @@ class Profiler:
         elements = items if 0 < items <= threads else None  # else a thread has several, and none is too many
         own = code.resources.of(main.entry)
         return launch_facts(main, self._device.limits, own, local, elements, clusters)
-
-    # -- what is measured -------------------------------------------------------------------------------
 
     def _run_experiments(
         self, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float

@@ -478,10 +478,6 @@ def _recorded_results(recorded: RecordedCase, plan: Plan) -> PythonFunction | No
     return None if any(b.compare == "codes" for b in plan.compared()) else recorded.results
 
 
-# -- The user's own comparison of an output, called in a worker: what it is given, and what its answer
-# means.
-
-
 LONGEST_REASON = 500  # characters
 
 

@@ -291,11 +291,9 @@ def _flatten_plan(b: BufferPlan, count: int) -> BufferPlan:
     return replace(b, shape=(count,), strides=(1,), extent=count)
 
 
-# -- When a time is believed: what timed launches left is right. Where its first places are not enough,
-# all of it is looked at, over as many requests as that takes, which are one measurement; so are those
-# over several draws of the inputs, where time may depend on what they hold.
-
-
+# Where its first places are not enough, all of what a timed launch left is looked at, over as many requests
+# as that takes, which are one measurement; so are those over several draws of the inputs, where time may
+# depend on what they hold.
 DRAWS = 4  # of the inputs, where time may depend on them
 LEAST_OF_DRAW = 5  # rounds
 INDICES = ("int32", "int64", "uint32", "uint64")

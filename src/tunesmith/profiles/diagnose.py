@@ -26,10 +26,6 @@ from tunesmith.profiles.roofline import (
     unmeasured_operations,
 )
 
-# -- Faults of what is computed: doubles, divisions, special functions, ways that split, one thread's
-# work.
-
-
 FULL_WARP = 24  # threads of 32 an instruction: below it a quarter of the lanes and more do nothing
 SATURATED = 0.8  # of a pipe's peak: NVIDIA's own tools call it the bottleneck from here on
 BARRIERS = 0.3  # share of stalls
@@ -338,13 +334,8 @@ MEMORY_RULES = (
 )
 
 
-# -- What machine code tells where nobody has counted: data that is read twice, barriers and shuffles that
-# are waited for, instructions that take their time; and by which unit a kernel without a fault is bound.
-#
-# A pass is one turn of the code that runs most. How many there are follows from the bytes that must move, and
-# so what share of the measured time each unit needs at least.
-
-
+# A pass is one turn of the code that runs most. How many there are follows from the bytes that must move,
+# and so what share of the measured time each unit needs at least.
 BARRIER = 40  # cycles until the last warp of a block is there and all go on
 SHUFFLE = 25  # cycles until the result of a shuffle can be used, which the next one waits for
 WAITED = 0.08  # share of a block's time
@@ -406,9 +397,6 @@ def issue_load(given: RuleInput) -> Finding | None:
 
 
 STATIC_RULES = (read_again, barrier_waits, issue_load)
-
-
-# -- what takes how much of the time ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -659,8 +647,6 @@ def _launch_note(profile: Profile) -> str:
     return f"of its {count} launches {entry} has the most threads and is shown: what each takes is not known"
 
 
-# -- faults of a launch --------------------------------------------------------------------------------
-
 LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
 FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
 IDLE_LANES = 0.1
@@ -782,8 +768,6 @@ def launch_cost(given: RuleInput) -> Finding | None:
     confidence = c.KNOWN if share <= 1 else c.GUESSED
     return make_finding(Kind.LAUNCH, share, confidence, "timing", [words])
 
-
-# -- what experiments tell -----------------------------------------------------------------------------
 
 AS_LONG = 0.9  # of the whole's time: half the grid saves nothing
 SHARED_OUT = 1.5  # times it: blocks share one work, and half of them take longer

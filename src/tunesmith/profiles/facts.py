@@ -11,9 +11,6 @@ from tunesmith.problem.device import Limits, Resources, compute_occupancy
 from tunesmith.problem.plan import Geometry
 from tunesmith.problem.template import Remedy
 
-# -- What the hardware counts of a launch: workers send it, and load no more than this.
-
-
 Stall = Literal["memory", "shared", "barrier", "queue", "math", "branch", "dependency", "other"]
 
 ALL = 1.05  # of a whole, with what counters differ in that are read one after the other
@@ -398,8 +395,6 @@ class ProfilePage:
         reasons = [v.profile.no_counters for w in self.workloads for v in w.views if not v.profile.counters]
         return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
-
-# -- a launch against its device ------------------------------------------------------------------------
 
 # What a multiprocessor has, by the names of `Limits`, and what people call it.
 _HAS = {

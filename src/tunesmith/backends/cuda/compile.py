@@ -39,14 +39,10 @@ from tunesmith.source.preprocess import (
     sorted_out,
 )
 
-# -- nvcc as a program: for sources that need the host's headers, which NVRTC does not have.
-#
-# The source goes to PTX with a table of its entries behind it. That instantiates templates, and the PTX tells
-# each entry's symbol. The table is then taken out, because a kernel whose address is taken is compiled in
-# another way, and what is left goes to a cubin: the two steps that nvcc itself takes. No host code is
-# compiled.
-
-
+# nvcc is for sources that need the host's headers, which NVRTC does not have. The source goes to PTX with a
+# table of its entries behind it. That instantiates templates, and the PTX tells each entry's symbol. The
+# table is then taken out, because a kernel whose address is taken is compiled in another way, and what is
+# left goes to a cubin: the two steps that nvcc itself takes. No host code is compiled.
 TABLE = "__tunesmith_entries"
 _TABLE = re.compile(rf"^\s*(?:\.visible )?\.global [^;]*\b{TABLE}\[\d+\] = \{{([^}}]*)\}};", re.MULTILINE)
 # Headers lie so deep that a spelling may climb a few folders and still be in a place of our own.
@@ -165,9 +161,6 @@ def _nvcc_environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8"}
 
 
-# -- NVRTC through cuda.bindings: a source straight to a cubin, in this process.
-
-
 NAME_MAP = "__nv_name_map"  # the file in which NVRTC finds fault with the name of an entry
 _FIRST_NAME = 2  # the line of the first of them
 
@@ -275,13 +268,9 @@ def _check_nvrtc_status(answer: tuple[Any, ...]) -> Any:
     return answer[1] if len(answer) == 2 else answer[1:]
 
 
-# -- HIP sources for NVIDIA's GPUs: HIP's own headers are given in small, and what is left is CUDA.
-#
-# Names are the headers' business. What is no name (clang's vector types, flags) is said differently here,
-# line
-# by line, so that the compiler's words fit the user's file. What is AMD's alone the compiler refuses by name.
-
-
+# HIP sources for NVIDIA's GPUs: HIP's own headers are given in small. What is no name (clang's vector types,
+# flags) is said differently line by line, so that the compiler's words fit the user's file. What is AMD's
+# alone the compiler refuses by name.
 FIRST = "hip/hip_runtime.h"
 # What the first of the headers defines.
 PLATFORM = tuple(
@@ -504,12 +493,8 @@ TOOLCHAIN = Toolchain(
 )
 
 
-# -- What the CUDA compilers here define of their own accord, asked of them.
-#
 # nvcc lists its macros. NVRTC has no such list: a small program holds, as text, what each name in question
 # is.
-
-
 _PROBE = "tunesmith_macro_"
 _ANSWER = re.compile(rf"\b{_PROBE}(\d+)\[\d+\] = \{{([\d, ]+)\}}")
 

@@ -224,12 +224,7 @@ def _known_maximum(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-# -- Entries by name: what a compiler made of them, and how a build carries their symbols to whoever loads
-# it.
-#
 # An entry is written as in C++, `silu_and_mul<__half>`; the driver knows it by its mangled symbol alone.
-
-
 # As C++ names a function: a::b<float, 4>, static_cast<void (*)(int*)>(f). Nothing that could end a line,
 # a list or a literal, because it is put into a source.
 _ALLOWED = re.compile(r"[\w:<>,*&() .+-]+", re.ASCII)
@@ -286,11 +281,6 @@ def no_such_kernel(unit: Unit, entry: str, words: str) -> str:
 MAGIC = b"TSCUBIN1"
 _PACKED = SymbolTable(MAGIC, "CUDA")
 pack, unpack = _PACKED.pack, _PACKED.unpack
-
-
-# -- Machine code as text, from the disassembler that is here, run on a cubin under a deadline; and that
-# listing read into instructions, blocks and loops. Unknown words stay as they are.
-
 
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,8})\*/\s+(?:@(!?)(U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
 _LABEL = re.compile(r"^\s*([.$\w]+):\s*$")

@@ -24,14 +24,8 @@ from tunesmith.backends.cuda.cubin import (
 from tunesmith.base.codec import Malformed
 from tunesmith.profiles.facts import Direction, Instructions, MemoryAccess, Mix, Pattern, Space
 
-# -- How values vary over the threads of a warp, as far as machine code tells: one pass over all
-# registers.
-#
-# A value is the same for all threads, or differs by a fixed step from each thread to the next, or in some
-# other
-# way. Only the low half of a 64-bit value is followed, which is where neighbouring threads differ.
-
-
+# How values vary over the threads of a warp, in one pass over all registers. Only the low half of a 64-bit
+# value is followed, which is where neighbouring threads differ.
 SAME, STEP, FAR, LANE, DATA = "same", "step", "far", "lane", "data"
 # Of conditions: met by one thread of a warp, by all but one, by those up to a bound.
 ONE, ALL_BUT_ONE, BOUND = "one", "all but one", "bound"
@@ -129,9 +123,6 @@ def _join_all(values: list[Value]) -> Value:
     if kinds <= {SAME}:
         return UNIFORM
     return Value(DATA if DATA in kinds else LANE)
-
-
-# -- one instruction ------------------------------------------------------------------------------------
 
 
 def _step_state(instruction: Instruction, state: State) -> None:
@@ -291,9 +282,6 @@ def _comparison_value(modifiers: tuple[str, ...], difference: Value) -> Value:
             return Value(ONE)
         return Value(ALL_BUT_ONE if "NE" in modifiers else BOUND)
     return Value(difference.kind)
-
-
-# -- arithmetic -----------------------------------------------------------------------------------------
 
 
 def _negate_value(value: Value) -> Value:

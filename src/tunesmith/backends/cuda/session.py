@@ -40,9 +40,6 @@ from tunesmith.backends.port import (
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.problem import ElementType, element_type
 
-# -- A kernel that reads on a stream of its own while another runs: whether what nobody may write stays.
-
-
 OVERSEER_THREADS, OVERSEER_BLOCKS = 256, 4  # so few that another kernel has room beside them
 MOST_PAIRS = 32
 NANOSECONDS = 2_000_000  # and then it ends: a launch that needs all of the device waits no longer
@@ -99,9 +96,6 @@ class Overseer:
         check_driver_status(cu.cuStreamSynchronize(self._stream))
         check_driver_status(cu.cuMemcpyDtoH(found.ctypes.data, self._memory, found.nbytes))
         return int(found[0]) - 1 if found[0] else None
-
-
-# -- Memory filled and compared on the device, by the kernels in inspector.cu.
 
 
 INSPECTOR_THREADS = 256

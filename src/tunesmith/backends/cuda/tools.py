@@ -352,9 +352,6 @@ def may_count(params: Path = PARAMS, status: Path = STATUS) -> tuple[bool | None
     return False, "counters are kept to administrators, and this user is none"
 
 
-# -- NVIDIA's compute-sanitizer: how it is called, and its words read.
-
-
 PROGRAM = "compute-sanitizer"
 MEMCHECK, RACECHECK, INITCHECK, SYNCCHECK = TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 MOST_PRINTED = 200  # findings

@@ -20,13 +20,8 @@ from tunesmith.base.codec import Malformed
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import AllocationUnits, Limits, Resources
 
-# -- AMD's architectures: what a compute unit of each has, and how many waves of a kernel it holds.
-#
 # Numbers are those of AMD's instruction set documents and of LLVM's AMDGPU target. CDNA's compute unit has
-# four
-# SIMDs and waves of 64; RDNA's has two, and waves of 32 unless a kernel is built for 64.
-
-
+# four SIMDs and waves of 64; RDNA's has two, and waves of 32 unless a kernel is built for 64.
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 

@@ -32,15 +32,9 @@ from tunesmith.problem.template import plain_name
 from tunesmith.run.config import passed_on
 from tunesmith.source.preprocess import Predefined, assume_predefined, parse_macro_dump, sorted_out
 
-# -- clang as a program: HIP sources to code objects on a machine without AMD's runtime or a GPU.
-#
-# It takes clang with its AMDGPU target and lld, ROCm's device libraries (bitcode), and HIP's headers:
-# packages
-# of distributions, or together in /opt/rocm. What the libraries do for a GPU is decided by constants; those
-# are
+# clang takes its AMDGPU target and lld, ROCm's device libraries (bitcode), and HIP's headers: packages of
+# distributions, or together in /opt/rocm. What the libraries do for a GPU is decided by constants; those are
 # given here, so that libraries older than the GPU serve as well.
-
-
 _COMPILE_SECONDS = 120
 OLDEST = 15  # the first to know gfx1100 and raw outputs; gfx942 takes 17
 LIBRARIES = ("ocml", "ockl", "opencl", "hip")  # the last two only in older releases
@@ -209,9 +203,6 @@ def _write_headers(folder: Path, unit: Unit) -> None:
         (folder / path).write_bytes(text.encode(errors="surrogatepass"))
 
 
-# -- hiprtc through its bindings: a source straight to a code object, in this process.
-
-
 def hiprtc_version() -> str:
     """As 7.2; empty where there is none."""
     try:
@@ -355,9 +346,6 @@ TOOLCHAIN = Toolchain(
     lacks=lambda compiler, log: compiler == "hiprtc" and "file not found" in log,
     advice=_hiprtc_advice,
 )
-
-
-# -- What hipcc defines of its own accord, where it is here.
 
 
 ASSUMED_ARCHITECTURE = "gfx942"  # of the device that HIP kernels are read for

@@ -33,12 +33,7 @@ from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 from tunesmith.source.lex import without_comments
 from tunesmith.source.preprocess import Predefined, opencl_of
 
-# -- What an OpenCL compiler defines: by the version of the device's platform, its extensions and the
-# flags.
-#
 # Where the extensions are not known, a source is read with all that it asks for and without any.
-
-
 _OF_DEVICE = re.compile(r"cl_\w+|__IMAGE_SUPPORT__|__opencl_c_\w+")
 
 
@@ -52,9 +47,6 @@ def opencl_predefined_macros(kernel: Kernel, device: Device, names: Sequence[str
         Predefined(plain.macros, f"{plain.said_by}, no extension"),
         Predefined(everything, f"{plain.said_by}, all extensions"),
     )
-
-
-# -- What a kernel needs of a device that OpenCL leaves open, said where a build fails for want of it.
 
 
 # In words, the extensions any of which brings it, the words of a source that take it, and those of the log.
@@ -79,9 +71,6 @@ def missing_extensions(source: str, log: str, extensions: str, device: str) -> s
         if not here.intersection(names) and re.search(used, text) and re.search(said, log)
     ]
     return "; ".join(missing)
-
-
-# -- PoCL's binaries: the machine code in them that follows from the source alone.
 
 
 _ELF = b"\x7fELF"
@@ -111,9 +100,6 @@ def pocl_objects(data: bytes) -> list[bytes]:
     return [data[start:]] if start >= 0 else []
 
 
-# -- How fast the machine's own processor runs, as the system tells it.
-
-
 SYSTEM = Path("/")
 _CPUINFO = re.compile(r"^cpu MHz\s*:\s*([0-9]{1,6})\b", re.MULTILINE)
 _LONGEST = 1 << 22  # characters of a file: thousands of processors
@@ -141,9 +127,6 @@ def _read_system_file(file: Path) -> str:
             return opened.read(_LONGEST)
     except OSError:
         return ""
-
-
-# -- oclgrind, an interpreter of OpenCL kernels: how it is called, and its words read.
 
 
 PROGRAM = TOOL = "oclgrind"

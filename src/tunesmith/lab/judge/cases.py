@@ -59,14 +59,10 @@ if TYPE_CHECKING:
     from tunesmith.lab.judge.branch_search import BranchSearch
 
 
-# -- Oracles: what each case should give, and whether what came back is right. One judges on the host; the
-# other is for devices that judge for themselves: cases are stored there, verdicts come back.
-#
-# The latter only where kernels cannot reach the worker's own memory. A kernel may still reach what lies on
-# the device, so a verdict of `wrong` counts where the original is still right, or once all has been laid out
-# anew.
-
-
+# Oracles: what each case should give, and whether what came back is right. One judges on the host. The other
+# is for devices that judge for themselves, where kernels cannot reach the worker's own memory: cases are
+# stored there, verdicts come back. A kernel may still reach what lies on the device, so a verdict of `wrong`
+# counts where the original is still right, or once all has been laid out anew.
 CACHED_BYTES = 1 << 29
 
 Array = NDArray[Any]

@@ -52,8 +52,6 @@ from tunesmith.problem.inputs import draw_block, swap_moves
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import element_type
 
-# -- Where a case's arrays lie on the device.
-
 
 @dataclass
 class CaseMemory:
@@ -128,11 +126,8 @@ class CaseMemory:
         return self._session.read(pointer.memory, pointer.offset, pointer.nbytes)
 
 
-# -- Outputs of a case on a device that judges for itself, where no part of them can be judged alone:
-# brought to the host of the same worker, and judged there as the host judges. Kernels cannot reach its
-# memory.
-
-
+# Outputs of which no part can be judged alone are brought to the host of the same worker, and judged there
+# as the host judges: kernels cannot reach its memory.
 Stored = Mapping[str, tuple[ExpectedArray, Pointer]]
 
 
@@ -193,10 +188,7 @@ def _ask_user_function(
     return f"{output}: {reason}" if reason else None
 
 
-# -- An output and the original's, compared on the device: whether they are surely alike, and where they
-# may not be. What is not sure the host looks at.
-
-
+# What the device is not sure of the host looks at.
 SPAN = 1 << 12  # elements that the host looks at, where one of them may be unlike
 SPANS = 1 << 8  # so many at most
 
@@ -245,9 +237,6 @@ def unlike_spans(
         middle = first + max(SPAN, (end - first) // 2 // SPAN * SPAN)
         waiting += [(middle, end), (first, middle)]
     return found, not waiting
-
-
-# -- A kernel run several times on a case that lies on the device.
 
 
 @dataclass
@@ -467,8 +456,6 @@ class StoredCases:
             self._forget(case)
         return self._memory.give_back() or had
 
-    # -- memory -------------------------------------------------------------------------------------
-
     def _forget(self, case: str) -> None:
         stored = self._cases.pop(case, None)
         for pointer in stored.pointers if stored else ():
@@ -481,8 +468,6 @@ class StoredCases:
             if oldest == newest:
                 return
             self._forget(oldest)
-
-    # -- laying out ---------------------------------------------------------------------------------
 
     def _lay_out(self, stored: StoredCase, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
         request = stored.request
@@ -535,8 +520,6 @@ class StoredCases:
                     return Verdict(Status.WRONG, f"{words}: wait first (griddepcontrol.wait)")
         self._runs.copy_inputs(stored, plan)
         return RIGHT
-
-    # -- judging ------------------------------------------------------------------------------------
 
     def _judge_original(self, stored: StoredCase, executable: Executable) -> tuple[Verdict, float, bool]:
         request = stored.request

@@ -171,8 +171,6 @@ class Watch:
         self._undo_swaps(taken)
         return _with_pieces(look, data, self._changed_inputs(taken))
 
-    # -- on the host --------------------------------------------------------------------------------
-
     def _read(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
         count = MANY_PIECES if self.request.policy.whole and b.role != "input" else PIECES
         gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
@@ -184,8 +182,6 @@ class Watch:
             place = slot * self.arenas.stride(b) + piece.start
             taken.pieces.append(piece)
             taken.data.append(self.session.read(self.laid_out[b.name].memory, place, piece.nbytes))
-
-    # -- on a device that judges for itself ---------------------------------------------------------
 
     def _judge(self, taken: _Taken, inspector: Inspector) -> tuple[TimedLook, list[bytes]]:
         contender = self.request.original
@@ -326,8 +322,6 @@ class Watch:
     def _own(self, number: int, b: BufferPlan) -> Pointer:
         return Pointer(self.scratch.arena(f"own {number}", b.nbytes), 0, b.nbytes)
 
-    # -- small parts --------------------------------------------------------------------------------
-
     def _slot(self, b: BufferPlan, slot: int) -> Pointer:
         return Pointer(self.laid_out[b.name].memory, slot * self.arenas.stride(b), max(b.nbytes, 1))
 
@@ -364,9 +358,6 @@ def _with_pieces(
 def is_rotated(b: BufferPlan) -> bool:
     """Whether it is at the slot that is written: what is restored after each chain is where it was."""
     return b.role in ("output", "workspace") and not needs_restoring(b)
-
-
-# -- A look at a timed launch whose outputs can only be judged all together.
 
 
 RULES = CaseRules(compares_errors=False)

@@ -34,9 +34,6 @@ from tunesmith.run.protection import (
     ProtectionLayer,
 )
 
-# -- A filter of system calls: what a worker may not ask of the kernel, as a program that the kernel runs.
-
-
 Number = int | tuple[int, int | None]
 # By name: the numbers on x86-64 and on aarch64; one where it is the same on both.
 _NETWORK = {"connect": (42, 203), "accept": (43, 202), "accept4": (288, 242)}
@@ -123,10 +120,6 @@ def _denied_calls(sockets: str) -> list[Number]:
 
 def _load_argument(place: int) -> Instruction:
     return (_LOAD, 0, 0, 16 + 8 * place)  # its lower half: that of every argument we look at
-
-
-# -- The few system calls of Linux that a sandbox is made of. Each takes something away, or raises
-# OSError.
 
 
 _NEW_USER, _NEW_NETWORK, _NEW_IPC = 0x10000000, 0x40000000, 0x08000000
