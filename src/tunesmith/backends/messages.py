@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.inputs import SlotPlace
@@ -94,6 +97,9 @@ class ExpectedArray:
     name: str
     dtype: str
     shape: tuple[int, ...]
+
+    def view(self, data: bytes) -> NDArray[Any]:
+        return np.frombuffer(data, dtype=self.dtype).reshape(self.shape)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
-from tunesmith.lab import memory
 from tunesmith.lab import memory as guards
 from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.memory import RIGHT, Verdict, bytes_of_look, is_divisible
@@ -338,7 +337,7 @@ class Believer:
             b for b in plan.compared() if b.name in whole or b.compare == "codes" or not is_divisible(b)
         ]
         nbytes = 2 * policy.looks * sum(b.nbytes for b in travels)
-        return min(nbytes, memory.MOST_SENT) / self._rate
+        return min(nbytes, guards.MOST_SENT) / self._rate
 
     def _judged(
         self, workload: Workload, plan: Plan, race: Race, run: RaceRun, deadline: float
@@ -375,7 +374,7 @@ class Believer:
 def spread_looks(looks: int, nbytes: int) -> list[int]:
     """How many looks each request has, where one sends so many bytes. As even as can be: the times of a
     request in which fewer look count as much."""
-    most = max(1, memory.MOST_SENT // max(1, nbytes))
+    most = max(1, guards.MOST_SENT // max(1, nbytes))
     requests = -(-looks // most)
     return [looks * (n + 1) // requests - looks * n // requests for n in range(requests)]
 

@@ -12,10 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeVar
 
 from tunesmith.backends.messages import CheckCase, Judged, JudgeOutputs, StoreCase
 from tunesmith.base.errors import BadInput
@@ -28,7 +25,7 @@ from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_in
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
 from tunesmith.lab.values import (
-    Arrays,
+    Array,
     CaseRules,
     ExpectedValues,
     errors_of,
@@ -46,7 +43,6 @@ from tunesmith.problem.cases import (
     smoke_cases,
     verify_cases,
 )
-from tunesmith.problem.compare import key_arrays
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, CannotRun, OutputErrors, Plan, Status
 from tunesmith.problem.problem import Problem
@@ -65,7 +61,6 @@ if TYPE_CHECKING:
 # counts where the original is still right, or once all has been laid out anew.
 CACHED_BYTES = 1 << 29
 
-Array = NDArray[Any]
 R = TypeVar("R")
 ErrorsByCase = dict[Case, tuple[OutputErrors, ...]]
 
@@ -80,22 +75,14 @@ class Expectation:
 
 @dataclass
 class CaseOracle:
-    """What both have in common. `original` plans and builds the original for a case."""
+    """What both have in common."""
 
     _problem: Problem
     _device: Device
     _references: References
     _runner: Runner
-    _original: Callable[[Case], tuple[BuiltCode, Plan]]
+    _original: Callable[[Case], tuple[BuiltCode, Plan]]  # plans and builds it for a case
     errors: ErrorsByCase | None = field(default=None, kw_only=True)  # filled while winners are verified
-
-    def _of_original(self, run: Callable[[], R]) -> R:
-        """Once more where it crashed: an earlier kernel may have spoilt that process, a fresh one tells."""
-        found = run()
-        if isinstance(found, Judged | Verdict) and found.status is Status.CRASHED:
-            self._runner.restart()
-            found = run()
-        return found
 
 
 @dataclass
@@ -172,7 +159,7 @@ class HostOracle(CaseOracle):
         if self.errors is not None:
             self.errors[case] = errors_of(plan, outputs, expected.values)
         rules = self._rules(case)
-        ask = partial(self._asked, case, plan)
+        ask = partial(self._references.compare_candidate, case, plan)
         reason, contested = wrong_values(plan, outputs, expected.values, rules, ask)
         if reason and self._references.contest(case, contested):
             self._known.pop(case, None)  # established anew, with these rows among those asked for
@@ -184,22 +171,11 @@ class HostOracle(CaseOracle):
         open_nan, name = self._leaves_nan_open, case.distribution
         return CaseRules(case.is_odd, may_fail, case.compares_errors, open_nan, name)
 
-    def _asked(self, case: Case, plan: Plan, output: str, got: Arrays, wanted: Arrays) -> str | None:
-        """The user's function on what a candidate gave: if it fails there, no verdict is not a good one."""
-        try:
-            return self._references.compare(case, plan, output, got, wanted)
-        except BadInput as error:
-            return f"{output} cannot be compared: {error}"
-
     def _establish_expectation(self, case: Case) -> Expectation | Verdict:
         code, plan = self._original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
         referred = self._references.ask(case, plan, digests=True)
         inputs, gaps = dict(referred.answer.input_digests), dict(referred.answer.gap_digests)
-        arrays = {
-            spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
-            for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True)
-        }
         deadline = measure.original_deadline(plan)
         draw = draw_of(self._problem, case)
         run = self._clean.run(code, plan, draw, deadline)
@@ -208,8 +184,7 @@ class HostOracle(CaseOracle):
         given = {r.name: r.given for r in run.report.buffers}
         read = [b.name for b in plan.buffers if b.role == "input"]
         self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
-        keys = zip(key_arrays(plan), referred.keys, strict=True)
-        pointed = {name: guards.as_array(plan.buffer(name), memory) for name, memory in keys}
+        pointed = referred.key_arrays(plan)
         bare = ExpectedValues(rows=referred.rows, sampled=referred.sampled, inputs=pointed)
         found = Expectation(inputs, gaps, bare, run.report.seconds)
         verdict = self._integrity(case, plan, run, found)
@@ -217,7 +192,7 @@ class HostOracle(CaseOracle):
             return verdict
         ask = partial(self._references.compare, case, plan)
         values, reason = establish_expected(
-            plan, output_arrays(plan, run), arrays, bare, self._rules(case), ask
+            plan, output_arrays(plan, run), referred.arrays, bare, self._rules(case), ask
         )
         return Verdict(Status.WRONG, reason) if reason else replace(found, values=values)
 
@@ -422,7 +397,10 @@ class DeviceOracle(CaseOracle):
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measure.original_deadline(plan)
         deadline += measure.INPUT_SECONDS if launch[2].inputs is not None else 0.0
-        judged = self._of_original(lambda: self._runner.store(code, request, referred.blobs, deadline))
+        store = partial(self._runner.store, code, request, referred.blobs, deadline)
+        if (judged := store()).status is Status.CRASHED:
+            self._runner.restart()  # an earlier kernel may have spoilt that process, a fresh one tells
+            judged = store()
         if isinstance(judged, Judged):
             wanted = dict(referred.answer.input_digests)
             self._references.refuse_varying(wanted, dict(judged.input_digests))

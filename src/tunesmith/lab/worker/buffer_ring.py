@@ -10,7 +10,7 @@ import numpy as np
 
 from tunesmith.backends.messages import Draw
 from tunesmith.backends.port import Memory, OutOfMemory, Pointer, Session
-from tunesmith.lab import references as reference
+from tunesmith.lab import references
 from tunesmith.lab.memory import initial_payload
 from tunesmith.problem.device import Device
 from tunesmith.problem.inputs import BLOCK, VERSIONS, RepeatedBlock, SlotPlace, block_of, stride_of
@@ -195,4 +195,4 @@ def holds_init(b: BufferPlan) -> bool:
 def _draw_input_versions(plan: Plan, draw: Draw) -> list[dict[str, bytes]]:
     """One version of the linked arrays after the other."""
     places = [replace(draw, place=SlotPlace(version, 1)) for version in range(VERSIONS)]
-    return [{n: a.tobytes() for n, a in reference.linked_inputs(plan, one).items()} for one in places]
+    return [{n: a.tobytes() for n, a in references.linked_inputs(plan, one).items()} for one in places]

@@ -31,7 +31,6 @@ from tunesmith.backends.port import (
 )
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
-from tunesmith.lab import references as reference
 from tunesmith.lab.layouts import PHASE, CaseLayout, GuardedLayout, layouts_of
 from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, as_array, check_integrity
 from tunesmith.lab.references import CONTESTED_ROWS, UserCodeFailed
@@ -110,12 +109,11 @@ class CaseMemory:
         return self.arena(f"work {turn} {part.block}", self._layouts[turn].blocks[part.block])
 
     def first(self, b: BufferPlan, which: str = "first") -> Pointer:
-        """Where the first run's output waits for the second."""
+        """Where the first run's output waits for the second; "stale": that of one that found an earlier's."""
         phase = self.layout(b, 0).place % PHASE
         return Pointer(self.arena(f"{which} {b.name}", phase + b.nbytes), phase, b.nbytes)
 
     def stale(self, b: BufferPlan) -> Pointer:
-        """Where the output of a run that found an earlier one's waits."""
         return self.first(b, "stale")
 
     def copy_place(self, b: BufferPlan) -> Pointer:
@@ -144,18 +142,13 @@ class WholeOutputs:
         cls, request: StoreCase, memory: CaseMemory, expected: Stored, pristine: Mapping[str, Pointer]
     ) -> WholeOutputs:
         plan = request.plan
-        referred = {
-            name: np.frombuffer(memory.read(place), dtype=spec.dtype).reshape(spec.shape)
-            for name, (spec, place) in expected.items()
-        }
+        referred = {name: spec.view(memory.read(place)) for name, (spec, place) in expected.items()}
         keys = {n: as_array(plan.buffer(n), memory.read(pristine[n])) for n in key_arrays(plan)}
         rows = np.asarray(request.rows, dtype=np.intp) if request.rows else None
         bare = ExpectedValues(rows=rows, sampled=frozenset(request.sampled), inputs=keys)
         rules = CaseRules(request.odd, request.may_fail)
-        ask = partial(_ask_user_function, request, plan)
-        return cls(
-            request, *establish_expected(plan, _read_outputs(plan, memory), referred, bare, rules, ask)
-        )
+        ask, outputs = partial(_ask_user_function, request, plan), _read_outputs(plan, memory)
+        return cls(request, *establish_expected(plan, outputs, referred, bare, rules, ask))
 
     def wrong(
         self, plan: Plan, memory: CaseMemory, compares_errors: bool
@@ -475,7 +468,7 @@ class StoredCases:
         expected, sent = blobs[: len(request.expected)], blobs[len(request.expected) :]
         made = dict(zip(request.inputs, sent, strict=True))
         if not made:
-            called = reference.linked_inputs(request.plan, request.draw)
+            called = references.linked_inputs(request.plan, request.draw)
             made = {name: array.tobytes() for name, array in called.items()}
         stored.linked = frozenset(made)
         for name, data in made.items():
@@ -495,7 +488,7 @@ class StoredCases:
     def _draw(self, b: BufferPlan, draw: m.Draw, place: Pointer) -> None:
         """A block drawn on the host, repeated on the device just as the host would repeat it."""
         if draw.place is not None:
-            self._session.write(place.memory, place.offset, reference.draw_memory(b, draw).tobytes())
+            self._session.write(place.memory, place.offset, references.draw_memory(b, draw).tobytes())
             return
         block = draw_block(b, draw.distribution, draw.seed)
         data = block.values.tobytes()
@@ -697,4 +690,4 @@ class StoredCases:
         else:
             got = guards.as_array(b, self._memory.read(self._memory.first(b)))
             got = got[list(rows)] if rows else got
-        return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)
+        return got, spec.view(self._memory.read(place))

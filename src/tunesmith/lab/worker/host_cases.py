@@ -22,7 +22,7 @@ from tunesmith.backends.port import (
     scramble_local_memory,
 )
 from tunesmith.lab import memory as guards
-from tunesmith.lab import references as reference
+from tunesmith.lab import references
 from tunesmith.lab.layouts import CaseLayout, GuardedLayout, is_fenced, layouts_of
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.worker.output_sampling import CHANCE
@@ -108,8 +108,8 @@ def run_case(
     session: Session, device: Device, request: m.RunCase, executable: Executable
 ) -> tuple[m.Ran, tuple[bytes, ...]]:
     plan = request.plan
-    linked = reference.linked_inputs(plan, request.draw)
-    arrays = reference.draw_inputs(plan, request.draw, linked)
+    linked = references.linked_inputs(plan, request.draw)
+    arrays = references.draw_inputs(plan, request.draw, linked)
     inputs = {name: array.tobytes() for name, array in arrays.items()}
     places: list[_PlacedArrays] = []
     try:

@@ -22,7 +22,6 @@ from tunesmith.backends.port import (
 from tunesmith.base.text import digest_of
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
-from tunesmith.lab import references as reference
 from tunesmith.lab.device_lock import BUSY, DeviceBusy, DeviceLock, lock_name
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.worker.buffer_ring import Arenas, needs_restoring
@@ -44,7 +43,7 @@ _FAILURES: dict[type[Exception], str] = {
     port.LaunchFailed: "launch",
     port.DeviceLost: "lost",
     port.Unsupported: "unsupported",
-    reference.UserCodeFailed: "user",
+    references.UserCodeFailed: "user",
     DeviceBusy: BUSY,
 }
 
@@ -59,10 +58,10 @@ class Clustering(Protocol):
 class Bench:
     """One backend, one open device, the executables loaded so far."""
 
-    def __init__(self, own: Backend) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.protection = Protection(())  # of the process, which knows
         self.compilers: Callable[[], tuple[tuple[str, str], ...]] = lambda: ()
-        self._backend = own
+        self._backend = backend
         self._session: Session | None = None
         self._device: Device | None = None
         self._executables: dict[str, Executable] = {}
@@ -127,7 +126,7 @@ class Bench:
                 self._run_bare(request, blobs)
                 return m.Done(), ()
             case m.Refer():
-                return reference.compute_expected(request)
+                return references.compute_expected(request)
             case m.CompareOutputs():
                 return references.answer_comparison(request, blobs), ()
             case m.FindTools() | m.RunUnder() | m.CountLaunches():
@@ -184,9 +183,9 @@ class Bench:
 
     def _time(self, request: m.TimeRuns) -> Answer:
         executables = [self._executables[c.code_digest] for c in request.contenders]
-        own = self._original(request)
+        original = self._original(request)
         timed, blobs = self._time_in_turn(
-            lambda stopwatch: stopwatch.time(request, executables, own), [request], request.needs_turn
+            lambda stopwatch: stopwatch.time(request, executables, original), [request], request.needs_turn
         )
         return timed, tuple(blobs)
 
@@ -245,7 +244,7 @@ class Bench:
         executable = session.load(request.unit, binary)
         kept: list[dict[str, Memory]] = []  # a tool may mistake a later array for one that lay there before
         for run in request.runs:
-            inputs = reference.draw_inputs(run.plan, run.draw)
+            inputs = references.draw_inputs(run.plan, run.draw)
             memory = {b.name: session.allocate(max(b.nbytes, 1)) for b in run.plan.buffers}
             for b in run.plan.buffers:
                 if b.name in inputs:
