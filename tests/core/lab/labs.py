@@ -151,7 +151,6 @@ class Harness:
         workloads: tuple[str, ...] | None = None,
         **values: int,
     ) -> Trial:
-        assert self.template is not None
         self.trials += 1
         names = workloads or tuple(w.name for w in self.problem.workloads)
         config = Config.of({**self.template.default.as_dict(), **values})

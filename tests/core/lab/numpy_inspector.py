@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
+from tunesmith.backends.fake import FakeBackend, FakeSession
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer, Session
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
@@ -106,7 +106,6 @@ class InspectingBackend(FakeBackend):
 
 def memory_at(pointer: Pointer) -> Bytes:
     """The bytes pointed to, to be read and written."""
-    assert isinstance(pointer.memory, FakeMemory)
     found = np.frombuffer(pointer.memory.data, dtype=np.uint8)[pointer.offset :][: pointer.nbytes]
     assert found.size == pointer.nbytes, "a pointer beyond its memory"
     return found

@@ -11,7 +11,7 @@ import pytest
 from tests.core.lab.kept_scenarios import SCENARIOS, TWICE, Scenario, add, idle, past_end, scribble, varying
 from tests.core.lab.labs import scale_problem
 from tests.core.lab.oracles import SECONDS, Judges, Keeper, a_case
-from tests.core.lab.python_kernels import Argument, Array, Kernel, PythonBackend, PythonSession, then
+from tests.core.lab.python_kernels import Argument, Array, Kernel, PythonBackend, then
 from tunesmith.backends.messages import (
     Contender,
     Draw,
@@ -243,7 +243,6 @@ class TestRoom:
     def refused(self, bench: Bench) -> int:
         """How often there was no room since this was asked."""
         session = bench._session
-        assert isinstance(session, PythonSession)
         refused, session.refused = session.refused, 0
         return refused
 
@@ -251,7 +250,6 @@ class TestRoom:
         assert isinstance(self.time(bench), Timed)
         assert self.refused(bench) == 0
         reply = self.keep(bench)
-        assert isinstance(reply, Judged)
         assert reply.status is Status.OK
         assert self.refused(bench) > 0, "else this shows nothing"
 
@@ -261,7 +259,6 @@ class TestRoom:
         assert isinstance(self.time(bench), Timed)
         assert self.refused(bench) > 0, "else this shows nothing"
         reply = self.check(bench)
-        assert isinstance(reply, Failed)
         assert reply.what == "forgotten"
         assert isinstance(self.keep(bench), Judged)
         assert isinstance(self.check(bench), Judged)
@@ -274,11 +271,9 @@ class TestRoom:
         for number in range(count):
             assert isinstance(self.keep(bench, str(number)), Judged)
         assert all(isinstance(self.check(bench, str(number)), Judged) for number in range(count))
-        assert isinstance(bench._session, PythonSession)
         taken = bench._session.allocate(memory - bench._session.allocated - self.KEPT // 2)
         assert self.refused(bench) == 0
         reply = self.keep(bench, "last")
-        assert isinstance(reply, Judged)
         assert reply.status is Status.OK
         assert self.refused(bench) > 0, "else this shows nothing"
         assert isinstance(self.check(bench, "last"), Judged)
@@ -286,10 +281,8 @@ class TestRoom:
         bench._session.release(taken)
 
     def test_where_there_is_none_at_all_that_is_said(self, bench: Bench) -> None:
-        assert isinstance(bench._session, PythonSession)
         bench._session.allocate(400_000)
         reply = self.keep(bench)
-        assert isinstance(reply, Failed)
         assert reply.what == "memory"
 
 
@@ -300,7 +293,6 @@ def test_only_writes_outside_are_damage() -> None:
     outside = {"past_end", "far_past_end", "before_start", "beside_x"}
     for name in scenario.candidates:
         judged = keeper.check(name, scenario.case)
-        assert judged is not None
         assert judged.damage == (name in outside)
         assert 0 < judged.seconds < judged.busy
 
@@ -330,5 +322,4 @@ def a_keeper(original: Kernel, memory: int = 1 << 28) -> Keeper:
 
 def verdict_of(keeper: Keeper, kernel: str, case: Case, name: str = "case") -> Status:
     judged = keeper.check(kernel, case, name)
-    assert judged is not None
     return judged.status

@@ -179,7 +179,6 @@ class TestOutOfTheRace:
             counts = []
             for number in (2, 0, 2 + 1, 1):
                 timing = harness.result(KIND=number).timing
-                assert timing is not None
                 counts.append(len(timing.samples))
             limits = [s.request.policy.give_up for s in harness.log.of(TimeRuns)[before:]]
         assert limits[0] == pytest.approx(3 * 20512e-9)
@@ -221,7 +220,6 @@ class TestOnce:
                 before = len(harness.log.of(TimeRuns))
                 harness.lab.submit(Trial(number, None, ("small",), "short", "sentinel"))
                 outcome = harness.lab.collect()
-                assert outcome.results[0].timing is not None
                 assert outcome.results[0].timing.seconds == pytest.approx(20512e-9)
                 assert len(harness.log.of(TimeRuns)) == before + 1
 
@@ -251,7 +249,6 @@ class TestCache:
             before = len(harness.log.of(TimeRuns))
             third = harness.result()
             assert len(harness.log.of(TimeRuns)) == before + 1
-        assert third.timing is not None
         assert not third.timing.cached
 
     def test_neither_the_original_nor_finalists_nor_failures(self) -> None:
@@ -307,7 +304,6 @@ class TestVerify:
             verified = harness.lab.verify(harness.trial("long"))
         (result,) = verified.outcome.results
         assert result.status is Status.OK
-        assert result.timing is not None
         assert result.timing.ratios
 
     @pytest.mark.long
@@ -319,7 +315,6 @@ class TestVerify:
             verified = harness.lab.verify(harness.trial("long"))
             after = list(harness.log.served)
         assert verified.outcome.status is Status.OK
-        assert verified.outcome.results[0].timing is not None
         assert len(verified.outcome.results[0].timing.ratios) >= 11
         for purpose in ("device", "build", "judge"):
             old = max(s.generation for s in before if s.purpose == purpose)

@@ -158,7 +158,6 @@ def test_so_is_one_that_the_host_judges_whatever_may_fail(
     wrong[100] += 5
     for values, status in ((right, Status.OK), (wrong, Status.WRONG)):
         found = judge._judge(plan, judges.original(a_case()), draw, seen, values.tobytes())
-        assert isinstance(found, Verdict)
         assert found.status is status, found.detail
     assert "out[3, 4]" in found.detail
 

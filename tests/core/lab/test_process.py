@@ -25,7 +25,6 @@ from tunesmith.backends.messages import (
     Done,
     Draw,
     Expected,
-    Failed,
     ListDevices,
     Load,
     Open,
@@ -135,7 +134,6 @@ class TestAnswers:
     def test_what_cannot_be_done_is_a_reply(self, worker: WorkerProcess) -> None:
         load(worker, op="unheard of")
         reply, _ = worker.request(RunCase("code", scale_plan(), DRAW), deadline=LONG)
-        assert isinstance(reply, Failed)
         assert reply.what == "launch"
         assert "unheard of" in reply.message
 

@@ -58,5 +58,4 @@ def test_an_original_that_gives_something_else_is_wrong(where: str) -> None:
     (one,) = problem.recorded
     case = Case(one.sizes, one.distribution, 0, "full", compares_errors=False)
     found = getattr(judges, where)().establish(case)
-    assert isinstance(found, Verdict)
     assert found.status is Status.WRONG

@@ -142,7 +142,6 @@ class RecordingSession:
         self.play(calls)
 
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
-        assert isinstance(memory, Block)
         return memory.data[offset : offset + nbytes].tobytes()
 
     def allocate(self, nbytes: int) -> Block:
@@ -160,7 +159,6 @@ class RecordingSession:
         self.released.append(memory)
 
     def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
-        assert isinstance(memory, Block)
         assert offset + len(data) <= memory.nbytes
         memory.data[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
         self.writes += 1

@@ -22,7 +22,6 @@ def of(own: Instructions, **changes: object) -> Profile:
 
 def test_a_loop_that_only_reads_ahead_of_one_that_reads_all_is_reading_twice() -> None:
     own = found(of(code(reading_loops=1, loaded_per_stored=1.0)), Kind.EXTRA_TRAFFIC)
-    assert own is not None
     says(own.evidence, "a loop only reads", "1 bytes for each byte it stores", "1 must be", "read again")
     assert 0.1 < own.gain < 0.3
 
@@ -40,7 +39,6 @@ def test_nothing_is_read_twice_where_the_last_loop_needs_the_others(
 def test_barriers_count_against_the_time_of_a_block() -> None:
     busy = of(code(barrier=12, shuffle=40))
     short, long = (found(replace(busy, seconds=s), Kind.BARRIERS) for s in (128e-6, 2000e-6))
-    assert short is not None
     says(short.evidence, "12 barriers and 40 shuffles, 1480 cycles")
     assert long is None
     assert found(of(code(shuffle=40), seconds=128e-6), Kind.BARRIERS) is None, "nobody waits for another warp"
@@ -49,7 +47,6 @@ def test_barriers_count_against_the_time_of_a_block() -> None:
 def test_many_instructions_for_few_bytes_are_told_with_their_classes() -> None:
     small = (access(width=4), access(direction="store", width=4))
     own = found(of(code(*small, total=300, conversion=60, multiply=30)), Kind.COMPUTE)
-    assert own is not None
     says(own.evidence, "300 instructions for 8 bytes", "of the time to issue")
     says(own.evidence, "30 integer products", "60 conversions", "210 others")
     assert found(of(code(total=60)), Kind.COMPUTE) is None
@@ -66,8 +63,6 @@ def test_shares_follow_from_the_bytes_that_must_move() -> None:
     shares = unit_shares(RuleInput(one, costs_of(one), compute_roofline(one)))
     twice = replace(one, seconds=2 * (one.seconds or 0.0))
     slower = unit_shares(RuleInput(twice, costs_of(twice), compute_roofline(twice)))
-    assert shares is not None
-    assert slower is not None
     assert shares.memory == pytest.approx(2 * slower.memory)
     assert unit_shares(RuleInput(replace(one, seconds=None), costs_of(one), compute_roofline(one))) is None
 
@@ -108,8 +103,6 @@ LOOPS = """
 
 def test_loops_are_told_apart_by_what_they_load_and_store() -> None:
     read = read_sass(LOOPS)
-    assert read is not None
     assert (read.loops, read.reading_loops, read.loaded_per_stored) == (2, 1, 1.0)
     stores = read_sass(LOOPS.replace("FADD R6, R6, R4", "STG.E [R2.64], R4"))
-    assert stores is not None
     assert (stores.reading_loops, stores.loaded_per_stored) == (0, 1.0)

@@ -64,22 +64,17 @@ def test_no_code_no_costs() -> None:
 def test_the_scope_is_the_loop_where_that_touches_memory() -> None:
     own = with_code(access(width=4, count=3))
     inside = costs_of(own)
-    assert inside is not None
     assert inside.loaded == 12
     code = own.static.instructions
-    assert code is not None
     outside = tuple(replace(a, hot=False) for a in code.accesses)
     dry = replace(code, accesses=outside, hot=replace(code.hot, total=7))
     costs = costs_of(replace(own, static=replace(own.static, instructions=dry)))
-    assert costs is not None
     assert costs.mix == code.all
 
 
 def test_more_warps_hide_latency() -> None:
     thin = with_code(access(width=4, count=4), bytes_in_flight=4)
     few, many = (costs_of(replace(thin, launch=launch(n))) for n in (132, 132 * 8))
-    assert few is not None
-    assert many is not None
     assert few.pass_cost() > many.pass_cost()
     assert few.stake("few_warps") > many.stake("few_warps")
 
@@ -89,6 +84,4 @@ def test_a_device_with_few_double_units_pays_more_for_doubles() -> None:
     assert own.limits is not None
     small = replace(own, limits=replace(own.limits, capability=89))
     here, there = costs_of(own), costs_of(small)
-    assert here is not None
-    assert there is not None
     assert there.stake("fp64") > here.stake("fp64")

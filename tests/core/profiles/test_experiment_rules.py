@@ -29,7 +29,6 @@ def test_between_all_of_them_nothing_is_said() -> None:
 
 def test_half_the_grid_that_takes_as_long_while_all_blocks_are_there_is_waiting() -> None:
     own = found(tried(half=0.97, blocks=132 * 4), Kind.LATENCY)
-    assert own is not None
     assert own.source == "experiment"
     assert own.bound is Bound.LATENCY
     says(own.evidence[0], "half the grid", "97 %")
@@ -41,8 +40,6 @@ def test_it_is_surer_where_a_thread_has_one_element() -> None:
     assert shared.launch is not None
     one_each = replace(shared, launch=replace(shared.launch, idle_threads=0.0))
     unsure, sure = found(shared, Kind.LATENCY), found(one_each, Kind.LATENCY)
-    assert unsure is not None
-    assert sure is not None
     assert sure.confidence > unsure.confidence
 
 
@@ -54,7 +51,6 @@ def test_a_block_for_each_multiprocessor_tells_nothing_where_no_second_fits() ->
 
 def test_half_the_rounds_that_take_as_long_are_the_work_of_a_few_blocks() -> None:
     own = found(tried(half=0.95), Kind.UNEVEN_BLOCKS)
-    assert own is not None
     assert own.bound is Bound.SERIALISATION
     assert own.source == "experiment"
     assert "16384 blocks" in own.evidence[0]
@@ -65,7 +61,6 @@ def test_half_the_rounds_that_take_as_long_are_the_work_of_a_few_blocks() -> Non
 
 def test_blocks_that_share_one_work_and_take_longer_by_half_are_too_few() -> None:
     own = found(tried(half=1.9, blocks=132), Kind.TOO_FEW_BLOCKS)
-    assert own is not None
     assert own.source == "experiment"
     assert own.gain == pytest.approx(0.5)
     assert not found(tried(half=1.9, blocks=132 * 8), Kind.TOO_FEW_BLOCKS)  # there is no room
@@ -73,7 +68,6 @@ def test_blocks_that_share_one_work_and_take_longer_by_half_are_too_few() -> Non
 
 def test_time_that_goes_with_the_cache_is_waiting_for_memory() -> None:
     own = found(tried(gone=0.7), Kind.MEMORY)
-    assert own is not None
     assert (own.bound, own.source) == (Bound.BANDWIDTH, "experiment")
     assert own.gain == pytest.approx(0.7)
     assert not found(
@@ -84,7 +78,6 @@ def test_time_that_goes_with_the_cache_is_waiting_for_memory() -> None:
 
 def test_where_neither_memory_nor_blocks_matter_multiprocessors_are_busy() -> None:
     own = found(tried(half=0.51, gone=0.02), Kind.COMPUTE)
-    assert own is not None
     assert (own.bound, own.source) == (Bound.COMPUTE, "experiment")
     assert not found(tried(half=0.51, gone=0.02, blocks=132 * 2), Kind.COMPUTE)  # half is one turn of two
     assert not found(tried(half=0.75, gone=0.02), Kind.COMPUTE)
@@ -110,7 +103,6 @@ def test_no_experiment_takes_the_place_of_a_fault_that_was_read(name: str) -> No
     """Also were the data in the cache, and it would make no difference."""
     own = without_counters(recorded(name))
     assert own.seconds is not None
-    assert own.work is not None
     shown = Experiments(own.seconds, own.seconds, own.seconds, 0.5 * own.seconds)
     roomy = replace(own.ceilings, cache_bytes=2 * own.work.bytes)
     assert diagnose_profile(own).findings[0].kind in planted(name)

@@ -91,7 +91,6 @@ def test_the_limiter_is_the_one_whose_relief_helps(
     assert named
     if named == ("blocks",):
         more = compute_occupancy(replace(limits, blocks_per_sm=1000), resources, threads, shared)
-        assert more is not None
         assert more.blocks_per_sm > held.blocks_per_sm
 
 

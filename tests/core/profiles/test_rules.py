@@ -22,12 +22,10 @@ def test_the_plain_profile_has_no_fault() -> None:
 
 def test_fewer_blocks_than_multiprocessors() -> None:
     few = found(profile(launch=launch(33)), Kind.TOO_FEW_BLOCKS)
-    assert few is not None
     assert few.gain == pytest.approx(1 - 1 / 3, abs=0.01)  # three times its floor: no more to be had
     assert few.evidence == ("33 blocks on 132 compute units: 75 % of them have none",)
     assert few.remedies[0] is Remedy.SPLIT_ROWS
     one = found(profile(launch=launch(1)), Kind.TOO_FEW_BLOCKS)
-    assert one is not None
     assert one.evidence[0].startswith("1 block on 132 compute units")
     assert not found(profile(launch=launch(132 * 8)), Kind.TOO_FEW_BLOCKS)
 
@@ -50,14 +48,12 @@ def test_a_tail_that_keeps_all_multiprocessors_busy_is_none() -> None:
     short = profile(launch=launch(132 + 1, threads=1024))
     assert not found(replace(short, counters=Counters(sm_active=0.98)), Kind.TAIL)
     seen = found(replace(short, counters=Counters(sm_active=0.7)), Kind.TAIL)
-    assert seen is not None
     assert seen.gain == pytest.approx(0.3)
     assert seen.source == "counters"
 
 
 def test_lanes_without_a_thread() -> None:
     idle = found(profile(launch=launch(threads=40)), Kind.IDLE_THREADS)
-    assert idle is not None
     assert idle.gain == pytest.approx(0.375)
     assert not found(profile(launch=launch(threads=992)), Kind.IDLE_THREADS)
 
@@ -74,14 +70,12 @@ def test_threads_without_an_element() -> None:
 def test_low_occupancy_names_what_limits_it(registers: int, shared: int, remedy: Remedy) -> None:
     thin = with_code(access(width=4, count=4), bytes_in_flight=4)
     low = found(replace(thin, launch=launch(registers=registers, shared=shared)), Kind.LOW_OCCUPANCY)
-    assert low is not None
     assert low.remedies[0] is remedy
 
 
 def test_a_block_size_that_was_timed() -> None:
     swept = Experiments(blocks=(BlockTime(128, 150e-6), BlockTime(256, 190e-6), BlockTime(512, 200e-6)))
     better = found(profile(experiments=swept), Kind.BLOCK_SIZE)
-    assert better is not None
     assert better.source == "experiment"
     assert better.gain == pytest.approx(1 - 150 / 190)
     alike = Experiments(blocks=(BlockTime(128, 188e-6), BlockTime(256, 190e-6)))
@@ -99,7 +93,6 @@ def test_every_one_of_several_launches_has_its_cost() -> None:
     assert not found(own, Kind.LAUNCH)  # 0.6 of 5 µs
     three = replace(own, parts=(LaunchPart("k", own.static, own.launch),) * 3)
     finding = found(three, Kind.LAUNCH)
-    assert finding is not None
     assert finding.gain == pytest.approx(0.36)
     assert finding.evidence == ("3 empty launches take 1.80 µs of 5.00 µs",)
 
@@ -161,13 +154,10 @@ def test_spills_and_arrays_on_the_stack_are_distinguished() -> None:
     first, second = (
         found(profile(static=s), k) for s, k in ((spilled, Kind.SPILLS), (stacked, Kind.LOCAL_ARRAYS))
     )
-    assert first is not None
-    assert second is not None
     assert Remedy.REGISTER_CAP in first.remedies
     assert Remedy.UNROLL in second.remedies
     silent = replace(stacked, resources=replace(stacked.resources, spills=None))
     third = found(profile(static=silent), Kind.SPILLS)
-    assert third is not None
     assert "did not say what is spilled" in third.evidence[0]
 
 
@@ -183,7 +173,6 @@ def test_atomics_on_one_address() -> None:
 
 def test_bytes_moved_twice() -> None:
     extra = found(counted(dram=0.7, dram_read=4e8, dram_written=1.4e8), Kind.EXTRA_TRAFFIC)
-    assert extra is not None
     assert Remedy.ROW_IN_REGISTERS in extra.remedies
 
 
@@ -221,8 +210,6 @@ def test_special_functions() -> None:
 def test_ways_that_split_by_the_threads_number_are_surer_than_by_data() -> None:
     lane = found(with_code(access(width=4), total=200, split_by_lane=150), Kind.DIVERGENCE)
     data = found(with_code(access(width=4), total=200, split_by_data=150), Kind.DIVERGENCE)
-    assert lane is not None
-    assert data is not None
     assert lane.confidence > data.confidence
     assert not found(with_code(access(), total=200, split_by_lane=6), Kind.DIVERGENCE)
 
@@ -230,8 +217,6 @@ def test_ways_that_split_by_the_threads_number_are_surer_than_by_data() -> None:
 def test_one_thread_in_a_loop() -> None:
     walk = found(with_code(one_thread=80, one_thread_loop=60, one_thread_global=8), Kind.SERIAL_THREAD)
     short = found(with_code(one_thread=80, one_thread_loop=60), Kind.SERIAL_THREAD)
-    assert walk is not None
-    assert short is not None
     assert walk.gain > short.gain
     assert not found(with_code(one_thread=20), Kind.SERIAL_THREAD)
 

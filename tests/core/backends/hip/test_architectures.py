@@ -74,7 +74,6 @@ def test_limits_say_the_same_as_the_rules(name: str, threads: int) -> None:
     for vgprs in (16, 40, 64, 72, 100, 128, 200, 256):
         for lds in (0, 1000, 20_000, 64 << 10):
             found = compute_occupancy(limits, Resources(registers=vgprs, shared=lds), threads, 0)
-            assert found is not None
             wanted = groups_per_unit(own, threads, vgprs, lds=lds)
             assert found.blocks_per_sm == wanted, (vgprs, lds)
             assert found.percent == occupancy_percent(own, threads, wanted)
