@@ -18,7 +18,7 @@ from tests.core.lab.labs import Harness, fake_kernel, fault_template, lab, scale
 from tests.core.lab.numpy_inspector import InspectingBackend
 from tests.core.lab.oracles import SECONDS, Judges, a_case
 from tests.core.lab.python_kernels import Argument, Kernel, then
-from tunesmith.backends.fake import FAULTS
+from tests.core.lab.test_candidates import WORDS, kind
 from tunesmith.backends.messages import (
     CheckCase,
     CheckCases,
@@ -44,10 +44,6 @@ def a_lab(problem: Problem | None = None, *args: Any, **kwargs: Any) -> Abstract
     return lab(problem or scale_problem(), *args, backend=InspectingBackend, device=device, **kwargs)
 
 
-def kind(fault: str) -> int:
-    return FAULTS.index(fault)
-
-
 class TestLab:
     @pytest.fixture(scope="class")
     @classmethod
@@ -65,20 +61,7 @@ class TestLab:
         assert {s.reply.status for s in stored} == {Status.OK}  # type: ignore[union-attr]
         assert harness.result().timing is not None
 
-    @pytest.mark.parametrize(
-        ("fault", "status", "words"),
-        [
-            (
-                "wrong",
-                Status.WRONG,
-                r"at rows=1, d=8 \(inputs: normal\): out\[0, 7\] is .*, expected .*: off by 1",
-            ),
-            ("unstable", Status.UNSTABLE, r"two runs on the same inputs give different out"),
-            ("past_end", Status.WRONG, r"writes outside out: 4 bytes past its end, the nearest 0 away"),
-            ("garbage", Status.UNSTABLE, r"two runs on the same inputs give different out"),
-            ("idle", Status.WRONG, r"8 of 8 elements of out are never written"),
-        ],
-    )
+    @pytest.mark.parametrize(("fault", "status", "words"), WORDS)
     def test_a_fault_has_its_word(self, harness: Harness, fault: str, status: Status, words: str) -> None:
         harness.log.clear()
         result = harness.result(KIND=kind(fault))
@@ -90,8 +73,7 @@ class TestLab:
             assert asked[-1] is CheckCases, "nothing that is kept explains it"
             return
         assert asked[-1] is CheckCase, "the original is asked whether what is kept was spoilt"
-        own = harness.log.served[-1].reply
-        assert own.status is Status.OK
+        assert harness.log.served[-1].reply.status is Status.OK
 
     def test_a_verified_kernel_is_judged_by_a_fresh_worker(self, harness: Harness) -> None:
         before = harness.log.served[-1].generation

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,37 +12,23 @@ import pytest
 
 from tunesmith.lab import memory as guards
 from tunesmith.lab.layouts import GUARD, GuardedLayout
-from tunesmith.lab.memory import count_poisoned, gaps_damaged, initial_payload
+from tunesmith.lab.memory import as_array, count_poisoned, gaps_damaged, initial_payload
 from tunesmith.problem.plan import BufferPlan, Status
-from tunesmith.problem.problem import Role
+from tunesmith.problem.problem import Role, element_type
 
 
 def buffer(
-    *,
-    shape: tuple[int, ...] = (6,),
-    strides: tuple[int, ...] = (1,),
-    extent: int = 6,
-    type_: str = "float32",
-    itemsize: int = 4,
-    role: Role = "output",
-    init: float | None = None,
+    type_: str = "float32", shape: tuple[int, ...] = (6,), role: Role = "output", **more: Any
 ) -> BufferPlan:
-    return BufferPlan(
-        name="out",
-        type=type_,
-        role=role,
-        shape=shape,
-        strides=strides,
-        extent=extent,
-        align=itemsize,
-        values=None,
-        range=None,
-        init=init,
-        rtol=0,
-        atol=0,
-        compare="close",
-        itemsize=itemsize,
+    """Dense, unless `more` says otherwise."""
+    element, count = element_type(type_), prod(shape)
+    strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    plain = BufferPlan(
+        *("out", type_, role, shape, strides, count, element.bytes, None, None, None, 0, 0, "close"),
+        itemsize=element.bytes,
+        packed=element.packed,
     )
+    return replace(plain, **more)
 
 
 def guarded(nbytes: int) -> GuardedLayout:
@@ -107,20 +95,18 @@ class TestInitialPayload:
         assert (
             np.frombuffer(initial_payload(buffer(init=2.5), guards.PATTERN), np.float32).tolist() == [2.5] * 6
         )
-        codes = buffer(init=-3, type_="int8", itemsize=1)
+        codes = buffer("int8", init=-3)
         assert np.frombuffer(initial_payload(codes, guards.PATTERN), np.int8).tolist() == [-3] * 6
 
 
 class TestPoison:
-    @pytest.mark.parametrize(
-        ("type_", "itemsize"), [("uint8", 1), ("float16", 2), ("float32", 4), ("float64", 8)]
-    )
-    def test_every_element_never_written_is_counted(self, type_: str, itemsize: int) -> None:
+    @pytest.mark.parametrize("type_", ["uint8", "float16", "float32", "float64"])
+    def test_every_element_never_written_is_counted(self, type_: str) -> None:
         for shape in ({}, PADDED):
-            plan = buffer(type_=type_, itemsize=itemsize, **shape)
+            plan = buffer(type_, **shape)
             data = bytearray(initial_payload(plan, guards.PATTERN))
             assert count_poisoned(plan, bytes(data)) == 6
-            data[:itemsize] = bytes(itemsize)
+            data[: plan.itemsize] = bytes(plan.itemsize)
             assert count_poisoned(plan, bytes(data)) == 5
 
     def test_what_the_caller_filled_was_never_poisoned(self) -> None:
@@ -167,3 +153,35 @@ def test_what_an_earlier_launch_left_may_show_in_nothing_that_is_compared(
     assert guards.check_integrity(plan, deterministic, seen(False))[0].ok
     found = guards.check_integrity(plan, deterministic, seen(True))[0]
     assert found.status is (Status.WRONG if deterministic else Status.OK)
+
+
+def test_packed_outputs_are_poisoned_byte_by_byte() -> None:
+    plan = buffer("int4", (3, 4))
+    data = bytearray(initial_payload(plan, guards.PATTERN))
+    assert bytes(data) == guards.repeat_pattern(guards.PATTERN, 6)
+    assert count_poisoned(plan, bytes(data)) == 12
+    data[2] ^= 0x10
+    assert count_poisoned(plan, bytes(data)) == 10
+    assert not gaps_damaged(plan, bytes(data), None)
+
+
+@pytest.mark.parametrize(("type_", "value", "byte"), [("int4", -3, 0xDD), ("uint4", 9, 0x99)])
+def test_what_callers_fill_packed_arrays_with(type_: str, value: int, byte: int) -> None:
+    plan = buffer(type_, (3, 4), init=value)
+    data = initial_payload(plan, guards.PATTERN)
+    assert data == bytes([byte]) * 6
+    assert (as_array(plan, data) == value).all()
+
+
+def test_packed_outputs_are_read_one_to_an_element() -> None:
+    array = as_array(buffer("int4", (2, 2)), bytes([0x2F, 0x81]))
+    assert array.tolist() == [[-1, 2], [1, -8]]
+    assert as_array(buffer("uint4", (2, 2)), bytes([0x2F, 0x81])).tolist() == [[15, 2], [1, 8]]
+
+
+@pytest.mark.parametrize("type_", ["float8_e4m3", "float8_e5m2", "bfloat16"])
+def test_small_floats_are_read_and_filled(type_: str) -> None:
+    pytest.importorskip("ml_dtypes")
+    plan = buffer(type_, (2, 3), init=1.5)
+    data = initial_payload(plan, guards.PATTERN)
+    assert as_array(plan, data).astype(np.float64).tolist() == [[1.5] * 3] * 2

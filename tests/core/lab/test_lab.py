@@ -20,10 +20,11 @@ from tests.core.lab.labs import (
     template_text,
 )
 from tests.core.lab.process_list import gone
+from tests.core.lab.test_guards import buffer
 from tests.wording import says
 from tunesmith.backends.messages import Build, Load, RunCase, TimeRuns
 from tunesmith.lab import measure
-from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.plan import Plan, Status
 from tunesmith.run.events import Surveyed
 from tunesmith.run.outcome import Timing, Trial
 
@@ -484,26 +485,9 @@ class TestRobustness:
         assert all(gone(pid) for pid in pids)
 
 
-def plan_of(nbytes: int, strides: tuple[int, ...] = (1,)) -> Plan:
+def plan_of(nbytes: int) -> Plan:
     """One array of so many bytes."""
-    count = nbytes // strides[0]
-    buffer = BufferPlan(
-        name="x",
-        type="uint8",
-        role="input",
-        shape=(count,),
-        strides=strides,
-        extent=nbytes,
-        align=1,
-        values=None,
-        range=None,
-        init=None,
-        rtol=0.0,
-        atol=0.0,
-        compare="exact",
-        itemsize=1,
-    )
-    return Plan((), (buffer,), (), (), (), ())
+    return Plan((), (buffer("uint8", (nbytes,)),), (), (), (), ())
 
 
 class TestDeadlines:
