@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.lab.labs import scale_problem
+from tests.core.lab.process_list import gone
 from tests.wording import says
 from tunesmith.backends.cuda import tools
 from tunesmith.backends.cuda.tools import (
@@ -333,18 +334,6 @@ time.sleep(600)
     assert gone(child)
     assert asker.count(*to_count()).why_not == "ncu took more than 2 s and was ended"  # not waited for again
     assert time.monotonic() - started < 20
-
-
-def gone(pid: int) -> bool:
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_one_that_is_killed_half_way_leaves_no_counters(tmp_path: Path) -> None:
