@@ -123,8 +123,10 @@ def as_compiled(problem: Problem, device: Device) -> Problem:
     if ask is None or kernel.predefined:
         return problem
     names = asked_names((kernel.text, *(text for _, text in kernel.headers)))
-    own = [name for name in names if name not in dict(kernel.defines)]
-    return replace(problem, kernel=replace(kernel, predefined=ask(kernel, device, own))) if own else problem
+    asked = [name for name in names if name not in dict(kernel.defines)]
+    if not asked:
+        return problem
+    return replace(problem, kernel=replace(kernel, predefined=ask(kernel, device, asked)))
 
 
 def _with_wave(problem: Problem, device: Device) -> Problem:

@@ -447,10 +447,10 @@ def check_arguments(call: LaunchCall, sizes: Sequence[int]) -> None:
     if len(sizes) != len(call.args):
         raise LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
     for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
-        own = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
-        if own != size:
+        given = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
+        if given != size:
             what = arg.type if isinstance(arg, Scalar) else "an array"
-            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
+            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {given}")
 
 
 def argument_bits(arg: object, address: Callable[[Pointer], int], language: str) -> int:

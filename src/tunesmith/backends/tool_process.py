@@ -63,13 +63,13 @@ def run_under(
             file.writelines(frame_parts(encode_tagged(message), blobs, allowed))
     # Tools unpack files into the home folder and keep locks in the temporary one, which another user may
     # hold; numbers must not come in the words of the user's language.
-    own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
+    private = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
     with errors.open("wb") as sink:
         try:
             process = subprocess.Popen(
                 [*command, *worker, str(request), str(reply)],
                 cwd=folder,
-                env={**environment, **own},
+                env={**environment, **private},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=sink,

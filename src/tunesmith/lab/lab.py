@@ -114,8 +114,8 @@ class Serving:
             words = Result(call.name, Status.INFEASIBLE, detail="the original serves")
             return ServedSize(call.sizes, entry.file, None, words)
         variant = delivered_variant(made.dispatch, entry, made.files, sizes)
-        own = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
-        variant = replace(variant, arguments=(*own, *variant.arguments[len(own) :]), config=config)
+        declared = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
+        variant = replace(variant, arguments=(*declared, *variant.arguments[len(declared) :]), config=config)
         variant = replace(
             variant, made_from=made.made_from.get(entry.digest, ())
         )  # vetted as it is delivered

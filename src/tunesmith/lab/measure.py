@@ -267,17 +267,18 @@ class TrialTimer:
         return code, results
 
     def _of_original(self, workload: Workload) -> tuple[BuiltCode, Result]:
-        own, policy = self._own(workload), self._policies.baseline
-        if isinstance(own, CannotRun):
-            raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
-        deadline = baseline_deadline(self._device, own.plan.nbytes) + self._input_creation_seconds(workload)
+        original, policy = self._own(workload), self._policies.baseline
+        if isinstance(original, CannotRun):
+            raise BadInput(f"workload {workload.name} cannot run on this device: {original.reason}")
+        deadline = baseline_deadline(self._device, original.plan.nbytes)
+        deadline += self._input_creation_seconds(workload)
         started = time.perf_counter()
-        run = self._runner.time(self._plan_race([own], policy), deadline)
+        run = self._runner.time(self._plan_race([original], policy), deadline)
         self._took[workload.name] = time.perf_counter() - started
         if isinstance(run, Verdict):
             raise original_failed(self._problem, run, workload)
         timing = Timing(run.timed.samples[0], discarded=run.timed.discarded)
-        return own.code, Result(workload.name, Status.OK, timing, key=self._key(own, policy))
+        return original.code, Result(workload.name, Status.OK, timing, key=self._key(original, policy))
 
     def _cached_original_time(self, workload: Workload) -> float:
         """Seconds of the original; where nobody has timed it yet, it is timed now."""
@@ -312,13 +313,13 @@ class TrialTimer:
         """In alternation with the original. With the seed of `fresh` data nobody else ran in that process.
         Where time may depend on the data its rounds are dealt out to several draws of it. Where others
         disturb it, it is taken again when it `waits` for a quiet device."""
-        own = self._own(item.workload)
-        if isinstance(own, CannotRun):
+        original = self._own(item.workload)
+        if isinstance(original, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         parts: list[Timed] = []
         for number, share in enumerate(split_policy(policy, DRAWS if times_vary(self._problem) else 1)):
-            race = self._plan_race([own, item], share, own, fresh, number)
+            race = self._plan_race([original, item], share, original, fresh, number)
             timed = self._timed_quietly(item, race, share, fresh is not None, waits)
             if isinstance(timed, Verdict):
                 return Result(item.workload.name, timed.status, detail=timed.detail)
@@ -358,8 +359,8 @@ class TrialTimer:
         and elsewhere, one by one."""
         originals = [self._own(item.workload) for item in items]
         races = [
-            self._plan_race([item], self._short(item), own if isinstance(own, Ready) else None)
-            for item, own in zip(items, originals, strict=True)
+            self._plan_race([item], self._short(item), original if isinstance(original, Ready) else None)
+            for item, original in zip(items, originals, strict=True)
         ]
         deadlines = [self._trial_deadline(item, self._policies.short, 1) for item in items]
         timed: list[RaceRun] | Verdict | None = None
@@ -384,12 +385,9 @@ class TrialTimer:
 
     def _trial_deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
         usual = self._cached_original_time(item.workload)
-        own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
-        return (
-            own
-            + self._input_creation_seconds(item.workload)
-            + self._believer.sending_seconds(item.plan, policy)
-        )
+        timing = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
+        sending = self._believer.sending_seconds(item.plan, policy)
+        return timing + self._input_creation_seconds(item.workload) + sending
 
     def _input_creation_seconds(self, workload: Workload) -> float:
         """What the user's function may take to make the inputs, for a worker that has none yet."""
@@ -405,16 +403,16 @@ class TrialTimer:
         self,
         items: Sequence[Ready],
         policy: TimingPolicy,
-        own: Ready | None = None,
+        original: Ready | None = None,
         fresh: int | None = None,
         number: int = 0,
     ) -> Race:
         seed = seed_of(self._seed if fresh is None else fresh, "timing", *([number] if number else []))
         draw = Draw("normal", seed, self._problem.inputs)
         warm = items[0].workload.cache == "warm"
-        original = (own.code, own.plan) if own else None
+        judged_by = (original.code, original.plan) if original else None
         policy = _cold_enough(policy, items)
-        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=original)
+        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=judged_by)
 
     def _known(self, key: str) -> Timing | None:
         timing = self._timed.get(key)

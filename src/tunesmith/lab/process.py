@@ -147,8 +147,8 @@ def start_in_folder(environment: Callable[[Path], Mapping[str, str]]) -> Callabl
     def start(
         command: Sequence[str], _: Mapping[str, str], folder: Path | None, streams: Streams
     ) -> ChildProcess:
-        own = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
-        return _WithFolder(start_worker(command, environment(own), own, streams), own)
+        created = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
+        return _WithFolder(start_worker(command, environment(created), created, streams), created)
 
     return start
 

@@ -437,8 +437,8 @@ class Profiler:
         items = max((b.count for b in plan.buffers if b.role != "workspace"), default=0)
         threads = math.prod(main.grid) * math.prod(main.block)
         elements = items if 0 < items <= threads else None  # else a thread has several, and none is too many
-        own = code.resources.of(main.entry)
-        return launch_facts(main, self._device.limits, own, local, elements, clusters)
+        uses = code.resources.of(main.entry)
+        return launch_facts(main, self._device.limits, uses, local, elements, clusters)
 
     def _run_experiments(
         self, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float
@@ -463,8 +463,8 @@ class Profiler:
         if subject.template is None:
             notes.append("other blocks were not tried on the original: that would take editing it")
         elif blocks:
-            own = f.BlockTime(math.prod(main_launch(plan).block), seconds)
-            blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
+            present = f.BlockTime(math.prod(main_launch(plan).block), seconds)
+            blocks = tuple(sorted((*blocks, present), key=lambda b: b.threads))
         return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
 
     def _weigh_launches(
@@ -594,8 +594,8 @@ class Onlooker:
             return self._profiler
         where = (self.saved, self.device, builders)
         found, self._notes = known_or_measured(*where, lambda: runner, self.progress)
-        own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
-        self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
+        parts = (self.problem, self.device, builders, runner, self.counting, self.instructions)
+        self._profiler = Profiler(*parts, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler
 
 

@@ -101,10 +101,10 @@ class LookJudge:
             for number, part in enumerate(_split_for_judging(b, seen)):
                 items = _gather_items(b, part)
                 if look.originals:
-                    own = _gather_items(b, by_them[number]) if number < len(by_them) else None
-                    if own is None or not np.array_equal(own.places, items.places):
+                    theirs_here = _gather_items(b, by_them[number]) if number < len(by_them) else None
+                    if theirs_here is None or not np.array_equal(theirs_here.places, items.places):
                         return GARBLED
-                    others = own.values
+                    others = theirs_here.values
                 else:
                     outputs = self._outputs(case, *original, draw)
                     if isinstance(outputs, Failing):
@@ -143,11 +143,11 @@ class LookJudge:
     def _outputs(self, case: Case, code: BuiltCode, plan: Plan, draw: Draw) -> dict[str, Array] | Failing:
         """The original's, from a process of its own, and from another where it fails there."""
         if case not in self._known:
-            own = replace(draw, place=case.place)
-            run = self._clean.run(code, plan, own, self._seconds(plan))
+            there = replace(draw, place=case.place)
+            run = self._clean.run(code, plan, there, self._seconds(plan))
             if isinstance(run, Verdict):
                 self._clean.restart()
-                run = self._clean.run(code, plan, own, self._seconds(plan))
+                run = self._clean.run(code, plan, there, self._seconds(plan))
             if isinstance(run, Verdict):
                 return Failing(run)
             compared = zip(plan.compared(), run.outputs, strict=True)

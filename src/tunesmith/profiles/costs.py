@@ -145,8 +145,8 @@ class PassCosts:
         return (moved + self._local_beyond(_L1, without)) / _L2
 
     def _dram_cycles(self, without: FaultName | None) -> float:
-        own = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
-        moved = sum(a.count * a.width * WARP for a in own)
+        moving = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
+        moved = sum(a.count * a.width * WARP for a in moving)
         per_sm = self.llc // self.launch.sms if self.launch is not None and self.launch.sms > 0 else 0
         beyond = self._local_beyond(max(_L1, per_sm), without) if per_sm else 0.0
         return (moved + beyond) / self.dram_bytes_per_cycle

@@ -207,12 +207,12 @@ def narrow_access(given: RuleInput) -> Finding | None:
     costs, counters = given.costs, given.counters
     if costs is None:
         return None
-    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
-    narrow = [a for a in own if a.width <= NARROW]
-    count, every = sum(a.count for a in narrow), sum(a.count for a in own)
+    accesses = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
+    narrow = [a for a in accesses if a.width <= NARROW]
+    count, every = sum(a.count for a in narrow), sum(a.count for a in accesses)
     if not narrow or 2 * count < every:
         return None
-    moved = sum(a.count * a.width for a in own)
+    moved = sum(a.count * a.width for a in accesses)
     if sum(a.count * a.width for a in narrow) < REMAINDER * moved:
         return None  # a loop over what is left beside one with wide accesses
     gain = costs.stake("narrow")
@@ -465,8 +465,8 @@ def by_elimination(given: RuleInput) -> tuple[Bound, str]:
 
 def per_thread(costs: PassCosts) -> int:
     """Global bytes of a thread in a pass, without what is the same for all."""
-    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
-    return sum(a.width * a.count for a in own)
+    accesses = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
+    return sum(a.width * a.count for a in accesses)
 
 
 def instruction_classes(mix: Mix) -> str:
@@ -749,8 +749,8 @@ def block_size(given: RuleInput) -> Finding | None:
     swept = [b for b in experiments.blocks if b.seconds > 0]
     if launch is None or not swept:
         return None
-    own = next((b for b in swept if b.threads == launch.threads), None)
-    now = own.seconds if own is not None else experiments.cold or given.profile.seconds
+    present = next((b for b in swept if b.threads == launch.threads), None)
+    now = present.seconds if present is not None else experiments.cold or given.profile.seconds
     best = min(swept, key=lambda b: b.seconds)
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None

@@ -441,10 +441,10 @@ def launch_facts(
 def occupancy_limiters(limits: Limits, resources: Resources, threads: int, shared: int) -> tuple[str, ...]:
     """What allows the fewest blocks on a multiprocessor: several where they agree, none if nobody knows."""
     allowed: dict[str, int] = {}
-    for own, words in _HAS.items():
-        others: dict[str, Any] = {name: _PLENTY for name in _HAS if name != own}
+    for limit, words in _HAS.items():
+        others: dict[str, Any] = {name: _PLENTY for name in _HAS if name != limit}
         held = compute_occupancy(replace(limits, **others), resources, threads, shared)
-        if held is None or not getattr(limits, own):
+        if held is None or not getattr(limits, limit):
             return ()
         allowed[words] = held.blocks_per_sm
     least = min(allowed.values())

@@ -324,13 +324,13 @@ def _own_vector(found: re.Match[str]) -> str:
 def _translate_hip_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     spelled: list[str] = []
     for flag in flags:
-        pattern, own = next(((p, own) for p, own in _FLAGS if p.fullmatch(flag)), (None, None))
+        pattern, spelling = next(((p, spelling) for p, spelling in _FLAGS if p.fullmatch(flag)), (None, None))
         if pattern is None:
             raise BuildFailed(
                 f"the flag {flag!r} means nothing to NVIDIA's compilers, for which HIP is built here"
             )
-        if own is not None:
-            spelled.append(pattern.sub(own, flag))
+        if spelling is not None:
+            spelled.append(pattern.sub(spelling, flag))
     return tuple(spelled)
 
 
@@ -541,8 +541,8 @@ def _of_nvrtc(flags: Flags, names: Sequence[str]) -> tuple[tuple[str, str], ...]
     lines = ["#define TUNESMITH_TEXT(x) #x", "#define TUNESMITH_WORDS(x) TUNESMITH_TEXT(x)"]
     for number, name in enumerate(names):
         words = f'">" TUNESMITH_WORDS({name})'
-        own = f'extern "C" __device__ const char {_PROBE}{number}[] = {words};'
-        lines += [f"#ifdef {name}", own, "#endif"]
+        probe = f'extern "C" __device__ const char {_PROBE}{number}[] = {words};'
+        lines += [f"#ifdef {name}", probe, "#endif"]
     unit = Unit("macros.cu", "\n".join(lines) + "\n", "cuda", (), ())
     virtual = replace(flags, architecture=flags.architecture.replace("sm_", "compute_"))
     ptx = compile_by_nvrtc(unit, virtual).ptx.decode(errors="replace")

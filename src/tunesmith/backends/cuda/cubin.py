@@ -184,9 +184,9 @@ def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Lim
     spilled = parse_spills(log)
     # A function that is not inlined is some kernel's, nobody says whose.
     shared_out = sum(count for name, count in spilled.items() if name not in cubin.kernels)
-    own = {symbol: count + shared_out for symbol, count in spilled.items()}
+    spills = {symbol: count + shared_out for symbol, count in spilled.items()}
     by_entry = tuple(
-        (entry, _of_kernel(cubin.kernels[symbol], own.get(symbol), limits))
+        (entry, _of_kernel(cubin.kernels[symbol], spills.get(symbol), limits))
         for entry, symbol in symbols.items()
     )
     every = [resources for _, resources in by_entry]
@@ -381,7 +381,7 @@ class Listing:
     def ways(self, block: int) -> list[frozenset[int]]:
         """Behind a block that ends in a branch: for each way, the blocks that belong to no other."""
         ahead = [self.ahead_of(n) for n in self.blocks[block].successors if n > block]
-        return [own.difference(*(o for o in ahead if o is not own)) for own in ahead]
+        return [way.difference(*(o for o in ahead if o is not way)) for way in ahead]
 
 
 def _parse_listing(text: str) -> tuple[tuple[Instruction, ...], int]:
@@ -420,8 +420,8 @@ def _parse_instruction(
         listed = _TARGETS.search(line)
         targets = [labels[n.strip()] for n in listed[1].split(",") if n.strip() in labels] if listed else []
     guard, is_negated = found[3] or "", bool(found[2])
-    own = (name, tuple(modifiers), _split_operands(words), tuple(targets), calls)
-    return Instruction(number, guard, is_negated, *own)
+    parts = (name, tuple(modifiers), _split_operands(words), tuple(targets), calls)
+    return Instruction(number, guard, is_negated, *parts)
 
 
 def _split_operands(words: str) -> tuple[str, ...]:

@@ -259,21 +259,21 @@ def _predicate_value(
         return UNIFORM
     inputs = [state.get(m[1], UNIFORM) for o in sources if (m := _PREDICATE.match(o)) is not None]
     if name in ("LOP3", "ULOP3"):  # whether any bit is left
-        own = Value({STEP: ALL_BUT_ONE, FAR: ALL_BUT_ONE}.get(result.kind, result.kind))
+        outcome = Value({STEP: ALL_BUT_ONE, FAR: ALL_BUT_ONE}.get(result.kind, result.kind))
     elif name in ("ISETP", "UISETP") and len(values) >= 2:
-        own = _comparison_value(instruction.modifiers, _add_values(values[0], _negate_value(values[1])))
+        outcome = _comparison_value(instruction.modifiers, _add_values(values[0], _negate_value(values[1])))
     elif _is_comparison(name):
-        own = Value(_join_all(values).kind)
+        outcome = Value(_join_all(values).kind)
     else:
-        own = UNIFORM  # a carry: of interest to the high half alone
+        outcome = UNIFORM  # a carry: of interest to the high half alone
     mixed = [v for v in inputs if v.kind != SAME]
     if not mixed:
-        return own
-    if own.kind == SAME and len(mixed) == 1:
+        return outcome
+    if outcome.kind == SAME and len(mixed) == 1:
         return mixed[0]
-    if {own.kind, *(v.kind for v in mixed)} <= {SAME, BOUND}:
+    if {outcome.kind, *(v.kind for v in mixed)} <= {SAME, BOUND}:
         return Value(BOUND)
-    return Value(DATA if DATA in (own.kind, *(v.kind for v in mixed)) else LANE)
+    return Value(DATA if DATA in (outcome.kind, *(v.kind for v in mixed)) else LANE)
 
 
 def _comparison_value(modifiers: tuple[str, ...], difference: Value) -> Value:
@@ -361,11 +361,11 @@ def _logic_value(values: list[Value]) -> Value:
         return first
     if table.number != 0xC0 or second.number is None or step & (step - 1):
         return Value(LANE)
-    own = 31 * step  # the bits in which a warp's threads differ
+    varying = 31 * step  # the bits in which a warp's threads differ
     mask = second.number & 0xFFFFFFFF
-    if mask & own == own:
+    if mask & varying == varying:
         return first
-    return Value(LANE) if mask & own else UNIFORM
+    return Value(LANE) if mask & varying else UNIFORM
 
 
 _FP64 = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
@@ -542,8 +542,8 @@ def _one_thread(listing: Listing, lanes: Lanes) -> tuple[set[int], set[int]]:
         for side in sides:
             alone |= listing.ahead_of(side).difference(*(listing.ahead_of(other) for other in others))
     rows = {n for b in alone for n in range(listing.blocks[b].first, listing.blocks[b].end)}
-    own = {n for first, last in listing.loops if {first, last} <= rows for n in range(first, last + 1)}
-    return rows, rows & own
+    looped = {n for first, last in listing.loops if {first, last} <= rows for n in range(first, last + 1)}
+    return rows, rows & looped
 
 
 def _reading_loops(listing: Listing, lanes: Lanes) -> tuple[int, float | None]:

@@ -155,15 +155,15 @@ def _parse_counter_value(text: str, unit: str) -> float | None:
 def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
     """Of the launch that findings are about, the one in that place. Bytes from and to device memory are those
     of all launches, as what must move is."""
-    own = rows[main].values
+    values = rows[main].values
 
     def total(metrics: Sequence[str]) -> float | None:
-        known = [own[metric] for metric in metrics if metric in own]
+        known = [values[metric] for metric in metrics if metric in values]
         return sum(known) if known else None
 
-    fields: dict[str, float | None] = {n: own[metric] / 100 for n, metric in SHARES.items() if metric in own}
+    fields: dict[str, float | None] = {n: values[m] / 100 for n, m in SHARES.items() if m in values}
     fields["l2_hits"] = _part_of_all(fields.get("l2_hits"))
-    fields |= {name: own.get(metric) for name, metric in RATIOS.items()}
+    fields |= {name: values.get(metric) for name, metric in RATIOS.items()}
     fields |= {name: total(metrics) for name, metrics in SUMS.items()}
     for name, metric in BYTES.items():
         moved = [row.values[metric] for row in rows if metric in row.values]
@@ -171,10 +171,10 @@ def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
     local, global_ = total(_LOCAL), total(_GLOBAL)
     if local is not None and global_ is not None:
         fields["local_sectors"] = local / (local + global_) if local + global_ else 0.0
-    busy, whole = own.get(_BUSY), own.get(_WHOLE)
+    busy, whole = values.get(_BUSY), values.get(_WHOLE)
     if busy is not None and whole:
         fields["sm_active"] = min(1.0, busy / whole)
-    return Counters(**fields, stalls=_stall_shares(own))
+    return Counters(**fields, stalls=_stall_shares(values))
 
 
 def _part_of_all(share: float | None) -> float | None:
@@ -183,10 +183,10 @@ def _part_of_all(share: float | None) -> float | None:
     return None if share is None or share > ALL else min(1.0, share)
 
 
-def _stall_shares(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
+def _stall_shares(values: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
     shares: dict[Stall, float] = {}
     for reason, ours in STALLS.items():
-        value = own.get(stall_metric(reason))
+        value = values.get(stall_metric(reason))
         if value is not None:
             shares[ours] = shares.get(ours, 0.0) + value
     whole = sum(shares.values())
@@ -289,8 +289,8 @@ class NcuCounting:
         log = folder / "log"
         command = ncu_command(program, self.metrics, log, what.launch.warm)
         asked = ((what.load, (binary,)), (what.launch, ()))
-        own = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
-        return run_under("ncu", command, self.worker, asked, *own)
+        how = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
+        return run_under("ncu", command, self.worker, asked, *how)
 
     def _unknown(self, ended: EndedTool) -> list[str]:
         """Metrics of ours that ncu complains of, in that line or in a list below it."""

@@ -102,57 +102,57 @@ MOST = {
 }
 
 
-def limits_of(own: AmdArchitecture, gpu: AmdGpu) -> Limits:
+def limits_of(chip: AmdArchitecture, gpu: AmdGpu) -> Limits:
     """From the tables; a runtime that is asked says most of it itself."""
     memory = gpu.memory * GIB
     return Limits(
         max_threads=1024,
         max_block=(1024, 1024, 1024),
         max_grid=((1 << 31) - 1, 65535, 65535),
-        shared=own.lds,
+        shared=chip.lds,
         sms=gpu.units,
-        warp=own.wave,
+        warp=chip.wave,
         llc=gpu.llc * MIB,
         memory=memory,
         max_allocation=memory,
         alignment=256,
         pin_bandwidth=gpu.bandwidth * 1e9,
-        registers_per_sm=own.vgprs * own.wave * own.simds,
-        shared_per_sm=own.lds,
-        threads_per_sm=own.waves * own.simds * own.wave,
-        blocks_per_sm=own.groups,
-        units=AllocationUnits(own.lds_unit, own.vgpr_unit * own.wave, own.simds),
+        registers_per_sm=chip.vgprs * chip.wave * chip.simds,
+        shared_per_sm=chip.lds,
+        threads_per_sm=chip.waves * chip.simds * chip.wave,
+        blocks_per_sm=chip.groups,
+        units=AllocationUnits(chip.lds_unit, chip.vgpr_unit * chip.wave, chip.simds),
     )
 
 
-def waves_per_simd(own: AmdArchitecture, vgprs: int, sgprs: int = 0, wave: int = 0) -> int:
+def waves_per_simd(chip: AmdArchitecture, vgprs: int, sgprs: int = 0, wave: int = 0) -> int:
     """Waves with so many registers that a SIMD holds at once. `vgprs` are all that a wave was given, with
     accumulation registers where they share the file."""
-    width = wave or own.wave
+    width = wave or chip.wave
     # A SIMD's registers are as many bytes whatever the waves: of double width there are half as many.
-    file, unit = own.vgprs * own.wave // width, max(own.vgpr_unit * own.wave // width, 1)
-    held = min(own.waves, file // _round_to_unit(max(vgprs, 1), unit))
-    if own.sgprs and sgprs:
-        held = min(held, own.sgprs // _round_to_unit(sgprs, own.sgpr_unit))
+    file, unit = chip.vgprs * chip.wave // width, max(chip.vgpr_unit * chip.wave // width, 1)
+    held = min(chip.waves, file // _round_to_unit(max(vgprs, 1), unit))
+    if chip.sgprs and sgprs:
+        held = min(held, chip.sgprs // _round_to_unit(sgprs, chip.sgpr_unit))
     return held
 
 
 def groups_per_unit(
-    own: AmdArchitecture, threads: int, vgprs: int, sgprs: int = 0, lds: int = 0, wave: int = 0
+    chip: AmdArchitecture, threads: int, vgprs: int, sgprs: int = 0, lds: int = 0, wave: int = 0
 ) -> int:
     """Work-groups of so many threads that a compute unit holds at once. A group of one wave needs no barrier,
     and is not counted among those that do."""
-    waves = -(-threads // (wave or own.wave))
-    room = waves_per_simd(own, vgprs, sgprs, wave) * own.simds // waves
+    waves = -(-threads // (wave or chip.wave))
+    room = waves_per_simd(chip, vgprs, sgprs, wave) * chip.simds // waves
     if waves > 1:
-        room = min(room, own.groups)
-    return min(room, own.lds // _round_to_unit(lds, own.lds_unit)) if lds else room
+        room = min(room, chip.groups)
+    return min(room, chip.lds // _round_to_unit(lds, chip.lds_unit)) if lds else room
 
 
-def occupancy_percent(own: AmdArchitecture, threads: int, groups: int, wave: int = 0) -> int:
+def occupancy_percent(chip: AmdArchitecture, threads: int, groups: int, wave: int = 0) -> int:
     """Of the waves that a compute unit has room for, rounded down."""
-    waves = -(-threads // (wave or own.wave))
-    return 100 * groups * waves // (own.waves * own.simds)
+    waves = -(-threads // (wave or chip.wave))
+    return 100 * groups * waves // (chip.waves * chip.simds)
 
 
 def _round_to_unit(value: int, unit: int) -> int:
@@ -250,8 +250,8 @@ def _parse_amd_kernel(found: Mapping[str, Any]) -> AmdKernel:
 
 def resources_of(code: CodeObject, symbols: Mapping[str, str]) -> Resources:
     """Of the kernels wanted; the worst of several stands for all."""
-    own = ARCHITECTURES.get(code.target)
-    every = [(entry, _amd_resources(code.kernels[symbol], own)) for entry, symbol in symbols.items()]
+    chip = ARCHITECTURES.get(code.target)
+    every = [(entry, _amd_resources(code.kernels[symbol], chip)) for entry, symbol in symbols.items()]
     if len(every) == 1:
         return every[0][1]
     parts = [found for _, found in every]
@@ -265,25 +265,25 @@ def resources_of(code: CodeObject, symbols: Mapping[str, str]) -> Resources:
     )
 
 
-def _amd_resources(kernel: AmdKernel, own: AmdArchitecture | None) -> Resources:
+def _amd_resources(kernel: AmdKernel, chip: AmdArchitecture | None) -> Resources:
     return Resources(
         registers=kernel.vgprs,
         shared=kernel.shared,
         spills=4 * kernel.spilled,
         private=kernel.private,
-        max_threads=kernel.most_threads if own is not None else None,
+        max_threads=kernel.most_threads if chip is not None else None,
     )
 
 
 def describe_amd_kernel(code: CodeObject, symbol: str, threads: int) -> str:
     """Registers, spills and occupancy of a kernel in blocks of so many threads, in words."""
-    kernel, own = code.kernels[symbol], ARCHITECTURES.get(code.target)
+    kernel, chip = code.kernels[symbol], ARCHITECTURES.get(code.target)
     words = f"{kernel.vgprs} VGPRs, {kernel.sgprs} SGPRs, {kernel.spilled} of them spilled, "
     words += f"{kernel.shared} bytes of LDS, waves of {kernel.wave}"
-    if own is None:
+    if chip is None:
         return f"{code.target}: {words}"
-    groups = groups_per_unit(own, threads, kernel.vgprs, kernel.sgprs, kernel.shared, kernel.wave)
-    percent = occupancy_percent(own, threads, groups, kernel.wave)
+    groups = groups_per_unit(chip, threads, kernel.vgprs, kernel.sgprs, kernel.shared, kernel.wave)
+    percent = occupancy_percent(chip, threads, groups, kernel.wave)
     return f"{code.target}: {words}; {groups} blocks of {threads} threads on a compute unit, {percent} %"
 
 

@@ -63,8 +63,8 @@ class ClangTools:
 
 
 def _rocm_roots() -> Iterator[Path]:
-    own = passed_on(VARIABLES)
-    yield from (Path(own[name]) for name in _ROOTS if own.get(name))
+    variables = passed_on(VARIABLES)
+    yield from (Path(variables[name]) for name in _ROOTS if variables.get(name))
     yield from (Path("/opt/rocm"), Path("/usr"))
 
 
@@ -127,7 +127,7 @@ def _clang_version(program: str) -> str:
     return found[1] if found else ""
 
 
-def compile_by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture) -> tuple[bytes, str]:
+def compile_by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture) -> tuple[bytes, str]:
     """The code object with a table of its entries, and what the compiler said."""
     found = tools()
     if isinstance(found, str):
@@ -138,13 +138,13 @@ def compile_by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture)
         source = f"{plain_name(unit.path).removesuffix('.hip')}.hip"
         (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
         fast = int("-ffast-math" in options)
-        wave64 = int("-mwavefrontsize64" in options or own.wave == 64)
+        wave64 = int("-mwavefrontsize64" in options or chip.wave == 64)
         exact = int("-fhip-fp32-correctly-rounded-divide-sqrt" in options or not fast)
-        controls = _CONTROLS.format(isa=own.isa, wave64=wave64, fast=fast, exact=exact)
+        controls = _CONTROLS.format(isa=chip.isa, wave64=wave64, fast=fast, exact=exact)
         (folder / "controls.h").write_text(controls)
         linked = [found.bitcode / f"{library}.bc" for library in LIBRARIES]
         command = [
-            *(found.program, "-x", "hip", "--cuda-device-only", f"--offload-arch={own.name}", "-O3"),
+            *(found.program, "-x", "hip", "--cuda-device-only", f"--offload-arch={chip.name}", "-O3"),
             *("-nogpulib", "-nogpuinc", "--no-gpu-bundle-output", "-std=c++17", *options),
             *("-Wno-ignored-attributes", "-Wno-unused-command-line-argument", "-fno-caret-diagnostics"),
             *("-include", "__clang_hip_runtime_wrapper.h", "-include", "controls.h"),
@@ -213,7 +213,7 @@ def hiprtc_version() -> str:
 
 
 def compile_by_hiprtc(
-    unit: Unit, options: tuple[str, ...], own: AmdArchitecture
+    unit: Unit, options: tuple[str, ...], chip: AmdArchitecture
 ) -> tuple[bytes, dict[str, str], str]:
     """The code object, each entry's symbol, and what the compiler said."""
     rtc = load_hiprtc()
@@ -226,7 +226,7 @@ def compile_by_hiprtc(
     try:
         for entry in unit.entries:
             check_hiprtc_status(rtc.hiprtcAddNameExpression(program, entry.encode()))
-        given = [f"--offload-arch={own.name}".encode(), *(option.encode() for option in options)]
+        given = [f"--offload-arch={chip.name}".encode(), *(option.encode() for option in options)]
         (status,) = rtc.hiprtcCompileProgram(program, len(given), given)
         said = _fetch_hiprtc_bytes(program, rtc.hiprtcGetProgramLogSize, rtc.hiprtcGetProgramLog)
         log = said.rstrip(b"\0").decode(errors="replace").strip()
@@ -266,8 +266,8 @@ _DROPPED = re.compile(r"--offload-arch=[\w:+-]+|-g|-fPIC|-Wall|-Wno-[\w-]+|--?am
 def hip_compilers() -> tuple[tuple[str, str], ...]:
     """Name and version of each compiler that is here, the quickest first."""
     found = [("hiprtc", version)] if (version := hiprtc_version()) else []
-    own = tools()
-    return (*found, *(() if isinstance(own, str) else (("clang", own.version),)))
+    clang = tools()
+    return (*found, *(() if isinstance(clang, str) else (("clang", clang.version),)))
 
 
 def read_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
@@ -282,14 +282,14 @@ def build_code_object(unit: Unit, device: Device) -> KernelBinary:
     for entry in unit.entries:
         if not _ENTRY.fullmatch(entry):
             raise BuildFailed(f"an entry is the name of a kernel as in C++, got {entry!r}")
-    own = ARCHITECTURES[device.target]
+    chip = ARCHITECTURES[device.target]
     options = read_flags(unit.flags)
     chosen = unit.compiler or next((name for name, _ in hip_compilers()), "")
     if chosen == "hiprtc":
-        data, symbols, log = compile_by_hiprtc(unit, options, own)
+        data, symbols, log = compile_by_hiprtc(unit, options, chip)
         code = CodeObject(data)
     elif chosen == "clang":
-        data, log = _by_clang(unit, options, own)
+        data, log = _by_clang(unit, options, chip)
         code = CodeObject(data)
         symbols = dict(zip(unit.entries, code.listed(len(unit.entries)), strict=False))
     else:
@@ -305,9 +305,9 @@ def build_code_object(unit: Unit, device: Device) -> KernelBinary:
     )
 
 
-def _by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture) -> tuple[bytes, str]:
+def _by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture) -> tuple[bytes, str]:
     try:
-        return compile_by_clang(unit, options, own)
+        return compile_by_clang(unit, options, chip)
     except BuildFailed as error:
         faults = re.findall(r"^([^\s:]+):(\d+):\d+: (?:fatal )?error: (.*)$", str(error), re.MULTILINE)
         if faults and all(file == TABLE for file, _, _ in faults):

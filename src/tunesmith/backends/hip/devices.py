@@ -21,13 +21,9 @@ DEFAULT = "MI300X"
 def describe_all() -> tuple[Device, ...]:
     """Those that are known. A processor's own small GPU beside them is left out: see `left_out`."""
     version, found = int(check_hip_status(load_runtime().hipRuntimeGetVersion())), _all_properties()
-    known = tuple(
-        _describe_hip_device(number, own, version)
-        for number, own in found
-        if _gpu_target(own) in ARCHITECTURES
-    )
+    known = tuple(_describe_hip_device(n, p, version) for n, p in found if _gpu_target(p) in ARCHITECTURES)
     if not known:
-        targets = ", ".join(_gpu_target(own) for _, own in found)
+        targets = ", ".join(_gpu_target(properties) for _, properties in found)
         are = "the GPU is" if len(found) == 1 else "the GPUs are"
         raise Unsupported(f"{are} {targets}; known are {', '.join(ARCHITECTURES)}")
     return known
@@ -35,8 +31,8 @@ def describe_all() -> tuple[Device, ...]:
 
 def left_out() -> tuple[str, ...]:
     """GPUs that the runtime sees and Tunesmith does not know, in words."""
-    unknown = [own for _, own in _all_properties() if _gpu_target(own) not in ARCHITECTURES]
-    return tuple(f"{_decode_property(own.name)} ({_gpu_target(own)})".strip() for own in unknown)
+    unknown = [p for _, p in _all_properties() if _gpu_target(p) not in ARCHITECTURES]
+    return tuple(f"{_decode_property(p.name)} ({_gpu_target(p)})".strip() for p in unknown)
 
 
 def _all_properties() -> tuple[tuple[int, Any], ...]:
@@ -72,13 +68,13 @@ def _device_properties(number: int) -> Any:
         return found
 
 
-def _hip_limits(own: AmdArchitecture, properties: Any) -> Limits:
+def _hip_limits(chip: AmdArchitecture, properties: Any) -> Limits:
     wave, memory = int(properties.warpSize), int(properties.totalGlobalMem)
     # The file of registers is as large whatever the waves: what a wave of another width gets follows.
-    table = limits_of(own, GPUS[own.example])
+    table = limits_of(chip, GPUS[chip.example])
     # Kilohertz and bits; at least two transfers a cycle. Too low a bound would call good timings impossible,
     # too small a cache would leave warm what is timed as cold: the larger of what is said and the table's.
-    most, said = MOST[own.name], 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
+    most, said = MOST[chip.name], 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
     return replace(
         table,
         max_threads=int(properties.maxThreadsPerBlock),
@@ -91,8 +87,8 @@ def _hip_limits(own: AmdArchitecture, properties: Any) -> Limits:
         memory=memory,
         max_allocation=memory,
         pin_bandwidth=max(said, most.bandwidth * 1e9),
-        threads_per_sm=own.waves * own.simds * wave,
-        units=AllocationUnits(own.lds_unit, own.vgpr_unit * own.wave, own.simds),
+        threads_per_sm=chip.waves * chip.simds * wave,
+        units=AllocationUnits(chip.lds_unit, chip.vgpr_unit * chip.wave, chip.simds),
     )
 
 
@@ -109,9 +105,9 @@ def _decode_property(value: Any) -> str:
 def absent_device(wanted: str | None) -> Device:
     """A GPU by name ("MI300X") or by its architecture ("gfx942"); None: the usual one."""
     text = (DEFAULT if wanted is None else wanted).strip()
-    own = ARCHITECTURES.get(text.lower())
+    chip = ARCHITECTURES.get(text.lower())
     short = (
-        own.example if own else next((s for s in GPUS if _short_amd_name(s) == _short_amd_name(text)), None)
+        chip.example if chip else next((s for s in GPUS if _short_amd_name(s) == _short_amd_name(text)), None)
     )
     if short is None:
         raise BadInput(
@@ -120,7 +116,7 @@ def absent_device(wanted: str | None) -> Device:
         )
     gpu = GPUS[short]
     limits = limits_of(ARCHITECTURES[gpu.architecture], gpu)
-    key = own.name if own else short
+    key = chip.name if chip else short
     return Device(
         "hip", f"absent:{key}", gpu.name, PLATFORM, "", "gpu", limits, absent=True, target=gpu.architecture
     )

@@ -334,13 +334,13 @@ class OpenCLSession(port.PlainSession):
                 f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
                 f"the largest single array may have {limits.max_allocation}"
             )
-        flags, pages, own = cl.mem_flags.READ_WRITE, None, None
+        flags, pages, host = cl.mem_flags.READ_WRITE, None, None
         if self._device.is_host:  # the pages of a program's own arrays, which can be kept from being written
             pages = HostPages(nbytes)
-            own = np.ctypeslib.as_array((ctypes.c_uint8 * max(1, nbytes)).from_address(pages.address))
+            host = np.ctypeslib.as_array((ctypes.c_uint8 * max(1, nbytes)).from_address(pages.address))
             flags |= cl.mem_flags.USE_HOST_PTR
         try:
-            buffer = cl.Buffer(self._context, flags, nbytes, hostbuf=own)
+            buffer = cl.Buffer(self._context, flags, nbytes, hostbuf=host)
         except cl.Error as error:
             raise port.OutOfMemory(str(error)) from error
         self._allocated += nbytes
@@ -384,9 +384,9 @@ class OpenCLSession(port.PlainSession):
         """Whether buffers are the pages that they were made of. To hand a few bytes to the driver's thread
         takes longer than to put them there."""
         probe = HostPages(len(PROBE))
-        own = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
+        host = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
         flags = _load_pyopencl().mem_flags.READ_WRITE | _load_pyopencl().mem_flags.USE_HOST_PTR
-        buffer = _load_pyopencl().Buffer(self._context, flags, len(PROBE), hostbuf=own)
+        buffer = _load_pyopencl().Buffer(self._context, flags, len(PROBE), hostbuf=host)
         self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
         is_direct = probe.pages[:] == PROBE
         buffer.release()

@@ -138,8 +138,8 @@ def note_of(found: SanitizerTools | str, sandbox: str, device: Device | None = N
     beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):
         return f"{NOTE}{beside}; {found}" if beside else f"{NOTE}{NOT_IN_FORCE}: {found}"
-    own = f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
-    return f"{own} and {beside}" if beside else own
+    note = f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
+    return f"{note} and {beside}" if beside else note
 
 
 Beside = Callable[[Variant, int], Sanitized]  # a kernel, and the seed of its cases
@@ -224,16 +224,16 @@ class Sanitizing:
             return Sanitized(self._tools.name, absent=(("", NO_SMALL),))
         runs = [self._run(case, plan) for case, plan in planned.items()]
         watched = self._tools.watch(code, self._device, runs, tools)
-        own = distinct_findings(finding for one in watched for finding in one.findings)
-        own = self._confirmed(code, runs, own)
-        if not all(finding.doubted for finding in own):
-            own = mark_shared_findings(own, self._shared(tuple(planned)))
+        found = distinct_findings(finding for one in watched for finding in one.findings)
+        found = self._confirmed(code, runs, found)
+        if not all(finding.doubted for finding in found):
+            found = mark_shared_findings(found, self._shared(tuple(planned)))
         return Sanitized(
             self._tools.name,
             tuple(one.tool for one in watched if not one.why_not),
             tuple((one.tool, one.why_not) for one in watched if one.why_not),
             tuple(case.sizes for case in planned),
-            own,
+            found,
         )
 
     def _confirmed(

@@ -87,8 +87,8 @@ def assemble_filter(machine: str, *, sockets: str = NONE, own_process: int | Non
         return number if isinstance(number, int) else number[column]
 
     def when(number: Number, *then: Instruction) -> list[Instruction]:
-        own = on_it(number)
-        return [] if own is None else [(_EQUAL, 0, len(then), own), *then]
+        numbered = on_it(number)
+        return [] if numbered is None else [(_EQUAL, 0, len(then), numbered), *then]
 
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, KILL)]
     code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, KILL)]
@@ -263,9 +263,11 @@ def for_worker(
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, sys.pycache_prefix or "")
     lists = (environment.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH"))
     searched = [path for paths in lists for path in paths.split(os.pathsep)]
-    own = (*python, *searched, *_vendor_folders(environment.get("OCL_ICD_VENDORS", "")), *needed)
+    wanted = (*python, *searched, *_vendor_folders(environment.get("OCL_ICD_VENDORS", "")), *needed)
     seen = [
-        path for path in map(os.path.realpath, filter(os.path.isabs, own)) if not _is_home_within(path, home)
+        path
+        for path in map(os.path.realpath, filter(os.path.isabs, wanted))
+        if not _is_home_within(path, home)
     ]
     package = str(Path(__file__).parents[2])
     return Sandbox(

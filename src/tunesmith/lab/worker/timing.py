@@ -244,13 +244,14 @@ class Stopwatch:
     ) -> _Contestant:
         policy = request.policy
         names = {b.name for b in contender.plan.buffers}
-        own = [b for b in buffers if b.name in names]
+        needed = [b for b in buffers if b.name in names]
         stride = self._arenas.stride
         pointers = {
-            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), is_rotated(b)) for b in own
+            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), is_rotated(b))
+            for b in needed
         }
-        restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
-        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if is_rotated(b)]
+        restored = [(b, arenas[b.name]) for b in needed if needs_restoring(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in needed if is_rotated(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()
