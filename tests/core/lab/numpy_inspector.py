@@ -22,12 +22,14 @@ class NumpyInspector:
         memory_at(to)[:] = repeated(pattern, to.nbytes)
 
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
+        if not first.nbytes:
+            return
         rng = np.random.default_rng(seed)
-        for slot in range(slots if first.nbytes else 0):
-            memory = memory_at(replace(first, offset=first.offset + slot * stride))
-            for _ in range(places):
-                start = int(rng.integers(first.nbytes)) // 16 * 16
-                memory[start : start + 16] += np.uint8(rng.integers(64, 192))
+        within = rng.integers(first.nbytes, size=(slots, places, 1)) // 16 * 16 + np.arange(16)
+        at = first.offset + stride * np.arange(slots)[:, None, None] + within
+        by = np.broadcast_to(rng.integers(64, 192, (slots, places, 1)), at.shape).astype(np.uint8)
+        is_inside = within < first.nbytes
+        np.add.at(np.frombuffer(first.memory.data, np.uint8), at[is_inside], by[is_inside])
 
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
