@@ -30,6 +30,9 @@ value = "n"
 """
 
 
+FEW_SIZES = "n = { one_of = [1, 33, 64, 256] }"  # where sizes are not the subject
+
+
 def array(name: str, type_: str, role: str, shape: str = '"n"', more: str = "") -> str:
     return f'[[argument]]\nname = "{name}"\ntype = "{type_}*"\nrole = "{role}"\nshape = [{shape}]\n{more}\n'
 
@@ -139,7 +142,8 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
         arguments = array("out", "float32", "output") + array("x", "float32", "input")
         turn = array("turn", "int32", "workspace", '"1"')
         kernel = "\n\n#define BAD 0" + TestSimple.SOURCE
-        example = problem(arguments + turn + INT_N, kernel, "def ref(x):\n    return 2 * x\n")
+        reference = "def ref(x):\n    return 2 * x\n"
+        example = problem(arguments + turn + INT_N, kernel, reference, contract=FEW_SIZES)
         with lab(example, TestSimple.TEMPLATE, spec="opencl") as harness:
             yield harness
 
@@ -597,6 +601,7 @@ __kernel void op(__global float* out, __global const float* x, __global const in
         array("out", "float32", "output") + array("x", "float32", "input") + index + INT_N,
         source.replace("BAD", "0"),
         "import numpy as np\ndef ref(x, index, n):\n    return x[(np.arange(n) * 7 + 3) % n]\n",
+        contract=FEW_SIZES,
     )
     with tried(example, declared("BLOCK = [16]", LAUNCH), source) as harness:
         assert statuses(harness) == RIGHT
@@ -679,8 +684,7 @@ block = ["16"]
     def example(self, kind: int = 0) -> Problem:
         arguments = array("out", "float32", "output") + array("x", "float32", "input") + INT_N
         kernel = self.SOURCE.replace("KIND", str(kind))
-        contract = "n = { one_of = [1, 33, 64, 256] }"
-        return problem(arguments, kernel, "def ref(x):\n    return 2 * x\n", contract=contract)
+        return problem(arguments, kernel, "def ref(x):\n    return 2 * x\n", contract=FEW_SIZES)
 
     @pytest.mark.long
     def test_each_kernel_is_charged_with_its_own_deeds(self, tmp_path: Path) -> None:
