@@ -239,20 +239,10 @@ class QueuedCalls:
         return lambda: seconds
 
 
-class PlainSession(ABC):
-    """What sessions have in common that know neither graphs nor clocks, and leave judging to the host."""
+class QuietSession:
+    """What sessions have in common that know nothing of clocks, and leave judging to the host."""
 
     inspector: Inspector | None = None
-
-    @abstractmethod
-    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
-        """From the start of the first call to the end of the last."""
-
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
-        return QueuedCalls(tuple(at_slots(c, at) for at in slots for c in calls), self.seconds_of)
-
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
-        return self.record(calls, slots)
 
     def throttled(self) -> bool | None:
         return None
@@ -265,6 +255,20 @@ class PlainSession(ABC):
 
     def neighbours(self) -> str:
         return ""
+
+
+class PlainSession(QuietSession, ABC):
+    """One that knows no graphs either."""
+
+    @abstractmethod
+    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
+        """From the start of the first call to the end of the last."""
+
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
+        return QueuedCalls(tuple(at_slots(c, at) for at in slots for c in calls), self.seconds_of)
+
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
+        return self.record(calls, slots)
 
 
 class Backend(Protocol):

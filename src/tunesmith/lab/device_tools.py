@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from tunesmith.backends.messages import (
     Counted,
@@ -273,10 +273,10 @@ def sanitize_counted(reply: Reply) -> Counted:
 
 def without_excess(counters: Counters) -> Counters:
     """Without what is more than a whole. That says nothing of the others."""
-    excess: dict[str, Any] = {
+    excess: dict[str, None] = {
         name: None for name, whole in _WHOLES.items() if (getattr(counters, name) or 0.0) > ALL * whole
     }
-    return replace(counters, **excess)
+    return Counters(**(vars(counters) | excess))
 
 
 def find_impossible_counter(counters: Counters) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from tunesmith.problem.device import Limits, Resources, compute_occupancy
 from tunesmith.problem.plan import Geometry
@@ -442,8 +442,8 @@ def occupancy_limiters(limits: Limits, resources: Resources, threads: int, share
     """What allows the fewest blocks on a multiprocessor: several where they agree, none if nobody knows."""
     allowed: dict[str, int] = {}
     for limit, words in _HAS.items():
-        others: dict[str, Any] = {name: _PLENTY for name in _HAS if name != limit}
-        held = compute_occupancy(replace(limits, **others), resources, threads, shared)
+        others = {name: _PLENTY for name in _HAS if name != limit}
+        held = compute_occupancy(Limits(**(vars(limits) | others)), resources, threads, shared)
         if held is None or not getattr(limits, limit):
             return ()
         allowed[words] = held.blocks_per_sm

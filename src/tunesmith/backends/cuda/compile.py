@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tunesmith.backends.binaries import write_headers
 from tunesmith.backends.cuda import cubin as entries
 from tunesmith.backends.cuda.cubin import (
     Compiled,
@@ -71,7 +72,7 @@ def compile_by_nvcc(unit: Unit, flags: Flags) -> Compiled:
         raise Unsupported("nvcc is not here: install NVIDIA's CUDA toolkit and put nvcc on the PATH")
     with tempfile.TemporaryDirectory(prefix="tunesmith-nvcc-") as name:
         folder = Path(name)
-        _write_headers(folder / _HEADERS, unit)
+        write_headers(folder / _HEADERS, unit.headers, "nvcc", _leaves_folder)
         source = f"{plain_name(unit.path).removesuffix('.cu')}.cu"
         (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
         options = [*flags.nvcc, "-Wno-deprecated-gpu-targets"]
@@ -109,19 +110,6 @@ def _table_of(unit: Unit) -> str:
     """One entry a line, so that the line of a fault names the entry."""
     lines = "".join(f"(const void*)({entry}),\n" for entry in unit.entries)
     return f'\n#line 1 "{TABLE}"\nextern "C" __device__ const void* {TABLE}[] = {{\n{lines}}};\n'
-
-
-def _write_headers(folder: Path, unit: Unit) -> None:
-    folder.mkdir(parents=True)
-    for spelling, text in unit.headers:
-        path = PurePosixPath(spelling)
-        if path.is_absolute() or not path.name or _leaves_folder(path):
-            raise BuildFailed(
-                f'nvcc gets its headers in a folder of their own, which "{spelling}" leaves: include it by a '
-                "path below one of the folders in `include`"
-            )
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text.encode(errors="surrogatepass"))
 
 
 def _leaves_folder(path: PurePosixPath) -> bool:
@@ -181,13 +169,13 @@ def _load_nvrtc() -> Any:
 
 @cache
 def nvrtc_version() -> tuple[int, int]:
-    major, minor = _check_nvrtc_status(_load_nvrtc().nvrtcVersion())
+    major, minor = _check_nvrtc(_load_nvrtc().nvrtcVersion())
     return int(major), int(minor)
 
 
 @cache
 def nvrtc_architectures() -> tuple[int, ...]:
-    return tuple(int(number) for number in _check_nvrtc_status(_load_nvrtc().nvrtcGetSupportedArchs()))
+    return tuple(int(number) for number in _check_nvrtc(_load_nvrtc().nvrtcGetSupportedArchs()))
 
 
 def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
@@ -196,7 +184,7 @@ def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
     headers = [text.encode(errors="surrogatepass") for _, text in given]
     names = [spelling.encode(errors="surrogatepass") for spelling, _ in given]
     source = unit.source.encode(errors="surrogatepass")
-    program = _check_nvrtc_status(
+    program = _check_nvrtc(
         nvrtc.nvrtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
@@ -210,15 +198,15 @@ def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
 def _compile_with_nvrtc(program: Any, unit: Unit, options: list[str], is_virtual: bool) -> Compiled:
     nvrtc = _load_nvrtc()
     for entry in unit.entries:
-        _check_nvrtc_status(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+        _check_nvrtc(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
     log = _fetch_nvrtc_bytes(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
     text = _own_words(log.rstrip(b"\0").decode(errors="replace"))
     if int(status) != 0:
-        words = _check_nvrtc_status(nvrtc.nvrtcGetErrorString(status)).decode()
+        words = _check_nvrtc(nvrtc.nvrtcGetErrorString(status)).decode()
         raise Refused(text or words, NAME_MAP, _FIRST_NAME)
     symbols = {
-        entry: _check_nvrtc_status(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode()
+        entry: _check_nvrtc(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode()
         for entry in unit.entries
     }
     if is_virtual:
@@ -252,16 +240,16 @@ def _nvrtc_library_path() -> str | None:
 
 
 def _fetch_nvrtc_bytes(program: Any, size_of: Any, get: Any) -> bytes:
-    size = int(_check_nvrtc_status(size_of(program)))
+    size = int(_check_nvrtc(size_of(program)))
     if size <= 1:
         # A lone zero. Python has one object for each single byte, and the bindings write into what they get.
         return b""
     data = b" " * size
-    _check_nvrtc_status(get(program, data))
+    _check_nvrtc(get(program, data))
     return data
 
 
-def _check_nvrtc_status(answer: tuple[Any, ...]) -> Any:
+def _check_nvrtc(answer: tuple[Any, ...]) -> Any:
     """What a call returned, without its status. A bad one here is a broken machine, not a bad source."""
     if int(answer[0]) != 0:
         raise RuntimeError(f"NVRTC: {_load_nvrtc().nvrtcGetErrorString(answer[0])[1].decode()}")

@@ -189,15 +189,7 @@ def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Lim
         (entry, _of_kernel(cubin.kernels[symbol], spills.get(symbol), limits))
         for entry, symbol in symbols.items()
     )
-    every = [resources for _, resources in by_entry]
-    return Resources(
-        registers=_known_maximum(r.registers for r in every),
-        shared=_known_maximum(r.shared for r in every),
-        spills=_known_maximum(r.spills for r in every),
-        private=_known_maximum(r.private for r in every),
-        max_threads=min((r.max_threads for r in every if r.max_threads is not None), default=None),
-        by_entry=by_entry,
-    )
+    return binaries.merge_resources(by_entry)
 
 
 def parse_spills(log: str) -> dict[str, int]:
@@ -218,10 +210,6 @@ def _of_kernel(kernel: CubinKernel, spilled: int | None, limits: Limits) -> Reso
             threads -= limits.warp
     most = min([threads, *bounds])
     return Resources(kernel.registers, kernel.shared, spilled, kernel.frame, max_threads=most)
-
-
-def _known_maximum(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)
 
 
 # An entry is written as in C++, `silu_and_mul<__half>`; the driver knows it by its mangled symbol alone.

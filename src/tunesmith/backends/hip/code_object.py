@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -179,6 +178,31 @@ class AmdKernel:
     parameters: tuple[int, ...]  # bytes of each that a caller gives
 
 
+class _NotedArgument(msgspec.Struct, rename=lambda name: f".{name}"):
+    size: int
+    value_kind: str
+
+
+class _NotedKernel(msgspec.Struct, rename=lambda name: f".{name}"):
+    """As compilers write it down."""
+
+    name: str
+    vgpr_count: int  # with those for accumulation, where they are of the same file
+    sgpr_count: int
+    private_segment_fixed_size: int
+    group_segment_fixed_size: int
+    max_flat_workgroup_size: int
+    wavefront_size: int
+    vgpr_spill_count: int = 0
+    sgpr_spill_count: int = 0
+    args: tuple[_NotedArgument, ...] = ()
+
+
+class _Metadata(msgspec.Struct, rename=lambda name: f"amdhsa.{name}"):
+    kernels: tuple[_NotedKernel, ...] = ()
+    target: str = ""
+
+
 class CodeObject:
     def __init__(self, data: bytes) -> None:
         if not data.startswith(binaries.HEAD):
@@ -188,8 +212,8 @@ class CodeObject:
             found_symbols = binaries.read_symbols(self._sections, binaries.SYMTAB, binaries.DYNSYM)
             self._symbols = {symbol.name: symbol.value for symbol in found_symbols if symbol.name}
             found = self._parse_metadata()
-            self.target = str(found.get("amdhsa.target", "")).rpartition("-")[2].partition(":")[0]
-            self.kernels = {k.symbol: k for k in map(_parse_amd_kernel, found.get("amdhsa.kernels", ()))}
+            self.target = found.target.rpartition("-")[2].partition(":")[0]
+            self.kernels = {noted.name: _describe_noted_kernel(noted) for noted in found.kernels}
         except (struct.error, IndexError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
             raise Malformed(f"a damaged code object: {error}") from error
 
@@ -214,12 +238,12 @@ class CodeObject:
             return []
         return [by_address.get(moved[start + 8 * number], "") for number in range(count)]
 
-    def _parse_metadata(self) -> Mapping[str, Any]:
+    def _parse_metadata(self) -> _Metadata:
         for one in self._sections:
             if one.name == ".note":
                 for kind, content in _parse_notes(one.data):
                     if kind == _METADATA:
-                        return msgspec.msgpack.decode(content, type=dict[str, Any])
+                        return msgspec.msgpack.decode(content, type=_Metadata)
         raise ValueError("it has no note on its kernels")
 
 
@@ -232,37 +256,26 @@ def _parse_notes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at = begin + -(-length // 4) * 4
 
 
-def _parse_amd_kernel(found: Mapping[str, Any]) -> AmdKernel:
-    given = [arg for arg in found.get(".args", ()) if not str(arg[".value_kind"]).startswith("hidden_")]
-    vgprs = int(found[".vgpr_count"])  # with those for accumulation, where they are of the same file
+def _describe_noted_kernel(noted: _NotedKernel) -> AmdKernel:
+    given = [arg.size for arg in noted.args if not arg.value_kind.startswith("hidden_")]
     return AmdKernel(
-        symbol=str(found[".name"]),
-        vgprs=vgprs,
-        sgprs=int(found[".sgpr_count"]),
-        spilled=int(found.get(".vgpr_spill_count", 0)) + int(found.get(".sgpr_spill_count", 0)),
-        private=int(found[".private_segment_fixed_size"]),
-        shared=int(found[".group_segment_fixed_size"]),
-        most_threads=int(found[".max_flat_workgroup_size"]),
-        wave=int(found[".wavefront_size"]),
-        parameters=tuple(int(arg[".size"]) for arg in given),
+        symbol=noted.name,
+        vgprs=noted.vgpr_count,
+        sgprs=noted.sgpr_count,
+        spilled=noted.vgpr_spill_count + noted.sgpr_spill_count,
+        private=noted.private_segment_fixed_size,
+        shared=noted.group_segment_fixed_size,
+        most_threads=noted.max_flat_workgroup_size,
+        wave=noted.wavefront_size,
+        parameters=tuple(given),
     )
 
 
 def resources_of(code: CodeObject, symbols: Mapping[str, str]) -> Resources:
     """Of the kernels wanted; the worst of several stands for all."""
     chip = ARCHITECTURES.get(code.target)
-    every = [(entry, _amd_resources(code.kernels[symbol], chip)) for entry, symbol in symbols.items()]
-    if len(every) == 1:
-        return every[0][1]
-    parts = [found for _, found in every]
-    return Resources(
-        registers=_reduce_known(max, [r.registers for r in parts]),
-        shared=_reduce_known(max, [r.shared for r in parts]),
-        spills=_reduce_known(max, [r.spills for r in parts]),
-        private=_reduce_known(max, [r.private for r in parts]),
-        max_threads=_reduce_known(min, [r.max_threads for r in parts]),
-        by_entry=tuple(every),
-    )
+    every = tuple((entry, _amd_resources(code.kernels[symbol], chip)) for entry, symbol in symbols.items())
+    return every[0][1] if len(every) == 1 else binaries.merge_resources(every)
 
 
 def _amd_resources(kernel: AmdKernel, chip: AmdArchitecture | None) -> Resources:
@@ -285,11 +298,6 @@ def describe_amd_kernel(code: CodeObject, symbol: str, threads: int) -> str:
     groups = groups_per_unit(chip, threads, kernel.vgprs, kernel.sgprs, kernel.shared, kernel.wave)
     percent = occupancy_percent(chip, threads, groups, kernel.wave)
     return f"{code.target}: {words}; {groups} blocks of {threads} threads on a compute unit, {percent} %"
-
-
-def _reduce_known(choose: Any, values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return choose(known) if known else None
 
 
 # As our workers take it.

@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from tunesmith.backends.binaries import write_headers
 from tunesmith.backends.hip.code_object import (
     ARCHITECTURES,
     TABLE,
@@ -21,7 +22,7 @@ from tunesmith.backends.hip.code_object import (
     pack,
     resources_of,
 )
-from tunesmith.backends.hip.runtime import check_hiprtc_status, load_hiprtc
+from tunesmith.backends.hip.runtime import check_hiprtc, load_hiprtc
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported, system_package
 from tunesmith.backends.tool_process import answer_of
@@ -134,7 +135,7 @@ def compile_by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture
         raise Unsupported(found)
     with tempfile.TemporaryDirectory(prefix="tunesmith-clang-") as name:
         folder = Path(name)
-        _write_headers(folder / "headers", unit)
+        write_headers(folder / "headers", unit.headers, "clang", lambda path: ".." in path.parts)
         source = f"{plain_name(unit.path).removesuffix('.hip')}.hip"
         (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
         fast = int("-ffast-math" in options)
@@ -190,23 +191,10 @@ def _table_of(unit: Unit) -> str:
     return f'\n#line 1 "{TABLE}"\n{head}{{\n{lines}}};\n'
 
 
-def _write_headers(folder: Path, unit: Unit) -> None:
-    folder.mkdir(parents=True)
-    for spelling, text in unit.headers:
-        path = PurePosixPath(spelling)
-        if path.is_absolute() or ".." in path.parts or not path.name:
-            raise BuildFailed(
-                f'clang gets its headers in a folder of their own, which "{spelling}" leaves: include it by '
-                "a path below one of the folders in `include`"
-            )
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text.encode(errors="surrogatepass"))
-
-
 def hiprtc_version() -> str:
     """As 7.2; empty where there is none."""
     try:
-        major, minor = check_hiprtc_status(load_hiprtc().hiprtcVersion())
+        major, minor = check_hiprtc(load_hiprtc().hiprtcVersion())
     except Unsupported:
         return ""
     return f"{int(major)}.{int(minor)}"
@@ -220,12 +208,12 @@ def compile_by_hiprtc(
     headers = [text.encode(errors="surrogatepass") for _, text in unit.headers]
     names = [spelling.encode(errors="surrogatepass") for spelling, _ in unit.headers]
     source = unit.source.encode(errors="surrogatepass")
-    program = check_hiprtc_status(
+    program = check_hiprtc(
         rtc.hiprtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
         for entry in unit.entries:
-            check_hiprtc_status(rtc.hiprtcAddNameExpression(program, entry.encode()))
+            check_hiprtc(rtc.hiprtcAddNameExpression(program, entry.encode()))
         given = [f"--offload-arch={chip.name}".encode(), *(option.encode() for option in options)]
         (status,) = rtc.hiprtcCompileProgram(program, len(given), given)
         said = _fetch_hiprtc_bytes(program, rtc.hiprtcGetProgramLogSize, rtc.hiprtcGetProgramLog)
@@ -234,7 +222,7 @@ def compile_by_hiprtc(
             raise BuildFailed(log or f"hiprtc refuses {unit.path} without a word")
         symbols = {}
         for entry in unit.entries:
-            name = check_hiprtc_status(rtc.hiprtcGetLoweredName(program, entry.encode()))
+            name = check_hiprtc(rtc.hiprtcGetLoweredName(program, entry.encode()))
             symbols[entry] = name.decode() if isinstance(name, bytes) else str(name)
         return _fetch_hiprtc_bytes(program, rtc.hiprtcGetCodeSize, rtc.hiprtcGetCode), symbols, log
     finally:
@@ -242,10 +230,10 @@ def compile_by_hiprtc(
 
 
 def _fetch_hiprtc_bytes(program: Any, size_of: Any, get: Any) -> bytes:
-    size = int(check_hiprtc_status(size_of(program)))
+    size = int(check_hiprtc(size_of(program)))
     data = bytearray(size)
     if size:
-        check_hiprtc_status(get(program, data))
+        check_hiprtc(get(program, data))
     return bytes(data)
 
 

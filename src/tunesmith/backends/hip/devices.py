@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST, AmdArchitecture, limits_of
-from tunesmith.backends.hip.runtime import check_hip_status, load_runtime
+from tunesmith.backends.hip.runtime import check_hip, load_runtime
 from tunesmith.backends.port import Unsupported
 from tunesmith.base.errors import BadInput
 from tunesmith.problem.device import AllocationUnits, Device, Limits
@@ -20,7 +20,7 @@ DEFAULT = "MI300X"
 
 def describe_all() -> tuple[Device, ...]:
     """Those that are known. A processor's own small GPU beside them is left out: see `left_out`."""
-    version, found = int(check_hip_status(load_runtime().hipRuntimeGetVersion())), _all_properties()
+    version, found = int(check_hip(load_runtime().hipRuntimeGetVersion())), _all_properties()
     known = tuple(_describe_hip_device(n, p, version) for n, p in found if _gpu_target(p) in ARCHITECTURES)
     if not known:
         targets = ", ".join(_gpu_target(properties) for _, properties in found)
@@ -36,7 +36,7 @@ def left_out() -> tuple[str, ...]:
 
 
 def _all_properties() -> tuple[tuple[int, Any], ...]:
-    count = int(check_hip_status(load_runtime().hipGetDeviceCount()))
+    count = int(check_hip(load_runtime().hipGetDeviceCount()))
     return tuple((number, _device_properties(number)) for number in range(count))
 
 
@@ -61,10 +61,10 @@ def _describe_hip_device(number: int, properties: Any, version: int) -> Device:
 def _device_properties(number: int) -> Any:
     hip = load_runtime()
     try:
-        return check_hip_status(hip.hipGetDeviceProperties(number))
+        return check_hip(hip.hipGetDeviceProperties(number))
     except TypeError:  # bindings before release 10 fill in what they are given
         found = hip.hipDeviceProp_t()
-        check_hip_status(hip.hipGetDeviceProperties(found, number))
+        check_hip(hip.hipGetDeviceProperties(found, number))
         return found
 
 

@@ -79,7 +79,7 @@ def _import_hip_module(name: str) -> Any:
         raise Unsupported(f"{NO_BINDINGS}: {error}") from error
 
 
-def check_hip_status(answer: tuple[Any, ...]) -> Any:
+def check_hip(answer: tuple[Any, ...]) -> Any:
     """What a call of the runtime returned, without its status; a bad status is raised as what it means."""
     status = int(answer[0])
     if status != 0:
@@ -97,7 +97,7 @@ def _hip_error_text(status: Any) -> str:
     return ": ".join(said) or f"HIP error {int(status)}"
 
 
-def check_hiprtc_status(answer: tuple[Any, ...]) -> Any:
+def check_hiprtc(answer: tuple[Any, ...]) -> Any:
     """The same of hiprtc, where a bad status is a broken machine and no bad source."""
     if int(answer[0]) != 0:
         raise RuntimeError(f"hiprtc: status {int(answer[0])}")

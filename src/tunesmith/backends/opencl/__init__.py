@@ -235,7 +235,7 @@ _TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl|<(?:kernel|program source)>")
 
 
 @cache
-def _load_pyopencl() -> Any:
+def _load_cl() -> Any:
     try:
         import pyopencl
     except ImportError as error:
@@ -249,12 +249,12 @@ class OpenCLBackend:
     def devices(self) -> tuple[Device, ...]:
         return tuple(
             _describe_opencl_device(cl_platform, device, f"{i}:{j}")
-            for i, cl_platform in enumerate(_list_or_empty(_load_pyopencl().get_platforms))
+            for i, cl_platform in enumerate(_list_or_empty(_load_cl().get_platforms))
             for j, device in enumerate(_list_or_empty(cl_platform.get_devices))
         )
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        cl, which = _load_pyopencl(), _load_pyopencl().program_build_info.LOG
+        cl, which = _load_cl(), _load_cl().program_build_info.LOG
         context, handle = _make_context(device.id)
         # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
         program = cl._cl._Program(context, unit.source)
@@ -309,7 +309,7 @@ class OpenCLSession(port.PlainSession):
     def __init__(self, device: Device) -> None:
         self._device = device
         self._context, self._handle = _make_context(device.id)
-        self._queue = _load_pyopencl().CommandQueue(self._context)
+        self._queue = _load_cl().CommandQueue(self._context)
         self._allocated = 0
         self._scrambled = 0
 
@@ -317,7 +317,7 @@ class OpenCLSession(port.PlainSession):
         return processor_clocks() if self._device.is_host else ()
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         try:
             program = cl._cl._Program(self._context, [self._handle], [binary])
             program._build(b"", [self._handle])
@@ -326,7 +326,7 @@ class OpenCLSession(port.PlainSession):
             raise port.LaunchFailed(f"the driver refuses the binary: {error}") from error
 
     def allocate(self, nbytes: int) -> port.Memory:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         limits = self._device.limits
         # Checked here because a CPU driver promises memory it may not have.
         if nbytes > limits.max_allocation or self._allocated + nbytes > limits.memory:
@@ -362,9 +362,7 @@ class OpenCLSession(port.PlainSession):
             memory.pages.pages[offset : offset + memoryview(data).nbytes] = memoryview(data).cast("B")
         elif len(data):
             with_offset = {"dst_offset": offset, "is_blocking": True}
-            self._guarded(
-                lambda: _load_pyopencl().enqueue_copy(self._queue, memory.buffer, data, **with_offset)
-            )
+            self._guarded(lambda: _load_cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, OpenCLMemory)
@@ -374,9 +372,7 @@ class OpenCLSession(port.PlainSession):
         target = bytearray(nbytes)
         if nbytes:
             with_offset = {"src_offset": offset, "is_blocking": True}
-            self._guarded(
-                lambda: _load_pyopencl().enqueue_copy(self._queue, target, memory.buffer, **with_offset)
-            )
+            self._guarded(lambda: _load_cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
         return bytes(target)
 
     @cached_property
@@ -385,9 +381,9 @@ class OpenCLSession(port.PlainSession):
         takes longer than to put them there."""
         probe = HostPages(len(PROBE))
         host = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
-        flags = _load_pyopencl().mem_flags.READ_WRITE | _load_pyopencl().mem_flags.USE_HOST_PTR
-        buffer = _load_pyopencl().Buffer(self._context, flags, len(PROBE), hostbuf=host)
-        self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
+        flags = _load_cl().mem_flags.READ_WRITE | _load_cl().mem_flags.USE_HOST_PTR
+        buffer = _load_cl().Buffer(self._context, flags, len(PROBE), hostbuf=host)
+        self._guarded(lambda: _load_cl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
         is_direct = probe.pages[:] == PROBE
         buffer.release()
         probe.close()
@@ -403,10 +399,10 @@ class OpenCLSession(port.PlainSession):
         if to.nbytes:
             buffers = (to.memory.buffer, source.memory.buffer)
             places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
-            self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, *buffers, **places))
+            self._guarded(lambda: _load_cl().enqueue_copy(self._queue, *buffers, **places))
 
     def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
         gate = cl.UserEvent(self._context)
         try:
@@ -423,15 +419,15 @@ class OpenCLSession(port.PlainSession):
         kernel, memories, words = self._scrambler
         self._scrambled += 1
         numbers = map(np.uint32, (words, self._scrambled, is_local, PATIENT if is_patient else HASTY))
-        kernel.set_args(*memories, *numbers, _load_pyopencl().LocalMemory(4 * words))
+        kernel.set_args(*memories, *numbers, _load_cl().LocalMemory(4 * words))
         size = (self._device.limits.sms,)
-        self._guarded(lambda: _load_pyopencl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
+        self._guarded(lambda: _load_cl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
         self._guarded(self._queue.finish)
 
     @cached_property
     def _scrambler(self) -> tuple[Any, tuple[Any, Any], int]:
         """The kernel, memory of its own, and how many words each group fills."""
-        cl, limits = _load_pyopencl(), self._device.limits
+        cl, limits = _load_cl(), self._device.limits
         source = resources.files("tunesmith.backends.opencl").joinpath("scramble.cl").read_text()
         program = cl._cl._Program(self._context, source)
         program._build(b"", [self._handle])
@@ -454,15 +450,13 @@ class OpenCLSession(port.PlainSession):
         for place, element in call.fills:
             assert isinstance(place.memory, OpenCLMemory)
             what = (place.memory.buffer, np.frombuffer(element, np.uint8), place.offset, place.nbytes)
-            _load_pyopencl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
+            _load_cl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
         total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
-        _load_pyopencl().enqueue_nd_range_kernel(
-            self._queue, kernel, total, call.block[:dims], wait_for=wait_for
-        )
+        _load_cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)
 
     def _guarded(self, action: Any) -> None:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         try:
             action()
         except cl.MemoryError as error:
@@ -479,27 +473,25 @@ def _kernel_argument(arg: object) -> Any:
         return arg.memory.region(arg.offset, arg.nbytes)
     if isinstance(arg, port.Scalar):
         return element_type(arg.type).numpy.type(arg.value)
-    return _load_pyopencl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
+    return _load_cl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
 
 
 def _list_or_empty(query: Callable[[], Iterable[Any]]) -> list[Any]:
     try:
         return list(query())
-    except _load_pyopencl().Error:  # how the loader says that there is none
+    except _load_cl().Error:  # how the loader says that there is none
         return []
 
 
 @cache
 def _make_context(device_id: str) -> tuple[Any, Any]:
     place, _, number = device_id.partition(":")
-    handle = _list_or_empty(_list_or_empty(_load_pyopencl().get_platforms)[int(place)].get_devices)[
-        int(number)
-    ]
-    return _load_pyopencl().Context([handle]), handle
+    handle = _list_or_empty(_list_or_empty(_load_cl().get_platforms)[int(place)].get_devices)[int(number)]
+    return _load_cl().Context([handle]), handle
 
 
 def _describe_opencl_device(cl_platform: Any, device: Any, id: str) -> Device:
-    cl = _load_pyopencl()
+    cl = _load_cl()
     is_cpu = bool(device.type & cl.device_type.CPU)
     is_pocl = "portable computing language" in cl_platform.name.lower()
     sizes = [*device.max_work_item_sizes, 1, 1][:3]
@@ -530,7 +522,7 @@ def _describe_opencl_device(cl_platform: Any, device: Any, id: str) -> Device:
 
 
 def _make_kernels(program: Any, unit: Unit) -> list[Any]:
-    cl = _load_pyopencl()
+    cl = _load_cl()
     try:
         return [cl.Kernel(program, entry) for entry in unit.entries]
     except cl.Error as error:
@@ -542,7 +534,7 @@ def _make_kernels(program: Any, unit: Unit) -> list[Any]:
 
 
 def _opencl_resources(kernels: list[Any], handle: Any) -> Resources:
-    info = _load_pyopencl().kernel_work_group_info
+    info = _load_cl().kernel_work_group_info
     return Resources(
         shared=max(k.get_work_group_info(info.LOCAL_MEM_SIZE, handle) for k in kernels),
         private=max(k.get_work_group_info(info.PRIVATE_MEM_SIZE, handle) for k in kernels),
@@ -552,7 +544,7 @@ def _opencl_resources(kernels: list[Any], handle: Any) -> Resources:
 
 def _code_digest(data: bytes, device: Device, unit: Unit, kernels: list[Any], handle: Any) -> str:
     """Equal for equal code. PoCL puts a required work-group size into none of it."""
-    which = _load_pyopencl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+    which = _load_cl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
     required = [list(k.get_work_group_info(which, handle)) for k in kernels]
     parts = pocl_objects(data) if device.finishes_compiling_at_launch else []
     return digest_of(*(parts or [data]), repr((unit.entries, required)))

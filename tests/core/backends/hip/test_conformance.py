@@ -92,7 +92,7 @@ class TestSimulatedHip(BackendSuite):
         self, status: int, kind: type[Exception], words: str
     ) -> None:
         with pytest.raises(kind, match=words):
-            library.check_hip_status((status,))
+            library.check_hip((status,))
 
     @pytest.mark.parametrize("flag", ["--offload-arch=gfx90a", "-ffast-math", "-mno-wavefrontsize64"])
     def test_flags_that_shape_kernels(self, backend, device, flag: str) -> None:
