@@ -133,10 +133,8 @@ def _draw_layout(
     chance = random.Random(seed)
     arrangement = chance.choices(list(weights), list(weights.values()))[0]
     order = chance.sample(range(len(arrays)), len(arrays))
-    parts: dict[int, GuardedLayout] = {}
-    cursor = 0
-    for number in order:
-        array = arrays[number]
+    parts, cursor = dict[int, GuardedLayout](), 0
+    for number, array in ((number, arrays[number]) for number in order):
         if arrangement == "fenced":
             pages = max(PAGE, array.align)
             zone = max(GUARD, pages)

@@ -262,15 +262,7 @@ def run_fork_server(run: Callable[[], None], idle: float | None = IDLE) -> NoRet
             os._exit(0)
         if woken in ready:
             os.read(woken, 1 << 12)
-        for pid, status in list(children.items()):
-            if pid not in ended and (code := _exit_code(pid)) is not None:
-                ended.add(pid)
-                with contextlib.suppress(OSError):  # its owner may be gone
-                    status.sendall(_NEWS.pack(ENDED, code))
-            if status.fileno() in ready:  # its owner has let it go
-                _kill_process_group(pid)
-                children.pop(pid).close()
-                ended.discard(pid)
+        _tend_children(children, ended, ready)
         if requests.fileno() in ready:
             request = _receive_fork_request(requests)
             if request is None:
@@ -287,6 +279,19 @@ def run_fork_server(run: Callable[[], None], idle: float | None = IDLE) -> NoRet
             for descriptor in request.streams:
                 os.close(descriptor)
             children[pid] = request.status
+
+
+def _tend_children(children: dict[int, socket.socket], ended: set[int], ready: Sequence[int]) -> None:
+    """Tell the owners of those that have ended, and be rid of those that their owners have let go."""
+    for pid, status in list(children.items()):
+        if pid not in ended and (code := _exit_code(pid)) is not None:
+            ended.add(pid)
+            with contextlib.suppress(OSError):  # its owner may be gone
+                status.sendall(_NEWS.pack(ENDED, code))
+        if status.fileno() in ready:
+            _kill_process_group(pid)
+            children.pop(pid).close()
+            ended.discard(pid)
 
 
 class ForkRequest(NamedTuple):

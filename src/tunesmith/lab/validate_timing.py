@@ -101,10 +101,9 @@ class LookJudge:
             for number, part in enumerate(_split_for_judging(b, seen)):
                 items = _gather_items(b, part)
                 if look.originals:
-                    theirs_here = _gather_items(b, by_them[number]) if number < len(by_them) else None
-                    if theirs_here is None or not np.array_equal(theirs_here.places, items.places):
+                    others = _same_items(b, by_them, number, items)
+                    if others is None:
                         return GARBLED
-                    others = theirs_here.values
                 else:
                     outputs = self._outputs(case, *original, draw)
                     if isinstance(outputs, Failing):
@@ -278,6 +277,12 @@ def _gather_items(b: BufferPlan, found: Sequence[Seen]) -> SeenItems:
         return SeenItems(_flatten_plan(b, values.size), np.arange(values.size), values.reshape(-1))
     values = np.concatenate([np.frombuffer(blob, element_type(b.type).memory) for _, blob in found])
     return SeenItems(_flatten_plan(b, values.size), np.concatenate(list(_piece_indices(b, found))), values)
+
+
+def _same_items(b: BufferPlan, parts: list[list[Seen]], number: int, items: SeenItems) -> Array | None:
+    """As the original has them; None where what was sent is not of the same places."""
+    found = _gather_items(b, parts[number]) if number < len(parts) else None
+    return found.values if found and np.array_equal(found.places, items.places) else None
 
 
 def _piece_indices(b: BufferPlan, pieces: Sequence[Seen]) -> Iterator[NDArray[np.int64]]:

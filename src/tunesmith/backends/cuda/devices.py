@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -84,10 +85,6 @@ def _describe_cuda_device(number: int, version: int) -> Device:
         attribute: Any = getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(check_cuda(cu.cuDeviceGetAttribute(attribute, handle)))
 
-    memory = int(check_cuda(cu.cuDeviceTotalMem(handle)))
-    capability = 10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR")
-    # Kilohertz and bits; two transfers a cycle.
-    bandwidth = 2e3 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8
     return Device(
         backend="cuda",
         id=str(number),
@@ -96,27 +93,35 @@ def _describe_cuda_device(number: int, version: int) -> Device:
         driver=f"CUDA {_format_cuda_version(version)}",
         kind="gpu",
         inspects=True,
-        limits=Limits(
-            max_threads=get("MAX_THREADS_PER_BLOCK"),
-            max_block=(get("MAX_BLOCK_DIM_X"), get("MAX_BLOCK_DIM_Y"), get("MAX_BLOCK_DIM_Z")),
-            max_grid=(get("MAX_GRID_DIM_X"), get("MAX_GRID_DIM_Y"), get("MAX_GRID_DIM_Z")),
-            shared=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-            sms=get("MULTIPROCESSOR_COUNT"),
-            warp=get("WARP_SIZE"),
-            llc=get("L2_CACHE_SIZE"),
-            memory=memory,
-            max_allocation=memory,
-            alignment=1,
-            pin_bandwidth=bandwidth or None,
-            capability=capability,
-            registers_per_block=get("MAX_REGISTERS_PER_BLOCK"),
-            registers_per_sm=get("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-            shared_per_sm=get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-            shared_reserved=get("RESERVED_SHARED_MEMORY_PER_BLOCK"),
-            threads_per_sm=get("MAX_THREADS_PER_MULTIPROCESSOR"),
-            blocks_per_sm=get("MAX_BLOCKS_PER_MULTIPROCESSOR"),
-            units=allocation_units(capability),
-        ),
+        limits=_cuda_limits(handle, get),
+    )
+
+
+def _cuda_limits(handle: Any, get: Callable[[str], int]) -> Limits:
+    memory = int(check_cuda(driver().cuDeviceTotalMem(handle)))
+    capability = 10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR")
+    # Kilohertz and bits; two transfers a cycle.
+    bandwidth = 2e3 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8
+    return Limits(
+        max_threads=get("MAX_THREADS_PER_BLOCK"),
+        max_block=(get("MAX_BLOCK_DIM_X"), get("MAX_BLOCK_DIM_Y"), get("MAX_BLOCK_DIM_Z")),
+        max_grid=(get("MAX_GRID_DIM_X"), get("MAX_GRID_DIM_Y"), get("MAX_GRID_DIM_Z")),
+        shared=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        sms=get("MULTIPROCESSOR_COUNT"),
+        warp=get("WARP_SIZE"),
+        llc=get("L2_CACHE_SIZE"),
+        memory=memory,
+        max_allocation=memory,
+        alignment=1,
+        pin_bandwidth=bandwidth or None,
+        capability=capability,
+        registers_per_block=get("MAX_REGISTERS_PER_BLOCK"),
+        registers_per_sm=get("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared_per_sm=get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        shared_reserved=get("RESERVED_SHARED_MEMORY_PER_BLOCK"),
+        threads_per_sm=get("MAX_THREADS_PER_MULTIPROCESSOR"),
+        blocks_per_sm=get("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        units=allocation_units(capability),
     )
 
 

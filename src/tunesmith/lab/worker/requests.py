@@ -35,6 +35,7 @@ from tunesmith.run.protection import Protection
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
+OfCase = m.RunCase | m.StoreCase | m.CheckCase | m.CheckCases
 # What waits for a turn, though not for long, so as not to disturb whoever times.
 RUNS_KERNELS = (m.RunCase, m.StoreCase, m.CheckCase, m.CheckCases, m.LaunchOnce)
 _FAILURES: dict[type[Exception], str] = {
@@ -73,7 +74,7 @@ class Bench:
         waited = self._lock.waited
         try:
             with self._lock.shared() if isinstance(request, RUNS_KERNELS) else nullcontext():
-                reply, answer = self._answer(request, blobs)
+                reply, answer = self._answer_request(request, blobs)
         except tuple(_FAILURES) as error:
             what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))
             return m.Failed(what, str(error)), ()
@@ -83,7 +84,7 @@ class Bench:
             reply = replace(reply, waited=self._lock.waited - waited)
         return reply, answer
 
-    def _answer(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
+    def _answer_request(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         match request:
             case m.TellProtection():
                 return self.protection, ()
@@ -101,15 +102,6 @@ class Bench:
             case m.Load():
                 self._load(request, blobs[0])
                 return m.Done(), ()
-            case m.RunCase():
-                return self._with_room(lambda: self._run_case(request))
-            case m.StoreCase():
-                executable = self._executables[request.code_digest]
-                return self._with_room(lambda: (self._stored().store(request, blobs, executable), ()))
-            case m.CheckCase():
-                return self._with_room(lambda: self._check_and_send(request))
-            case m.CheckCases():
-                return self._with_room(lambda: (self._check_cases(request), ()))
             case m.JudgeOutputs():
                 judged = self._stored().judge_outputs(request, blobs)
                 return judged or m.Failed("forgotten", "there is no such case on the device"), ()
@@ -131,6 +123,18 @@ class Bench:
                 return references.answer_comparison(request, blobs), ()
             case m.FindTools() | m.RunUnder() | m.CountLaunches():
                 return m.Failed("unsupported", "a worker that runs kernels starts no tools"), ()
+        return self._with_room(lambda: self._answer_of_case(request, blobs))
+
+    def _answer_of_case(self, request: OfCase, blobs: Sequence[bytes]) -> Answer:
+        match request:
+            case m.RunCase():
+                return self._run_case(request)
+            case m.StoreCase():
+                return self._stored().store(request, blobs, self._executables[request.code_digest]), ()
+            case m.CheckCase():
+                return self._check_and_send(request)
+            case m.CheckCases():
+                return self._check_cases(request), ()
 
     def _build(self, unit: m.Unit, device: Device) -> port.KernelBinary:
         if unit.vetted and digest_of(unit.source) != unit.vetted:
