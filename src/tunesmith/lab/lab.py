@@ -102,10 +102,10 @@ class Serving:
         found = []
         for number, call in enumerate(calls, 1):
             self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
-            found.append(self._call(made, call, seed))
+            found.append(self._call_delivered(made, call, seed))
         return tuple(found)
 
-    def _call(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
+    def _call_delivered(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
         """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
         sizes = dict(call.sizes)
         entry = made.dispatch.entry_for(sizes)

@@ -298,7 +298,7 @@ class TrialTimer:
             if timing is None:
                 left.append(item)
             else:
-                found[item.workload.name] = self._result(item.workload, timing, key)
+                found[item.workload.name] = self._credible_result(item.workload, timing, key)
         for item, result in zip(left, self._time_each(left), strict=True):
             found[item.workload.name] = result
             # One look at the hopeless is no measurement to save.
@@ -328,7 +328,7 @@ class TrialTimer:
         theirs, ours = whole.samples
         about = (whole.discarded, whole.clocks, whole.disturbed, whole.disturbance)
         timing = Timing(ours, theirs, False, *about, draws)
-        return self._result(item.workload, timing, self._key(item, policy))
+        return self._credible_result(item.workload, timing, self._key(item, policy))
 
     def _timed_quietly(
         self, item: Ready, race: Race, policy: TimingPolicy, is_last: bool, waits: bool
@@ -376,7 +376,7 @@ class TrialTimer:
                 yield Result(workload.name, one.status, detail=one.detail)
             else:
                 timing = Timing(one.samples[0], discarded=one.discarded)
-                yield self._result(workload, timing, self._key(item, self._policies.short))
+                yield self._credible_result(workload, timing, self._key(item, self._policies.short))
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
@@ -421,7 +421,7 @@ class TrialTimer:
             timing = replace(timing, cached=True) if timing else None
         return timing
 
-    def _result(self, workload: Workload, timing: Timing, key: str) -> Result:
+    def _credible_result(self, workload: Workload, timing: Timing, key: str) -> Result:
         least = least_seconds(self._problem, workload.as_dict(), self._device.limits)
         original = self._original_seconds.get(workload.name)
         # An original that is faster has shown that not all of its arrays move.

@@ -355,7 +355,7 @@ class Profiler:
         found = self._built(subject, workload)
         if isinstance(found, Looked):
             return found
-        counted = self._count(found.profile, found.code, found.plan, workload)
+        counted = self._count_launches(found.profile, found.code, found.plan, workload)
         profile = replace(found.profile, seconds=seconds, counters=counted.counters)
         return Looked(replace(profile, no_counters=counted.why_not))
 
@@ -379,7 +379,7 @@ class Profiler:
         notes = (*notes, *unknown)
         if not isinstance(self._counting, port.NoCounting):
             self.progress(f"counting {where}")
-        counted = self._count(profile, code, plan, workload)
+        counted = self._count_launches(profile, code, plan, workload)
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
             notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
@@ -405,7 +405,9 @@ class Profiler:
             return Looked(replace(found, cannot_run=plan.reason))
         held = clusters_held(self._runner, code, plan)
         parts = tuple(
-            LaunchPart(g.entry, self._static_facts(code, g.entry), self._launch(code, plan, g, clusters))
+            LaunchPart(
+                g.entry, self._static_facts(code, g.entry), self._launch_facts(code, plan, g, clusters)
+            )
             for g, clusters in zip(plan.launches, held, strict=True)
         )
         main = parts[main_place(plan.launches)]
@@ -418,7 +420,7 @@ class Profiler:
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
-    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
+    def _count_launches(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
         main = found.parts.index(found.main) if found.main is not None else 0
         load = Load(code.unit, code.code_digest, self._device)
         launch = LaunchOnce(Contender(code.code_digest, plan), self._draw(), workload.cache == "warm")
@@ -432,7 +434,7 @@ class Profiler:
         doubles = any(a.type == "float64" for a in self._problem.arguments)
         return f.StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
 
-    def _launch(self, code: BuiltCode, plan: Plan, main: Geometry, clusters: int | None) -> LaunchFacts:
+    def _launch_facts(self, code: BuiltCode, plan: Plan, main: Geometry, clusters: int | None) -> LaunchFacts:
         local = sum(item.nbytes for item in plan.locals if item.name in main.args)
         items = max((b.count for b in plan.buffers if b.role != "workspace"), default=0)
         threads = math.prod(main.grid) * math.prod(main.block)

@@ -126,13 +126,13 @@ class References:
 
     def prepare(self, case: Case, plan: Plan, digests: bool) -> None:
         """Have the answer computed while others work: somebody is about to ask."""
-        self._start(self._make_question(case, digests), plan)
+        self._find_or_submit(self._make_question(case, digests), plan)
 
     def ask(self, case: Case, plan: Plan, digests: bool, keys: bool = False) -> Referred:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
         Where rows are sampled, the contested ones are among them. With either, what indices point into."""
         question = self._make_question(case, digests, keys)
-        found = self._start(question, plan)
+        found = self._find_or_submit(question, plan)
         if isinstance(found, Referred):
             return found
         try:
@@ -149,7 +149,7 @@ class References:
     def _make_question(self, case: Case, digests: bool, keys: bool = False) -> _CaseToRefer:
         return _CaseToRefer(case, digests, keys or digests, self._contested.get(case, frozenset()))
 
-    def _start(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
+    def _find_or_submit(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
         with self._lock:
             if question in self._known:
                 self._known.move_to_end(question)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tunesmith.base.text import format_count
 from tunesmith.problem.template import Remedy
@@ -384,42 +384,19 @@ def barrier_waits(given: RuleInput) -> Finding | None:
 
 def issue_load(given: RuleInput) -> Finding | None:
     """So many for each byte that their issue alone takes much of the time."""
-    shares = unit_shares(given)
-    if given.costs is None or shares is None or given.counters.issue is not None or shares.issue < ISSUED:
+    issued = (unit_shares(given) or {}).get("issuing instructions", 0.0)
+    if given.costs is None or given.counters.issue is not None or issued < ISSUED:
         return None
     mix = given.costs.mix
     evidence = [
         f"{mix.total} instructions for {per_thread(given.costs)} bytes of a thread take "
-        f"{format_percent(min(1.0, shares.issue))} of the time to issue",
+        f"{format_percent(min(1.0, issued))} of the time to issue",
         *([f"among them {named}"] if (named := instruction_classes(mix)) else []),
     ]
-    return make_finding(Kind.COMPUTE, min(0.5, shares.issue / 2), 0.5, "static", evidence)
+    return make_finding(Kind.COMPUTE, min(0.5, issued / 2), 0.5, "static", evidence)
 
 
 STATIC_RULES = (read_again, barrier_waits, issue_load)
-
-
-@dataclass(frozen=True)
-class UnitShares:
-    """Of the measured time, by a rough model: what each unit needs at least."""
-
-    issue: float
-    special: float
-    shared: float
-    cache: float
-    memory: float
-    latency: float
-
-    @property
-    def named(self) -> dict[str, float]:
-        return {
-            "issuing instructions": self.issue,
-            "special functions": self.special,
-            "shared memory and L1": self.shared,
-            "L2": self.cache,
-            "device memory": self.memory,
-            "waiting for loads": self.latency,
-        }
 
 
 _BOUND = {
@@ -432,7 +409,8 @@ _BOUND = {
 }
 
 
-def unit_shares(given: RuleInput) -> UnitShares | None:
+def unit_shares(given: RuleInput) -> dict[str, float] | None:
+    """Of the measured time, by a rough model: what each unit needs at least."""
     costs, work, launch, seconds = given.costs, given.profile.work, given.launch, given.profile.seconds
     if costs is None or work is None or launch is None or not seconds or launch.sms < 1:
         return None
@@ -441,8 +419,7 @@ def unit_shares(given: RuleInput) -> UnitShares | None:
         return None
     passes = work.bytes / moved / launch.sms  # of warps, on each multiprocessor
     whole = seconds * c.CLOCK
-    issue, special, shared, cache, memory, latency = (passes * cycles / whole for cycles in costs.units())
-    return UnitShares(issue, special, shared, cache, memory, latency)
+    return {n: passes * cycles / whole for n, cycles in costs.unit_cycles().items() if n in _BOUND}
 
 
 def by_elimination(given: RuleInput) -> tuple[Bound, str]:
@@ -451,7 +428,7 @@ def by_elimination(given: RuleInput) -> tuple[Bound, str]:
     shares, code, launch = unit_shares(given), given.code, given.launch
     if shares is None or code is None or launch is None:
         return Bound.UNKNOWN, ""
-    first, *others = sorted(shares.named.items(), key=lambda pair: -pair[1])
+    first, *others = sorted(shares.items(), key=lambda pair: -pair[1])
     told = ", ".join(f"{name} {format_percent(share)}" for name, share in others[:3])
     looked = [
         f"by the code {first[0]} needs most, {format_percent(min(1.0, first[1]))} of the time ({told})",

@@ -279,7 +279,7 @@ class TestBuildsAnywhere:
         self.refusing: set[object] = set()
         self.failing: set[str] = set()
         self.said: list[str] = []
-        monkeypatch.setattr(Builders, "_asked", asked)
+        monkeypatch.setattr(Builders, "_ask_worker", asked)
         return by
 
     def builders(self, only_build: tuple[str, ...] = (), **counts: int) -> SpreadBuilders:
@@ -309,15 +309,15 @@ class TestBuildsAnywhere:
         own = self.builders(here=1, there=1)
         unit: Any = None
         for _ in range(3):
-            own._made(unit)
+            own._build_unit(unit)
         self.gone.add("there")
         built.clear()
         for _ in range(4):
-            assert own._made(unit) is CODE
+            assert own._build_unit(unit) is CODE
         assert set(built) == {"here"}
         self.gone.add("here")
         with pytest.raises(DeviceMissing):
-            own._made(unit)
+            own._build_unit(unit)
         own.close()
 
     def test_what_one_that_only_builds_refuses_is_built_where_a_device_is(self, built: list[str]) -> None:
@@ -326,7 +326,7 @@ class TestBuildsAnywhere:
         unit: Any = None
         self.refusing.add("there")
         for _ in range(20):
-            assert own._made(unit) is CODE
+            assert own._build_unit(unit) is CODE
         assert built.count("there") == REFUSALS
         assert self.said == ["worker 'there' refuses what builds elsewhere (there: no); it builds no more"]
         own.close()
@@ -336,12 +336,12 @@ class TestBuildsAnywhere:
         unit: Any = None
         self.failing.add("there")
         for _ in range(20):
-            assert own._made(unit) is CODE
+            assert own._build_unit(unit) is CODE
         assert built.count("there") == REFUSALS
         own.close()
         own = self.builders(there=1, here=1)
         with pytest.raises(TunesmithError):
-            own._made(unit)
+            own._build_unit(unit)
         own.close()
 
     def test_a_judge_that_is_lost_with_its_machine_costs_no_build(self, built: list[str]) -> None:
@@ -349,14 +349,14 @@ class TestBuildsAnywhere:
         own = self.builders(("there",), there=1, here=2, beyond=2)
         self.refusing.add("there")
         assert own._judge is not None
-        judges: list[Any] = [own._judge._take() for _ in range(4)]
+        judges: list[Any] = [own._judge._take_worker() for _ in range(4)]
         assert {one.host for one in judges} == {"here", "beyond"}
         for one in judges:
             own._judge._idle.put(one)
         self.gone.add("here")
         unit: Any = None
         for _ in range(REFUSALS):
-            assert own._made(unit) is CODE
+            assert own._build_unit(unit) is CODE
         assert built == REFUSALS * ["there", "beyond"]
         self.gone.add("beyond")
         refused = own._judged(own._hosts[0], Verdict(Status.BUILD_FAILED, "no"), unit)
@@ -367,12 +367,12 @@ class TestBuildsAnywhere:
         own = self.builders(("there",), there=1, here=1)
         unit: Any = "bad"
         self.refusing.add("bad")
-        found = [own._made(unit) for _ in range(20)]
+        found = [own._build_unit(unit) for _ in range(20)]
         assert {one.detail for one in found if isinstance(one, Verdict)} == {"here: no"}
         assert built.count("there") > REFUSALS
         assert self.said == []
         self.gone.add("here")
-        refused = own._made(unit)
+        refused = own._build_unit(unit)
         assert refused.detail == "there: no", "there is nobody else to ask"
         own.close()
 
@@ -387,9 +387,9 @@ class TestBuildsAnywhere:
             assert len(tries) < 9, "it does not end"
             raise DeviceMissing("no")
 
-        monkeypatch.setattr(Builders, "_asked", fail)
+        monkeypatch.setattr(Builders, "_ask_worker", fail)
         unit: Any = None
         with pytest.raises(DeviceMissing):
-            own._made(unit)
+            own._build_unit(unit)
         assert len(tries) == 2
         own.close()

@@ -138,7 +138,7 @@ def test_where_the_driver_does_not_say_clusters_are_computed_or_unknown() -> Non
         code = own._builders.build(original_variant(problem), "the kernel", "")
         assert clusters_held(own._runner, code, _clustered(_plan(problem))) == (None, None)
         assert clusters_held(None, code, _clustered(_plan(problem))) == (None, None)
-        found = own._launch(code, _plan(problem), _clustered(_plan(problem)).launches[0], None)
+        found = own._launch_facts(code, _plan(problem), _clustered(_plan(problem)).launches[0], None)
     assert found.cluster == 4
     says(found.cluster_words, "clusters of 4 blocks")
 

@@ -63,7 +63,7 @@ def test_shares_follow_from_the_bytes_that_must_move() -> None:
     shares = unit_shares(RuleInput(one, costs_of(one), compute_roofline(one)))
     twice = replace(one, seconds=2 * (one.seconds or 0.0))
     slower = unit_shares(RuleInput(twice, costs_of(twice), compute_roofline(twice)))
-    assert shares.memory == pytest.approx(2 * slower.memory)
+    assert shares["device memory"] == pytest.approx(2 * slower["device memory"])
     assert unit_shares(RuleInput(replace(one, seconds=None), costs_of(one), compute_roofline(one))) is None
 
 

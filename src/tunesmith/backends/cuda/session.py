@@ -136,12 +136,12 @@ class CudaInspector:
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
         if to.nbytes:
-            self._launch("fill", to.nbytes // 16, cuda_address(to), to.nbytes, word)
+            self._launch_entry("fill", to.nbytes // 16, cuda_address(to), to.nbytes, word)
 
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
         if first.nbytes:
             words = (cuda_address(first), first.nbytes, stride, slots, places, seed)
-            self._launch("disturb", slots, *words)
+            self._launch_entry("disturb", slots, *words)
 
     def scramble(self, is_local: bool) -> None:
         """All shared memory of all multiprocessors, or as many bytes of other memory."""
@@ -168,11 +168,11 @@ class CudaInspector:
         if count:
             size = block.nbytes // itemsize
             words = (cuda_address(to), cuda_address(block), count, size, roll, int(negate), itemsize, first)
-            self._launch("spread", count, *words)
+            self._launch_entry("spread", count, *words)
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:
         if to.nbytes:
-            self._launch(
+            self._launch_entry(
                 "copy_late", LATE_THREADS, cuda_address(to), cuda_address(source), to.nbytes, LATE_NANOSECONDS
             )
 
@@ -201,7 +201,7 @@ class CudaInspector:
             *(*map(float, _rounding_range(element)), float(rule.rtol), float(rule.atol), float(rule.ulps)),
             *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._result_buffer),
         )
-        blocks = self._launch("compare", count, *words)
+        blocks = self._launch_entry("compare", count, *words)
         found = np.empty(blocks, dtype=FOUND)
         check_cuda(
             driver().cuMemcpyDtoHAsync(found.ctypes.data, self._result_buffer, found.nbytes, self._stream)
@@ -226,13 +226,15 @@ class CudaInspector:
                     if isinstance(other, bytes)
                     else (cuda_address(other), 0)
                 )
-                self._launch("differences", a.nbytes // 16, cuda_address(a), by[0], a.nbytes, by[1], place)
+                self._launch_entry(
+                    "differences", a.nbytes // 16, cuda_address(a), by[0], a.nbytes, by[1], place
+                )
         check_cuda(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
         check_cuda(cu.cuStreamSynchronize(self._stream))
         count, first, last = map(int, found)
         return Difference(count, first, last) if count else Difference(0)
 
-    def _launch(self, entry: str, work: int, *words: int | float) -> int:
+    def _launch_entry(self, entry: str, work: int, *words: int | float) -> int:
         blocks = max(1, min(self._blocks, -(-work // INSPECTOR_THREADS)))
         if entry not in self._arguments:
             self._arguments[entry] = LaunchWords(words)

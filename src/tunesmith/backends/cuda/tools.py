@@ -274,7 +274,7 @@ class NcuCounting:
         launches = len(what.launch.contender.plan.launches)
         for _ in range(ATTEMPTS):
             with tempfile.TemporaryDirectory(prefix="ncu-", dir=self.scratch) as folder:
-                ended = self._run(program, what, binary, Path(folder), end)
+                ended = self._run_ncu(program, what, binary, Path(folder), end)
             rows = read_rows(ended.log) if not ended.fault else []
             if ended.code == 0 and not ended.reply and len(rows) >= launches:
                 return rows, ""
@@ -285,7 +285,9 @@ class NcuCounting:
             self.metrics = tuple(m for m in self.metrics if m not in missing)
         return [], self._of_another_version(program, unknown)
 
-    def _run(self, program: str, what: CountLaunches, binary: bytes, folder: Path, end: float) -> EndedTool:
+    def _run_ncu(
+        self, program: str, what: CountLaunches, binary: bytes, folder: Path, end: float
+    ) -> EndedTool:
         log = folder / "log"
         command = ncu_command(program, self.metrics, log, what.launch.warm)
         asked = ((what.load, (binary,)), (what.launch, ()))

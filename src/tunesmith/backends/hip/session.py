@@ -185,11 +185,11 @@ class HipSession(port.QuietSession):
         kept = [_HipArguments(call) for call in calls]
         for call, given in zip(calls, kept, strict=True):
             for place, element in call.fills:
-                self._fill(place, element)
-            self._launch(call, given.pointer)
+                self._fill_array(place, element)
+            self._launch_call(call, given.pointer)
         return kept
 
-    def _launch(self, call: port.LaunchCall, pointer: int) -> None:
+    def _launch_call(self, call: port.LaunchCall, pointer: int) -> None:
         assert isinstance(call.executable, HipExecutable)
         if call.cluster or call.pdl:
             raise port.LaunchFailed(
@@ -203,7 +203,7 @@ class HipSession(port.QuietSession):
         else:
             check_hip(load_runtime().hipModuleLaunchKernel(function, *shape, self.stream, pointer, None))
 
-    def _fill(self, to: port.Pointer, element: bytes) -> None:
+    def _fill_array(self, to: port.Pointer, element: bytes) -> None:
         hip, width = load_runtime(), 1 if element == element[:1] * len(element) else len(element)
         memsets = {1: hip.hipMemsetD8Async, 2: hip.hipMemsetD16Async, 4: hip.hipMemsetD32Async}
         if width not in memsets:

@@ -114,13 +114,13 @@ class HostOracle(CaseOracle):
 
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         for c in cases:
-            run = self._run(code, c)
+            run = self._run_shielded(code, c)
             verdict = run if isinstance(run, Verdict) else self.judge(c.case, c.plan, run)
             if not verdict.ok:
                 return verdict
         return RIGHT
 
-    def _run(self, code: BuiltCode, c: Examined) -> CaseRun | Verdict:
+    def _run_shielded(self, code: BuiltCode, c: Examined) -> CaseRun | Verdict:
         """What it may not write cannot be written. What crashes there and nowhere else has tried."""
         ask = partial(self._runner.run, code, c.plan, draw_of(self._problem, c.case), c.deadline)
         run = ask(shields=True)
@@ -277,7 +277,7 @@ class DeviceOracle(CaseOracle):
             if isinstance(judged, Verdict):
                 return judged
             for c, one in zip(cases, judged or (), strict=False):
-                self._note(c.case, one)
+                self._note_errors(c.case, one)
             right = sum(j.status is Status.OK for j in judged or ())
             if judged and right < len(judged):
                 verdict = self._confirmed(judged[right], code, cases[right])
@@ -285,7 +285,7 @@ class DeviceOracle(CaseOracle):
                     return verdict
                 right += 1
         for c in cases[right:]:
-            found = self._check(c, code)
+            found = self._check_stored(c, code)
             verdict = found if isinstance(found, Verdict) else self._confirmed(found, code, c)
             if not verdict.ok:
                 return verdict
@@ -324,7 +324,7 @@ class DeviceOracle(CaseOracle):
             found = self._of_stored(at.case, ask)
             if isinstance(found, Verdict):
                 return found
-            self._note(at.case, found)
+            self._note_errors(at.case, found)
             if found.status is Status.OK or not self._widen_reference_rows(at.case, found.contested):
                 return _case_verdict(found, at.case)
 
@@ -334,7 +334,7 @@ class DeviceOracle(CaseOracle):
 
         Nothing stored explains two runs that differ, nor guard zones, which are anew every time."""
         while self._widen_reference_rows(at.case, first.contested):
-            again = self._check(at, code)
+            again = self._check_stored(at, code)
             if isinstance(again, Verdict):
                 return again
             first = again
@@ -342,7 +342,7 @@ class DeviceOracle(CaseOracle):
         if first.damage or first.status is not Status.WRONG or self._original_is_right(at):
             return verdict
         self._runner.restart()
-        again = self._check(at, code)
+        again = self._check_stored(at, code)
         return again if isinstance(again, Verdict) else _case_verdict(again, at.case)
 
     def _widen_reference_rows(self, case: Case, contested: Sequence[int]) -> bool:
@@ -356,11 +356,11 @@ class DeviceOracle(CaseOracle):
         judged = self._runner.check(code, self._request(at.case, code, plan), at.deadline)
         return judged is not None and judged.status is Status.OK
 
-    def _check(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
+    def _check_stored(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
         request = self._request(at.case, code, at.plan)
         judged = self._of_stored(at.case, partial(self._runner.check, code, request, at.deadline))
         if isinstance(judged, Judged):
-            self._note(at.case, judged)
+            self._note_errors(at.case, judged)
         return judged
 
     def _sent(self, at: Examined, code: BuiltCode) -> tuple[Judged, tuple[bytes, ...]] | Verdict | None:
@@ -380,7 +380,7 @@ class DeviceOracle(CaseOracle):
         tells = self.errors is not None
         return CheckCase(_case_digest(case), code.code_digest, plan, case.compares_errors, tells_errors=tells)
 
-    def _note(self, case: Case, judged: Judged) -> None:
+    def _note_errors(self, case: Case, judged: Judged) -> None:
         if self.errors is not None:
             self.errors[case] = judged.errors
 

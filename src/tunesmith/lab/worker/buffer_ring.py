@@ -137,13 +137,13 @@ class Arenas:
                 made = made or (_draw_input_versions(plan, draw) if is_linked else [])
                 fixed = [initial_payload(b, b"\0")] if holds_init(b) else []
                 fixed = [one[b.name] for one in made] if is_linked else fixed
-                arena = self._arenas[key] = self._fill(b, needed, draw, fixed)
+                arena = self._arenas[key] = self._fill_arena(b, needed, draw, fixed)
                 if is_linked and b.role == "input":
                     arena.made = tuple(fixed)
             arenas[b.name] = arena
         return arenas
 
-    def _fill(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: Sequence[bytes]) -> Arena:
+    def _fill_arena(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: Sequence[bytes]) -> Arena:
         """An arena filled with drawn numbers, on and on; with `fixed` ones at its slots, in turn."""
         taken: list[Memory] = []
         try:

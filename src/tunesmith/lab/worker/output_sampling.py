@@ -134,10 +134,10 @@ class Watch:
                 place = Pointer(self.laid_out[b.name].memory, slot * stride, stride)
                 self.session.copy(self._seen(number, stride), place)
             else:
-                self._read(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
+                self._read_pieces(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
         if self.session.inspector is None:
             for b in self._drawn("input"):
-                self._read(taken, b, taken.at[0], 2 * PIECE)
+                self._read_pieces(taken, b, taken.at[0], 2 * PIECE)
             for piece, now in (*self._changed_made(taken), *self._changed_swaps(taken)):
                 taken.pieces.append(piece)
                 taken.data.append(now)
@@ -170,7 +170,7 @@ class Watch:
         self._undo_swaps(taken)
         return _with_pieces(look, data, self._changed_inputs(taken))
 
-    def _read(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
+    def _read_pieces(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
         count = MANY_PIECES if self.request.policy.whole and b.role != "input" else PIECES
         gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
         is_whole = b.name in judged_whole(self.plan)
