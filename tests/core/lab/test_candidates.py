@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from tests.core.lab.labs import Harness, device_of, fault_template, lab, scale_problem
 from tests.wording import says
+from tunesmith.backends import fake, port
 from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import TimeRuns
+from tunesmith.base.errors import DeviceMissing
 from tunesmith.lab import references
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.run.outcome import Result
 
@@ -293,3 +296,35 @@ class TestSampling:
 
 def only_first_rows(_: references.References, plan: Plan, seed: int) -> NDArray[np.intp] | None:
     return np.array([0, 1]) if max(b.count for b in plan.buffers) > references.SAMPLED_ABOVE else None
+
+
+class Vanishing(fake.FakeBackend):
+    """Opened once by each of the two processes; after a crash it is not there again."""
+
+    opened = 0
+
+    def open(self, device: Device) -> port.Session:
+        Vanishing.opened += 1
+        if Vanishing.opened > 2:
+            raise port.Unsupported("the driver sees no device")
+        return super().open(device)
+
+
+class Lost(fake.FakeSession):
+    def run(self, *_given: object, **_named: object) -> float:
+        raise port.DeviceLost("uncorrectable error")
+
+
+class Losing(fake.FakeBackend):
+    def open(self, device: Device) -> port.Session:
+        return Lost(device)
+
+
+@pytest.mark.parametrize(("backend", "said"), [(Losing, "uncorrectable"), (Vanishing, "sees no device")])
+def test_ends_what_is_under_way(backend: Callable[[], port.Backend], said: str) -> None:
+    Vanishing.opened = 0
+    with lab(scale_problem(), fault_template(), backend=backend, baseline=backend is Vanishing) as harness:
+        if backend is Vanishing:
+            harness.lab._runner.restart()
+        with pytest.raises(DeviceMissing, match=said):
+            harness.outcome(KIND=0) if backend is Vanishing else harness.lab.baseline()

@@ -1,14 +1,16 @@
-"""A worker seen from outside: what it answers, and what its owner learns when it does not."""
+"""A worker seen from outside, and the runner that asks it: answers, and what its owner learns without one."""
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,25 +32,32 @@ from tunesmith.backends.messages import (
     Open,
     Ran,
     Refer,
+    Reply,
     Request,
     RunCase,
     TellProtection,
+    Timed,
+    TimingPolicy,
     Unit,
 )
 from tunesmith.base.codec import frame_parts
 from tunesmith.base.errors import BadInput, TunesmithError
 from tunesmith.lab import process
+from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.process import (
     ChildProcess,
     ForkServer,
     WorkerDied,
     WorkerProcess,
+    WorkerReplaced,
     WorkerTimedOut,
     start_command,
     start_worker,
     worker_command,
 )
-from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.lab.runner import Race, RaceRun, Runner
+from tunesmith.problem.device import Resources
+from tunesmith.problem.plan import Plan, Status, plan_launch
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
@@ -518,3 +527,67 @@ class TestFullDisk:
         bad = Unit("kernel.fake", "// no block", "fake", (), ("scale",))
         with pytest.raises(BadInput, match="No space left"):
             worker.request(Build(bad, DEVICE), deadline=LONG)
+
+
+PLAN = Plan((), (), (), (), (), ())
+POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.0)
+
+
+class Dying:
+    """Forgets everything after each of its first `deaths` loads, as a killed process does."""
+
+    def __init__(self, deaths: int, second: float = 2.0) -> None:
+        self._second = second
+        self.generation = 0
+        self._deaths = deaths
+        self._alive = False
+        self._loaded: set[str] = set()
+
+    def ensure_started(self) -> None:
+        if not self._alive:
+            self._alive, self._loaded = True, set()
+            self.generation += 1
+
+    def request(
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
+    ) -> tuple[Reply, tuple[bytes, ...]]:
+        self.ensure_started()
+        if generation != self.generation:
+            raise WorkerReplaced
+        if isinstance(request, Load):
+            self._loaded.add(request.code_digest)
+            self._deaths -= 1
+            self._alive = self._deaths < 0
+            return Done(), ()
+        assert {c.code_digest for c in request.contenders} <= self._loaded, "asked of one that was never told"
+        return Timed(((1.0,), (self._second,))), ()
+
+
+def timed(deaths: int, second: float = 2.0, backend: str = "fake") -> object:
+    unit = Unit("k.fake", "", "fake", (), ("k",))
+    pair = [(BuiltCode(unit, b"", name, Resources(), 0.1), PLAN) for name in ("original", "candidate")]
+    device = replace(device_of("fake"), backend=backend)
+    runner = Runner(Dying(deaths, second), device)  # type: ignore[arg-type]
+    return runner.time(Race(tuple(pair), Draw("normal", 0), POLICY, True), 1.0)
+
+
+@pytest.mark.parametrize("deaths", [0, 1, 2])
+def test_the_successor_is_sent_everything_again(deaths: int) -> None:
+    assert timed(deaths) == RaceRun(Timed(((1.0,), (2.0,))), ())
+
+
+def test_workers_that_all_die_are_no_kernels_fault() -> None:
+    with pytest.raises(TunesmithError, match="die as soon as they are started"):
+        timed(9)
+
+
+@pytest.mark.parametrize("second", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_that_cannot_be_is_not_believed(second: float) -> None:
+    verdict = timed(0, second)
+    assert verdict.status is Status.SUSPECT
+
+
+def test_launches_do_not_take_longer_than_the_request() -> None:
+    verdict = timed(0, backend="opencl")
+    assert verdict.status is Status.SUSPECT
+    assert "launches took 3 s of" in verdict.detail

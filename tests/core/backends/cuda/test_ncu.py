@@ -30,6 +30,7 @@ from tunesmith.backends.cuda.tools import (
     counters_of,
     find_ncu,
     main_of,
+    may_count,
     ncu_command,
     read_rows,
     stall_metric,
@@ -406,3 +407,30 @@ def test_links_in_place_of_its_files_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "key")
     os.mkfifo(tmp_path / "pipe")
     assert [text_of(tmp_path / name) for name in ("log", "pipe", "key")] == ["", "", "not for a report"]
+
+
+ROOT, NOBODY, PERFMON = "000001ffffffffff", "0000000000000000", "0000004000000000"
+
+
+@pytest.mark.parametrize(
+    ("params", "capabilities", "verdict"),
+    [
+        ("RmProfilingAdminOnly: 0\n", NOBODY, True),
+        ("EnableMSI: 1\nRmProfilingAdminOnly: 1\n", ROOT, True),
+        ("RmProfilingAdminOnly: 1\n", PERFMON, True),
+        ("RmProfilingAdminOnly: 1\n", NOBODY, False),
+        ("RmProfilingAdminOnly: 1\n", "", False),
+        ("EnableMSI: 1\n", ROOT, None),
+        ("", ROOT, None),
+    ],
+)
+def test_who_may_count(tmp_path: Path, params: str, capabilities: str, verdict: bool | None) -> None:
+    (tmp_path / "params").write_text(params)
+    (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
+    found, why = may_count(tmp_path / "params", tmp_path / "status")
+    assert found is verdict
+    assert "counters" in why
+
+
+def test_where_there_is_no_driver_nobody_says(tmp_path: Path) -> None:
+    assert may_count(tmp_path / "params", tmp_path / "status")[0] is None
