@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tunesmith.lab import memory as guards
-from tunesmith.lab.layouts import GUARD, GuardedLayout
-from tunesmith.lab.memory import as_array, count_poisoned, gaps_damaged, initial_payload
+from tunesmith.lab.memory import GUARD, GuardedLayout, as_array, count_poisoned, gaps_damaged, initial_payload
 from tunesmith.problem.plan import BufferPlan, Status
 from tunesmith.problem.problem import Role, element_type
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.lab.labs import device_of
 from tests.core.lab.test_guards import buffer
-from tunesmith.lab.layouts import GUARD, MOVED_BYTES, PAGE, CaseLayout, layouts_of
+from tunesmith.lab.memory import GUARD, MOVED_BYTES, PAGE, CaseLayout, layouts_of
 
 DEVICE = device_of("fake")
 SEEDS = range(400)

@@ -22,7 +22,7 @@ from tunesmith.backends.hip.code_object import (
     pack,
     resources_of,
 )
-from tunesmith.backends.hip.runtime import check_hiprtc, load_hiprtc
+from tunesmith.backends.hip.devices import check_hiprtc, load_hiprtc
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported, system_package
 from tunesmith.backends.tool_process import answer_of

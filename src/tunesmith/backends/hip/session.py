@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.hip.code_object import CodeObject, unpack
-from tunesmith.backends.hip.runtime import check_hip, load_runtime
+from tunesmith.backends.hip.devices import check_hip, load_runtime
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import HERE, Slots, argument_bits, at_slots, check_arguments
 from tunesmith.problem.device import Device

@@ -20,8 +20,7 @@ from tunesmith.base.text import digest_of, seed_of
 from tunesmith.lab import measure
 from tunesmith.lab import memory as guards
 from tunesmith.lab.build import BuiltCode
-from tunesmith.lab.layouts import is_fenced, layouts_of
-from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_integrity
+from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_integrity, is_fenced, layouts_of
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
 from tunesmith.lab.values import (

@@ -31,8 +31,17 @@ from tunesmith.backends.port import (
 )
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
-from tunesmith.lab.layouts import PHASE, CaseLayout, GuardedLayout, layouts_of
-from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, as_array, check_integrity
+from tunesmith.lab.memory import (
+    PHASE,
+    RIGHT,
+    CaseLayout,
+    GuardedLayout,
+    RunEvidence,
+    Verdict,
+    as_array,
+    check_integrity,
+    layouts_of,
+)
 from tunesmith.lab.references import CONTESTED_ROWS, UserCodeFailed
 from tunesmith.lab.values import (
     Array,

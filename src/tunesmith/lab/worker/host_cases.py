@@ -23,8 +23,7 @@ from tunesmith.backends.port import (
 )
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
-from tunesmith.lab.layouts import CaseLayout, GuardedLayout, is_fenced, layouts_of
-from tunesmith.lab.memory import bind_calls, initial_payload
+from tunesmith.lab.memory import CaseLayout, GuardedLayout, bind_calls, initial_payload, is_fenced, layouts_of
 from tunesmith.lab.worker.output_sampling import CHANCE
 from tunesmith.problem.device import Device
 from tunesmith.problem.inputs import swap_moves

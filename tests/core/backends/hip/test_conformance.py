@@ -12,7 +12,7 @@ from tests.core.backends.hip.simulated import SimulatedCompiler, SimulatedRuntim
 from tests.suites.backend_suite import BackendSuite
 from tunesmith.backends import port
 from tunesmith.backends.hip import HipBackend, _check_amd_gpu
-from tunesmith.backends.hip import runtime as library
+from tunesmith.backends.hip import devices as library
 from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, MIB, MOST
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, DeviceLost, LaunchFailed, OutOfMemory, Scalar, Unsupported
