@@ -153,12 +153,9 @@ class Inspector(Protocol):
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
         """Change a few bytes of every slot, at that many places drawn at random."""
 
-    def spread(
-        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
-    ) -> None:
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         """Repeat a block, each time rolled by `roll` elements more and, where `negate`, every second negated
-        (its sign bit flipped); from element `first` of all that on."""
-        ...
+        (its sign bit flipped)."""
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:
         """Copy by a kernel that lets the next one begin, where that may, before it does so."""

@@ -31,12 +31,10 @@ class NumpyInspector:
         is_inside = within < first.nbytes
         np.add.at(np.frombuffer(first.memory.data, np.uint8), at[is_inside], by[is_inside])
 
-    def spread(
-        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
-    ) -> None:
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         word = np.dtype(f"u{itemsize}")
         values = np.frombuffer(memory_at(block).tobytes(), dtype=word)
-        places = first + np.arange(to.nbytes // itemsize)
+        places = np.arange(to.nbytes // itemsize)
         turns = places // max(values.size, 1)
         taken = values[(places + turns * roll) % max(values.size, 1)]
         if negate:

@@ -161,13 +161,11 @@ class CudaInspector:
         check_cuda(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
         return int(check_cuda(cu.cuMemAlloc(2 * limits.sms * shared)))
 
-    def spread(
-        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
-    ) -> None:
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         count = to.nbytes // itemsize
         if count:
             size = block.nbytes // itemsize
-            words = (cuda_address(to), cuda_address(block), count, size, roll, int(negate), itemsize, first)
+            words = (cuda_address(to), cuda_address(block), count, size, roll, int(negate), itemsize, 0)
             self._launch_entry("spread", count, *words)
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:

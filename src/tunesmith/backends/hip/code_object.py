@@ -33,9 +33,6 @@ class AmdArchitecture:
     waves: int  # that a SIMD holds at most
     vgprs: int  # of a SIMD's lane, for waves of that width; CDNA's accumulation registers are among them
     vgpr_unit: int  # of which a wave gets whole ones
-    most_vgprs: int  # that a wave may have
-    sgprs: int  # of a SIMD; 0: every wave has its own, and they limit nothing
-    sgpr_unit: int
     lds: int  # bytes of a compute unit, and of a work-group at most
     lds_unit: int
     groups: int  # work-groups of more than one wave that a compute unit holds
@@ -45,16 +42,16 @@ class AmdArchitecture:
 ARCHITECTURES = {
     found.name: found
     for found in (
-        # CDNA: 800 SGPRs a SIMD in units of 16; from CDNA 2 on 512 VGPRs in units of 8, and 8 waves.
-        AmdArchitecture("gfx908", 9008, 64, 4, 10, 256, 4, 256, 800, 16, 64 * KIB, 512, 16, "MI100"),
-        AmdArchitecture("gfx90a", 9010, 64, 4, 8, 512, 8, 512, 800, 16, 64 * KIB, 512, 16, "MI250X"),
-        AmdArchitecture("gfx942", 9402, 64, 4, 8, 512, 8, 512, 800, 16, 64 * KIB, 512, 16, "MI300X"),
-        AmdArchitecture("gfx950", 9500, 64, 4, 8, 512, 8, 512, 800, 16, 160 * KIB, 1280, 16, "MI355X"),
+        # CDNA: from CDNA 2 on 512 VGPRs in units of 8, and 8 waves.
+        AmdArchitecture("gfx908", 9008, 64, 4, 10, 256, 4, 64 * KIB, 512, 16, "MI100"),
+        AmdArchitecture("gfx90a", 9010, 64, 4, 8, 512, 8, 64 * KIB, 512, 16, "MI250X"),
+        AmdArchitecture("gfx942", 9402, 64, 4, 8, 512, 8, 64 * KIB, 512, 16, "MI300X"),
+        AmdArchitecture("gfx950", 9500, 64, 4, 8, 512, 8, 160 * KIB, 1280, 16, "MI355X"),
         # RDNA: registers of waves of 32; gfx1100 has half as many again. From gfx10.3 on LDS is written down
         # in units of 512 bytes and given in units of 1024: Mesa's ac_gpu_info.c, lds_alloc_granularity.
-        AmdArchitecture("gfx1030", 10300, 32, 2, 16, 1024, 16, 256, 0, 0, 64 * KIB, 1024, 16, "RX 6900 XT"),
-        AmdArchitecture("gfx1100", 11000, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 1024, 16, "RX 7900 XTX"),
-        AmdArchitecture("gfx1201", 12001, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 1024, 16, "RX 9070 XT"),
+        AmdArchitecture("gfx1030", 10300, 32, 2, 16, 1024, 16, 64 * KIB, 1024, 16, "RX 6900 XT"),
+        AmdArchitecture("gfx1100", 11000, 32, 2, 16, 1536, 24, 64 * KIB, 1024, 16, "RX 7900 XTX"),
+        AmdArchitecture("gfx1201", 12001, 32, 2, 16, 1536, 24, 64 * KIB, 1024, 16, "RX 9070 XT"),
     )
 }
 
@@ -122,40 +119,6 @@ def limits_of(chip: AmdArchitecture, gpu: AmdGpu) -> Limits:
         blocks_per_sm=chip.groups,
         units=AllocationUnits(chip.lds_unit, chip.vgpr_unit * chip.wave, chip.simds),
     )
-
-
-def waves_per_simd(chip: AmdArchitecture, vgprs: int, sgprs: int = 0, wave: int = 0) -> int:
-    """Waves with so many registers that a SIMD holds at once. `vgprs` are all that a wave was given, with
-    accumulation registers where they share the file."""
-    width = wave or chip.wave
-    # A SIMD's registers are as many bytes whatever the waves: of double width there are half as many.
-    file, unit = chip.vgprs * chip.wave // width, max(chip.vgpr_unit * chip.wave // width, 1)
-    held = min(chip.waves, file // _round_to_unit(max(vgprs, 1), unit))
-    if chip.sgprs and sgprs:
-        held = min(held, chip.sgprs // _round_to_unit(sgprs, chip.sgpr_unit))
-    return held
-
-
-def groups_per_unit(
-    chip: AmdArchitecture, threads: int, vgprs: int, sgprs: int = 0, lds: int = 0, wave: int = 0
-) -> int:
-    """Work-groups of so many threads that a compute unit holds at once. A group of one wave needs no barrier,
-    and is not counted among those that do."""
-    waves = -(-threads // (wave or chip.wave))
-    room = waves_per_simd(chip, vgprs, sgprs, wave) * chip.simds // waves
-    if waves > 1:
-        room = min(room, chip.groups)
-    return min(room, chip.lds // _round_to_unit(lds, chip.lds_unit)) if lds else room
-
-
-def occupancy_percent(chip: AmdArchitecture, threads: int, groups: int, wave: int = 0) -> int:
-    """Of the waves that a compute unit has room for, rounded down."""
-    waves = -(-threads // (wave or chip.wave))
-    return 100 * groups * waves // (chip.waves * chip.simds)
-
-
-def _round_to_unit(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
 
 
 _MOVED = struct.Struct("<QQq")
@@ -286,18 +249,6 @@ def _amd_resources(kernel: AmdKernel, chip: AmdArchitecture | None) -> Resources
         private=kernel.private,
         max_threads=kernel.most_threads if chip is not None else None,
     )
-
-
-def describe_amd_kernel(code: CodeObject, symbol: str, threads: int) -> str:
-    """Registers, spills and occupancy of a kernel in blocks of so many threads, in words."""
-    kernel, chip = code.kernels[symbol], ARCHITECTURES.get(code.target)
-    words = f"{kernel.vgprs} VGPRs, {kernel.sgprs} SGPRs, {kernel.spilled} of them spilled, "
-    words += f"{kernel.shared} bytes of LDS, waves of {kernel.wave}"
-    if chip is None:
-        return f"{code.target}: {words}"
-    groups = groups_per_unit(chip, threads, kernel.vgprs, kernel.sgprs, kernel.shared, kernel.wave)
-    percent = occupancy_percent(chip, threads, groups, kernel.wave)
-    return f"{code.target}: {words}; {groups} blocks of {threads} threads on a compute unit, {percent} %"
 
 
 # As our workers take it.

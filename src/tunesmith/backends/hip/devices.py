@@ -1,6 +1,5 @@
 """The HIP runtime and hiprtc through `hip-python`, loaded on use, every answer checked; and AMD's GPUs, as
-the runtime describes them, or by their data sheets, so that kernels can be built for one that is not here. The
-width of a wave is the device's own word.
+the runtime or their data sheets describe them: kernels can be built for one that is not here.
 
 What is used of the bindings are functions that answer with a status and what they found, as CUDA's do: tests
 put a simulated library in their place with `use_bindings`.
