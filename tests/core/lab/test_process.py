@@ -89,9 +89,11 @@ main.main()
 def make(tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
     made: list[WorkerProcess] = []
 
-    def start(*command: str) -> WorkerProcess:
-        way = start_command if command else start_worker
-        made.append(WorkerProcess(command or FAKE, worker_environment(tmp_path), None, way))
+    def start(program: str = "", *arguments: str) -> WorkerProcess:
+        """Of a program in Python; a worker of ours where there is none."""
+        command = (sys.executable, "-c", program, *arguments) if program else FAKE
+        way = start_command if program else start_worker
+        made.append(WorkerProcess(command, worker_environment(tmp_path), None, way))
         return made[-1]
 
     yield start
@@ -154,7 +156,7 @@ class TestAnswers:
         assert worker.generation == 1
 
     def test_big_arrays_travel_both_ways(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", ECHO, "fake")
+        worker = make(ECHO, "fake")
         block = os.urandom(1 << 20)
         sent = (block * 200, b"", block[:7])
         reply, back = worker.request(Open(DEVICE), sent, deadline=LONG)
@@ -196,15 +198,13 @@ class TestDeadline:
         assert all(gone(pid) for pid in started)
 
     def test_a_worker_that_reads_nothing(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", "import time; time.sleep(600)")
+        worker = make("import time; time.sleep(600)")
         with pytest.raises(WorkerTimedOut, match="did not take the request"):
             worker.request(ListDevices(), (bytes(10 << 20),), deadline=0.5)
         assert not worker.alive
 
     def test_a_reply_that_stops_halfway(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(
-            sys.executable, "-c", "import os, time; os.write(1, b'TSF1' + bytes(8)); time.sleep(600)"
-        )
+        worker = make("import os, time; os.write(1, b'TSF1' + bytes(8)); time.sleep(600)")
         with pytest.raises(WorkerTimedOut):
             worker.request(ListDevices(), deadline=0.5)
 
@@ -233,7 +233,7 @@ class TestDeadline:
         size = 1_000_000
         head = frame_parts(bytes(size))[0][:-size]
         crumbs = f"import os, time\nos.write(1, {head!r})\nwhile os.write(1, b' '): time.sleep(0.005)"
-        worker = make(sys.executable, "-c", crumbs)
+        worker = make(crumbs)
         start = time.monotonic()
         with pytest.raises(WorkerTimedOut):
             worker.request(ListDevices(), deadline=0.5)
@@ -266,7 +266,7 @@ class TestDeath:
 
     def test_by_a_signal_without_a_name(self, make: Callable[..., WorkerProcess]) -> None:
         number = signal.SIGRTMIN + 1
-        worker = make(sys.executable, "-c", f"import os; os.kill(os.getpid(), {number})")
+        worker = make(f"import os; os.kill(os.getpid(), {number})")
         with pytest.raises(WorkerDied, match=f"killed by signal {number}"):
             worker.request(ListDevices(), deadline=LONG)
 
@@ -312,11 +312,11 @@ class TestDeath:
 
     def test_an_exit_without_reply(self, make: Callable[..., WorkerProcess]) -> None:
         with pytest.raises(WorkerDied, match="exit status 0"):
-            make(sys.executable, "-c", "").request(ListDevices(), deadline=LONG)
+            make("pass").request(ListDevices(), deadline=LONG)
 
     def test_a_program_that_cannot_start(self, make: Callable[..., WorkerProcess]) -> None:
         with pytest.raises(WorkerDied, match=r"exit status 1; .*no such backend"):
-            make(sys.executable, "-c", "raise SystemExit('there is no such backend')").request(
+            make("raise SystemExit('there is no such backend')").request(
                 ListDevices(), (bytes(10 << 20),), deadline=LONG
             )
 
@@ -343,9 +343,7 @@ class TestNonsense:
         ],
     )
     def test_is_a_death(self, make: Callable[..., WorkerProcess], bytes_: bytes) -> None:
-        worker = make(
-            sys.executable, "-c", f"import os, sys; os.write(1, {bytes_!r}); sys.stdin.buffer.read(10)"
-        )
+        worker = make(f"import os, sys; os.write(1, {bytes_!r}); sys.stdin.buffer.read(10)")
         with pytest.raises(WorkerDied, match="exit status 0"):
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
@@ -363,9 +361,7 @@ class TestNonsense:
         self, make: Callable[..., WorkerProcess], request_: Request, json: bytes
     ) -> None:
         said = b"".join(frame_parts(json))
-        worker = make(
-            sys.executable, "-c", f"import os, time; os.write(1, {said!r}); time.sleep(0.5); os._exit(0)"
-        )
+        worker = make(f"import os, time; os.write(1, {said!r}); time.sleep(0.5); os._exit(0)")
         with pytest.raises(WorkerDied):
             worker.request(request_, deadline=LONG)
         assert not worker.alive
@@ -375,7 +371,7 @@ class TestNonsense:
 
     @pytest.mark.long
     def test_of_one_that_lives_on(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", "import os, time; os.write(1, b'hello' * 100); time.sleep(600)")
+        worker = make("import os, time; os.write(1, b'hello' * 100); time.sleep(600)")
         with pytest.raises(WorkerDied, match="spoke nonsense: not a frame"):
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
@@ -386,7 +382,7 @@ class TestNonsense:
             "import tunesmith.lab.worker.main as w, tunesmith.backends.fake as f\nf.PRINTED "
             "= 50 << 20\nw.main()"
         )
-        worker = make(sys.executable, "-c", loud, "fake")
+        worker = make(loud, "fake")
         load(worker, fault="8")  # a case runs its kernel twice
         tracemalloc.start()
         try:
@@ -518,7 +514,7 @@ class TestFullDisk:
         monkeypatch.setattr(process, "check_room", check)
 
     def test_is_not_told_as_a_worker_that_died(self, make: Callable[..., WorkerProcess]) -> None:
-        dying = make(sys.executable, "-c", "raise SystemExit(3)")
+        dying = make("raise SystemExit(3)")
         with pytest.raises(BadInput, match="No space left") as full:
             dying.request(ListDevices(), deadline=LONG)
         assert "free some room" in str(full.value.hint)

@@ -218,18 +218,25 @@ class RecordingSession:
         return (Clock("SM", 1500 + len(self.chains), 1980),)
 
 
+Contestant = Kernel | tuple[Kernel, Plan]  # a kernel alone: with the plan of the example
+
+
+def planned(contenders: Sequence[Contestant]) -> list[tuple[Kernel, Plan]]:
+    return [(c, plan(problem())) if isinstance(c, Kernel) else c for c in contenders]
+
+
 def run(
     session: RecordingSession,
-    *contenders: tuple[Kernel, Plan],
+    *contenders: Contestant,
     device: Device | None = None,
     policy: TimingPolicy = POLICY,
     warm: bool = False,
     draw: Draw = DRAW,
     stopwatch: Stopwatch | None = None,
 ) -> Timed:
-    watch = stopwatch or Stopwatch(session, device or small_device())
-    entries = tuple(Contender(kernel.name, p) for kernel, p in contenders)
-    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in contenders])[0]
+    watch, pairs = stopwatch or Stopwatch(session, device or small_device()), planned(contenders)
+    entries = tuple(Contender(kernel.name, p) for kernel, p in pairs)
+    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in pairs])[0]
 
 
 class TestOrder:
@@ -246,7 +253,7 @@ class TestOrder:
         assert timed.clocks == (Clock("SM", after_the_last, 1980),)
 
     def test_one_alone(self) -> None:
-        timed = run(RecordingSession(), (Kernel("one"), plan(problem())))
+        timed = run(RecordingSession(), Kernel("one"))
         assert timed.clocks == ()
         assert [len(s) for s in timed.samples] == [6]
 
@@ -258,32 +265,32 @@ class TestOrder:
         session = RecordingSession()
         monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: session.clock))
         policy, device = replace(POLICY, max_seconds=0.5), replace(small_device(), kind=kind)
-        timed = run(session, (Kernel("slow", 1.0), plan(problem())), policy=policy, device=device)
+        timed = run(session, Kernel("slow", 1.0), policy=policy, device=device)
         assert [len(s) for s in timed.samples] == [rounds]
 
     @pytest.mark.parametrize("hopeless", [0, 1])
     def test_one_look_at_the_hopeless(self, hopeless: int) -> None:
         session = RecordingSession()
-        pair = [(Kernel("fast"), plan(problem())), (Kernel("slow", 0.5), plan(problem()))]
+        pair = [Kernel("fast"), Kernel("slow", 0.5)]
         timed = run(session, *(pair if hopeless else pair[::-1]), policy=replace(POLICY, give_up=0.1))
         assert [len(s) for s in timed.samples] == [1, 1]
         assert sum(len(c.slots) for c in session.chains if c.kernel == "slow") <= 3
 
     def test_nobody_is_hopeless_without_a_limit(self) -> None:
-        timed = run(RecordingSession(), (Kernel("slow", 0.5), plan(problem())))
+        timed = run(RecordingSession(), Kernel("slow", 0.5))
         assert [len(s) for s in timed.samples] == [6]
 
 
 class TestThrottling:
     def test_rounds_under_a_held_clock_are_taken_again(self) -> None:
         session = RecordingSession(throttle=(True, False, True, True))
-        timed = run(session, (Kernel("one"), plan(problem())))
+        timed = run(session, Kernel("one"))
         assert timed.discarded == 3
         assert [len(s) for s in timed.samples] == [6]
         assert len(session.chains) == 2 + 6 + 3
 
     def test_a_clock_that_is_always_held_ends_all_the_same(self) -> None:
-        timed = run(RecordingSession(throttle=(True,) * 100), (Kernel("one"), plan(problem())))
+        timed = run(RecordingSession(throttle=(True,) * 100), Kernel("one"))
         assert timed.discarded == POLICY.rounds
         assert [len(s) for s in timed.samples] == [6]
 
@@ -312,7 +319,7 @@ GPU = replace(small_device(), kind="gpu", inspects=True)
 class TestDisturbance:
     def timed(self, *hit: int) -> tuple[Timed, DisturbedSession]:
         session = DisturbedSession(hit=frozenset(hit))
-        contenders = (Kernel("one"), plan(problem())), (Kernel("other", 5e-4), plan(problem()))
+        contenders = Kernel("one"), Kernel("other", 5e-4)
         return run(session, *contenders, device=GPU), session
 
     def test_a_round_that_was_disturbed_is_taken_again(self) -> None:
@@ -341,13 +348,13 @@ class TestChains:
     def test_are_as_long_as_the_policy_says(self, seconds: float, length: int) -> None:
         """And go round the six slots as a whole where that does not take much longer."""
         session = RecordingSession()
-        run(session, (Kernel("one", seconds), plan(problem())))
+        run(session, Kernel("one", seconds))
         assert [len(c.slots) for c in session.chains] == [1, 1] + [length] * 6
         assert length <= MAX_CHAIN + 6
 
     def test_each_contender_has_its_own(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
+        run(session, Kernel("one", 1e-3), Kernel("other", 5e-3))
         assert {(c.kernel, len(c.slots)) for c in session.chains[4:]} == {("one", 30), ("other", 6)}
 
     @pytest.mark.parametrize(
@@ -365,7 +372,7 @@ class TestChains:
     ) -> None:
         """So that a slice of time that somebody else has hits one as often as the other."""
         session = RecordingSession()
-        run(session, (Kernel("one", one), plan(problem())), (Kernel("other", other), plan(problem())))
+        run(session, Kernel("one", one), Kernel("other", other))
         seconds = {
             c.kernel: len(c.slots) * {"one": one, "other": other}[c.kernel] for c in session.chains[4:]
         }
@@ -373,7 +380,7 @@ class TestChains:
 
     def test_a_chain_is_recorded_once_and_played_again(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-3), plan(problem())))
+        run(session, Kernel("one", 1e-3))
         assert len(session.chains) == 2 + 6
         assert session.recorded == 1 + TURNS, "the first launch is not recorded"
 
@@ -385,11 +392,11 @@ class TestChains:
             spread=lambda *_, **__: None,
             disturb=lambda first, stride, slots, places, seed: calls.append((slots, seed)),
         )
-        run(session, (Kernel("one", 1e-3), plan(problem())))
+        run(session, Kernel("one", 1e-3))
         assert session.recorded == 1 + 1
         assert [slots for slots, _ in calls] == [6] * 7, "before the first look and each sample"
         assert len({seed for _, seed in calls}) == 7
-        run(session, (Kernel("one", 5e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
+        run(session, Kernel("one", 5e-3), Kernel("other", 5e-3))
         last = {chain.kernel: chain for chain in session.chains[-2:]}
         pairs = {name: set(zip(c.slots, c.written, strict=True)) for name, c in last.items()}
         assert not pairs["one"] & pairs["other"], "neither writes where the other has written the same"
@@ -398,7 +405,7 @@ class TestChains:
 class TestRotation:
     def test_no_slot_comes_again_before_all_others(self) -> None:
         session = RecordingSession()
-        pair = (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 3e-3), plan(problem()))
+        pair = Kernel("one", 1e-3), Kernel("other", 3e-3)
         run(session, *pair)
         visits = [slot for chain in session.chains[4:] for slot in chain.slots]
         slots = len(set(visits))
@@ -413,7 +420,7 @@ class TestRotation:
     ) -> None:
         session = RecordingSession()
         policy = replace(POLICY, rotation=rotation, rounds=200)
-        run(session, (Kernel("one", seconds), plan(problem())), policy=policy)
+        run(session, Kernel("one", seconds), policy=policy)
         visited = {slot for chain in session.chains for slot in chain.slots}
         slots = math.ceil(rotation * (1 << 14) / (2 * 4096))
         assert len(visited) > 0.93 * slots
@@ -424,8 +431,8 @@ class TestRotation:
         policy = replace(POLICY, rotation=20.0, chain_seconds=0.01)  # 40 slots
         run(
             session,
-            (Kernel("whole", 5e-4), plan(problem())),
-            (Kernel("part", 2e-3), plan(problem())),
+            Kernel("whole", 5e-4),
+            Kernel("part", 2e-3),
             policy=policy,
         )
         chains = session.chains[4:]
@@ -463,7 +470,7 @@ class TestRotation:
 
     def test_more_rotation_when_the_policy_says_so(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-5), plan(problem())), policy=replace(POLICY, rotation=10.0))
+        run(session, Kernel("one", 1e-5), policy=replace(POLICY, rotation=10.0))
         assert len({slot for chain in session.chains for slot in chain.slots}) == 20
 
     def test_at_least_two_slots_for_what_is_larger_than_the_cache(self) -> None:
@@ -493,7 +500,7 @@ class TestRotation:
 
     def test_two_slots_when_warm(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one"), plan(problem())), warm=True)
+        run(session, Kernel("one"), warm=True)
         assert {slot for chain in session.chains for slot in chain.slots} == {0, 1}
         assert [len(c.slots) for c in session.chains[2:]] == [10] * 6
         assert session.in_use == 2 * 2 * (4096 + 64), "what the arrays were filled from is given back"
@@ -507,7 +514,7 @@ class TestRotation:
     ) -> None:
         """Else a kernel could see that its work is done, and go home."""
         session = RecordingSession()
-        pair = (Kernel("one", one), plan(problem())), (Kernel("other", other), plan(problem()))
+        pair = Kernel("one", one), Kernel("other", other)
         run(session, *pair, policy=replace(POLICY, rotation=rotation), warm=warm)
         lies: dict[int, int] = {}
         for chain in session.chains[4:]:
@@ -518,7 +525,7 @@ class TestRotation:
 
     def test_slots_hold_different_numbers_of_the_same_kind(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-5), plan(problem())))
+        run(session, Kernel("one", 1e-5))
         seen = {
             slot: call[1]
             for chain in session.chains
@@ -533,7 +540,7 @@ class TestRotation:
     def test_an_arena_larger_than_the_drawn_block(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(buffer_ring, "BLOCK", 1500)
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-5), plan(problem())))
+        run(session, Kernel("one", 1e-5))
         seen = {
             slot: call[1]
             for chain in session.chains
@@ -547,9 +554,9 @@ class TestLayoutIsKept:
     def test_between_requests_of_one_workload(self) -> None:
         session = RecordingSession()
         watch = Stopwatch(session, small_device())
-        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("one"), stopwatch=watch)
         blocks, writes = len(session.blocks), session.writes
-        run(session, (Kernel("other"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("other"), stopwatch=watch)
         assert (len(session.blocks), session.writes) == (blocks, writes)
 
     def test_a_smaller_workload_uses_what_is_there(self) -> None:
@@ -583,10 +590,10 @@ class TestLayoutIsKept:
     def test_everything_can_be_given_back(self) -> None:
         session = RecordingSession()
         watch = Stopwatch(session, small_device())
-        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("one"), stopwatch=watch)
         watch.give_back()
         assert session.in_use == 0
-        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("one"), stopwatch=watch)
 
 
 class TestInPlace:
@@ -707,9 +714,9 @@ class TestOneAfterTheOther:
     """Several requests of one contender each, queued before the first sample is looked at."""
 
     def times(
-        self, session: RecordingSession, *pairs: tuple[Kernel, Plan], policy: TimingPolicy = POLICY
+        self, session: RecordingSession, *contenders: Contestant, policy: TimingPolicy = POLICY
     ) -> tuple[Timed, ...]:
-        watch = Stopwatch(session, small_device())
+        watch, pairs = Stopwatch(session, small_device()), planned(contenders)
         requests = [(TimeRuns((Contender(k.name, p),), DRAW, policy, False), k, None) for k, p in pairs]
         return watch.time_each(requests)[0]
 
@@ -741,20 +748,20 @@ class TestOneAfterTheOther:
         policy = replace(POLICY, give_up=0.1)
         found = self.times(
             RecordingSession(),
-            (Kernel("slow", 0.5), plan(problem())),
-            (Kernel("one"), plan(problem())),
+            Kernel("slow", 0.5),
+            Kernel("one"),
             policy=policy,
         )
         assert [len(t.samples[0]) for t in found] == [1, 6]
 
     def test_fewer_rounds_where_they_take_long(self) -> None:
         policy = replace(POLICY, max_seconds=0.1)
-        (found,) = self.times(RecordingSession(), (Kernel("slow", 0.05), plan(problem())), policy=policy)
+        (found,) = self.times(RecordingSession(), Kernel("slow", 0.05), policy=policy)
         assert len(found.samples[0]) == POLICY.min_rounds
 
     def test_all_is_timed_again_when_the_clock_was_held(self) -> None:
         session = RecordingSession(throttle=(True,))
-        found = self.times(session, (Kernel("one"), plan(problem())), (Kernel("two"), plan(problem())))
+        found = self.times(session, Kernel("one"), Kernel("two"))
         assert [len(t.samples[0]) for t in found] == [6, 6]
         assert sum(c.kernel == "one" for c in session.chains) == 2 * (2 + 6)
 
