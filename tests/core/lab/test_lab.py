@@ -115,13 +115,15 @@ class TestBuildingAhead:
         return [harness.lab.built() for _ in kinds]
 
     def test_answers_come_in_order_and_nothing_runs(self) -> None:
-        with lab(scale_problem(), fault_template()) as harness:
-            ran = len(harness.log.of(RunCase)), len(harness.log.of(TimeRuns))
-            found = self.builds(harness, 2, 1, 0)
-            assert (len(harness.log.of(RunCase)), len(harness.log.of(TimeRuns))) == ran
-        assert [f.config["KIND"] for f in found if f.config] == [2, 1, 0]
-        assert [str(f.status) for f in found] == ["ok", "build_failed", "ok"]
+        template = fault_template().replace('block = ["64"]', 'block = ["2048 if KIND == 4 else 64"]')
+        with lab(scale_problem(), template) as harness:
+            before = len(harness.log.served)
+            found = self.builds(harness, 2, 1, 0, 4)
+            assert {type(s.request) for s in harness.log.served[before:]} == {Build}
+        assert [f.config["KIND"] for f in found if f.config] == [2, 1, 0, 4]
+        assert [str(f.status) for f in found] == ["ok", "build_failed", "ok", "over_limits"]
         assert "written not to compile" in found[1].refused[0].detail
+        assert "2048 threads per block, the device allows 1024" in found[3].refused[0].detail
         assert found[0].builds[0].code_digest
         assert found[0].builds[0].launches == found[2].builds[0].launches
 

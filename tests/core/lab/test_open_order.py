@@ -168,6 +168,16 @@ SCENARIOS = {
 }
 
 
+WORDS = {
+    ("any", "repeats"): "sorted out[",
+    ("keys", "repeats"): "repeats of out[",
+    ("keys", "down"): "x at out[",
+    ("keys", "outside"): "out outside x[",
+    ("own", "absolute"): "out: checks.py: neither way",
+    ("own", "raises"): "checks.py:7: ValueError: it is 77",
+}
+
+
 def judges_of(name: str, monkeypatch: pytest.MonkeyPatch) -> Judges:
     scenario = SCENARIOS[name]
     if scenario.rows is not None:
@@ -187,6 +197,7 @@ def test_device_and_host_judge_alike(name: str, monkeypatch: pytest.MonkeyPatch)
     for candidate, (_, status) in SCENARIOS[name].candidates.items():
         verdict = host.examine(judges.code(candidate), examined)
         assert (candidate, verdict.status) == (candidate, status), verdict.detail
+        assert verdict.ok or WORDS.get((name, candidate), "") in verdict.detail
         assert (candidate, device.examine(judges.code(candidate), examined)) == (candidate, verdict)
 
 
