@@ -8,6 +8,7 @@ whoever waits for it is killed.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -40,6 +41,12 @@ def answer_of(program: str, question: str, environment: Mapping[str, str] | None
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.decode(errors="replace")
+
+
+def version_of(program: str, pattern: str) -> str:
+    """As it prints it, by a pattern with one group; empty where it says none."""
+    found = re.search(pattern, answer_of(program, "--version"))
+    return strip_controls(found[1]) if found else ""
 
 
 def run_under(

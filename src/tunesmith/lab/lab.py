@@ -6,10 +6,9 @@ import secrets
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from tunesmith.backends.port import PortableForm
@@ -18,7 +17,7 @@ from tunesmith.lab import measure
 from tunesmith.lab.build import Builders, BuildSurveyor, BuiltCode, unit_of
 from tunesmith.lab.judge.cases import CaseJudge, DeviceOracle, HostOracle
 from tunesmith.lab.judge.sanitize import Beside, SanitizerTools, Sanitizing, verdict_of
-from tunesmith.lab.measure import LaunchPlans, Original, Policies, Ready, TrialTimer, original_failed
+from tunesmith.lab.measure import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
@@ -87,69 +86,6 @@ class BinaryShelf:
         return BuiltCode(unit_of(variant, compiler), data, build.code_digest, build.resources, 0.0)
 
 
-@dataclass
-class Serving:
-    _problem: Problem
-    _builders: Builders
-    _plans: LaunchPlans
-    _timer: TrialTimer
-    _shelf: BinaryShelf
-    _policies: Policies
-    _compiler: str
-    _progress: Callable[[str], None]
-
-    def serve(self, made: Delivery, calls: Sequence[SizedCall], seed: int) -> tuple[ServedSize, ...]:
-        found = []
-        for number, call in enumerate(calls, 1):
-            self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
-            found.append(self._call_delivered(made, call, seed))
-        return tuple(found)
-
-    def _call_delivered(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
-        """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
-        sizes = dict(call.sizes)
-        entry = made.dispatch.entry_for(sizes)
-        config = made.configs.get(entry.digest) if entry.config is not None else None
-        if config is None:
-            words = Result(call.name, Status.INFEASIBLE, detail="the original serves")
-            return ServedSize(call.sizes, entry.file, None, words)
-        variant = delivered_variant(made.dispatch, entry, made.files, sizes)
-        declared = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
-        variant = replace(variant, arguments=(*declared, *variant.arguments[len(declared) :]), config=config)
-        variant = replace(
-            variant, made_from=made.made_from.get(entry.digest, ())
-        )  # vetted as it is delivered
-        stored = self._shelf.code_of(made.builds.get(entry.digest), variant, self._compiler)
-        code = stored if stored is not None else self._builders.start(variant).result()
-        workload = Workload(call.name, call.sizes, cache=call.cache)
-        if isinstance(code, Verdict):
-            result = Result(call.name, code.status, detail=code.detail)
-        else:
-            plan = self._plans.plan(variant, sizes, code)
-            if isinstance(plan, CannotRun):
-                result = Result(call.name, plan.status, detail=plan.reason)
-            else:
-                self._timer.expect(workload, self._estimate_original_time(sizes))
-                policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
-                is_claimed = any(w.name == call.name for w in self._problem.workloads)
-                ready = Ready(workload, code, plan)
-                result = self._timer.against_original(ready, policy, seed, waits=is_claimed)
-        return ServedSize(call.sizes, entry.file, config, result)
-
-    def _estimate_original_time(self, sizes: Mapping[str, int]) -> float:
-        """Seconds of the original, by the workload that is nearest in volume; generous, for deadlines."""
-        volume = prod(map(float, sizes.values()))
-        known = {
-            prod(map(float, w.as_dict().values())): seconds
-            for w in self._problem.workloads
-            if (seconds := self._timer.original_seconds(w.name)) is not None
-        }
-        if not known:
-            return 1.0
-        near = min(known, key=lambda other: abs(other - volume))
-        return known[near] * max(1.0, volume / near)
-
-
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
 NO_SHELF = BinaryShelf(None, None)
@@ -201,12 +137,12 @@ class LocalLab:
             self.lacks["profile"] = no_profiles or "this lab was given no profiler"
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
         self._policies = measure.policies_of(device)
-        parts = (lambda: spawn("build"), device, settings.builders)
-        self._builders = builders or Builders(*parts, compiler=settings.compiler)
+        build = (lambda: spawn("build"), device, settings.builders)
+        self._builders = builders or Builders(*build, compiler=settings.compiler)
         self._plans = measure.LaunchPlans(problem, device)
         self._original = Original(problem, self._builders, self._plans)
-        own_references = (problem, spawn, 1 if device.is_host else settings.builders)
-        self._references = references = references or references_of(*own_references)
+        most = 1 if device.is_host else settings.builders
+        self._references = references = references or references_of(problem, spawn, most)
         self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers, beside)
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
@@ -401,10 +337,41 @@ class LocalLab:
         """In a process that no candidate has used, which loads what is delivered."""
         self._runner.renew()
         seed = self._draw_seed()
-        policies, compiler = self._policies, self._settings.compiler
-        parts = (self._problem, self._builders, self._plans, self._timer, self._shelf, policies, compiler)
-        calls_made = Serving(*parts, self._progress).serve(delivery, calls, seed)
-        return Served(delivery.general, delivery.entries_digest, calls_made)
+        served: list[ServedSize] = []
+        for number, call in enumerate(calls, 1):
+            self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
+            served.append(self._call_delivered(delivery, call, seed))
+        return Served(delivery.general, delivery.entries_digest, tuple(served))
+
+    def _call_delivered(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
+        """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
+        sizes = dict(call.sizes)
+        entry = made.dispatch.entry_for(sizes)
+        config = made.configs.get(entry.digest) if entry.config is not None else None
+        if config is None:
+            words = Result(call.name, Status.INFEASIBLE, detail="the original serves")
+            return ServedSize(call.sizes, entry.file, None, words)
+        variant = delivered_variant(made.dispatch, entry, made.files, sizes)
+        declared = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
+        vetted = made.made_from.get(entry.digest, ())  # as it is delivered
+        variant = replace(variant, arguments=(*declared, *variant.arguments[len(declared) :]))
+        variant = replace(variant, config=config, made_from=vetted)
+        stored = self._shelf.code_of(made.builds.get(entry.digest), variant, self._settings.compiler)
+        code = stored if stored is not None else self._builders.start(variant).result()
+        workload = Workload(call.name, call.sizes, cache=call.cache)
+        if isinstance(code, Verdict):
+            result = Result(call.name, code.status, detail=code.detail)
+        else:
+            plan = self._plans.plan(variant, sizes, code)
+            if isinstance(plan, CannotRun):
+                result = Result(call.name, plan.status, detail=plan.reason)
+            else:
+                self._timer.expect(workload, self._timer.estimate_original(sizes))
+                policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
+                is_claimed = any(w.name == call.name for w in self._problem.workloads)
+                ready = Ready(workload, code, plan)
+                result = self._timer.against_original(ready, policy, seed, waits=is_claimed)
+        return ServedSize(call.sizes, entry.file, config, result)
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for

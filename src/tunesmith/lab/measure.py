@@ -248,8 +248,18 @@ class TrialTimer:
                 best = self._best.get(result.workload, result.timing.seconds)
                 self._best[result.workload] = min(best, result.timing.seconds)
 
-    def original_seconds(self, workload: str) -> float | None:
-        return self._original_seconds.get(workload)
+    def estimate_original(self, sizes: Mapping[str, int]) -> float:
+        """Seconds of the original, by the workload that is nearest in volume; generous, for deadlines."""
+        volume = math.prod(map(float, sizes.values()))
+        known = {
+            math.prod(map(float, w.as_dict().values())): self._original_seconds[w.name]
+            for w in self._problem.workloads
+            if w.name in self._original_seconds
+        }
+        if not known:
+            return 1.0
+        near = min(known, key=lambda other: abs(other - volume))
+        return known[near] * max(1.0, volume / near)
 
     def expect(self, workload: Workload, seconds: float) -> None:
         """What the original may take at a workload that is not one of the problem's."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
 from tunesmith.backends.port import SanitizerKind
-from tunesmith.backends.tool_process import answer_of, run_under, text_of
+from tunesmith.backends.tool_process import run_under, text_of, version_of
 from tunesmith.base.text import end_of_process, strip_controls, truncate_text
 from tunesmith.profiles.facts import ALL, Counters, Stall
 from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
@@ -210,6 +210,7 @@ NOT_FOUND = (
     "Nsight Compute is not here: ncu is neither on the PATH, nor in CUDA_HOME/bin, nor in "
     f"{OPT}; it comes with NVIDIA's CUDA toolkit"
 )
+_VERSION = r"Version\s+(\S+)"
 _COMPLAINT = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
 _METRIC = re.compile(r"\b[a-z0-9]+__[a-z0-9_]+(?:\.[a-z0-9_.]+)?\b")
 
@@ -327,8 +328,7 @@ class NcuCounting:
         return f"ncu printed no counters{said}"
 
     def _of_another_version(self, program: str, unknown: Sequence[str]) -> str:
-        found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
-        version = f"version {strip_controls(found[1])}" if found else "version unknown"
+        version = f"version {version_of(program, _VERSION) or 'unknown'}"
         few = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         self._hopeless = f"this ncu ({version}) does not know the metrics we ask for: {few}"
         return self._hopeless
@@ -383,11 +383,6 @@ def find_compute_sanitizer() -> str | None:
     """Beside the programs of the toolkit, or in a folder of its own there."""
     inside = (root / "compute-sanitizer" / PROGRAM for root in toolkit.cuda_folders())
     return toolkit.find_program(PROGRAM, last=inside)
-
-
-def compute_sanitizer_version(program: str) -> str:
-    found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
-    return strip_controls(found[1]) if found else ""
 
 
 def sanitizer_command(program: str, tool: str, log: Path) -> list[str]:
@@ -464,7 +459,7 @@ SANITIZER = SanitizerKind(
     find=find_compute_sanitizer,
     missing=f"{PROGRAM} is neither on the PATH nor with a CUDA toolkit",
     fix="NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads",
-    version=compute_sanitizer_version,
+    version=lambda program: version_of(program, _VERSION),
     command=sanitizer_command,
     read=read_cuda_findings,
     nbytes=CASE_BYTES,

@@ -41,6 +41,7 @@ OLDEST = 15  # the first to know gfx1100 and raw outputs; gfx942 takes 17
 LIBRARIES = ("ocml", "ockl", "opencl", "hip")  # the last two only in older releases
 _ROOTS = ("ROCM_PATH", "HIP_PATH")
 VARIABLES = (*_ROOTS, "LD_LIBRARY_PATH")
+_LINK_BITCODE = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang")  # and the file
 # What the device libraries ask: see "Control Variables" in their documentation.
 _CONTROLS = """\
 #define TUNESMITH_CONTROL(type, name, value) extern "C" __attribute__((constant)) const type name = value;
@@ -150,7 +151,7 @@ def compile_by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture
             *("-Wno-ignored-attributes", "-Wno-unused-command-line-argument", "-fno-caret-diagnostics"),
             *("-include", "__clang_hip_runtime_wrapper.h", "-include", "controls.h"),
             *("-I", "headers", *_read_from(found.headers)),
-            *(part for path in linked if path.is_file() for part in _link_bitcode_flags(path)),
+            *(part for path in linked if path.is_file() for part in (*_LINK_BITCODE, str(path))),
             *("-c", "-o", "unit.hsaco", source),
         ]
         return _run_clang(command, folder)
@@ -159,10 +160,6 @@ def compile_by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture
 def _read_from(headers: Path) -> tuple[str, ...]:
     """A folder that every compiler reads has its place behind C++'s own headers, which go on to C's there."""
     return () if headers == Path("/usr/include") else ("-isystem", str(headers))
-
-
-def _link_bitcode_flags(path: Path) -> tuple[str, ...]:
-    return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(path))
 
 
 def _run_clang(command: list[str], folder: Path) -> tuple[bytes, str]:

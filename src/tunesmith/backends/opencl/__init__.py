@@ -24,7 +24,7 @@ from tunesmith.backends import port
 from tunesmith.backends.host_pages import HostPages, shield_spans
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import SanitizerKind, system_package
-from tunesmith.backends.tool_process import answer_of
+from tunesmith.backends.tool_process import version_of
 from tunesmith.base.errors import TunesmithError
 from tunesmith.base.text import digest_of, strip_controls, truncate_text
 from tunesmith.problem.device import OPENCL, Clock, Device, Limits, Resources
@@ -141,11 +141,6 @@ _UNABLE = re.compile(r"^(?:Unsupported|Unimplemented|Unhandled|Undefined externa
 _ENTITY = re.compile(r"^(?:(?:First|Second) entity|Entity|Work-group):\s*(.*)$")
 
 
-def oclgrind_version(program: str) -> str:
-    found = re.search(r"Oclgrind (\S+)", answer_of(program, "--version"))
-    return strip_controls(found[1]) if found else ""
-
-
 def command_line(program: str, tool: str, log: Path) -> list[str]:
     """With room for whatever fits a CPU's device. Not optimised: of what a compiler makes of a source this
     interpreter does not know all. Writes of one value by all are no race in what comes of them; those of
@@ -212,7 +207,7 @@ SANITIZER = SanitizerKind(
     find=lambda: shutil.which(PROGRAM),
     missing=f"{PROGRAM} is not on the PATH",
     fix=system_package(PROGRAM),
-    version=oclgrind_version,
+    version=lambda program: version_of(program, r"Oclgrind (\S+)"),
     command=command_line,
     read=read_oclgrind_findings,
     unable=unsupported_feature,

@@ -566,7 +566,8 @@ class CaseJudge:
         found: list[Case] = []
         every = dict.fromkeys((*drawn, *self._added_afresh(variant, seed)))
         tried = [case for case in every if not self._is_out_of_reach(code, variant, case)]
-        moved = [case for case in tried if apart and self._is_moved(code, variant, case)]
+        plans = {case: self._plans.plan(variant, dict(case.sizes), code) for case in tried}
+        moved = [case for case, plan in plans.items() if isinstance(plan, Plan) and is_moved(plan)]
         beside = [self._beside.submit(apart.establish, case) for case in moved if apart]
         for number, case in enumerate(tried):
             self.prepare(tried, number)
@@ -593,10 +594,6 @@ class CaseJudge:
             if case not in self._unfit and case.distribution not in self._unfit_values:
                 with suppress(BadInput):
                     self._oracle.prepare(case)
-
-    def _is_moved(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
-        plan = self._plans.plan(variant, dict(case.sizes), code)
-        return isinstance(plan, Plan) and is_moved(plan)
 
     def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
         """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""
