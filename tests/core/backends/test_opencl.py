@@ -28,8 +28,7 @@ LAUNCHED = file(b"/scale/64-1-1-goffs0-smallgrid/scale.so", OTHER)
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"/tmp/a" + GENERIC, b"/tmp/other" + GENERIC + LAUNCHED, LAUNCHED + GENERIC + b"the end"],
+    "data", [b"/tmp/a" + GENERIC, b"/tmp/other" + GENERIC + LAUNCHED, LAUNCHED + GENERIC + b"the end"]
 )
 def test_code_of_launches_and_what_is_around_it_do_not_count(data: bytes) -> None:
     assert pocl_objects(data) == [b"scale", CODE]

@@ -703,8 +703,5 @@ block = ["16"]
     @pytest.mark.long
     def test_an_original_that_crashes(self, tmp_path: Path) -> None:
         words = "the kernel crashes at n=1: killed by SIGSEGV"
-        with (
-            pytest.raises(KernelWrong, match=words),
-            lab(self.example(1), spec="opencl", scratch=tmp_path),
-        ):
+        with pytest.raises(KernelWrong, match=words), lab(self.example(1), spec="opencl", scratch=tmp_path):
             pass

@@ -429,12 +429,7 @@ class TestRotation:
         """What a whole round used last is warm."""
         session = RecordingSession()
         policy = replace(POLICY, rotation=20.0, chain_seconds=0.01)  # 40 slots
-        run(
-            session,
-            Kernel("whole", 5e-4),
-            Kernel("part", 2e-3),
-            policy=policy,
-        )
+        run(session, Kernel("whole", 5e-4), Kernel("part", 2e-3), policy=policy)
         chains = session.chains[4:]
         assert {len(c.slots) for c in chains} == {40, 5}
         for before, after in itertools.pairwise(chains):
@@ -746,12 +741,7 @@ class TestOneAfterTheOther:
 
     def test_one_look_at_the_hopeless(self) -> None:
         policy = replace(POLICY, give_up=0.1)
-        found = self.times(
-            RecordingSession(),
-            Kernel("slow", 0.5),
-            Kernel("one"),
-            policy=policy,
-        )
+        found = self.times(RecordingSession(), Kernel("slow", 0.5), Kernel("one"), policy=policy)
         assert [len(t.samples[0]) for t in found] == [1, 6]
 
     def test_fewer_rounds_where_they_take_long(self) -> None:

@@ -15,16 +15,7 @@ import pytest
 from tests.core.lab.labs import device_of, fake_kernel
 from tests.core.lab.process_list import gone, running
 from tests.core.lab.test_process import python, scale_plan
-from tunesmith.backends.messages import (
-    REPLY_TYPES,
-    Devices,
-    Draw,
-    ListDevices,
-    Load,
-    Request,
-    RunCase,
-    Unit,
-)
+from tunesmith.backends.messages import REPLY_TYPES, Devices, Draw, ListDevices, Load, Request, RunCase, Unit
 from tunesmith.base.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.run.config import worker_environment
 

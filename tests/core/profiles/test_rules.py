@@ -137,8 +137,7 @@ def test_lanes_without_a_thread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("registers", "shared", "remedy"),
-    [(255, 0, Remedy.REGISTER_CAP), (32, 100_000, Remedy.LESS_SHARED)],
+    ("registers", "shared", "remedy"), [(255, 0, Remedy.REGISTER_CAP), (32, 100_000, Remedy.LESS_SHARED)]
 )
 def test_low_occupancy_names_what_limits_it(registers: int, shared: int, remedy: Remedy) -> None:
     thin = with_code(access(width=4, count=4), bytes_in_flight=4)

@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 from tunesmith.backends import port
 from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.cubin import unpack
-from tunesmith.backends.cuda.devices import (
-    check_cuda,
-    clocks_of,
-    driver,
-    is_throttled,
-    neighbours_of,
-)
+from tunesmith.backends.cuda.devices import check_cuda, clocks_of, driver, is_throttled, neighbours_of
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     HERE,

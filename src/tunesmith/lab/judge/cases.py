@@ -23,14 +23,7 @@ from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_integrity, is_fenced, layouts_of
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
-from tunesmith.lab.values import (
-    Array,
-    CaseRules,
-    ExpectedValues,
-    errors_of,
-    establish_expected,
-    wrong_values,
-)
+from tunesmith.lab.values import Array, CaseRules, ExpectedValues, errors_of, establish_expected, wrong_values
 from tunesmith.problem import device
 from tunesmith.problem.cases import (
     Case,

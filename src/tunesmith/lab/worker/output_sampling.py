@@ -114,8 +114,7 @@ class Watch:
             memory, stride = self.laid_out[b.name].memory, self.arenas.stride(b)
             place = Pointer(memory, slot * stride, b.nbytes)
             filling = self.chance.choices(
-                (b"", struct.pack("<f", self.chance.gauss()), guards.PATTERN, guards.OTHER_PATTERN),
-                FILLINGS,
+                (b"", struct.pack("<f", self.chance.gauss()), guards.PATTERN, guards.OTHER_PATTERN), FILLINGS
             )[0]
             if filling and self.session.inspector is not None:
                 self.session.inspector.fill(place, filling)

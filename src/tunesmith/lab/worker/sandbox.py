@@ -252,10 +252,7 @@ class Sandbox:
 
 
 def for_worker(
-    environment: Mapping[str, str],
-    needed: Iterable[str] = (),
-    devices: Iterable[str] = (),
-    network: str = "",
+    environment: Mapping[str, str], needed: Iterable[str] = (), devices: Iterable[str] = (), network: str = ""
 ) -> Sandbox:
     """By the variables a worker is started with; `needed` and `devices` (patterns) are its backend's. No path
     lets it see the home as a whole."""

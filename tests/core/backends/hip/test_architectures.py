@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.running import FIXTURES
-from tunesmith.backends.hip.code_object import (
-    ARCHITECTURES,
-    GPUS,
-    CodeObject,
-    pack,
-    resources_of,
-    unpack,
-)
+from tunesmith.backends.hip.code_object import ARCHITECTURES, GPUS, CodeObject, pack, resources_of, unpack
 from tunesmith.backends.hip.devices import absent_device, is_architecture
 from tunesmith.base.codec import Malformed
 from tunesmith.base.errors import BadInput
@@ -80,8 +73,7 @@ def recorded(name: str) -> CodeObject:
 
 
 @pytest.mark.parametrize(
-    ("name", "most"),
-    [("gfx90a", 512 // 8), ("gfx942", 512 // 8), ("gfx1100", 1536 // 8)],
+    ("name", "most"), [("gfx90a", 512 // 8), ("gfx942", 512 // 8), ("gfx1100", 1536 // 8)]
 )
 def test_what_clang_built_is_read(name: str, most: int) -> None:
     """`sums.hip` as clang 19 built it. Told to fit eight waves on a SIMD, it used that many registers."""
