@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.core.lab.in_process import Log
-from tests.core.lab.labs import scale_problem
-from tests.core.lab.test_profiling import Recorder, _plan, profiler
+from tests.core.lab.labs import plan_at, scale_problem
+from tests.core.lab.test_profiling import Recorder, profiler
 from tests.wording import says
 from tunesmith.lab.profile import ProfileSubject, launch_prefixes, launch_shares, main_place
 from tunesmith.profiles.diagnose import diagnose_profile
@@ -22,7 +22,7 @@ TWO = (
 
 
 def test_prefixes_are_all_but_the_whole() -> None:
-    plan = _plan(scale_problem())
+    plan = plan_at(scale_problem())
     (one,) = plan.launches
     three = replace(plan, launches=tuple(replace(one, entry=name) for name in "abc"))
     assert [[g.entry for g in p.launches] for p in launch_prefixes(three)] == [["a"], ["a", "b"]]
@@ -54,7 +54,7 @@ def test_a_profile_covers_every_launch() -> None:
         known = own.known(ProfileSubject(), problem.workloads[0], 1e-5).profile
     assert [part.share for part in known.parts] == [None, None]
     assert known.launch.blocks == 16, "the one with the most threads"
-    assert main_place(_plan(problem).launches) == 1
+    assert main_place(plan_at(problem).launches) == 1
     main = found.parts.index(found.main) if found.main else None
     assert [what.main for what, _ in recorder.asked] == [main, 1], "counters are those of the launch told of"
 

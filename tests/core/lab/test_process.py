@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.lab.labs import device_of, fake_kernel, scale_problem
+from tests.core.lab.labs import device_of, fake_kernel, plan_at, scale_problem
 from tests.core.lab.process_list import gone, running
 from tunesmith.backends.messages import (
     REQUEST_TYPES,
@@ -57,9 +57,8 @@ from tunesmith.lab.process import (
 )
 from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.problem.device import Resources
-from tunesmith.problem.plan import Plan, Status, plan_launch
+from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.problem import PythonFunction
-from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
 
 FAKE = worker_command("fake", "test")
@@ -115,11 +114,8 @@ def python(text: str) -> Refer:
     return Refer(function, scale_plan(), DRAW, (), None, ())
 
 
-def scale_plan(rows: int = 2, d: int = 8) -> Plan:
-    problem = scale_problem()
-    plan = plan_launch(problem, original_variant(problem), {"rows": rows, "d": d}, DEVICE, None)
-    assert isinstance(plan, Plan)
-    return plan
+def scale_plan() -> Plan:
+    return plan_at(scale_problem(), rows=2, d=8)
 
 
 def load(worker: WorkerProcess, **kernel: str) -> None:

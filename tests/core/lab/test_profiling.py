@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tests.core.lab.in_process import Log, spawner
-from tests.core.lab.labs import device_of, fake_kernel, scale_problem, template_text
+from tests.core.lab.labs import device_of, fake_kernel, plan_at, scale_problem, template_text
 from tests.wording import says
 from tunesmith.backends import make_backend
 from tunesmith.backends.messages import (
@@ -27,7 +27,7 @@ from tunesmith.lab.profile import Profiler, ProfileSubject, clusters_held, half_
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.worker.requests import Bench
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
@@ -118,7 +118,7 @@ def _clustered(plan: Plan) -> Plan:
 
 
 def test_clusters_are_counted_by_a_session_that_can_and_by_no_other() -> None:
-    plan = _clustered(_plan(scale_problem()))
+    plan = _clustered(plan_at(scale_problem()))
 
     class Counts:
         def active_clusters(self, call: LaunchCall) -> int | None:
@@ -136,16 +136,16 @@ def test_where_the_driver_does_not_say_clusters_are_computed_or_unknown() -> Non
     problem = scale_problem()
     with profiler(problem) as own:
         code = own._builders.build(original_variant(problem), "the kernel", "")
-        assert clusters_held(own._runner, code, _clustered(_plan(problem))) == (None, None)
-        assert clusters_held(None, code, _clustered(_plan(problem))) == (None, None)
-        found = own._launch_facts(code, _plan(problem), _clustered(_plan(problem)).launches[0], None)
+        assert clusters_held(own._runner, code, _clustered(plan_at(problem))) == (None, None)
+        assert clusters_held(None, code, _clustered(plan_at(problem))) == (None, None)
+        found = own._launch_facts(code, plan_at(problem), _clustered(plan_at(problem)).launches[0], None)
     assert found.cluster == 4
     says(found.cluster_words, "clusters of 4 blocks")
 
 
 def test_half_the_grid_is_the_first_half_of_the_blocks() -> None:
     problem = scale_problem()
-    plan = _plan(problem)
+    plan = plan_at(problem)
     halved = half_grid(plan)
     assert halved.launches[0].grid == (8, 1, 1)
     one = replace(plan, launches=(replace(plan.launches[0], grid=(1, 1, 1)), *plan.launches))
@@ -159,17 +159,9 @@ def test_half_the_grid_is_the_first_half_of_the_blocks() -> None:
 
 
 def test_of_several_launches_the_largest_is_looked_at() -> None:
-    plan = _plan(scale_problem())
+    plan = plan_at(scale_problem())
     small = replace(plan.launches[0], grid=(2, 1, 1), entry="small")
     assert main_launch(replace(plan, launches=(small, *plan.launches))).entry == "scale"
-
-
-def _plan(problem: Problem) -> Plan:
-    plan = plan_launch(
-        problem, original_variant(problem), problem.workloads[0].as_dict(), device_of("fake"), None
-    )
-    assert isinstance(plan, Plan)
-    return plan
 
 
 def test_other_blocks_are_those_the_template_has() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.core.lab.labs import device_of, fake_kernel, read_problem
+from tests.core.lab.labs import device_of, fake_kernel, plan_at, read_problem
 from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
 from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, Slots, at_slots
 from tunesmith.lab.worker import buffer_ring, timing
@@ -22,7 +22,6 @@ from tunesmith.lab.worker.timing import MAX_CHAIN, TURNS, Stopwatch, spare_slot,
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
-from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
 
 PROBLEM = """
@@ -85,9 +84,7 @@ def problem(role: str = "input", out: str = "", type_: str = "float32") -> Probl
 
 
 def plan(example: Problem, n: int = 1024, m: int = 1) -> Plan:
-    found = plan_launch(example, original_variant(example), {"n": n, "m": m}, device_of("fake"), None)
-    assert isinstance(found, Plan)
-    return found
+    return plan_at(example, n=n, m=m)
 
 
 def small_device(**limits: Any) -> Device:
