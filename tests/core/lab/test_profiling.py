@@ -23,7 +23,17 @@ from tunesmith.backends.messages import (
 from tunesmith.backends.port import Counting, LaunchCall, NoCounting
 from tunesmith.base.errors import BadInput
 from tunesmith.lab.build import Builders
-from tunesmith.lab.profile import Profiler, ProfileSubject, clusters_held, half_grid, main_launch
+from tunesmith.lab.profile import (
+    Onlooker,
+    Profiler,
+    ProfileSubject,
+    clusters_held,
+    half_grid,
+    launch_prefixes,
+    launch_shares,
+    main_launch,
+    main_place,
+)
 from tunesmith.lab.runner import Runner
 from tunesmith.lab.worker.requests import Bench
 from tunesmith.problem.device import Device
@@ -31,7 +41,20 @@ from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
-from tunesmith.profiles.facts import Ceilings, Counters, Instructions, Mix, Point
+from tunesmith.profiles.diagnose import diagnose_profile
+from tunesmith.profiles.facts import (
+    Ceilings,
+    Counters,
+    Instructions,
+    LaunchFacts,
+    LaunchPart,
+    Mix,
+    Point,
+    Profile,
+    StaticFacts,
+)
+from tunesmith.run.events import Profiled
+from tunesmith.space.configset import Config
 
 CEILINGS = Ceilings(copy=(Point(1 << 10, 1e-6), Point(1 << 20, 1e-5)))
 BLOCKS = """
@@ -231,3 +254,164 @@ def test_a_warm_workload_is_timed_warm_and_compared_with_cold() -> None:
     assert found.experiments.warm is not None
     assert found.experiments.cold is not None
     assert [served.request.warm for served in log.of(TimeRuns)] == [True, False, True]  # type: ignore[union-attr]
+
+
+TWO = (
+    '[launch]\ngrid = ["rows"]\nblock = ["64"]',
+    '[[launch]]\nentry = "scale"\ngrid = ["2"]\nblock = ["64"]\nargs = ["out", "x", "rows", "d"]\n'
+    '[[launch]]\nentry = "scale"\ngrid = ["rows"]\nblock = ["64"]\nargs = ["out", "x", "rows", "d"]',
+)
+
+
+def test_prefixes_are_all_but_the_whole() -> None:
+    plan = plan_at(scale_problem())
+    (one,) = plan.launches
+    three = replace(plan, launches=tuple(replace(one, entry=name) for name in "abc"))
+    assert [[g.entry for g in p.launches] for p in launch_prefixes(three)] == [["a"], ["a", "b"]]
+    assert launch_prefixes(plan) == ()
+
+
+@pytest.mark.parametrize(
+    ("first_ones", "whole", "expected"),
+    [
+        ([1.0], 4.0, [0.25, 0.75]),
+        ([1.0, 3.0], 4.0, [0.25, 0.5, 0.25]),
+        ([2.0], 1.9, [1.0, 0.0]),
+        ([], 3.0, [1.0]),
+    ],
+)
+def test_shares_are_what_each_adds(first_ones: list[float], whole: float, expected: list[float]) -> None:
+    assert launch_shares(first_ones, whole) == pytest.approx(expected)
+
+
+def test_a_profile_covers_every_launch() -> None:
+    problem = scale_problem(TWO)
+    recorder = Recorder(Log())
+    with profiler(problem, recorder) as own:
+        found = own.profile(ProfileSubject(), problem.workloads[0]).profile
+    assert [part.launch.blocks for part in found.parts] == [2, 16]
+    assert [part.share for part in found.parts] == pytest.approx([0.5, 0.5])
+    assert found.static.resources.registers == 32
+    with profiler(problem, recorder) as own:
+        known = own.known(ProfileSubject(), problem.workloads[0], 1e-5).profile
+    assert [part.share for part in known.parts] == [None, None]
+    assert known.launch.blocks == 16, "the one with the most threads"
+    assert main_place(plan_at(problem).launches) == 1
+    main = found.parts.index(found.main) if found.main else None
+    assert [what.main for what, _ in recorder.asked] == [main, 1], "counters are those of the launch told of"
+
+
+def facts(blocks: int) -> LaunchFacts:
+    return LaunchFacts((blocks, 1, 1), (64, 1, 1), 64, blocks, 132)
+
+
+def a_profile(*shares_: float | None) -> Profile:
+    parts = tuple(
+        LaunchPart(f"k{i}", StaticFacts(), facts(10 * (i + 1)), share) for i, share in enumerate(shares_)
+    )
+    main = max(parts, key=lambda part: part.share or 0.0)
+    return Profile("k", "w", static=main.static, launch=main.launch, parts=parts)
+
+
+def test_the_diagnosis_names_the_launch_that_costs_most() -> None:
+    diagnosis = diagnose_profile(a_profile(0.2, 0.7, 0.1))
+    assert diagnosis.launch == "k1"
+    says(diagnosis.notes[0], "3 launches", "k1 takes most", "k0 20 %", "k1 70 %", "k2 10 %")
+    assert diagnosis.summary.startswith("in k1, ")
+    unknown = diagnose_profile(a_profile(None, None))
+    says(unknown.notes[0], "2 launches", "not known")
+    single = diagnose_profile(Profile("k", "w", launch=facts(16)))
+    assert (single.launch, single.summary.startswith("in ")) == ("", False)
+
+
+PROBLEM = scale_problem()
+CODE = "int other = BLOCK + OTHER;\n" + fake_kernel(time="1000 + 10 * BLOCK")
+TEMPLATE = parse_template(template_text(BLOCKS, CODE), path="t.fake", problem=PROBLEM)
+
+
+class Kept:
+    def __init__(self, ceilings: Ceilings | None = CEILINGS, notes: tuple[str, ...] = ()) -> None:
+        self.ceilings = ceilings
+        self.notes = notes
+        self.asked = 0
+
+    def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
+        self.asked += 1
+        return None if self.ceilings is None else (self.ceilings, self.notes)
+
+    def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None:
+        raise AssertionError("a simulated device has none to keep")
+
+
+def nothing_read(_binary: bytes, _entry: str) -> tuple[Instructions | None, str]:
+    return None, "there is no machine code"
+
+
+class Watching:
+    def __init__(self, cache: Kept, counting: Counting | None = None) -> None:
+        self.log = Log()
+        device = device_of("fake")
+        spawn = spawner("fake", self.log, None)
+        self.builders = Builders(lambda: spawn("build"), device, 1)  # type: ignore[arg-type,return-value]
+        self.runner = Runner(spawn("device"), device)  # type: ignore[arg-type]
+        none = counting or NoCounting("nobody counts here")
+        self.said: list[str] = []
+        self.onlooker = Onlooker(PROBLEM, device, none, nothing_read, cache, 0, self.said.append)
+
+    def look(self, config: Config | None, seconds: float = 1e-4) -> Profiled:
+        name = PROBLEM.workloads[0].name
+        subject = ProfileSubject(TEMPLATE if config is not None else None, config)
+        return self.onlooker.look(self.builders, self.runner, subject, name, seconds)
+
+
+@pytest.mark.parametrize("config", [None, TEMPLATE.default], ids=["original", "configuration"])
+def test_it_is_what_the_known_time_means_and_nothing_is_timed(config: Config | None) -> None:
+    cache = Kept()
+    watching = Watching(cache)
+    once, twice = watching.look(config, 1e-4), watching.look(config, 2e-4)
+    assert once.config == config
+    assert twice.diagnosis.distance == pytest.approx(2 * (once.diagnosis.distance or 0))
+    assert watching.log.of(TimeRuns) == []
+    assert cache.asked == 1, "once for all of a run"
+
+
+def test_ceilings_are_there_before_the_first_look_and_their_notes_go_along() -> None:
+    cache = Kept(notes=("fp16 was not measured",))
+    watching = Watching(cache)
+    watching.onlooker.prepare(watching.builders, watching.runner)
+    assert cache.asked == 1
+    looks = [watching.look(None), watching.look(TEMPLATE.default)]
+    assert cache.asked == 1
+    assert all("fp16 was not measured" in looked.notes for looked in looks)
+
+
+def test_ceilings_that_cannot_be_measured_do_not_end_the_run() -> None:
+    class Broken(Kept):
+        def get(self, device: Device) -> tuple[Ceilings, tuple[str, ...]] | None:
+            raise RuntimeError("the disk\nis gone")
+
+    watching = Watching(Broken())
+    watching.onlooker.prepare(watching.builders, watching.runner)
+    assert watching.said == ["ceilings were not measured: RuntimeError: the disk"]
+    assert watching.look(None).notes == ("RuntimeError: the disk",)
+
+
+def test_counters_are_taken_where_someone_counts() -> None:
+    recorder = Recorder(Log())
+    looked = Watching(Kept(), recorder).look(None)
+    assert len(recorder.asked) == 1
+    assert not any("no hardware counters" in note for note in looked.diagnosis.notes)
+
+
+def test_whatever_goes_wrong_is_a_note() -> None:
+    class Broken:
+        def count(self, what: object, binary: bytes) -> object:
+            raise RuntimeError("the profiler\nfell over")
+
+    looked = Watching(Kept(), Broken()).look(None)  # type: ignore[arg-type]
+    assert looked == Profiled(None, PROBLEM.workloads[0].name, None, ("RuntimeError: the profiler",))
+
+
+def test_without_cached_ceilings_they_are_measured() -> None:
+    looked = Watching(Kept(None)).look(None)
+    assert looked.diagnosis.ceiling != "launch", "there are no kernels to measure a simulated device with"
