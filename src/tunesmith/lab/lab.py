@@ -275,15 +275,7 @@ class LocalLab:
 
     def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
-        if trial.config not in self._built_afresh:
-            self._builders.forget()
-        self._runner.renew()
-        if self._verify_seed is None or not self._device.inspects:
-            self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
-        if self._device.inspects:
-            self._runner.start()  # while the source is built
-            self._runner.prepare_spare(self._ahead)
-        self._cases.forget()
+        self._start_afresh(trial)
         started = self._clock()
         results: list[Result] = []
         seen, tried, replaced = list[Case](), list[CaseSeen](), list[ReplacedCase]()
@@ -318,20 +310,33 @@ class LocalLab:
                 builds.append(self._shelf.keep(code, item.variant, names))
             else:
                 builds.append(VerifiedBuild(names, item.variant.digest, ""))
-            for workload in item.workloads:
-                if isinstance(code, Verdict) or not verdict.ok:
-                    results.append(Result(workload.name, verdict.status, detail=verdict.detail))
-                    continue
-                plan = self._plan(item.variant, workload, code)
-                if isinstance(plan, CannotRun):
-                    results.append(Result(workload.name, Status.OVER_LIMITS, detail=plan.reason))
-                    continue
-                ready = Ready(workload, code, plan)
-                results.append(self._timer.against_original(ready, self._policies.verify, seed))
+            results += [self._time_winner(item.variant, w, code, verdict, seed) for w in item.workloads]
         built = code if isinstance(code, BuiltCode) else None
         outcome = self._outcome(trial, _variant_digest(prepared), built, results, started)
         found = (tuple(replaced), case_reach(self._problem, seen), tuple(tried), tuple(builds))
         return Verified(outcome, len(seen), seed, *found, merge_sanitized(sanitized), sides)
+
+    def _start_afresh(self, trial: Trial) -> None:
+        if trial.config not in self._built_afresh:
+            self._builders.forget()
+        self._runner.renew()
+        if self._verify_seed is None or not self._device.inspects:
+            self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
+        if self._device.inspects:
+            self._runner.start()  # while the source is built
+            self._runner.prepare_spare(self._ahead)
+        self._cases.forget()
+
+    def _time_winner(
+        self, variant: Variant, workload: Workload, code: BuiltCode | Verdict, verdict: Verdict, seed: int
+    ) -> Result:
+        """Against the original, where it has proved right."""
+        if isinstance(code, Verdict) or not verdict.ok:
+            return Result(workload.name, verdict.status, detail=verdict.detail)
+        plan = self._plan(variant, workload, code)
+        if isinstance(plan, CannotRun):
+            return Result(workload.name, Status.OVER_LIMITS, detail=plan.reason)
+        return self._timer.against_original(Ready(workload, code, plan), self._policies.verify, seed)
 
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""

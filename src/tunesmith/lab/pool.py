@@ -211,10 +211,8 @@ class LabPool:
         self._were_bound: set[int] = set()  # trials that were asked of one device
         self._done: deque[Outcome | BaseException] = deque()
         self._news: deque[LeftOut | str] = deque(lost)  # who was lost or has joined, in order; not told yet
-        self._told = [
-            *(lab.name for lab in labs),
-            *(one.device for one in lost),
-        ]  # in force, as far as is told
+        # In force, as far as is told.
+        self._told = [*(lab.name for lab in labs), *(one.device for one in lost)]
         self._templates: list[Template] = []
         self._cases: tuple[ExtraCase, ...] = ()
         self._left_out: set[str] = set()
