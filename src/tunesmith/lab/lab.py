@@ -70,8 +70,10 @@ class BinaryShelf:
     form: PortableForm | None  # None: this backend delivers sources alone
     store: BinaryStore | None
 
-    def keep(self, code: BuiltCode, variant: Variant, workloads: tuple[str, ...]) -> VerifiedBuild:
+    def keep(self, code: BuiltCode | Verdict, variant: Variant, workloads: tuple[str, ...]) -> VerifiedBuild:
         binary = None
+        if isinstance(code, Verdict):
+            return VerifiedBuild(workloads, variant.digest, "")
         if self.form is not None and self.store is not None:
             symbols, data = self.form.unpack(code.binary)
             binary = StoredBinary(self.form.name, self.store.put(data), tuple(symbols.items()))
@@ -306,10 +308,7 @@ class LocalLab:
             if verdict.ok and sanitized:
                 verdict = verdict_of(sanitized[-1])
             names = tuple(w.name for w in item.workloads)
-            if isinstance(code, BuiltCode):
-                builds.append(self._shelf.keep(code, item.variant, names))
-            else:
-                builds.append(VerifiedBuild(names, item.variant.digest, ""))
+            builds.append(self._shelf.keep(code, item.variant, names))
             results += [self._time_winner(item.variant, w, code, verdict, seed) for w in item.workloads]
         built = code if isinstance(code, BuiltCode) else None
         outcome = self._outcome(trial, _variant_digest(prepared), built, results, started)

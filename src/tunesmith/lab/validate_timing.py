@@ -115,8 +115,7 @@ class LookJudge:
         if not outputs:  # there are none, or a device found all of them alike
             parts = [p for p in look.pieces if p.name in whole and p.start < plan.buffer(p.name).nbytes]
             return GARBLED if parts else RIGHT
-        given = _whole_arrays(plan, whole, theirs) if look.originals else None
-        found = self._outputs(case, *original, draw) if given is None else given
+        found = _whole_arrays(plan, whole, theirs) if look.originals else self._outputs(case, *original, draw)
         if isinstance(found, Failing):
             return found
         if whole - outputs.keys() or whole - found.keys():
