@@ -498,8 +498,8 @@ class WorkerProcess:
         patience = Patience(deadline)
         try:
             for part in frame_parts(json, blobs, deadline):
-                self._write_all(part, patience)
-            frame = read_frame(lambda n: self._read_exactly(n, patience))
+                self._write(part, patience)
+            frame = read_frame(lambda n: self._read(n, patience))
         except (WorkerTimedOut, KeyboardInterrupt):
             self.kill()
             raise
@@ -520,7 +520,7 @@ class WorkerProcess:
             raise WorkerDied("the lab is closing")
         if not self.alive:
             self.kill()
-            self._start_anew()
+            self._start()
 
     def close(self) -> None:
         """End it for good: whoever asks again hears that it died."""
@@ -541,7 +541,7 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 stream.close()
 
-    def _start_anew(self) -> None:
+    def _start(self) -> None:
         self._stderr.clear()
         (stdin, write), (read, stdout), (printed, stderr) = os.pipe(), os.pipe(), os.pipe()
         self._streams = [os.fdopen(write, "wb", 0), os.fdopen(read, "rb", 0), os.fdopen(printed, "rb", 0)]
@@ -573,7 +573,7 @@ class WorkerProcess:
             self._stderr += data
             del self._stderr[:-STDERR_BYTES]
 
-    def _write_all(self, data: bytes, patience: Patience) -> None:
+    def _write(self, data: bytes, patience: Patience) -> None:
         descriptor = self._streams[0].fileno()
         view = memoryview(data)
         while view:
@@ -582,7 +582,7 @@ class WorkerProcess:
             with contextlib.suppress(BlockingIOError):
                 view = view[os.write(descriptor, view[: 1 << 20]) :]
 
-    def _read_exactly(self, size: int, patience: Patience) -> bytes:
+    def _read(self, size: int, patience: Patience) -> bytes:
         descriptor = self._streams[1].fileno()
         data = bytearray()
         while len(data) < size:

@@ -244,7 +244,7 @@ class TestDeadline:
         def interrupted(*_: object) -> bytes:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(worker, "_read_exactly", interrupted)
+        monkeypatch.setattr(worker, "_read", interrupted)
         with pytest.raises(KeyboardInterrupt):
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
