@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.race import Contender, Track
-from tunesmith.backends.cuda.devices import check_driver_status, driver
+from tunesmith.backends.cuda.devices import check_cuda, driver
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import TimingPolicy
 from tunesmith.backends.port import Pointer
@@ -176,12 +176,12 @@ def by_driver(sizes: list[int], device: Device) -> dict[int, float]:
 
         def chain(length: int, places: list[list[Pointer]] = places) -> float:
             with session.gate:
-                check_driver_status(cu.cuEventRecord(begin, session.stream))
+                check_cuda(cu.cuEventRecord(begin, session.stream))
                 for number in range(length):
                     session.copy(*places[number % len(places)])
-                check_driver_status(cu.cuEventRecord(end, session.stream))
-            check_driver_status(cu.cuStreamSynchronize(session.stream))
-            return float(check_driver_status(cu.cuEventElapsedTime(begin, end))) * 1e-3 / length
+                check_cuda(cu.cuEventRecord(end, session.stream))
+            check_cuda(cu.cuStreamSynchronize(session.stream))
+            return float(check_cuda(cu.cuEventElapsedTime(begin, end))) * 1e-3 / length
 
         chain(2)
         length = max(2, min(256, math.ceil(CHAIN_S / chain(2))))

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.cuda import evidence
 from tunesmith import backends
 from tunesmith.backends.cuda.cubin import unpack
-from tunesmith.backends.cuda.devices import check_driver_status, describe_all, driver
+from tunesmith.backends.cuda.devices import check_cuda, describe_all, driver
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device, Resources, compute_occupancy
 
@@ -51,11 +51,11 @@ def builds(device: Device) -> list[tuple[Resources, Any]]:
             unit = Unit("busy.cu", source, "cuda", (f"--maxrregcount={cap}",), ("busy",))
             binary = backend.build(unit, device)
             symbols, cubin = unpack(binary.data)
-            module = check_driver_status(driver().cuModuleLoadData(cubin))
+            module = check_cuda(driver().cuModuleLoadData(cubin))
             found.append(
                 (
                     binary.resources,
-                    check_driver_status(driver().cuModuleGetFunction(module, symbols["busy"].encode())),
+                    check_cuda(driver().cuModuleGetFunction(module, symbols["busy"].encode())),
                 )
             )
     return found
@@ -64,11 +64,9 @@ def builds(device: Device) -> list[tuple[Resources, Any]]:
 def compare(cases: int, seed: int) -> dict[str, Any]:
     cu = driver()
     device = describe_all()[0]
-    check_driver_status(
+    check_cuda(
         cu.cuCtxSetCurrent(
-            check_driver_status(
-                cu.cuDevicePrimaryCtxRetain(check_driver_status(cu.cuDeviceGet(int(device.id))))
-            )
+            check_cuda(cu.cuDevicePrimaryCtxRetain(check_cuda(cu.cuDeviceGet(int(device.id)))))
         )
     )
     kernels, drawn = builds(device), random.Random(seed)
@@ -81,10 +79,8 @@ def compare(cases: int, seed: int) -> dict[str, Any]:
         )
         most = limits.shared - (resources.shared or 0)
         shared = drawn.choice((0, drawn.randint(0, most), drawn.randint(0, most // 16)))
-        check_driver_status(cu.cuFuncSetAttribute(function, attribute, shared))
-        told = int(
-            check_driver_status(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, shared))
-        )
+        check_cuda(cu.cuFuncSetAttribute(function, attribute, shared))
+        told = int(check_cuda(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, shared)))
         ours = compute_occupancy(limits, resources, threads, shared)
         registers.add(resources.registers)
         if ours is None or ours.blocks_per_sm != told:

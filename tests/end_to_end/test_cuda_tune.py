@@ -65,7 +65,7 @@ def test_silu_and_mul_is_tuned_and_its_launcher_computes(tmp_path: Path) -> None
     )
     call_it = f"""
 import ctypes, numpy as np, sys
-from tunesmith.backends.cuda.devices import check_driver_status as checked, driver
+from tunesmith.backends.cuda.devices import check_cuda as checked, driver
 cu = driver()
 checked(cu.cuCtxSetCurrent(checked(cu.cuDevicePrimaryCtxRetain(checked(cu.cuDeviceGet(0))))))
 launch = ctypes.CDLL({str(library)!r}).silu_and_mul_launch

@@ -22,7 +22,7 @@ ABSENT = "absent"  # `fake:absent`: a simulated device as if it were elsewhere; 
 OWN_BACKEND = "leave --backend out: the kernel's language has its own"
 
 
-languages.found_by(lambda: [language for own in backend_kinds() for language in own.languages])
+languages.found_by(lambda: [language for kind in backend_kinds() for language in kind.languages])
 
 
 @cache
@@ -68,19 +68,19 @@ def kind_of(device: Device, language: str) -> BackendKind | None:
 
 def runs_untimed(language: str) -> bool:
     """Whether all that runs a language here is a stand-in that times nothing."""
-    own = kind_for(language)
-    return own is not None and own.untimed
+    kind = kind_for(language)
+    return kind is not None and kind.untimed
 
 
 def backend_for(language: str, wanted: str | None) -> str:
     """The backend to use for a kernel's language, or why there is none."""
     if wanted is None:
-        own = kind_for(language)
-        if own is None:
+        kind = kind_for(language)
+        if kind is None:
             runs = ", ".join(dict.fromkeys(name for k in backend_kinds() for name in _kind_language_names(k)))
             words = f"this version runs {runs} kernels, this one is {language}"
             raise BadInput(words, hint="see what is usable here with: tunesmith doctor")
-        return own.name
+        return kind.name
     found = find_backend_kind(wanted)
     if language not in _kind_language_names(found):
         words = (
@@ -108,14 +108,14 @@ def absent_device(spec: str, wanted: str | None) -> Device | None:
 
 def spec_of(device: Device) -> str:
     """How a device's backend is named again, also one that only played to be elsewhere."""
-    own = find_backend_kind(device.backend)
-    return f"{own.name}:{ABSENT}" if device.absent and own.plays_absent else own.name
+    kind = find_backend_kind(device.backend)
+    return f"{kind.name}:{ABSENT}" if device.absent and kind.plays_absent else kind.name
 
 
 def list_compilers(spec: str) -> tuple[tuple[str, str], ...] | None:
     """Name and version of each compiler here, the preferred one first; None where there is no choice."""
-    own = find_toolchain(spec)
-    return own.compilers() if own is not None else None
+    toolchain = find_toolchain(spec)
+    return toolchain.compilers() if toolchain is not None else None
 
 
 def find_toolchain(spec: str) -> Toolchain | None:
@@ -124,10 +124,10 @@ def find_toolchain(spec: str) -> Toolchain | None:
 
 def instructions_reader(spec: str) -> ReadInstructions:
     """What tells the instructions of a build, or why nobody can."""
-    own = find_backend_kind(spec)
-    if own.instructions is not None:
-        return own.instructions
-    return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {own.name} builds")
+    kind = find_backend_kind(spec)
+    if kind.instructions is not None:
+        return kind.instructions
+    return lambda _binary, _entry: (None, f"Tunesmith does not read the machine code of {kind.name} builds")
 
 
 def ceilings_text(backend: str, file: str) -> str:
@@ -137,13 +137,13 @@ def ceilings_text(backend: str, file: str) -> str:
     return resources.files(plugins.module_of("backends", backend)).joinpath(file).read_text(encoding="utf-8")
 
 
-def package_versions(*own: BackendKind) -> tuple[tuple[str, str], ...]:
+def package_versions(*kinds: BackendKind) -> tuple[tuple[str, str], ...]:
     """Of this program, the machine's system, and the packages that backends rest on."""
     from importlib import metadata  # which reads e-mail headers: no worker asks
 
     found = [("tunesmith", __version__), ("python", platform.python_version())]
     found.append(("system", platform.platform()))
-    for package in ("numpy", "ml_dtypes", *(package for kind in own for package in kind.packages)):
+    for package in ("numpy", "ml_dtypes", *(package for kind in kinds for package in kind.packages)):
         with suppress(metadata.PackageNotFoundError):
             found.append((package, metadata.version(package)))
     return tuple(found)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
 from tunesmith.backends import kind_for, kind_of
+from tunesmith.backends.port import BuildFailed
 from tunesmith.base.codec import Malformed, decode_json, encode_json
-from tunesmith.problem.device import Device
+from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.problem import Problem
 from tunesmith.source.preprocess import asked_names
 
@@ -21,6 +23,39 @@ HEAD = b"\x7fELF\x02\x01"
 SYMTAB, NOBITS, DYNSYM = 2, 8, 11  # types of sections: SHT_…
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+
+
+def write_headers(
+    folder: Path, headers: Sequence[tuple[str, str]], compiler: str, leaves: Callable[[PurePosixPath], bool]
+) -> None:
+    """As they are spelled, in a folder of their own; BuildFailed for one that is outside of it."""
+    folder.mkdir(parents=True)
+    for spelling, text in headers:
+        path = PurePosixPath(spelling)
+        if path.is_absolute() or not path.name or leaves(path):
+            raise BuildFailed(
+                f'{compiler} gets its headers in a folder of their own, which "{spelling}" leaves: include '
+                "it by a path below one of the folders in `include`"
+            )
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(text.encode(errors="surrogatepass"))
+
+
+def merge_resources(by_entry: tuple[tuple[str, Resources], ...]) -> Resources:
+    """Of several kernels the worst stands for all."""
+    every = [resources for _, resources in by_entry]
+
+    def most(values: Iterable[int | None]) -> int | None:
+        return max((value for value in values if value is not None), default=None)
+
+    return Resources(
+        registers=most(r.registers for r in every),
+        shared=most(r.shared for r in every),
+        spills=most(r.spills for r in every),
+        private=most(r.private for r in every),
+        max_threads=min((r.max_threads for r in every if r.max_threads is not None), default=None),
+        by_entry=by_entry,
+    )
 
 
 @dataclass(frozen=True)
@@ -56,17 +91,7 @@ def read_sections(data: bytes) -> tuple[ElfSection, ...]:
         raise ValueError("a section reaches beyond the end")
     contents = [b"" if h[1] == NOBITS else data[h[4] : h[4] + h[5]] for h in heads]
     return tuple(
-        ElfSection(
-            number,
-            _read_c_string(contents[names], h[0]),
-            h[1],
-            h[3],
-            contents[number],
-            h[5],
-            h[6],
-            h[7],
-            h[8],
-        )
+        ElfSection(number, _read_c_string(contents[names], h[0]), h[1], h[3], contents[number], *h[5:9])
         for number, h in enumerate(heads)
     )
 
@@ -84,8 +109,6 @@ def _read_c_string(names: bytes, at: int) -> str:
     return names[at : names.index(b"\0", at)].decode(errors="replace")
 
 
-# -- A build with the symbols of its entries, as it goes from whoever compiles it to whoever loads it.
-#
 # magic 8 | SHA-256 of all that follows 32 | length of the table, little endian 4 | table, JSON | code
 
 
@@ -113,10 +136,6 @@ class SymbolTable:
         return decode_json(data[start:end], dict[str, str]), data[end:]
 
 
-# -- A problem with what its kernel is compiled with: the macros of the compilers that may build it, since
-# it is read as they read it, and the width of the device's waves.
-
-
 _WAVES = {"-mwavefrontsize64": 64, "-mno-wavefrontsize64": 32}
 
 
@@ -129,8 +148,10 @@ def as_compiled(problem: Problem, device: Device) -> Problem:
     if ask is None or kernel.predefined:
         return problem
     names = asked_names((kernel.text, *(text for _, text in kernel.headers)))
-    own = [name for name in names if name not in dict(kernel.defines)]
-    return replace(problem, kernel=replace(kernel, predefined=ask(kernel, device, own))) if own else problem
+    asked = [name for name in names if name not in dict(kernel.defines)]
+    if not asked:
+        return problem
+    return replace(problem, kernel=replace(kernel, predefined=ask(kernel, device, asked)))
 
 
 def _with_wave(problem: Problem, device: Device) -> Problem:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.inputs import SlotPlace
@@ -36,9 +39,6 @@ class Draw:
     seed: int
     inputs: PythonFunction | None = None
     place: SlotPlace | None = None  # among the data that timed launches rotate through; None: a case's own
-
-
-# -- requests ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,9 @@ class ExpectedArray:
     name: str
     dtype: str
     shape: tuple[int, ...]
+
+    def view(self, data: bytes) -> NDArray[Any]:
+        return np.frombuffer(data, dtype=self.dtype).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -270,9 +273,6 @@ OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before th
 OfTools = FindTools | RunUnder | CountLaunches  # of a process that runs no kernel itself
 Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice | OfTools
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
-
-
-# -- replies ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -153,12 +153,9 @@ class Inspector(Protocol):
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
         """Change a few bytes of every slot, at that many places drawn at random."""
 
-    def spread(
-        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
-    ) -> None:
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         """Repeat a block, each time rolled by `roll` elements more and, where `negate`, every second negated
-        (its sign bit flipped); from element `first` of all that on."""
-        ...
+        (its sign bit flipped)."""
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:
         """Copy by a kernel that lets the next one begin, where that may, before it does so."""
@@ -239,20 +236,10 @@ class QueuedCalls:
         return lambda: seconds
 
 
-class PlainSession(ABC):
-    """What sessions have in common that know neither graphs nor clocks, and leave judging to the host."""
+class QuietSession:
+    """What sessions have in common that know nothing of clocks, and leave judging to the host."""
 
     inspector: Inspector | None = None
-
-    @abstractmethod
-    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
-        """From the start of the first call to the end of the last."""
-
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
-        return QueuedCalls(tuple(at_slots(c, at) for at in slots for c in calls), self.seconds_of)
-
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
-        return self.record(calls, slots)
 
     def throttled(self) -> bool | None:
         return None
@@ -265,6 +252,20 @@ class PlainSession(ABC):
 
     def neighbours(self) -> str:
         return ""
+
+
+class PlainSession(QuietSession, ABC):
+    """One that knows no graphs either."""
+
+    @abstractmethod
+    def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
+        """From the start of the first call to the end of the last."""
+
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
+        return QueuedCalls(tuple(at_slots(c, at) for at in slots for c in calls), self.seconds_of)
+
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
+        return self.record(calls, slots)
 
 
 class Backend(Protocol):
@@ -442,19 +443,15 @@ def system_package(package: str, apt: str = "") -> str:
     return f"install {package} with your system's package manager"
 
 
-# -- A launch's arguments as a driver takes them: each the low bytes of one word, as many as the kernel
-# says.
-
-
 def check_arguments(call: LaunchCall, sizes: Sequence[int]) -> None:
     """Drivers take the kernel's word for how many bytes there are, and read on."""
     if len(sizes) != len(call.args):
         raise LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
     for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
-        own = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
-        if own != size:
+        given = element_type(arg.type).bytes if isinstance(arg, Scalar) else 8
+        if given != size:
             what = arg.type if isinstance(arg, Scalar) else "an array"
-            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
+            raise LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {given}")
 
 
 def argument_bits(arg: object, address: Callable[[Pointer], int], language: str) -> int:
@@ -466,14 +463,8 @@ def argument_bits(arg: object, address: Callable[[Pointer], int], language: str)
     raise LaunchFailed(f"{language} has no local-memory arguments: use the launch's `shared`")
 
 
-# -- How the machine code of a build is read: as counts.
-
-
 # Of a build and an entry: what it consists of; or why that is not known.
 ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
-
-
-# -- What a session may be able to do besides: who asks looks whether it can.
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ whoever waits for it is killed.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -42,6 +43,12 @@ def answer_of(program: str, question: str, environment: Mapping[str, str] | None
     return done.stdout.decode(errors="replace")
 
 
+def version_of(program: str, pattern: str) -> str:
+    """As it prints it, by a pattern with one group; empty where it says none."""
+    found = re.search(pattern, answer_of(program, "--version"))
+    return strip_controls(found[1]) if found else ""
+
+
 def run_under(
     name: str,
     command: Sequence[str],
@@ -63,13 +70,13 @@ def run_under(
             file.writelines(frame_parts(encode_tagged(message), blobs, allowed))
     # Tools unpack files into the home folder and keep locks in the temporary one, which another user may
     # hold; numbers must not come in the words of the user's language.
-    own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
+    private = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
     with errors.open("wb") as sink:
         try:
             process = subprocess.Popen(
                 [*command, *worker, str(request), str(reply)],
                 cwd=folder,
-                env={**environment, **own},
+                env={**environment, **private},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=sink,

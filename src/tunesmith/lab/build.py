@@ -112,16 +112,16 @@ class Builders:
                 words = re.sub(r"\A(?:line (\d+))?", lambda at: f":{at[1]}" if at[1] else ": ", fault)
                 return Verdict(Status.BUILD_FAILED, unit.path + words)
             unit = replace(unit, vetted=digest_of(unit.source))
-        return self._made(unit)
+        return self._build_unit(unit)
 
-    def _made(self, unit: m.Unit) -> BuiltCode | Verdict:
-        worker = self._take()
+    def _build_unit(self, unit: m.Unit) -> BuiltCode | Verdict:
+        worker = self._take_worker()
         try:
-            return self._asked(worker, unit)
+            return self._ask_worker(worker, unit)
         finally:
             self._idle.put(worker)
 
-    def _asked(self, worker: WorkerProcess, unit: m.Unit) -> BuiltCode | Verdict:
+    def _ask_worker(self, worker: WorkerProcess, unit: m.Unit) -> BuiltCode | Verdict:
         start = time.perf_counter()
         try:
             build = m.Build(unit, self._device_at(worker))
@@ -138,7 +138,7 @@ class Builders:
     def _device_at(self, _worker: WorkerProcess) -> Device:
         return self._device
 
-    def _take(self) -> WorkerProcess:
+    def _take_worker(self) -> WorkerProcess:
         try:
             return self._idle.get_nowait()
         except queue.Empty:

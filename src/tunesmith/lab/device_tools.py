@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from tunesmith.backends.messages import (
     Counted,
@@ -83,8 +83,8 @@ class ToolsHere:
             with tempfile.TemporaryDirectory(prefix="sanitize-", dir=self.scratch) as folder:
                 log = Path(folder, "log")
                 command = self.kind.command(self.program, tool, log)
-                own = (self.environment, Path(folder), log, end, seconds, MOST_OUTPUT)
-                return run_under(self.kind.program, command, self.worker, [(what, tuple(blobs))], *own)
+                how = (self.environment, Path(folder), log, end, seconds, MOST_OUTPUT)
+                return run_under(self.kind.program, command, self.worker, [(what, tuple(blobs))], *how)
         except OSError as error:
             return EndedTool(
                 1, "", "", fault=f"{self.kind.program} could not be run: {error.strerror or error}"
@@ -123,16 +123,16 @@ def tools_here(
     kind: BackendKind, environment: Callable[[], Mapping[str, str]], scratch: Path, sandbox: str
 ) -> ToolsHere | str:
     """Those of a backend, with the environment of its workers; or why there are none."""
-    own = kind.sanitizer
-    if own is None:
+    sanitizer = kind.sanitizer
+    if sanitizer is None:
         return kind.no_sanitizer
-    program = own.find()
+    program = sanitizer.find()
     if program is None:
-        return own.missing
+        return sanitizer.missing
     if missing := why_no_sanitizer(kind, sandbox):
         return missing
-    worker = worker_command(kind.name, "sanitize" if own.sockets else "interpret")
-    return ToolsHere(own, program, worker, environment(), scratch)
+    worker = worker_command(kind.name, "sanitize" if sanitizer.sockets else "interpret")
+    return ToolsHere(sanitizer, program, worker, environment(), scratch)
 
 
 def tools_there(kind: BackendKind, spawn: Spawn, sandbox: str) -> ToolsThere | str:
@@ -179,10 +179,7 @@ def _refusal_reason(reply: Reply) -> str:
     return reply.message if isinstance(reply, Failed) else f"it answered with {type(reply).__name__}"
 
 
-# -- What reads hardware counters: on this machine, or on the host of the device, by a worker that runs no
-# kernel itself. What a host says is data: it is bounded, and what no profiler prints is no counter.
-
-
+# What a host says it has counted is data: it is bounded, and what no profiler prints is no counter.
 SECONDS = 150.0  # for what counts there: it gives up by itself before that
 LONGEST_WHY = 600
 MOST_LEFT_OUT = 200
@@ -276,21 +273,21 @@ def sanitize_counted(reply: Reply) -> Counted:
 
 def without_excess(counters: Counters) -> Counters:
     """Without what is more than a whole. That says nothing of the others."""
-    excess: dict[str, Any] = {
+    excess: dict[str, None] = {
         name: None for name, whole in _WHOLES.items() if (getattr(counters, name) or 0.0) > ALL * whole
     }
-    return replace(counters, **excess)
+    return Counters(**(vars(counters) | excess))
 
 
 def find_impossible_counter(counters: Counters) -> str:
     """The first number that no profiler prints, with what it may be at most; empty: there is none."""
-    for own in fields(counters):
-        value = getattr(counters, own.name)
-        if own.name == "stalls":
+    for counter in fields(counters):
+        value = getattr(counters, counter.name)
+        if counter.name == "stalls":
             continue
-        most = _MOST.get(own.name, MOST_SHARE)
+        most = _MOST.get(counter.name, MOST_SHARE)
         if value is not None and not _is_within_limit(value, most):
-            return f"{own.name} is {value:g}, which is 0 to {most:g}"
+            return f"{counter.name} is {value:g}, which is 0 to {most:g}"
     if (counters.shared_conflicts or 0.0) > ALL * (counters.shared_wavefronts or math.inf):
         return "more conflicts in shared memory than accesses to it"
     return _impossible_stalls(counters.stalls)

@@ -81,7 +81,7 @@ def _excess_shares(samples: Sequence[Sample], slack: float) -> list[float]:
     if count == 0:
         return [0.0] * len(samples)
     shortest = [min(sample.parts[k] for sample in samples) for k in range(count)]
-    usual = [slack * min(own, UNEVEN * min(shortest)) for own in shortest]
+    usual = [slack * min(least, UNEVEN * min(shortest)) for least in shortest]
     return [
         sum(max(0.0, sample.parts[k] - usual[k]) for k in range(count)) / sum(sample.parts)
         for sample in samples
@@ -108,9 +108,6 @@ def _describe_drift(seconds: Sequence[float]) -> str:
     if max(first / last, last / first) <= DRIFT:
         return ""
     return f"the original drifted from {first * 1e6:.4g} to {last * 1e6:.4g} µs while it was timed"
-
-
-# -- How long this process's threads stood ready and had no processor, as Linux counts it.
 
 
 _TASKS = "/proc/self/task"

@@ -6,10 +6,9 @@ import secrets
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from tunesmith.backends.port import PortableForm
@@ -18,7 +17,7 @@ from tunesmith.lab import measure
 from tunesmith.lab.build import Builders, BuildSurveyor, BuiltCode, unit_of
 from tunesmith.lab.judge.cases import CaseJudge, DeviceOracle, HostOracle
 from tunesmith.lab.judge.sanitize import Beside, SanitizerTools, Sanitizing, verdict_of
-from tunesmith.lab.measure import LaunchPlans, Original, Policies, Ready, TrialTimer, original_failed
+from tunesmith.lab.measure import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
@@ -54,9 +53,6 @@ if TYPE_CHECKING:
     from tunesmith.lab.profile import Onlooker
 
 
-# -- What is delivered, in the lab: binaries stored as they were verified, and calls through the dispatch.
-
-
 ROUNDS, LOOKS = 11, 2  # of timed launches, and looks at their results
 
 
@@ -74,8 +70,10 @@ class BinaryShelf:
     form: PortableForm | None  # None: this backend delivers sources alone
     store: BinaryStore | None
 
-    def keep(self, code: BuiltCode, variant: Variant, workloads: tuple[str, ...]) -> VerifiedBuild:
+    def keep(self, code: BuiltCode | Verdict, variant: Variant, workloads: tuple[str, ...]) -> VerifiedBuild:
         binary = None
+        if isinstance(code, Verdict):
+            return VerifiedBuild(workloads, variant.digest, "")
         if self.form is not None and self.store is not None:
             symbols, data = self.form.unpack(code.binary)
             binary = StoredBinary(self.form.name, self.store.put(data), tuple(symbols.items()))
@@ -88,69 +86,6 @@ class BinaryShelf:
         data = self.form.pack(dict(build.binary.symbols), self.store.get(build.binary.digest))
         assert build.resources is not None, "stored with the binary"
         return BuiltCode(unit_of(variant, compiler), data, build.code_digest, build.resources, 0.0)
-
-
-@dataclass
-class Serving:
-    _problem: Problem
-    _builders: Builders
-    _plans: LaunchPlans
-    _timer: TrialTimer
-    _shelf: BinaryShelf
-    _policies: Policies
-    _compiler: str
-    _progress: Callable[[str], None]
-
-    def serve(self, made: Delivery, calls: Sequence[SizedCall], seed: int) -> tuple[ServedSize, ...]:
-        found = []
-        for number, call in enumerate(calls, 1):
-            self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
-            found.append(self._call(made, call, seed))
-        return tuple(found)
-
-    def _call(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
-        """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
-        sizes = dict(call.sizes)
-        entry = made.dispatch.entry_for(sizes)
-        config = made.configs.get(entry.digest) if entry.config is not None else None
-        if config is None:
-            words = Result(call.name, Status.INFEASIBLE, detail="the original serves")
-            return ServedSize(call.sizes, entry.file, None, words)
-        variant = delivered_variant(made.dispatch, entry, made.files, sizes)
-        own = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
-        variant = replace(variant, arguments=(*own, *variant.arguments[len(own) :]), config=config)
-        variant = replace(
-            variant, made_from=made.made_from.get(entry.digest, ())
-        )  # vetted as it is delivered
-        stored = self._shelf.code_of(made.builds.get(entry.digest), variant, self._compiler)
-        code = stored if stored is not None else self._builders.start(variant).result()
-        workload = Workload(call.name, call.sizes, cache=call.cache)
-        if isinstance(code, Verdict):
-            result = Result(call.name, code.status, detail=code.detail)
-        else:
-            plan = self._plans.plan(variant, sizes, code)
-            if isinstance(plan, CannotRun):
-                result = Result(call.name, plan.status, detail=plan.reason)
-            else:
-                self._timer.expect(workload, self._estimate_original_time(sizes))
-                policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
-                is_claimed = any(w.name == call.name for w in self._problem.workloads)
-                ready = Ready(workload, code, plan)
-                result = self._timer.against_original(ready, policy, seed, waits=is_claimed)
-        return ServedSize(call.sizes, entry.file, config, result)
-
-    def _estimate_original_time(self, sizes: Mapping[str, int]) -> float:
-        """Seconds of the original, by the workload that is nearest in volume; generous, for deadlines."""
-        volume = prod(map(float, sizes.values()))
-        known = {
-            prod(map(float, w.as_dict().values())): seconds
-            for w in self._problem.workloads
-            if (seconds := self._timer.original_seconds(w.name)) is not None
-        }
-        if not known:
-            return 1.0
-        near = min(known, key=lambda other: abs(other - volume))
-        return known[near] * max(1.0, volume / near)
 
 
 SWITCH_SECONDS = 2e-4
@@ -204,12 +139,12 @@ class LocalLab:
             self.lacks["profile"] = no_profiles or "this lab was given no profiler"
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None, progress)
         self._policies = measure.policies_of(device)
-        parts = (lambda: spawn("build"), device, settings.builders)
-        self._builders = builders or Builders(*parts, compiler=settings.compiler)
+        build = (lambda: spawn("build"), device, settings.builders)
+        self._builders = builders or Builders(*build, compiler=settings.compiler)
         self._plans = measure.LaunchPlans(problem, device)
         self._original = Original(problem, self._builders, self._plans)
-        own_references = (problem, spawn, 1 if device.is_host else settings.builders)
-        self._references = references = references or references_of(*own_references)
+        most = 1 if device.is_host else settings.builders
+        self._references = references = references or references_of(problem, spawn, most)
         self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers, beside)
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
@@ -244,8 +179,6 @@ class LocalLab:
     def remember(self, outcome: Outcome) -> None:
         """Facts from the journal: what the original takes, and what has been timed already."""
         self._timer.remember(outcome)
-
-    # -- the port -----------------------------------------------------------------------------------
 
     def check(self) -> int:
         """Prove the original right over the contract's edges; the number of cases that took."""
@@ -344,15 +277,7 @@ class LocalLab:
 
     def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
-        if trial.config not in self._built_afresh:
-            self._builders.forget()
-        self._runner.renew()
-        if self._verify_seed is None or not self._device.inspects:
-            self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
-        if self._device.inspects:
-            self._runner.start()  # while the source is built
-            self._runner.prepare_spare(self._ahead)
-        self._cases.forget()
+        self._start_afresh(trial)
         started = self._clock()
         results: list[Result] = []
         seen, tried, replaced = list[Case](), list[CaseSeen](), list[ReplacedCase]()
@@ -383,33 +308,74 @@ class LocalLab:
             if verdict.ok and sanitized:
                 verdict = verdict_of(sanitized[-1])
             names = tuple(w.name for w in item.workloads)
-            if isinstance(code, BuiltCode):
-                builds.append(self._shelf.keep(code, item.variant, names))
-            else:
-                builds.append(VerifiedBuild(names, item.variant.digest, ""))
-            for workload in item.workloads:
-                if isinstance(code, Verdict) or not verdict.ok:
-                    results.append(Result(workload.name, verdict.status, detail=verdict.detail))
-                    continue
-                plan = self._plan(item.variant, workload, code)
-                if isinstance(plan, CannotRun):
-                    results.append(Result(workload.name, Status.OVER_LIMITS, detail=plan.reason))
-                    continue
-                ready = Ready(workload, code, plan)
-                results.append(self._timer.against_original(ready, self._policies.verify, seed))
+            builds.append(self._shelf.keep(code, item.variant, names))
+            results += [self._time_winner(item.variant, w, code, verdict, seed) for w in item.workloads]
         built = code if isinstance(code, BuiltCode) else None
         outcome = self._outcome(trial, _variant_digest(prepared), built, results, started)
         found = (tuple(replaced), case_reach(self._problem, seen), tuple(tried), tuple(builds))
         return Verified(outcome, len(seen), seed, *found, merge_sanitized(sanitized), sides)
 
+    def _start_afresh(self, trial: Trial) -> None:
+        if trial.config not in self._built_afresh:
+            self._builders.forget()
+        self._runner.renew()
+        if self._verify_seed is None or not self._device.inspects:
+            self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
+        if self._device.inspects:
+            self._runner.start()  # while the source is built
+            self._runner.prepare_spare(self._ahead)
+        self._cases.forget()
+
+    def _time_winner(
+        self, variant: Variant, workload: Workload, code: BuiltCode | Verdict, verdict: Verdict, seed: int
+    ) -> Result:
+        """Against the original, where it has proved right."""
+        if isinstance(code, Verdict) or not verdict.ok:
+            return Result(workload.name, verdict.status, detail=verdict.detail)
+        plan = self._plan(variant, workload, code)
+        if isinstance(plan, CannotRun):
+            return Result(workload.name, Status.OVER_LIMITS, detail=plan.reason)
+        return self._timer.against_original(Ready(workload, code, plan), self._policies.verify, seed)
+
     def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""
         self._runner.renew()
         seed = self._draw_seed()
-        policies, compiler = self._policies, self._settings.compiler
-        parts = (self._problem, self._builders, self._plans, self._timer, self._shelf, policies, compiler)
-        calls_made = Serving(*parts, self._progress).serve(delivery, calls, seed)
-        return Served(delivery.general, delivery.entries_digest, calls_made)
+        served: list[ServedSize] = []
+        for number, call in enumerate(calls, 1):
+            self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
+            served.append(self._call_delivered(delivery, call, seed))
+        return Served(delivery.general, delivery.entries_digest, tuple(served))
+
+    def _call_delivered(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
+        """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
+        sizes = dict(call.sizes)
+        entry = made.dispatch.entry_for(sizes)
+        config = made.configs.get(entry.digest) if entry.config is not None else None
+        if config is None:
+            words = Result(call.name, Status.INFEASIBLE, detail="the original serves")
+            return ServedSize(call.sizes, entry.file, None, words)
+        variant = delivered_variant(made.dispatch, entry, made.files, sizes)
+        declared = self._problem.arguments  # with what the lab knows of them beside: values, tolerances
+        vetted = made.made_from.get(entry.digest, ())  # as it is delivered
+        variant = replace(variant, arguments=(*declared, *variant.arguments[len(declared) :]))
+        variant = replace(variant, config=config, made_from=vetted)
+        stored = self._shelf.code_of(made.builds.get(entry.digest), variant, self._settings.compiler)
+        code = stored if stored is not None else self._builders.start(variant).result()
+        workload = Workload(call.name, call.sizes, cache=call.cache)
+        if isinstance(code, Verdict):
+            result = Result(call.name, code.status, detail=code.detail)
+        else:
+            plan = self._plans.plan(variant, sizes, code)
+            if isinstance(plan, CannotRun):
+                result = Result(call.name, plan.status, detail=plan.reason)
+            else:
+                self._timer.expect(workload, self._timer.estimate_original(sizes))
+                policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
+                is_claimed = any(w.name == call.name for w in self._problem.workloads)
+                ready = Ready(workload, code, plan)
+                result = self._timer.against_original(ready, policy, seed, waits=is_claimed)
+        return ServedSize(call.sizes, entry.file, config, result)
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for
@@ -442,8 +408,6 @@ class LocalLab:
         self._ahead.shutdown(wait=True, cancel_futures=True)
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._sanitizing.close()
-
-    # -- one trial ----------------------------------------------------------------------------------
 
     def _evaluate(self, trial: Trial) -> Outcome:
         started, busy = self._clock(), self._runner.busy
@@ -529,8 +493,6 @@ class LocalLab:
         self._gated.add(candidate)
         return template.is_foreign or bool(candidate)
 
-    # -- small parts --------------------------------------------------------------------------------
-
     def _prepare_builds(self, trial: Trial) -> tuple[ToBuild, ...]:
         if trial in self._prepared:
             return self._prepared[trial]
@@ -547,10 +509,6 @@ class LocalLab:
 
 def _variant_digest(prepared: Sequence[ToBuild]) -> str:
     return prepared[0].variant.digest if prepared else ""
-
-
-# -- Without the device: a kernel judged without a time, tried on all cases and watched on some of them;
-# and a lab that only builds.
 
 
 @dataclass(frozen=True)

@@ -248,8 +248,18 @@ class TrialTimer:
                 best = self._best.get(result.workload, result.timing.seconds)
                 self._best[result.workload] = min(best, result.timing.seconds)
 
-    def original_seconds(self, workload: str) -> float | None:
-        return self._original_seconds.get(workload)
+    def estimate_original(self, sizes: Mapping[str, int]) -> float:
+        """Seconds of the original, by the workload that is nearest in volume; generous, for deadlines."""
+        volume = math.prod(map(float, sizes.values()))
+        known = {
+            math.prod(map(float, w.as_dict().values())): self._original_seconds[w.name]
+            for w in self._problem.workloads
+            if w.name in self._original_seconds
+        }
+        if not known:
+            return 1.0
+        near = min(known, key=lambda other: abs(other - volume))
+        return known[near] * max(1.0, volume / near)
 
     def expect(self, workload: Workload, seconds: float) -> None:
         """What the original may take at a workload that is not one of the problem's."""
@@ -267,17 +277,18 @@ class TrialTimer:
         return code, results
 
     def _of_original(self, workload: Workload) -> tuple[BuiltCode, Result]:
-        own, policy = self._own(workload), self._policies.baseline
-        if isinstance(own, CannotRun):
-            raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
-        deadline = baseline_deadline(self._device, own.plan.nbytes) + self._input_creation_seconds(workload)
+        original, policy = self._own(workload), self._policies.baseline
+        if isinstance(original, CannotRun):
+            raise BadInput(f"workload {workload.name} cannot run on this device: {original.reason}")
+        deadline = baseline_deadline(self._device, original.plan.nbytes)
+        deadline += self._input_creation_seconds(workload)
         started = time.perf_counter()
-        run = self._runner.time(self._plan_race([own], policy), deadline)
+        run = self._runner.time(self._plan_race([original], policy), deadline)
         self._took[workload.name] = time.perf_counter() - started
         if isinstance(run, Verdict):
             raise original_failed(self._problem, run, workload)
         timing = Timing(run.timed.samples[0], discarded=run.timed.discarded)
-        return own.code, Result(workload.name, Status.OK, timing, key=self._key(own, policy))
+        return original.code, Result(workload.name, Status.OK, timing, key=self._key(original, policy))
 
     def _cached_original_time(self, workload: Workload) -> float:
         """Seconds of the original; where nobody has timed it yet, it is timed now."""
@@ -297,7 +308,7 @@ class TrialTimer:
             if timing is None:
                 left.append(item)
             else:
-                found[item.workload.name] = self._result(item.workload, timing, key)
+                found[item.workload.name] = self._credible_result(item.workload, timing, key)
         for item, result in zip(left, self._time_each(left), strict=True):
             found[item.workload.name] = result
             # One look at the hopeless is no measurement to save.
@@ -312,13 +323,13 @@ class TrialTimer:
         """In alternation with the original. With the seed of `fresh` data nobody else ran in that process.
         Where time may depend on the data its rounds are dealt out to several draws of it. Where others
         disturb it, it is taken again when it `waits` for a quiet device."""
-        own = self._own(item.workload)
-        if isinstance(own, CannotRun):
+        original = self._own(item.workload)
+        if isinstance(original, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
         parts: list[Timed] = []
         for number, share in enumerate(split_policy(policy, DRAWS if times_vary(self._problem) else 1)):
-            race = self._plan_race([own, item], share, own, fresh, number)
+            race = self._plan_race([original, item], share, original, fresh, number)
             timed = self._timed_quietly(item, race, share, fresh is not None, waits)
             if isinstance(timed, Verdict):
                 return Result(item.workload.name, timed.status, detail=timed.detail)
@@ -327,7 +338,7 @@ class TrialTimer:
         theirs, ours = whole.samples
         about = (whole.discarded, whole.clocks, whole.disturbed, whole.disturbance)
         timing = Timing(ours, theirs, False, *about, draws)
-        return self._result(item.workload, timing, self._key(item, policy))
+        return self._credible_result(item.workload, timing, self._key(item, policy))
 
     def _timed_quietly(
         self, item: Ready, race: Race, policy: TimingPolicy, is_last: bool, waits: bool
@@ -358,8 +369,8 @@ class TrialTimer:
         and elsewhere, one by one."""
         originals = [self._own(item.workload) for item in items]
         races = [
-            self._plan_race([item], self._short(item), own if isinstance(own, Ready) else None)
-            for item, own in zip(items, originals, strict=True)
+            self._plan_race([item], self._short(item), original if isinstance(original, Ready) else None)
+            for item, original in zip(items, originals, strict=True)
         ]
         deadlines = [self._trial_deadline(item, self._policies.short, 1) for item in items]
         timed: list[RaceRun] | Verdict | None = None
@@ -375,7 +386,7 @@ class TrialTimer:
                 yield Result(workload.name, one.status, detail=one.detail)
             else:
                 timing = Timing(one.samples[0], discarded=one.discarded)
-                yield self._result(workload, timing, self._key(item, self._policies.short))
+                yield self._credible_result(workload, timing, self._key(item, self._policies.short))
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
@@ -384,12 +395,9 @@ class TrialTimer:
 
     def _trial_deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
         usual = self._cached_original_time(item.workload)
-        own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
-        return (
-            own
-            + self._input_creation_seconds(item.workload)
-            + self._believer.sending_seconds(item.plan, policy)
-        )
+        timing = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
+        sending = self._believer.sending_seconds(item.plan, policy)
+        return timing + self._input_creation_seconds(item.workload) + sending
 
     def _input_creation_seconds(self, workload: Workload) -> float:
         """What the user's function may take to make the inputs, for a worker that has none yet."""
@@ -405,16 +413,16 @@ class TrialTimer:
         self,
         items: Sequence[Ready],
         policy: TimingPolicy,
-        own: Ready | None = None,
+        original: Ready | None = None,
         fresh: int | None = None,
         number: int = 0,
     ) -> Race:
         seed = seed_of(self._seed if fresh is None else fresh, "timing", *([number] if number else []))
         draw = Draw("normal", seed, self._problem.inputs)
         warm = items[0].workload.cache == "warm"
-        original = (own.code, own.plan) if own else None
+        judged_by = (original.code, original.plan) if original else None
         policy = _cold_enough(policy, items)
-        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=original)
+        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=judged_by)
 
     def _known(self, key: str) -> Timing | None:
         timing = self._timed.get(key)
@@ -423,7 +431,7 @@ class TrialTimer:
             timing = replace(timing, cached=True) if timing else None
         return timing
 
-    def _result(self, workload: Workload, timing: Timing, key: str) -> Result:
+    def _credible_result(self, workload: Workload, timing: Timing, key: str) -> Result:
         least = least_seconds(self._problem, workload.as_dict(), self._device.limits)
         original = self._original_seconds.get(workload.name)
         # An original that is faster has shown that not all of its arrays move.

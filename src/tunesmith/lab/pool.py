@@ -129,7 +129,7 @@ class SpreadBuilders(Builders):
     def _live_hosts(self) -> list[BuildHost]:
         return [host for host in self._hosts if not self._is_out(host)]
 
-    def _take(self) -> WorkerProcess:
+    def _take_worker(self) -> WorkerProcess:
         while not self._closed:
             try:
                 worker = self._idle.get_nowait()
@@ -138,25 +138,25 @@ class SpreadBuilders(Builders):
                 room = sum(host.count for host in self._live_hosts())
                 live = [w for w in self._workers if not self._is_out(self._host_of[w])]
                 if len(live) < room or not room:
-                    return super()._take()
+                    return super()._take_worker()
                 try:
                     worker = self._idle.get(timeout=MOMENT)
                 except queue.Empty:
                     continue
             if not self._is_out(self._host_of[worker]) or not self._live_hosts():
                 return worker
-        return super()._take()
+        return super()._take_worker()
 
     def _device_at(self, worker: WorkerProcess) -> Device:
         return self._host_of[worker].device or self._device
 
-    def _made(self, unit: Unit) -> BuiltCode | Verdict:
+    def _build_unit(self, unit: Unit) -> BuiltCode | Verdict:
         tries = len(self._hosts)
         while True:
             try:
-                worker = self._take()
+                worker = self._take_worker()
                 try:
-                    found = self._asked(worker, unit)
+                    found = self._ask_worker(worker, unit)
                 finally:
                     self._idle.put(worker)
             except DeviceMissing:
@@ -168,10 +168,10 @@ class SpreadBuilders(Builders):
             is_last = host.measures or self._judge is None or self._closed
             return found if is_last or isinstance(found, BuiltCode) else self._judged(host, found, unit)
 
-    def _asked(self, worker: WorkerProcess, unit: Unit) -> BuiltCode | Verdict:
+    def _ask_worker(self, worker: WorkerProcess, unit: Unit) -> BuiltCode | Verdict:
         """Where there is no device, what cannot be asked is refused too."""
         try:
-            return super()._asked(worker, unit)
+            return super()._ask_worker(worker, unit)
         except DeviceMissing:
             raise
         except TunesmithError as error:
@@ -183,7 +183,7 @@ class SpreadBuilders(Builders):
         """What a machine with a device makes of a unit that one without refused."""
         assert self._judge is not None, "there is somebody to ask"
         try:
-            found = self._judge._made(unit)
+            found = self._judge._build_unit(unit)
         except DeviceMissing:
             return refusal  # all with a device are lost
         if isinstance(found, BuiltCode):
@@ -211,10 +211,8 @@ class LabPool:
         self._were_bound: set[int] = set()  # trials that were asked of one device
         self._done: deque[Outcome | BaseException] = deque()
         self._news: deque[LeftOut | str] = deque(lost)  # who was lost or has joined, in order; not told yet
-        self._told = [
-            *(lab.name for lab in labs),
-            *(one.device for one in lost),
-        ]  # in force, as far as is told
+        # In force, as far as is told.
+        self._told = [*(lab.name for lab in labs), *(one.device for one in lost)]
         self._templates: list[Template] = []
         self._cases: tuple[ExtraCase, ...] = ()
         self._left_out: set[str] = set()
@@ -230,8 +228,6 @@ class LabPool:
             raise DeviceMissing("no device of the run is left")
         return found
 
-    # -- trials -------------------------------------------------------------------------------------
-
     def submit(self, trial: Trial, device: str = "") -> None:
         self._any.start_builds(trial)
         with self._changed:
@@ -241,9 +237,9 @@ class LabPool:
             self._changed.notify_all()
             if not self._threads:
                 for lab in self._labs.values():
-                    self._start(lab)
+                    self._start_thread(lab)
 
-    def _start(self, lab: DeviceLab) -> None:
+    def _start_thread(self, lab: DeviceLab) -> None:
         options = {"name": f"evaluate-{lab.name}", "daemon": True}
         self._threads.append(threading.Thread(target=self._work, args=(lab,), **options))  # type: ignore[arg-type]
         self._threads[-1].start()
@@ -283,7 +279,7 @@ class LabPool:
             self._labs[lab.name], self._bound[lab.name] = lab, deque()
             self._news.append(lab.name)
             if self._threads:
-                self._start(lab)
+                self._start_thread(lab)
             self._changed.notify_all()
         return True
 
@@ -304,7 +300,7 @@ class LabPool:
             self._changed.notify_all()
 
     def _work(self, lab: DeviceLab) -> None:
-        while (trial := self._take(lab)) is not None:
+        while (trial := self._next_trial(lab)) is not None:
             found: Outcome | BaseException
             try:
                 found = lab.evaluate(trial)
@@ -318,7 +314,7 @@ class LabPool:
                 self._done.append(found)
                 self._changed.notify_all()
 
-    def _take(self, lab: DeviceLab) -> Trial | None:
+    def _next_trial(self, lab: DeviceLab) -> Trial | None:
         """What it does next, when there is something; None: nothing any more."""
         while True:
             with self._changed:
@@ -347,8 +343,6 @@ class LabPool:
                 self._waiting.appendleft(trial)
             self._changed.notify_all()
         return True
-
-    # -- what one device does -----------------------------------------------------------------------
 
     def _at_home(self, do: Callable[[DeviceLab], T]) -> T:
         """By the first device that is left; where it is lost meanwhile, by the next."""
@@ -384,8 +378,6 @@ class LabPool:
 
     def prepare_profiles(self) -> None:
         self._at_home(lambda lab: lab.prepare_profiles())
-
-    # -- what needs no device -----------------------------------------------------------------------
 
     @property
     def lacks(self) -> Mapping[Power, str]:

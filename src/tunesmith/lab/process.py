@@ -40,9 +40,7 @@ from tunesmith.lab.disturbance import processor_ticks
 from tunesmith.run.config import secret_values
 from tunesmith.run.protection import Protection
 
-# -- Starts workers by forking a process that has loaded what they need: milliseconds, not half a second.
-
-
+# Workers are forked from a process that has loaded what they need: milliseconds, not half a second.
 IDLE = 10.0  # seconds without a child after which a server ends
 START = 60.0  # seconds for a server to load what it needs, on a busy machine
 SERVE = "--fork-server"
@@ -149,8 +147,8 @@ def start_in_folder(environment: Callable[[Path], Mapping[str, str]]) -> Callabl
     def start(
         command: Sequence[str], _: Mapping[str, str], folder: Path | None, streams: Streams
     ) -> ChildProcess:
-        own = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
-        return _WithFolder(start_worker(command, environment(own), own, streams), own)
+        created = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
+        return _WithFolder(start_worker(command, environment(created), created, streams), created)
 
     return start
 
@@ -264,15 +262,7 @@ def run_fork_server(run: Callable[[], None], idle: float | None = IDLE) -> NoRet
             os._exit(0)
         if woken in ready:
             os.read(woken, 1 << 12)
-        for pid, status in list(children.items()):
-            if pid not in ended and (code := _exit_code(pid)) is not None:
-                ended.add(pid)
-                with contextlib.suppress(OSError):  # its owner may be gone
-                    status.sendall(_NEWS.pack(ENDED, code))
-            if status.fileno() in ready:  # its owner has let it go
-                _kill_process_group(pid)
-                children.pop(pid).close()
-                ended.discard(pid)
+        _tend_children(children, ended, ready)
         if requests.fileno() in ready:
             request = _receive_fork_request(requests)
             if request is None:
@@ -289,6 +279,19 @@ def run_fork_server(run: Callable[[], None], idle: float | None = IDLE) -> NoRet
             for descriptor in request.streams:
                 os.close(descriptor)
             children[pid] = request.status
+
+
+def _tend_children(children: dict[int, socket.socket], ended: set[int], ready: Sequence[int]) -> None:
+    """Tell the owners of those that have ended, and be rid of those that their owners have let go."""
+    for pid, status in list(children.items()):
+        if pid not in ended and (code := _exit_code(pid)) is not None:
+            ended.add(pid)
+            with contextlib.suppress(OSError):  # its owner may be gone
+                status.sendall(_NEWS.pack(ENDED, code))
+        if status.fileno() in ready:
+            _kill_process_group(pid)
+            children.pop(pid).close()
+            ended.discard(pid)
 
 
 class ForkRequest(NamedTuple):

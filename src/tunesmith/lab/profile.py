@@ -55,10 +55,6 @@ if TYPE_CHECKING:
     from tunesmith.backends.port import ReadInstructions
 
 
-# -- What a device can do at best, measured with kernels of our own and the stopwatch that times
-# everyone's.
-
-
 SMALLEST, LARGEST, STEP = 1 << 16, 1 << 30, 4
 LARGEST_ON_HOST = 1 << 26
 MEMORY_SHARE = 0.1  # of the device's memory that the largest arrays may take
@@ -359,7 +355,7 @@ class Profiler:
         found = self._built(subject, workload)
         if isinstance(found, Looked):
             return found
-        counted = self._count(found.profile, found.code, found.plan, workload)
+        counted = self._count_launches(found.profile, found.code, found.plan, workload)
         profile = replace(found.profile, seconds=seconds, counters=counted.counters)
         return Looked(replace(profile, no_counters=counted.why_not))
 
@@ -383,7 +379,7 @@ class Profiler:
         notes = (*notes, *unknown)
         if not isinstance(self._counting, port.NoCounting):
             self.progress(f"counting {where}")
-        counted = self._count(profile, code, plan, workload)
+        counted = self._count_launches(profile, code, plan, workload)
         if counted.left_out:
             few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
             notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
@@ -409,7 +405,9 @@ class Profiler:
             return Looked(replace(found, cannot_run=plan.reason))
         held = clusters_held(self._runner, code, plan)
         parts = tuple(
-            LaunchPart(g.entry, self._static_facts(code, g.entry), self._launch(code, plan, g, clusters))
+            LaunchPart(
+                g.entry, self._static_facts(code, g.entry), self._launch_facts(code, plan, g, clusters)
+            )
             for g, clusters in zip(plan.launches, held, strict=True)
         )
         main = parts[main_place(plan.launches)]
@@ -422,13 +420,11 @@ class Profiler:
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
-    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
+    def _count_launches(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
         main = found.parts.index(found.main) if found.main is not None else 0
         load = Load(code.unit, code.code_digest, self._device)
         launch = LaunchOnce(Contender(code.code_digest, plan), self._draw(), workload.cache == "warm")
         return self._counting.count(CountLaunches(load, launch, main), code.binary)
-
-    # -- what a build tells -----------------------------------------------------------------------------
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
@@ -438,15 +434,13 @@ class Profiler:
         doubles = any(a.type == "float64" for a in self._problem.arguments)
         return f.StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
 
-    def _launch(self, code: BuiltCode, plan: Plan, main: Geometry, clusters: int | None) -> LaunchFacts:
+    def _launch_facts(self, code: BuiltCode, plan: Plan, main: Geometry, clusters: int | None) -> LaunchFacts:
         local = sum(item.nbytes for item in plan.locals if item.name in main.args)
         items = max((b.count for b in plan.buffers if b.role != "workspace"), default=0)
         threads = math.prod(main.grid) * math.prod(main.block)
         elements = items if 0 < items <= threads else None  # else a thread has several, and none is too many
-        own = code.resources.of(main.entry)
-        return launch_facts(main, self._device.limits, own, local, elements, clusters)
-
-    # -- what is measured -------------------------------------------------------------------------------
+        uses = code.resources.of(main.entry)
+        return launch_facts(main, self._device.limits, uses, local, elements, clusters)
 
     def _run_experiments(
         self, subject: ProfileSubject, workload: Workload, code: BuiltCode, plan: Plan, seconds: float
@@ -471,8 +465,8 @@ class Profiler:
         if subject.template is None:
             notes.append("other blocks were not tried on the original: that would take editing it")
         elif blocks:
-            own = f.BlockTime(math.prod(main_launch(plan).block), seconds)
-            blocks = tuple(sorted((*blocks, own), key=lambda b: b.threads))
+            present = f.BlockTime(math.prod(main_launch(plan).block), seconds)
+            blocks = tuple(sorted((*blocks, present), key=lambda b: b.threads))
         return Experiments(both.get("warm"), both.get("cold"), whole, half, blocks), tuple(notes)
 
     def _weigh_launches(
@@ -602,8 +596,8 @@ class Onlooker:
             return self._profiler
         where = (self.saved, self.device, builders)
         found, self._notes = known_or_measured(*where, lambda: runner, self.progress)
-        own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
-        self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
+        parts = (self.problem, self.device, builders, runner, self.counting, self.instructions)
+        self._profiler = Profiler(*parts, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler
 
 

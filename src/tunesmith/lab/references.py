@@ -27,7 +27,7 @@ from tunesmith.backends.messages import (
 )
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import seed_of, truncate_text
-from tunesmith.lab.memory import drop_oldest, gaps_digest, memory_digest
+from tunesmith.lab.memory import as_array, drop_oldest, gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import key_arrays
@@ -67,6 +67,15 @@ class Referred:
     @property
     def nbytes(self) -> int:
         return sum(map(len, (*self.blobs, *self.keys)))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        specs = self.answer.arrays
+        return {spec.name: spec.view(b) for spec, b in zip(specs, self.blobs[: len(specs)], strict=True)}
+
+    def key_arrays(self, plan: Plan) -> dict[str, NDArray[Any]]:
+        pairs = zip(key_arrays(plan), self.keys, strict=True)
+        return {name: as_array(plan.buffer(name), memory) for name, memory in pairs}
 
 
 def draw_of(problem: Problem, case: Case) -> Draw:
@@ -117,13 +126,13 @@ class References:
 
     def prepare(self, case: Case, plan: Plan, digests: bool) -> None:
         """Have the answer computed while others work: somebody is about to ask."""
-        self._start(self._make_question(case, digests), plan)
+        self._find_or_submit(self._make_question(case, digests), plan)
 
     def ask(self, case: Case, plan: Plan, digests: bool, keys: bool = False) -> Referred:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
         Where rows are sampled, the contested ones are among them. With either, what indices point into."""
         question = self._make_question(case, digests, keys)
-        found = self._start(question, plan)
+        found = self._find_or_submit(question, plan)
         if isinstance(found, Referred):
             return found
         try:
@@ -140,7 +149,7 @@ class References:
     def _make_question(self, case: Case, digests: bool, keys: bool = False) -> _CaseToRefer:
         return _CaseToRefer(case, digests, keys or digests, self._contested.get(case, frozenset()))
 
-    def _start(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
+    def _find_or_submit(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
         with self._lock:
             if question in self._known:
                 self._known.move_to_end(question)
@@ -163,11 +172,11 @@ class References:
         # Too large to be computed whole: there candidates are held to the original alone.
         huge = rows is None and max(b.count for b in plan.buffers) > UNREFERRED_ABOVE
         reference = None if huge else _recorded_results(recorded, plan) if recorded else accuracy.reference
-        own = (reference, plan, draw_of(self._problem, case), asked)
         # Winners share them. In a search both processes make their own: who makes others each time is caught.
         sends = case.level == "verify" and not question.digests
         keys = key_arrays(plan) if question.keys else ()
-        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests, sends, keys)
+        draw, of_rows = draw_of(self._problem, case), (asked, accuracy.independent, tuple(sorted(sampled)))
+        request = Refer(reference, plan, draw, *of_rows, question.digests, sends, keys)
         reply, blobs = self._request(request, case, reference)
         assert isinstance(reply, Expected)
         end = len(blobs) - len(keys)
@@ -183,6 +192,15 @@ class References:
         reply, _ = self._request(CompareOutputs(function, plan, draw, output, *both), case, function, blobs)
         assert isinstance(reply, OutputCompared)
         return f"{output}: {reply.reason}" if reply.reason else None
+
+    def compare_candidate(
+        self, case: Case, plan: Plan, output: str, got: Arrays, expected: Arrays
+    ) -> str | None:
+        """The same of what a candidate gave: if the function fails there, no verdict is not a good one."""
+        try:
+            return self.compare(case, plan, output, got, expected)
+        except BadInput as error:
+            return f"{output} cannot be compared: {error}"
 
     def _request(
         self,
@@ -244,7 +262,7 @@ class UserCodeFailed(Exception):
 
 
 def load_function(function: PythonFunction) -> Callable[..., Any]:
-    namespace: dict[str, Any] = {"__name__": "tunesmith_user_code", "__file__": function.path}
+    namespace: dict[str, object] = {"__name__": "tunesmith_user_code", "__file__": function.path}
     try:
         exec(compile(function.text, function.path, "exec"), namespace)
     except Exception as error:
@@ -252,10 +270,10 @@ def load_function(function: PythonFunction) -> Callable[..., Any]:
     found = namespace.get(function.function)
     if not callable(found):
         raise UserCodeFailed(f"{function.path} has no function {function.function!r}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def call_user_function(function: PythonFunction, offered: Mapping[str, Any]) -> Any:
+def call_user_function(function: PythonFunction, offered: Mapping[str, object]) -> Any:
     """Call it with those of the offered names that its signature mentions."""
     target = load_function(function)
     parameters = inspect.signature(target).parameters.values()
@@ -360,7 +378,7 @@ def compute_expected(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
     return Expected(digests, gaps, tuple(arrays), sent), (*blobs, *memory)
 
 
-def offered_numbers(plan: Plan) -> dict[str, Any]:
+def offered_numbers(plan: Plan) -> dict[str, object]:
     """Sizes, and scalars rounded to their types, which the user's functions may ask for by name."""
     scalars = {s.name: element_type(s.type).numpy.type(s.value).item() for s in plan.scalars}
     return {**scalars, **dict(plan.sizes)}
@@ -455,7 +473,7 @@ def laid_out(buffer: BufferPlan, array: Array) -> Array:
     return memory.view(element.numpy)
 
 
-def _by_name(answer: object, plan: Plan, function: PythonFunction) -> dict[str, Any]:
+def _by_name(answer: object, plan: Plan, function: PythonFunction) -> Mapping[str, object]:
     names = [b.name for b in plan.compared()]
     if isinstance(answer, dict):
         missing = [name for name in names if name not in answer]
@@ -476,10 +494,6 @@ def _recorded_results(recorded: RecordedCase, plan: Plan) -> PythonFunction | No
     """None where what was recorded cannot be held against a result: of codes it does not tell how near they
     were to the next one. Candidates are then held to the original on these inputs."""
     return None if any(b.compare == "codes" for b in plan.compared()) else recorded.results
-
-
-# -- The user's own comparison of an output, called in a worker: what it is given, and what its answer
-# means.
 
 
 LONGEST_REASON = 500  # characters
@@ -521,4 +535,4 @@ def run_compare_function(
 
 def _unpack_arrays(specs: Sequence[ExpectedArray], blobs: Sequence[bytes]) -> dict[str, Array]:
     pairs = zip(specs, blobs, strict=True)
-    return {spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape) for spec, blob in pairs}
+    return {spec.name: spec.view(blob) for spec, blob in pairs}

@@ -60,8 +60,8 @@ class Race:
     @property
     def request(self) -> m.TimeRuns:
         entries = tuple(m.Contender(code.code_digest, plan) for code, plan in self.contenders)
-        own = m.Contender(self.original[0].code_digest, self.original[1]) if self.original else None
-        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain, own, self.sends_all)
+        original = m.Contender(self.original[0].code_digest, self.original[1]) if self.original else None
+        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain, original, self.sends_all)
 
 
 @dataclass(frozen=True)

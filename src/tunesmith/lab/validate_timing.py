@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
-from tunesmith.lab import memory
 from tunesmith.lab import memory as guards
 from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.memory import RIGHT, Verdict, bytes_of_look, is_divisible
@@ -102,10 +101,9 @@ class LookJudge:
             for number, part in enumerate(_split_for_judging(b, seen)):
                 items = _gather_items(b, part)
                 if look.originals:
-                    own = _gather_items(b, by_them[number]) if number < len(by_them) else None
-                    if own is None or not np.array_equal(own.places, items.places):
+                    others = _same_items(b, by_them, number, items)
+                    if others is None:
                         return GARBLED
-                    others = own.values
                 else:
                     outputs = self._outputs(case, *original, draw)
                     if isinstance(outputs, Failing):
@@ -117,8 +115,7 @@ class LookJudge:
         if not outputs:  # there are none, or a device found all of them alike
             parts = [p for p in look.pieces if p.name in whole and p.start < plan.buffer(p.name).nbytes]
             return GARBLED if parts else RIGHT
-        given = _whole_arrays(plan, whole, theirs) if look.originals else None
-        found = self._outputs(case, *original, draw) if given is None else given
+        found = _whole_arrays(plan, whole, theirs) if look.originals else self._outputs(case, *original, draw)
         if isinstance(found, Failing):
             return found
         if whole - outputs.keys() or whole - found.keys():
@@ -144,11 +141,11 @@ class LookJudge:
     def _outputs(self, case: Case, code: BuiltCode, plan: Plan, draw: Draw) -> dict[str, Array] | Failing:
         """The original's, from a process of its own, and from another where it fails there."""
         if case not in self._known:
-            own = replace(draw, place=case.place)
-            run = self._clean.run(code, plan, own, self._seconds(plan))
+            there = replace(draw, place=case.place)
+            run = self._clean.run(code, plan, there, self._seconds(plan))
             if isinstance(run, Verdict):
                 self._clean.restart()
-                run = self._clean.run(code, plan, own, self._seconds(plan))
+                run = self._clean.run(code, plan, there, self._seconds(plan))
             if isinstance(run, Verdict):
                 return Failing(run)
             compared = zip(plan.compared(), run.outputs, strict=True)
@@ -281,6 +278,12 @@ def _gather_items(b: BufferPlan, found: Sequence[Seen]) -> SeenItems:
     return SeenItems(_flatten_plan(b, values.size), np.concatenate(list(_piece_indices(b, found))), values)
 
 
+def _same_items(b: BufferPlan, parts: list[list[Seen]], number: int, items: SeenItems) -> Array | None:
+    """As the original has them; None where what was sent is not of the same places."""
+    found = _gather_items(b, parts[number]) if number < len(parts) else None
+    return found.values if found and np.array_equal(found.places, items.places) else None
+
+
 def _piece_indices(b: BufferPlan, pieces: Sequence[Seen]) -> Iterator[NDArray[np.int64]]:
     for piece, blob in pieces:
         first = piece.start // b.itemsize
@@ -291,11 +294,9 @@ def _flatten_plan(b: BufferPlan, count: int) -> BufferPlan:
     return replace(b, shape=(count,), strides=(1,), extent=count)
 
 
-# -- When a time is believed: what timed launches left is right. Where its first places are not enough,
-# all of it is looked at, over as many requests as that takes, which are one measurement; so are those
-# over several draws of the inputs, where time may depend on what they hold.
-
-
+# Where its first places are not enough, all of what a timed launch left is looked at, over as many requests
+# as that takes, which are one measurement; so are those over several draws of the inputs, where time may
+# depend on what they hold.
 DRAWS = 4  # of the inputs, where time may depend on them
 LEAST_OF_DRAW = 5  # rounds
 INDICES = ("int32", "int64", "uint32", "uint64")
@@ -340,7 +341,7 @@ class Believer:
             b for b in plan.compared() if b.name in whole or b.compare == "codes" or not is_divisible(b)
         ]
         nbytes = 2 * policy.looks * sum(b.nbytes for b in travels)
-        return min(nbytes, memory.MOST_SENT) / self._rate
+        return min(nbytes, guards.MOST_SENT) / self._rate
 
     def _judged(
         self, workload: Workload, plan: Plan, race: Race, run: RaceRun, deadline: float
@@ -377,7 +378,7 @@ class Believer:
 def spread_looks(looks: int, nbytes: int) -> list[int]:
     """How many looks each request has, where one sends so many bytes. As even as can be: the times of a
     request in which fewer look count as much."""
-    most = max(1, memory.MOST_SENT // max(1, nbytes))
+    most = max(1, guards.MOST_SENT // max(1, nbytes))
     requests = -(-looks // most)
     return [looks * (n + 1) // requests - looks * n // requests for n in range(requests)]
 

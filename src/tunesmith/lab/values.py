@@ -113,8 +113,8 @@ def errors_of(plan: Plan, outputs: Arrays, expected: ExpectedValues) -> tuple[Ou
     found: dict[str, OutputErrors] = {}
     for name, view in expected.views(plan, outputs).items():
         if name in expected.errors and view.output not in found:
-            own = error_stats(expected.of_sample(view), expected.arrays[name], view.buffer)
-            found[view.output] = output_errors(view.output, own, expected.errors[name])
+            stats = error_stats(expected.of_sample(view), expected.arrays[name], view.buffer)
+            found[view.output] = output_errors(view.output, stats, expected.errors[name])
     return tuple(found.values())
 
 

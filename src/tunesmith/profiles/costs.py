@@ -60,29 +60,20 @@ class PassCosts:
 
     def pass_cost(self, without: FaultName | None = None) -> float:
         """Units overlap, though not perfectly: somewhere between the largest and the sum."""
-        units = (
-            self._issue,
-            self._fp64_cycles,
-            self._special,
-            self._shared,
-            self._l2_cycles,
-            self._dram_cycles,
-            self._latency_cycles,
-        )
-        return math.hypot(*(unit(without) for unit in units))
+        return math.hypot(*self.unit_cycles(without).values())
 
-    def units(self) -> tuple[float, float, float, float, float, float]:
-        """Cycles for a warp's pass: issue, special functions, shared memory and L1, L2, memory, latency."""
-        units = (
-            self._issue,
-            self._special,
-            self._shared,
-            self._l2_cycles,
-            self._dram_cycles,
-            self._latency_cycles,
-        )
-        issue, special, shared, cache, memory, latency = (unit(None) for unit in units)
-        return issue, special, shared, cache, memory, latency
+    def unit_cycles(self, without: FaultName | None = None) -> dict[str, float]:
+        """For a warp's pass, by unit."""
+        units = {
+            "issuing instructions": self._issue_cycles,
+            "double precision": self._fp64_cycles,
+            "special functions": self._special_cycles,
+            "shared memory and L1": self._shared_cycles,
+            "L2": self._l2_cycles,
+            "device memory": self._dram_cycles,
+            "waiting for loads": self._latency_cycles,
+        }
+        return {name: cycles(without) for name, cycles in units.items()}
 
     @property
     def waiting(self) -> float:
@@ -99,7 +90,7 @@ class PassCosts:
         """Global bytes a thread loads in a pass."""
         return sum(a.width * a.count for a in self.accesses if is_global(a) and a.direction == "load")
 
-    def _issue(self, without: FaultName | None) -> float:
+    def _issue_cycles(self, without: FaultName | None) -> float:
         count = float(self.mix.total)
         if without == "fp64":
             count -= _FP64_COMPANY * self.mix.fp64 + self.mix.slow_conversion
@@ -116,7 +107,7 @@ class PassCosts:
     def _fp64_cycles(self, without: FaultName | None) -> float:
         return 0.0 if without == "fp64" else self.mix.fp64 * WARP / self.fp64_per_cycle
 
-    def _special(self, without: FaultName | None) -> float:
+    def _special_cycles(self, without: FaultName | None) -> float:
         if without in ("special", "fp64"):
             return 0.0
         count = self.mix.special + self.mix.slow_conversion
@@ -124,7 +115,7 @@ class PassCosts:
             count -= 3 * self.mix.division  # to floating point, reciprocal, and back
         return max(0, count) * WARP / _SPECIAL
 
-    def _shared(self, without: FaultName | None) -> float:
+    def _shared_cycles(self, without: FaultName | None) -> float:
         waves = 0.0
         for access in self.accesses:
             if access.space == "shared":
@@ -145,8 +136,8 @@ class PassCosts:
         return (moved + self._local_beyond(_L1, without)) / _L2
 
     def _dram_cycles(self, without: FaultName | None) -> float:
-        own = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
-        moved = sum(a.count * a.width * WARP for a in own)
+        moving = [a for a in self.accesses if is_global(a) and a.pattern != "uniform"]
+        moved = sum(a.count * a.width * WARP for a in moving)
         per_sm = self.llc // self.launch.sms if self.launch is not None and self.launch.sms > 0 else 0
         beyond = self._local_beyond(max(_L1, per_sm), without) if per_sm else 0.0
         return (moved + beyond) / self.dram_bytes_per_cycle

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tunesmith.base.text import format_count
 from tunesmith.problem.template import Remedy
@@ -25,10 +25,6 @@ from tunesmith.profiles.roofline import (
     roof_facts,
     unmeasured_operations,
 )
-
-# -- Faults of what is computed: doubles, divisions, special functions, ways that split, one thread's
-# work.
-
 
 FULL_WARP = 24  # threads of 32 an instruction: below it a quarter of the lanes and more do nothing
 SATURATED = 0.8  # of a pipe's peak: NVIDIA's own tools call it the bottleneck from here on
@@ -211,12 +207,12 @@ def narrow_access(given: RuleInput) -> Finding | None:
     costs, counters = given.costs, given.counters
     if costs is None:
         return None
-    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
-    narrow = [a for a in own if a.width <= NARROW]
-    count, every = sum(a.count for a in narrow), sum(a.count for a in own)
+    accesses = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
+    narrow = [a for a in accesses if a.width <= NARROW]
+    count, every = sum(a.count for a in narrow), sum(a.count for a in accesses)
     if not narrow or 2 * count < every:
         return None
-    moved = sum(a.count * a.width for a in own)
+    moved = sum(a.count * a.width for a in accesses)
     if sum(a.count * a.width for a in narrow) < REMAINDER * moved:
         return None  # a loop over what is left beside one with wide accesses
     gain = costs.stake("narrow")
@@ -338,13 +334,8 @@ MEMORY_RULES = (
 )
 
 
-# -- What machine code tells where nobody has counted: data that is read twice, barriers and shuffles that
-# are waited for, instructions that take their time; and by which unit a kernel without a fault is bound.
-#
-# A pass is one turn of the code that runs most. How many there are follows from the bytes that must move, and
-# so what share of the measured time each unit needs at least.
-
-
+# A pass is one turn of the code that runs most. How many there are follows from the bytes that must move,
+# and so what share of the measured time each unit needs at least.
 BARRIER = 40  # cycles until the last warp of a block is there and all go on
 SHUFFLE = 25  # cycles until the result of a shuffle can be used, which the next one waits for
 WAITED = 0.08  # share of a block's time
@@ -393,45 +384,19 @@ def barrier_waits(given: RuleInput) -> Finding | None:
 
 def issue_load(given: RuleInput) -> Finding | None:
     """So many for each byte that their issue alone takes much of the time."""
-    shares = unit_shares(given)
-    if given.costs is None or shares is None or given.counters.issue is not None or shares.issue < ISSUED:
+    issued = (unit_shares(given) or {}).get("issuing instructions", 0.0)
+    if given.costs is None or given.counters.issue is not None or issued < ISSUED:
         return None
     mix = given.costs.mix
     evidence = [
         f"{mix.total} instructions for {per_thread(given.costs)} bytes of a thread take "
-        f"{format_percent(min(1.0, shares.issue))} of the time to issue",
+        f"{format_percent(min(1.0, issued))} of the time to issue",
         *([f"among them {named}"] if (named := instruction_classes(mix)) else []),
     ]
-    return make_finding(Kind.COMPUTE, min(0.5, shares.issue / 2), 0.5, "static", evidence)
+    return make_finding(Kind.COMPUTE, min(0.5, issued / 2), 0.5, "static", evidence)
 
 
 STATIC_RULES = (read_again, barrier_waits, issue_load)
-
-
-# -- what takes how much of the time ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class UnitShares:
-    """Of the measured time, by a rough model: what each unit needs at least."""
-
-    issue: float
-    special: float
-    shared: float
-    cache: float
-    memory: float
-    latency: float
-
-    @property
-    def named(self) -> dict[str, float]:
-        return {
-            "issuing instructions": self.issue,
-            "special functions": self.special,
-            "shared memory and L1": self.shared,
-            "L2": self.cache,
-            "device memory": self.memory,
-            "waiting for loads": self.latency,
-        }
 
 
 _BOUND = {
@@ -444,7 +409,8 @@ _BOUND = {
 }
 
 
-def unit_shares(given: RuleInput) -> UnitShares | None:
+def unit_shares(given: RuleInput) -> dict[str, float] | None:
+    """Of the measured time, by a rough model: what each unit needs at least."""
     costs, work, launch, seconds = given.costs, given.profile.work, given.launch, given.profile.seconds
     if costs is None or work is None or launch is None or not seconds or launch.sms < 1:
         return None
@@ -453,8 +419,7 @@ def unit_shares(given: RuleInput) -> UnitShares | None:
         return None
     passes = work.bytes / moved / launch.sms  # of warps, on each multiprocessor
     whole = seconds * c.CLOCK
-    issue, special, shared, cache, memory, latency = (passes * cycles / whole for cycles in costs.units())
-    return UnitShares(issue, special, shared, cache, memory, latency)
+    return {n: passes * cycles / whole for n, cycles in costs.unit_cycles().items() if n in _BOUND}
 
 
 def by_elimination(given: RuleInput) -> tuple[Bound, str]:
@@ -463,7 +428,7 @@ def by_elimination(given: RuleInput) -> tuple[Bound, str]:
     shares, code, launch = unit_shares(given), given.code, given.launch
     if shares is None or code is None or launch is None:
         return Bound.UNKNOWN, ""
-    first, *others = sorted(shares.named.items(), key=lambda pair: -pair[1])
+    first, *others = sorted(shares.items(), key=lambda pair: -pair[1])
     told = ", ".join(f"{name} {format_percent(share)}" for name, share in others[:3])
     looked = [
         f"by the code {first[0]} needs most, {format_percent(min(1.0, first[1]))} of the time ({told})",
@@ -477,8 +442,8 @@ def by_elimination(given: RuleInput) -> tuple[Bound, str]:
 
 def per_thread(costs: PassCosts) -> int:
     """Global bytes of a thread in a pass, without what is the same for all."""
-    own = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
-    return sum(a.width * a.count for a in own)
+    accesses = [a for a in costs.accesses if c.is_global(a) and a.pattern != "uniform"]
+    return sum(a.width * a.count for a in accesses)
 
 
 def instruction_classes(mix: Mix) -> str:
@@ -659,8 +624,6 @@ def _launch_note(profile: Profile) -> str:
     return f"of its {count} launches {entry} has the most threads and is shown: what each takes is not known"
 
 
-# -- faults of a launch --------------------------------------------------------------------------------
-
 LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
 FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
 IDLE_LANES = 0.1
@@ -763,8 +726,8 @@ def block_size(given: RuleInput) -> Finding | None:
     swept = [b for b in experiments.blocks if b.seconds > 0]
     if launch is None or not swept:
         return None
-    own = next((b for b in swept if b.threads == launch.threads), None)
-    now = own.seconds if own is not None else experiments.cold or given.profile.seconds
+    present = next((b for b in swept if b.threads == launch.threads), None)
+    now = present.seconds if present is not None else experiments.cold or given.profile.seconds
     best = min(swept, key=lambda b: b.seconds)
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None
@@ -782,8 +745,6 @@ def launch_cost(given: RuleInput) -> Finding | None:
     confidence = c.KNOWN if share <= 1 else c.GUESSED
     return make_finding(Kind.LAUNCH, share, confidence, "timing", [words])
 
-
-# -- what experiments tell -----------------------------------------------------------------------------
 
 AS_LONG = 0.9  # of the whole's time: half the grid saves nothing
 SHARED_OUT = 1.5  # times it: blocks share one work, and half of them take longer

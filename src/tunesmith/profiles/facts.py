@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from tunesmith.problem.device import Limits, Resources, compute_occupancy
 from tunesmith.problem.plan import Geometry
 from tunesmith.problem.template import Remedy
-
-# -- What the hardware counts of a launch: workers send it, and load no more than this.
-
 
 Stall = Literal["memory", "shared", "barrier", "queue", "math", "branch", "dependency", "other"]
 
@@ -399,8 +396,6 @@ class ProfilePage:
         return tuple(dict.fromkeys(reason for reason in reasons if reason))
 
 
-# -- a launch against its device ------------------------------------------------------------------------
-
 # What a multiprocessor has, by the names of `Limits`, and what people call it.
 _HAS = {
     "registers_per_sm": "registers", "shared_per_sm": "shared memory",
@@ -446,10 +441,10 @@ def launch_facts(
 def occupancy_limiters(limits: Limits, resources: Resources, threads: int, shared: int) -> tuple[str, ...]:
     """What allows the fewest blocks on a multiprocessor: several where they agree, none if nobody knows."""
     allowed: dict[str, int] = {}
-    for own, words in _HAS.items():
-        others: dict[str, Any] = {name: _PLENTY for name in _HAS if name != own}
-        held = compute_occupancy(replace(limits, **others), resources, threads, shared)
-        if held is None or not getattr(limits, own):
+    for limit, words in _HAS.items():
+        others = {name: _PLENTY for name in _HAS if name != limit}
+        held = compute_occupancy(Limits(**(vars(limits) | others)), resources, threads, shared)
+        if held is None or not getattr(limits, limit):
             return ()
         allowed[words] = held.blocks_per_sm
     least = min(allowed.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.core.lab.labs import Harness, device_of, lab, read_problem, template_text
+from tests.hostile.cheats import corpus
 from tests.opencl_here import needs_opencl
 from tests.wording import says
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.base.errors import BadInput, KernelWrong
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_file import parse_template
 
 pytestmark = [needs_opencl, pytest.mark.usefixtures("timed_briefly")]
 
@@ -25,6 +28,9 @@ name = "n"
 type = "int32"
 value = "n"
 """
+
+
+FEW_SIZES = "n = { one_of = [1, 33, 64, 256] }"  # where sizes are not the subject
 
 
 def array(name: str, type_: str, role: str, shape: str = '"n"', more: str = "") -> str:
@@ -114,14 +120,12 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
         float y = NOTHING > 100 ? 0 : 2 * x[i];
 #if BAD == 1
         y += 1;
-#elif BAD == 2  // changes its input
-        if (i == n - 1) x[i] += 1e-3f;
-#elif BAD == 3  // reads past the end
+#elif BAD == 2  // reads past the end
         y += 0.0f * x[i + 1];
-#elif BAD == 4  // remembers how often it ran
+#elif BAD == 3  // remembers how often it ran
         if (i == 0) turn[0] += 1;
         if (i == 0) y = turn[0];
-#elif BAD == 5  // does not compile
+#elif BAD == 4  // does not compile
         y = nonsense;
 #endif
         out[i] = y;
@@ -129,7 +133,7 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
 }
 """
     TEMPLATE = template_text(
-        declared("BLOCK = [16, 32, 8192]\nWANTED = [0, 16, 64]\nNOTHING = [1, 2, 3]", LAUNCH, bad=5), SOURCE
+        declared("BLOCK = [16, 32, 8192]\nWANTED = [0, 16, 64]\nNOTHING = [1, 2, 3]", LAUNCH, bad=4), SOURCE
     )
 
     @pytest.fixture(scope="class")
@@ -138,7 +142,8 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
         arguments = array("out", "float32", "output") + array("x", "float32", "input")
         turn = array("turn", "int32", "workspace", '"1"')
         kernel = "\n\n#define BAD 0" + TestSimple.SOURCE
-        example = problem(arguments + turn + INT_N, kernel, "def ref(x):\n    return 2 * x\n")
+        reference = "def ref(x):\n    return 2 * x\n"
+        example = problem(arguments + turn + INT_N, kernel, reference, contract=FEW_SIZES)
         with lab(example, TestSimple.TEMPLATE, spec="opencl") as harness:
             yield harness
 
@@ -151,9 +156,8 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
         ("bad", "status", "words"),
         [
             (1, Status.WRONG, "off by 1"),
-            (2, Status.WRONG, "it changes the input x"),
-            (3, Status.WRONG, "not both finite"),  # guards hold NaN: what is read there passes for no number
-            (4, Status.UNSTABLE, "two runs on the same inputs give different out"),
+            (2, Status.WRONG, "not both finite"),  # guards hold NaN: what is read there passes for no number
+            (3, Status.UNSTABLE, "two runs on the same inputs give different out"),
         ],
     )
     @pytest.mark.few(2)
@@ -163,7 +167,7 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
         assert words in result.detail
 
     def test_the_compiler_speaks_in_the_templates_own_lines(self, simple: Harness) -> None:
-        result = simple.result(BAD=5)
+        result = simple.result(BAD=4)
         line = next(i for i, text in enumerate(self.TEMPLATE.splitlines(), 1) if "nonsense" in text)
         assert result.status is Status.BUILD_FAILED
         assert f"template.fake:{line}:" in result.detail
@@ -597,6 +601,7 @@ __kernel void op(__global float* out, __global const float* x, __global const in
         array("out", "float32", "output") + array("x", "float32", "input") + index + INT_N,
         source.replace("BAD", "0"),
         "import numpy as np\ndef ref(x, index, n):\n    return x[(np.arange(n) * 7 + 3) % n]\n",
+        contract=FEW_SIZES,
     )
     with tried(example, declared("BLOCK = [16]", LAUNCH), source) as harness:
         assert statuses(harness) == RIGHT
@@ -632,11 +637,27 @@ def test_a_scalar_too_large_for_its_type_is_the_contracts_fault() -> None:
         pass
 
 
+TABLES = 'tables = { type = "float32*", shape = ["64", "32768"], init = 0 }'
+
+
+def test_clearing_64_tables_before_each_call_counts() -> None:
+    """What a template asks of its callers is in its time: it was claimed as 1.35x, its clears outside."""
+    seconds = []
+    with lab(corpus.problem("tiny"), spec="opencl") as harness:
+        for tables in (TABLES.replace(", init = 0", ""), TABLES):
+            cheat = corpus.Cheat("", "", workspace=tables, parameter="__global float *tables")
+            text = corpus.text_of(corpus.HONEST["rmsnorm"], cheat)
+            harness.template = parse_template(text, path="template.cl", problem=harness.problem)
+            harness.lab.admit(harness.template)
+            seconds.append(min(harness.result().timing.samples))
+    assert seconds[1] > 2 * seconds[0] + 1e-4, f"8 MiB are cleared in each launch: {seconds}"
+
+
 class TestRealWorkers:
     """The same through processes, in which kernels are native code."""
 
     SOURCE = """
-__kernel void op(__global float* out, __global const float* x, int n) {
+__kernel void op(__global float* out, __global float* x, int n) {
     int i = get_global_id(0);
 #if KIND == 1
     if (i == 0) *(volatile __global int*)(size_t)64 = 1;
@@ -644,13 +665,15 @@ __kernel void op(__global float* out, __global const float* x, int n) {
     if (i == 0) for (int k = 0; k < 3000; ++k) printf("a kernel that will not be quiet, line %d\\n", k);
 #elif KIND == 3
     if (i < 16) out[n + i] = 1.0f;
+#elif KIND == 4
+    if (i == n - 1) x[i] += 1e-3f;
 #endif
     if (i < n) out[i] = 2 * x[i];
 }
 """
     DECLARATION = """
 [params]
-KIND = [0, 1, 2, 3]
+KIND = [0, 1, 2, 3, 4]
 [default]
 KIND = 0
 [launch]
@@ -661,27 +684,24 @@ block = ["16"]
     def example(self, kind: int = 0) -> Problem:
         arguments = array("out", "float32", "output") + array("x", "float32", "input") + INT_N
         kernel = self.SOURCE.replace("KIND", str(kind))
-        contract = "n = { one_of = [1, 33, 64, 256] }"
-        return problem(arguments, kernel, "def ref(x):\n    return 2 * x\n", contract=contract)
+        return problem(arguments, kernel, "def ref(x):\n    return 2 * x\n", contract=FEW_SIZES)
 
     @pytest.mark.long
     def test_each_kernel_is_charged_with_its_own_deeds(self, tmp_path: Path) -> None:
         text = template_text(self.DECLARATION, self.SOURCE)
         with lab(self.example(), text, spec="opencl", scratch=tmp_path) as harness:
-            trials = [harness.trial(KIND=kind) for kind in (1, 2, 3, 0)]
+            trials = [harness.trial(KIND=kind) for kind in (1, 2, 3, 4, 0)]
             for trial in trials:
                 harness.lab.submit(trial)
-            crashed, loud, outside, good = (harness.lab.collect().results[0] for _ in trials)
+            crashed, loud, outside, changed, good = (harness.lab.collect().results[0] for _ in trials)
         assert (crashed.status, loud.status, good.status) == (Status.CRASHED, Status.OK, Status.OK)
         assert "killed by SIGSEGV" in crashed.detail
-        assert outside.status is Status.WRONG
+        assert outside.status is changed.status is Status.WRONG
+        assert re.search("changes the input x|writes to an input", changed.detail)
         says(outside.detail, "outside out", "64 bytes", "past its end", "0 away")
 
     @pytest.mark.long
     def test_an_original_that_crashes(self, tmp_path: Path) -> None:
         words = "the kernel crashes at n=1: killed by SIGSEGV"
-        with (
-            pytest.raises(KernelWrong, match=words),
-            lab(self.example(1), spec="opencl", scratch=tmp_path),
-        ):
+        with pytest.raises(KernelWrong, match=words), lab(self.example(1), spec="opencl", scratch=tmp_path):
             pass

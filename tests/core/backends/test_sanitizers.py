@@ -238,7 +238,6 @@ class TestFindings:
         whole = Sanitized("x 1", ("memcheck", "racecheck"), cases=((("n", 1),),))
         part = Sanitized("x 1", ("racecheck",), (("memcheck", "too slow"),), ((("n", 1),),))
         both = merge_sanitized((whole, part))
-        assert both is not None
         assert both.sentence == "x 1 (racecheck), on 1 small case; memcheck was not: too slow"
         assert merge_sanitized(()) is None
 
@@ -262,7 +261,6 @@ class TestFindings:
 def test_doctor_says_whether_they_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     own = backends.find_backend_kind("opencl").sanitizer
-    assert own is not None
     found = own.doctor()
     assert (found.usable, found.what) == (False, "oclgrind")
     assert found.detail.startswith("oclgrind is not on the PATH")

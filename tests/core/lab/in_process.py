@@ -75,7 +75,6 @@ class InProcessWorker:
             self.ensure_started()
             if generation is not None and generation != self.generation:
                 raise WorkerReplaced
-            assert self._bench is not None
             begin = time.perf_counter()
             sent = decode_tagged(encode_tagged(request), REQUEST_TYPES)
             assert sent == request, "the request does not survive its journey"
@@ -91,7 +90,6 @@ class LoggedWorker(WorkerProcess):
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
         return self._process.pid
 
     def __init__(self, purpose: str, worker: WorkerProcess, log: Log) -> None:

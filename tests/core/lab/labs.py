@@ -16,9 +16,10 @@ from tunesmith.backends.port import Backend
 from tunesmith.lab.judge.sanitize import Beside, SanitizerTools
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.template import Template
+from tunesmith.problem.template import Template, original_variant
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.outcome import Effort, Outcome, Purpose, Result, Trial
 from tunesmith.run.ports import ResultCache
@@ -151,7 +152,6 @@ class Harness:
         workloads: tuple[str, ...] | None = None,
         **values: int,
     ) -> Trial:
-        assert self.template is not None
         self.trials += 1
         names = workloads or tuple(w.name for w in self.problem.workloads)
         config = Config.of({**self.template.default.as_dict(), **values})
@@ -172,6 +172,14 @@ def device_of(spec: str, scratch: Path | None = None) -> Device:
     if scratch is not None:
         return place.pick_device(place.list_devices(place.Workplace(spec, scratch)), None)
     return place.pick_device(backends.make_backend(spec).devices(), None)
+
+
+def plan_at(problem: Problem, **sizes: int) -> Plan:
+    """Of the original, on the simulated device; at its first workload where no sizes are given."""
+    chosen = sizes or problem.workloads[0].as_dict()
+    found = plan_launch(problem, original_variant(problem), chosen, device_of("fake"), None)
+    assert isinstance(found, Plan), found
+    return found
 
 
 @contextmanager

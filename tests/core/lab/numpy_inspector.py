@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.fake import FakeBackend, FakeMemory, FakeSession
+from tunesmith.backends.fake import FakeBackend, FakeSession
 from tunesmith.backends.port import Comparison, Difference, NumberRule, Pointer, Session
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
@@ -22,19 +22,19 @@ class NumpyInspector:
         memory_at(to)[:] = repeated(pattern, to.nbytes)
 
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
+        if not first.nbytes:
+            return
         rng = np.random.default_rng(seed)
-        for slot in range(slots if first.nbytes else 0):
-            memory = memory_at(replace(first, offset=first.offset + slot * stride))
-            for _ in range(places):
-                start = int(rng.integers(first.nbytes)) // 16 * 16
-                memory[start : start + 16] += np.uint8(rng.integers(64, 192))
+        within = rng.integers(first.nbytes, size=(slots, places, 1)) // 16 * 16 + np.arange(16)
+        at = first.offset + stride * np.arange(slots)[:, None, None] + within
+        by = np.broadcast_to(rng.integers(64, 192, (slots, places, 1)), at.shape).astype(np.uint8)
+        is_inside = within < first.nbytes
+        np.add.at(np.frombuffer(first.memory.data, np.uint8), at[is_inside], by[is_inside])
 
-    def spread(
-        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
-    ) -> None:
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         word = np.dtype(f"u{itemsize}")
         values = np.frombuffer(memory_at(block).tobytes(), dtype=word)
-        places = first + np.arange(to.nbytes // itemsize)
+        places = np.arange(to.nbytes // itemsize)
         turns = places // max(values.size, 1)
         taken = values[(places + turns * roll) % max(values.size, 1)]
         if negate:
@@ -106,7 +106,6 @@ class InspectingBackend(FakeBackend):
 
 def memory_at(pointer: Pointer) -> Bytes:
     """The bytes pointed to, to be read and written."""
-    assert isinstance(pointer.memory, FakeMemory)
     found = np.frombuffer(pointer.memory.data, dtype=np.uint8)[pointer.offset :][: pointer.nbytes]
     assert found.size == pointer.nbytes, "a pointer beyond its memory"
     return found

@@ -77,9 +77,9 @@ def take_turns(pipe: Connection, seconds: float) -> None:
 
 
 def test_turns_are_fair() -> None:
-    """Six who want it again at once after each turn."""
-    pipes = [FORK.Pipe() for _ in range(6)]
-    processes = [FORK.Process(target=take_turns, args=(theirs, 4.0)) for _, theirs in pipes]
+    """Four who want it again at once after each turn."""
+    pipes = [FORK.Pipe() for _ in range(4)]
+    processes = [FORK.Process(target=take_turns, args=(theirs, 2.0)) for _, theirs in pipes]
     for process in processes:
         process.start()
     found = [ours.recv() for ours, _ in pipes]
@@ -125,18 +125,18 @@ def test_a_worker_in_its_sandbox_takes_turns_too(tmp_path: Path) -> None:
 def test_what_a_trial_waits_for_its_turn_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond what one request waits, and less: both are no work."""
     monkeypatch.setattr(requests, "lock_name", lambda *_given: NAME)
-    for held in (0.5, 2.5):
-        with lab(scale_problem(), fault_template()) as own:
+
+    def hold_for(seconds: float, mine: threading.Event) -> None:
+        with DeviceLock(NAME).alone():
+            mine.set()
+            time.sleep(seconds)
+
+    with lab(scale_problem(), fault_template("0")) as own:
+        for number, held in enumerate((0.3, 2.3)):
             mine = threading.Event()
-
-            def hold_for(seconds: float, mine: threading.Event = mine) -> None:
-                with DeviceLock(NAME).alone():
-                    mine.set()
-                    time.sleep(seconds)
-
-            holder = threading.Thread(target=hold_for, args=(held,))
+            holder = threading.Thread(target=hold_for, args=(held, mine))
             holder.start()
             mine.wait()
-            outcome = own.outcome()
+            outcome = own.outcome(KIND=number)
             holder.join()
             assert held - 0.2 < outcome.waited <= outcome.seconds < held + 2.0

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import random
+import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from statistics import median
 
 import pytest
 
-from tunesmith.lab.disturbance import BY_WAITS, PRECISE, Judgement, Round, Sample, judge_rounds
+from tunesmith.lab.disturbance import (
+    BY_WAITS,
+    PRECISE,
+    TAKEN,
+    Judgement,
+    Round,
+    Sample,
+    Waits,
+    judge_rounds,
+    read_waits,
+)
 
 PARTS, WANTED, LEAST = 4, 31, 15
 SLICE, NOISE = 2e-3, 0.004
@@ -139,3 +153,38 @@ def test_samples_of_a_processor_in_two_sizes_are_no_evidence() -> None:
     """They come so on a quiet one too: the interval tells."""
     rounds = [[Sample(1.0 + n % 2), Sample(0.5)] for n in range(20)]
     assert judge_rounds(rounds, LEAST, BY_WAITS) == Judgement(tuple(range(20)))
+
+
+SECONDS = 1.0
+
+
+def spin(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody counts")
+def test_a_neighbour_on_every_processor_is_seen() -> None:
+    context = multiprocessing.get_context("fork")
+    others = [context.Process(target=spin, args=(4 * SECONDS,)) for _ in range(2 * (os.cpu_count() or 1))]
+    for other in others:
+        other.start()
+    time.sleep(0.2)
+    before = read_waits()
+    spin(SECONDS)
+    share = before.share_until(read_waits())
+    for other in others:
+        other.kill()
+        other.join()
+    assert share > 4 * TAKEN
+
+
+def test_shares() -> None:
+    before = Waits({"1": 0, "2": 5_000_000}, 100, at=10.0)
+    assert before.share_until(
+        Waits({"1": 10_000_000, "2": 5_000_000, "3": 9}, 100, at=10.1)
+    ) == pytest.approx(0.1)
+    assert before.share_until(Waits({"2": 5_000_000}, 101, at=10.1)) == 0.0, "one tick is no evidence"
+    assert before.share_until(Waits({}, 100 + 20 * (os.cpu_count() or 1), at=10.1)) > 0.5
+    assert Waits().share_until(Waits()) == 0.0

@@ -1,46 +1,47 @@
-"""How buffers are laid out and filled, so that stray and missing writes show."""
+"""How buffers are laid out and filled, so that stray and missing writes show, and where they lie."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.core.lab.labs import device_of
 from tunesmith.lab import memory as guards
-from tunesmith.lab.layouts import GUARD, GuardedLayout
-from tunesmith.lab.memory import count_poisoned, gaps_damaged, initial_payload
+from tunesmith.lab.memory import (
+    GUARD,
+    MOVED_BYTES,
+    PAGE,
+    CaseLayout,
+    GuardedLayout,
+    as_array,
+    count_poisoned,
+    gaps_damaged,
+    initial_payload,
+    layouts_of,
+)
 from tunesmith.problem.plan import BufferPlan, Status
-from tunesmith.problem.problem import Role
+from tunesmith.problem.problem import Role, element_type
 
 
 def buffer(
-    *,
-    shape: tuple[int, ...] = (6,),
-    strides: tuple[int, ...] = (1,),
-    extent: int = 6,
-    type_: str = "float32",
-    itemsize: int = 4,
-    role: Role = "output",
-    init: float | None = None,
+    type_: str = "float32", shape: tuple[int, ...] = (6,), role: Role = "output", **more: Any
 ) -> BufferPlan:
-    return BufferPlan(
-        name="out",
-        type=type_,
-        role=role,
-        shape=shape,
-        strides=strides,
-        extent=extent,
-        align=itemsize,
-        values=None,
-        range=None,
-        init=init,
-        rtol=0,
-        atol=0,
-        compare="close",
-        itemsize=itemsize,
+    """Dense, unless `more` says otherwise."""
+    element, count = element_type(type_), prod(shape)
+    strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    plain = BufferPlan(
+        *("out", type_, role, shape, strides, count, element.bytes, None, None, None, 0, 0, "close"),
+        itemsize=element.bytes,
+        packed=element.packed,
     )
+    return replace(plain, **more)
 
 
 def guarded(nbytes: int) -> GuardedLayout:
@@ -107,20 +108,18 @@ class TestInitialPayload:
         assert (
             np.frombuffer(initial_payload(buffer(init=2.5), guards.PATTERN), np.float32).tolist() == [2.5] * 6
         )
-        codes = buffer(init=-3, type_="int8", itemsize=1)
+        codes = buffer("int8", init=-3)
         assert np.frombuffer(initial_payload(codes, guards.PATTERN), np.int8).tolist() == [-3] * 6
 
 
 class TestPoison:
-    @pytest.mark.parametrize(
-        ("type_", "itemsize"), [("uint8", 1), ("float16", 2), ("float32", 4), ("float64", 8)]
-    )
-    def test_every_element_never_written_is_counted(self, type_: str, itemsize: int) -> None:
+    @pytest.mark.parametrize("type_", ["uint8", "float16", "float32", "float64"])
+    def test_every_element_never_written_is_counted(self, type_: str) -> None:
         for shape in ({}, PADDED):
-            plan = buffer(type_=type_, itemsize=itemsize, **shape)
+            plan = buffer(type_, **shape)
             data = bytearray(initial_payload(plan, guards.PATTERN))
             assert count_poisoned(plan, bytes(data)) == 6
-            data[:itemsize] = bytes(itemsize)
+            data[: plan.itemsize] = bytes(plan.itemsize)
             assert count_poisoned(plan, bytes(data)) == 5
 
     def test_what_the_caller_filled_was_never_poisoned(self) -> None:
@@ -167,3 +166,82 @@ def test_what_an_earlier_launch_left_may_show_in_nothing_that_is_compared(
     assert guards.check_integrity(plan, deterministic, seen(False))[0].ok
     found = guards.check_integrity(plan, deterministic, seen(True))[0]
     assert found.status is (Status.WRONG if deterministic else Status.OK)
+
+
+def test_packed_outputs_are_poisoned_byte_by_byte() -> None:
+    plan = buffer("int4", (3, 4))
+    data = bytearray(initial_payload(plan, guards.PATTERN))
+    assert bytes(data) == guards.repeat_pattern(guards.PATTERN, 6)
+    assert count_poisoned(plan, bytes(data)) == 12
+    data[2] ^= 0x10
+    assert count_poisoned(plan, bytes(data)) == 10
+    assert not gaps_damaged(plan, bytes(data), None)
+
+
+@pytest.mark.parametrize(("type_", "value", "byte"), [("int4", -3, 0xDD), ("uint4", 9, 0x99)])
+def test_what_callers_fill_packed_arrays_with(type_: str, value: int, byte: int) -> None:
+    plan = buffer(type_, (3, 4), init=value)
+    data = initial_payload(plan, guards.PATTERN)
+    assert data == bytes([byte]) * 6
+    assert (as_array(plan, data) == value).all()
+
+
+def test_packed_outputs_are_read_one_to_an_element() -> None:
+    array = as_array(buffer("int4", (2, 2)), bytes([0x2F, 0x81]))
+    assert array.tolist() == [[-1, 2], [1, -8]]
+    assert as_array(buffer("uint4", (2, 2)), bytes([0x2F, 0x81])).tolist() == [[15, 2], [1, 8]]
+
+
+@pytest.mark.parametrize("type_", ["float8_e4m3", "float8_e5m2", "bfloat16"])
+def test_small_floats_are_read_and_filled(type_: str) -> None:
+    pytest.importorskip("ml_dtypes")
+    plan = buffer(type_, (2, 3), init=1.5)
+    data = initial_payload(plan, guards.PATTERN)
+    assert as_array(plan, data).astype(np.float64).tolist() == [[1.5] * 3] * 2
+
+
+DEVICE = device_of("fake")
+SEEDS = range(400)
+
+
+def layouts(align: int = 4, sizes: tuple[int, ...] = (256, 1000, 0, 4096), **limits: int) -> list[CaseLayout]:
+    device = replace(DEVICE, limits=replace(DEVICE.limits, **{"alignment": 1, **limits}))
+    arrays = [replace(buffer(), name=f"a{n}", extent=size // 4, align=align) for n, size in enumerate(sizes)]
+    return [layout for seed in SEEDS for layout in layouts_of(arrays, device, seed)]
+
+
+@pytest.mark.parametrize("align", [1, 4, 16, 128, 4096, 65536])
+def test_no_two_overlap_all_are_aligned_and_many_no_better_than_promised(align: int) -> None:
+    found = layouts(align)
+    for layout in found:
+        parts = sorted(layout.parts, key=lambda p: (p.block, p.start))
+        assert all(p.place % align == 0 and min(p.zone_sizes) >= 0 for p in parts)
+        assert all(a.start + a.total <= b.start for a, b in pairwise(parts) if a.block == b.block)
+        assert parts[0].zone_sizes[0] >= GUARD <= parts[-1].zone_sizes[1]
+    odd = sum(p.place % (2 * align) != 0 for layout in found for p in layout.parts)
+    assert odd > 0.1 * 4 * len(found)
+
+
+def test_every_arrangement_order_and_neighbourhood_is_drawn() -> None:
+    found = layouts()
+    kinds = Counter(layout.arrangement for layout in found)
+    assert min(kinds[kind] for kind in ("together", "apart", "far", "fenced")) > 0.08 * len(found)
+    orders = {tuple(sorted(range(4), key=lambda n: layout.parts[n].place)) for layout in found}
+    assert len(orders) == 24
+    gaps = [
+        b.place - a.place - a.nbytes
+        for f in found
+        for a, b in pairwise(sorted(f.parts, key=lambda p: p.place))
+    ]
+    assert min(gaps) == 0
+    assert max(gaps) > 1 << 18
+    assert {p.place % PAGE // 512 for f in found for p in f.parts} == set(range(8))
+    ends = [(p.place + p.nbytes) % PAGE for f in found for p in f.parts[:1] if f.arrangement == "fenced"]
+    assert 0 < ends.count(0) < len(ends)
+
+
+def test_what_is_large_stays_and_what_one_allocation_cannot_hold_has_several() -> None:
+    assert len(layouts(sizes=(MOVED_BYTES,))) == len(SEEDS)
+    found = layouts(sizes=(1 << 20, 1 << 20), max_allocation=(1 << 20) + 3 * GUARD, memory=1 << 30)
+    assert {len(layout.blocks) for layout in found} == {2}
+    assert all(max(layout.blocks) <= (1 << 20) + 3 * GUARD for layout in found)

@@ -26,6 +26,10 @@ POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.
 OFF = add(np.float32(0.01), 100)  # further than both being right explains
 
 
+def judge_of(judges: Judges) -> LookJudge:
+    return LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+
+
 def look(
     original: Kernel,
     candidate: Kernel,
@@ -40,7 +44,7 @@ def look(
     runner = judges.runner()
     run = runner.time(race, SECONDS)
     assert isinstance(run, RaceRun), run
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = judge_of(judges)
     return run, judge.judge(judges.problem.workloads[0], plan, race, run)
 
 
@@ -152,13 +156,12 @@ def test_so_is_one_that_the_host_judges_whatever_may_fail(
     judges = Judges(problem, {"original": TWICE})
     plan, draw, place = judges.plan(a_case()), Draw("normal", 1), SlotPlace(0, 256)
     seen = TimedLook(place, 0, (Piece("out", 0, plan.buffer("out").nbytes),))
-    judge = LookJudge(problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = judge_of(judges)
     right = 2 * slot_items(plan.buffer("x"), "normal", 1, place)
     wrong = right.copy()
     wrong[100] += 5
     for values, status in ((right, Status.OK), (wrong, Status.WRONG)):
         found = judge._judge(plan, judges.original(a_case()), draw, seen, values.tobytes())
-        assert isinstance(found, Verdict)
         assert found.status is status, found.detail
     assert "out[3, 4]" in found.detail
 
@@ -187,7 +190,7 @@ def test_what_cannot_be_a_piece_of_an_array_is_garbled(
     """A worker of another host may say anything: it is no bug of ours."""
     judges = Judges(scale_problem(), {"original": TWICE})
     plan, case = judges.plan(a_case()), a_case()
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = judge_of(judges)
     found = pieces_of(*pieces)
     seen = TimedLook(SlotPlace(0, 256), 0, found, found if beside else ())
     blob = bytes((1 + beside) * max(0, sum(nbytes for _, _, nbytes in pieces)))
@@ -199,7 +202,7 @@ def test_nor_is_what_cannot_be_a_slot(seen: tuple[int, int, int]) -> None:
     read, wrote, apart = seen
     judges = Judges(scale_problem(), {"original": TWICE})
     plan = judges.plan(a_case())
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = judge_of(judges)
     look = TimedLook(SlotPlace(read, apart), wrote, pieces_of(("x", 0, 8), ("out", 3072, 64)))
     found = judge._judge(plan, judges.original(a_case()), Draw("normal", 1), look, bytes(72))
     assert found == validate_timing.GARBLED
@@ -213,7 +216,7 @@ def test_one_who_says_there_is_more_when_all_was_asked_for_is_not_believed(
     race = Race(((own, plan),), Draw("normal", 1), POLICY, False, False, (own, plan), sends_all=True)
     seen = TimedLook(SlotPlace(0, 256), 0, partial=True)
     run = RaceRun(Timed(((1.0,),), looks=(seen,)), (b"",))
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = judge_of(judges)
     assert judge.judge(judges.problem.workloads[0], plan, race, run) == validate_timing.GARBLED
 
 
@@ -264,7 +267,7 @@ def test_where_the_original_fails_at_every_look_nobody_is_cleared() -> None:
     race = Race((own, own), draw, POLICY, False, original=own)
     look = TimedLook(SlotPlace(0, 256), 0, (Piece("out", 0, plan.buffer("out").nbytes),))
     run = RaceRun(Timed(((1.0,), (1.0,)), looks=(look,)), (bytes(plan.buffer("out").nbytes),))
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    judge = judge_of(judges)
     verdict = judge.judge(judges.problem.workloads[0], plan, race, run)
     assert verdict.status is Status.CRASHED
     assert "cannot be compared, the original fails" in verdict.detail

@@ -206,7 +206,6 @@ def test_what_one_device_does_the_next_does_where_it_is_lost(pool: Make) -> None
     found: Any = own.verify(trial(3, "finalist"))
     assert found.device == "b"
     gone = own.changed()
-    assert isinstance(gone, LeftOut)
     assert (gone.device, gone.lost) == ("a", True)
 
 
@@ -262,7 +261,7 @@ CODE = BuiltCode(UNIT, b"", "", Resources(), 0.0)
 
 class TestBuildsAnywhere:
     @pytest.fixture
-    def built(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    def built(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         """Which hosts built, one entry for each build; a gone one is missing."""
         by: list[str] = []
 
@@ -280,8 +279,11 @@ class TestBuildsAnywhere:
         self.refusing: set[object] = set()
         self.failing: set[str] = set()
         self.said: list[str] = []
-        monkeypatch.setattr(Builders, "_asked", asked)
-        return by
+        self.made: list[SpreadBuilders] = []
+        monkeypatch.setattr(Builders, "_ask_worker", asked)
+        yield by
+        for one in self.made:
+            one.close()
 
     def builders(self, only_build: tuple[str, ...] = (), **counts: int) -> SpreadBuilders:
         class Worker:
@@ -298,85 +300,74 @@ class TestBuildsAnywhere:
             return BuildHost(spawn, gone, count, name, name not in only_build)
 
         hosts = [host(name, count) for name, count in counts.items()]
-        return SpreadBuilders(hosts, DEVICE, say=self.said.append)
+        self.made.append(SpreadBuilders(hosts, DEVICE, say=self.said.append))
+        return self.made[-1]
 
     def test_each_host_has_as_many_workers_as_it_may(self, built: list[str]) -> None:
         own = self.builders(here=1, there=2)
         workers: list[Any] = [own._spawn() for _ in range(3)]
         assert sorted(worker.host for worker in workers) == ["here", "there", "there"]
-        own.close()
 
     def test_what_a_lost_host_was_building_another_builds(self, built: list[str]) -> None:
         own = self.builders(here=1, there=1)
-        unit: Any = None
         for _ in range(3):
-            own._made(unit)
+            own._build_unit(UNIT)
         self.gone.add("there")
         built.clear()
         for _ in range(4):
-            assert own._made(unit) is CODE
+            assert own._build_unit(UNIT) is CODE
         assert set(built) == {"here"}
         self.gone.add("here")
         with pytest.raises(DeviceMissing):
-            own._made(unit)
-        own.close()
+            own._build_unit(UNIT)
 
     def test_what_one_that_only_builds_refuses_is_built_where_a_device_is(self, built: list[str]) -> None:
         """A few times; then it builds no more, and that is said."""
         own = self.builders(("there",), there=1, here=1)
-        unit: Any = None
         self.refusing.add("there")
         for _ in range(20):
-            assert own._made(unit) is CODE
+            assert own._build_unit(UNIT) is CODE
         assert built.count("there") == REFUSALS
         assert self.said == ["worker 'there' refuses what builds elsewhere (there: no); it builds no more"]
-        own.close()
 
     def test_one_that_only_builds_and_cannot_be_asked_ends_no_run(self, built: list[str]) -> None:
         own = self.builders(("there",), there=1, here=1)
-        unit: Any = None
         self.failing.add("there")
         for _ in range(20):
-            assert own._made(unit) is CODE
+            assert own._build_unit(UNIT) is CODE
         assert built.count("there") == REFUSALS
-        own.close()
         own = self.builders(there=1, here=1)
         with pytest.raises(TunesmithError):
-            own._made(unit)
-        own.close()
+            own._build_unit(UNIT)
 
     def test_a_judge_that_is_lost_with_its_machine_costs_no_build(self, built: list[str]) -> None:
         """Nor does one that was idle when it was lost."""
         own = self.builders(("there",), there=1, here=2, beyond=2)
         self.refusing.add("there")
         assert own._judge is not None
-        judges: list[Any] = [own._judge._take() for _ in range(4)]
+        judges: list[Any] = [own._judge._take_worker() for _ in range(4)]
         assert {one.host for one in judges} == {"here", "beyond"}
         for one in judges:
             own._judge._idle.put(one)
         self.gone.add("here")
-        unit: Any = None
         for _ in range(REFUSALS):
-            assert own._made(unit) is CODE
+            assert own._build_unit(UNIT) is CODE
         assert built == REFUSALS * ["there", "beyond"]
         self.gone.add("beyond")
-        refused = own._judged(own._hosts[0], Verdict(Status.BUILD_FAILED, "no"), unit)
+        refused = own._judged(own._hosts[0], Verdict(Status.BUILD_FAILED, "no"), UNIT)
         assert isinstance(refused, Verdict)
-        own.close()
 
     def test_what_all_refuse_is_refused_and_held_against_nobody(self, built: list[str]) -> None:
         own = self.builders(("there",), there=1, here=1)
-        unit: Any = "bad"
+        bad: Any = "bad"
         self.refusing.add("bad")
-        found = [own._made(unit) for _ in range(20)]
+        found = [own._build_unit(bad) for _ in range(20)]
         assert {one.detail for one in found if isinstance(one, Verdict)} == {"here: no"}
         assert built.count("there") > REFUSALS
         assert self.said == []
         self.gone.add("here")
-        refused = own._made(unit)
-        assert isinstance(refused, Verdict)
+        refused = own._build_unit(bad)
         assert refused.detail == "there: no", "there is nobody else to ask"
-        own.close()
 
     def test_a_host_that_fails_without_being_gone_is_not_tried_for_ever(
         self, built: list[str], monkeypatch: pytest.MonkeyPatch
@@ -389,9 +380,7 @@ class TestBuildsAnywhere:
             assert len(tries) < 9, "it does not end"
             raise DeviceMissing("no")
 
-        monkeypatch.setattr(Builders, "_asked", fail)
-        unit: Any = None
+        monkeypatch.setattr(Builders, "_ask_worker", fail)
         with pytest.raises(DeviceMissing):
-            own._made(unit)
+            own._build_unit(UNIT)
         assert len(tries) == 2
-        own.close()

@@ -1,14 +1,16 @@
-"""A worker seen from outside: what it answers, and what its owner learns when it does not."""
+"""A worker seen from outside, and the runner that asks it: answers, and what its owner learns without one."""
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.lab.labs import device_of, fake_kernel, scale_problem
+from tests.core.lab.labs import device_of, fake_kernel, plan_at, scale_problem
 from tests.core.lab.process_list import gone, running
 from tunesmith.backends.messages import (
     REQUEST_TYPES,
@@ -25,33 +27,38 @@ from tunesmith.backends.messages import (
     Done,
     Draw,
     Expected,
-    Failed,
     ListDevices,
     Load,
     Open,
     Ran,
     Refer,
+    Reply,
     Request,
     RunCase,
     TellProtection,
+    Timed,
+    TimingPolicy,
     Unit,
 )
 from tunesmith.base.codec import frame_parts
 from tunesmith.base.errors import BadInput, TunesmithError
 from tunesmith.lab import process
+from tunesmith.lab.build import BuiltCode
 from tunesmith.lab.process import (
     ChildProcess,
     ForkServer,
     WorkerDied,
     WorkerProcess,
+    WorkerReplaced,
     WorkerTimedOut,
     start_command,
     start_worker,
     worker_command,
 )
-from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.lab.runner import Race, RaceRun, Runner
+from tunesmith.problem.device import Resources
+from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.problem import PythonFunction
-from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
 
 FAKE = worker_command("fake", "test")
@@ -81,9 +88,11 @@ main.main()
 def make(tmp_path: Path) -> Iterator[Callable[..., WorkerProcess]]:
     made: list[WorkerProcess] = []
 
-    def start(*command: str) -> WorkerProcess:
-        way = start_command if command else start_worker
-        made.append(WorkerProcess(command or FAKE, worker_environment(tmp_path), None, way))
+    def start(program: str = "", *arguments: str) -> WorkerProcess:
+        """Of a program in Python; a worker of ours where there is none."""
+        command = (sys.executable, "-c", program, *arguments) if program else FAKE
+        way = start_command if program else start_worker
+        made.append(WorkerProcess(command, worker_environment(tmp_path), None, way))
         return made[-1]
 
     yield start
@@ -105,11 +114,8 @@ def python(text: str) -> Refer:
     return Refer(function, scale_plan(), DRAW, (), None, ())
 
 
-def scale_plan(rows: int = 2, d: int = 8) -> Plan:
-    problem = scale_problem()
-    plan = plan_launch(problem, original_variant(problem), {"rows": rows, "d": d}, DEVICE, None)
-    assert isinstance(plan, Plan)
-    return plan
+def scale_plan() -> Plan:
+    return plan_at(scale_problem(), rows=2, d=8)
 
 
 def load(worker: WorkerProcess, **kernel: str) -> None:
@@ -135,7 +141,6 @@ class TestAnswers:
     def test_what_cannot_be_done_is_a_reply(self, worker: WorkerProcess) -> None:
         load(worker, op="unheard of")
         reply, _ = worker.request(RunCase("code", scale_plan(), DRAW), deadline=LONG)
-        assert isinstance(reply, Failed)
         assert reply.what == "launch"
         assert "unheard of" in reply.message
 
@@ -147,7 +152,7 @@ class TestAnswers:
         assert worker.generation == 1
 
     def test_big_arrays_travel_both_ways(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", ECHO, "fake")
+        worker = make(ECHO, "fake")
         block = os.urandom(1 << 20)
         sent = (block * 200, b"", block[:7])
         reply, back = worker.request(Open(DEVICE), sent, deadline=LONG)
@@ -189,15 +194,13 @@ class TestDeadline:
         assert all(gone(pid) for pid in started)
 
     def test_a_worker_that_reads_nothing(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", "import time; time.sleep(600)")
+        worker = make("import time; time.sleep(600)")
         with pytest.raises(WorkerTimedOut, match="did not take the request"):
             worker.request(ListDevices(), (bytes(10 << 20),), deadline=0.5)
         assert not worker.alive
 
     def test_a_reply_that_stops_halfway(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(
-            sys.executable, "-c", "import os, time; os.write(1, b'TSF1' + bytes(8)); time.sleep(600)"
-        )
+        worker = make("import os, time; os.write(1, b'TSF1' + bytes(8)); time.sleep(600)")
         with pytest.raises(WorkerTimedOut):
             worker.request(ListDevices(), deadline=0.5)
 
@@ -226,7 +229,7 @@ class TestDeadline:
         size = 1_000_000
         head = frame_parts(bytes(size))[0][:-size]
         crumbs = f"import os, time\nos.write(1, {head!r})\nwhile os.write(1, b' '): time.sleep(0.005)"
-        worker = make(sys.executable, "-c", crumbs)
+        worker = make(crumbs)
         start = time.monotonic()
         with pytest.raises(WorkerTimedOut):
             worker.request(ListDevices(), deadline=0.5)
@@ -259,7 +262,7 @@ class TestDeath:
 
     def test_by_a_signal_without_a_name(self, make: Callable[..., WorkerProcess]) -> None:
         number = signal.SIGRTMIN + 1
-        worker = make(sys.executable, "-c", f"import os; os.kill(os.getpid(), {number})")
+        worker = make(f"import os; os.kill(os.getpid(), {number})")
         with pytest.raises(WorkerDied, match=f"killed by signal {number}"):
             worker.request(ListDevices(), deadline=LONG)
 
@@ -305,11 +308,11 @@ class TestDeath:
 
     def test_an_exit_without_reply(self, make: Callable[..., WorkerProcess]) -> None:
         with pytest.raises(WorkerDied, match="exit status 0"):
-            make(sys.executable, "-c", "").request(ListDevices(), deadline=LONG)
+            make("pass").request(ListDevices(), deadline=LONG)
 
     def test_a_program_that_cannot_start(self, make: Callable[..., WorkerProcess]) -> None:
         with pytest.raises(WorkerDied, match=r"exit status 1; .*no such backend"):
-            make(sys.executable, "-c", "raise SystemExit('there is no such backend')").request(
+            make("raise SystemExit('there is no such backend')").request(
                 ListDevices(), (bytes(10 << 20),), deadline=LONG
             )
 
@@ -336,9 +339,7 @@ class TestNonsense:
         ],
     )
     def test_is_a_death(self, make: Callable[..., WorkerProcess], bytes_: bytes) -> None:
-        worker = make(
-            sys.executable, "-c", f"import os, sys; os.write(1, {bytes_!r}); sys.stdin.buffer.read(10)"
-        )
+        worker = make(f"import os, sys; os.write(1, {bytes_!r}); sys.stdin.buffer.read(10)")
         with pytest.raises(WorkerDied, match="exit status 0"):
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
@@ -356,9 +357,7 @@ class TestNonsense:
         self, make: Callable[..., WorkerProcess], request_: Request, json: bytes
     ) -> None:
         said = b"".join(frame_parts(json))
-        worker = make(
-            sys.executable, "-c", f"import os, time; os.write(1, {said!r}); time.sleep(0.5); os._exit(0)"
-        )
+        worker = make(f"import os, time; os.write(1, {said!r}); time.sleep(0.5); os._exit(0)")
         with pytest.raises(WorkerDied):
             worker.request(request_, deadline=LONG)
         assert not worker.alive
@@ -368,7 +367,7 @@ class TestNonsense:
 
     @pytest.mark.long
     def test_of_one_that_lives_on(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", "import os, time; os.write(1, b'hello' * 100); time.sleep(600)")
+        worker = make("import os, time; os.write(1, b'hello' * 100); time.sleep(600)")
         with pytest.raises(WorkerDied, match="spoke nonsense: not a frame"):
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
@@ -379,7 +378,7 @@ class TestNonsense:
             "import tunesmith.lab.worker.main as w, tunesmith.backends.fake as f\nf.PRINTED "
             "= 50 << 20\nw.main()"
         )
-        worker = make(sys.executable, "-c", loud, "fake")
+        worker = make(loud, "fake")
         load(worker, fault="8")  # a case runs its kernel twice
         tracemalloc.start()
         try:
@@ -511,7 +510,7 @@ class TestFullDisk:
         monkeypatch.setattr(process, "check_room", check)
 
     def test_is_not_told_as_a_worker_that_died(self, make: Callable[..., WorkerProcess]) -> None:
-        dying = make(sys.executable, "-c", "raise SystemExit(3)")
+        dying = make("raise SystemExit(3)")
         with pytest.raises(BadInput, match="No space left") as full:
             dying.request(ListDevices(), deadline=LONG)
         assert "free some room" in str(full.value.hint)
@@ -520,3 +519,67 @@ class TestFullDisk:
         bad = Unit("kernel.fake", "// no block", "fake", (), ("scale",))
         with pytest.raises(BadInput, match="No space left"):
             worker.request(Build(bad, DEVICE), deadline=LONG)
+
+
+PLAN = Plan((), (), (), (), (), ())
+POLICY = TimingPolicy(rounds=1, min_rounds=1, chain_seconds=0.01, max_seconds=1.0)
+
+
+class Dying:
+    """Forgets everything after each of its first `deaths` loads, as a killed process does."""
+
+    def __init__(self, deaths: int, second: float = 2.0) -> None:
+        self._second = second
+        self.generation = 0
+        self._deaths = deaths
+        self._alive = False
+        self._loaded: set[str] = set()
+
+    def ensure_started(self) -> None:
+        if not self._alive:
+            self._alive, self._loaded = True, set()
+            self.generation += 1
+
+    def request(
+        self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
+    ) -> tuple[Reply, tuple[bytes, ...]]:
+        self.ensure_started()
+        if generation != self.generation:
+            raise WorkerReplaced
+        if isinstance(request, Load):
+            self._loaded.add(request.code_digest)
+            self._deaths -= 1
+            self._alive = self._deaths < 0
+            return Done(), ()
+        assert {c.code_digest for c in request.contenders} <= self._loaded, "asked of one that was never told"
+        return Timed(((1.0,), (self._second,))), ()
+
+
+def timed(deaths: int, second: float = 2.0, backend: str = "fake") -> object:
+    unit = Unit("k.fake", "", "fake", (), ("k",))
+    pair = [(BuiltCode(unit, b"", name, Resources(), 0.1), PLAN) for name in ("original", "candidate")]
+    device = replace(device_of("fake"), backend=backend)
+    runner = Runner(Dying(deaths, second), device)  # type: ignore[arg-type]
+    return runner.time(Race(tuple(pair), Draw("normal", 0), POLICY, True), 1.0)
+
+
+@pytest.mark.parametrize("deaths", [0, 1, 2])
+def test_the_successor_is_sent_everything_again(deaths: int) -> None:
+    assert timed(deaths) == RaceRun(Timed(((1.0,), (2.0,))), ())
+
+
+def test_workers_that_all_die_are_no_kernels_fault() -> None:
+    with pytest.raises(TunesmithError, match="die as soon as they are started"):
+        timed(9)
+
+
+@pytest.mark.parametrize("second", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_that_cannot_be_is_not_believed(second: float) -> None:
+    verdict = timed(0, second)
+    assert verdict.status is Status.SUSPECT
+
+
+def test_launches_do_not_take_longer_than_the_request() -> None:
+    verdict = timed(0, backend="opencl")
+    assert verdict.status is Status.SUSPECT
+    assert "launches took 3 s of" in verdict.detail

@@ -36,7 +36,6 @@ class Store(dict[str, bytes]):
 
 
 def made_of(own: Harness, builds: tuple[VerifiedBuild, ...] = (), kind: int = 0, **more: object) -> Delivery:
-    assert own.template is not None
     config = replace(own.template.default, items=(("KIND", kind),))
     choice = replace(Winners(config, (Pick("small", config, GAIN),)), **more)  # type: ignore[arg-type]
     template = own.template
@@ -56,7 +55,6 @@ def test_sizes_of_no_workload_are_timed_against_the_original() -> None:
         assert {call.file for call in found.calls} == {"scale-general.fake"}
         assert found.dispatch == made.entries_digest
         timing = found.calls[0].result.timing
-        assert timing is not None
         assert min(timing.ratios) > 1.3  # 24096 against 14096
         assert found.calls[0].result.workload == "rows=64, d=64"
 
@@ -88,7 +86,6 @@ def test_stored_code_is_loaded_and_not_built_again() -> None:
         trial = own.trial(KIND=0)
         verified = own.lab.verify(trial)
         (build,) = verified.builds
-        assert build.binary is not None
         assert build.binary.symbols == (("scale", "symbol"),)
         assert store[build.binary.digest][::-1]  # as workers take it
         own.lab._builders.close()  # whoever built now would fail

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.core.lab.labs import device_of, fake_kernel, read_problem
+from tests.core.lab.labs import device_of, fake_kernel, plan_at, read_problem
 from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
 from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, Slots, at_slots
 from tunesmith.lab.worker import buffer_ring, timing
@@ -22,7 +22,6 @@ from tunesmith.lab.worker.timing import MAX_CHAIN, TURNS, Stopwatch, spare_slot,
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
-from tunesmith.problem.template import original_variant
 from tunesmith.problem.template_file import parse_template
 
 PROBLEM = """
@@ -85,9 +84,7 @@ def problem(role: str = "input", out: str = "", type_: str = "float32") -> Probl
 
 
 def plan(example: Problem, n: int = 1024, m: int = 1) -> Plan:
-    found = plan_launch(example, original_variant(example), {"n": n, "m": m}, device_of("fake"), None)
-    assert isinstance(found, Plan)
-    return found
+    return plan_at(example, n=n, m=m)
 
 
 def small_device(**limits: Any) -> Device:
@@ -142,7 +139,6 @@ class RecordingSession:
         self.play(calls)
 
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes:
-        assert isinstance(memory, Block)
         return memory.data[offset : offset + nbytes].tobytes()
 
     def allocate(self, nbytes: int) -> Block:
@@ -160,7 +156,6 @@ class RecordingSession:
         self.released.append(memory)
 
     def write(self, memory: Memory, offset: int, data: bytes | memoryview) -> None:
-        assert isinstance(memory, Block)
         assert offset + len(data) <= memory.nbytes
         memory.data[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
         self.writes += 1
@@ -220,18 +215,25 @@ class RecordingSession:
         return (Clock("SM", 1500 + len(self.chains), 1980),)
 
 
+Contestant = Kernel | tuple[Kernel, Plan]  # a kernel alone: with the plan of the example
+
+
+def planned(contenders: Sequence[Contestant]) -> list[tuple[Kernel, Plan]]:
+    return [(c, plan(problem())) if isinstance(c, Kernel) else c for c in contenders]
+
+
 def run(
     session: RecordingSession,
-    *contenders: tuple[Kernel, Plan],
+    *contenders: Contestant,
     device: Device | None = None,
     policy: TimingPolicy = POLICY,
     warm: bool = False,
     draw: Draw = DRAW,
     stopwatch: Stopwatch | None = None,
 ) -> Timed:
-    watch = stopwatch or Stopwatch(session, device or small_device())
-    entries = tuple(Contender(kernel.name, p) for kernel, p in contenders)
-    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in contenders])[0]
+    watch, pairs = stopwatch or Stopwatch(session, device or small_device()), planned(contenders)
+    entries = tuple(Contender(kernel.name, p) for kernel, p in pairs)
+    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in pairs])[0]
 
 
 class TestOrder:
@@ -248,7 +250,7 @@ class TestOrder:
         assert timed.clocks == (Clock("SM", after_the_last, 1980),)
 
     def test_one_alone(self) -> None:
-        timed = run(RecordingSession(), (Kernel("one"), plan(problem())))
+        timed = run(RecordingSession(), Kernel("one"))
         assert timed.clocks == ()
         assert [len(s) for s in timed.samples] == [6]
 
@@ -260,32 +262,32 @@ class TestOrder:
         session = RecordingSession()
         monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: session.clock))
         policy, device = replace(POLICY, max_seconds=0.5), replace(small_device(), kind=kind)
-        timed = run(session, (Kernel("slow", 1.0), plan(problem())), policy=policy, device=device)
+        timed = run(session, Kernel("slow", 1.0), policy=policy, device=device)
         assert [len(s) for s in timed.samples] == [rounds]
 
     @pytest.mark.parametrize("hopeless", [0, 1])
     def test_one_look_at_the_hopeless(self, hopeless: int) -> None:
         session = RecordingSession()
-        pair = [(Kernel("fast"), plan(problem())), (Kernel("slow", 0.5), plan(problem()))]
+        pair = [Kernel("fast"), Kernel("slow", 0.5)]
         timed = run(session, *(pair if hopeless else pair[::-1]), policy=replace(POLICY, give_up=0.1))
         assert [len(s) for s in timed.samples] == [1, 1]
         assert sum(len(c.slots) for c in session.chains if c.kernel == "slow") <= 3
 
     def test_nobody_is_hopeless_without_a_limit(self) -> None:
-        timed = run(RecordingSession(), (Kernel("slow", 0.5), plan(problem())))
+        timed = run(RecordingSession(), Kernel("slow", 0.5))
         assert [len(s) for s in timed.samples] == [6]
 
 
 class TestThrottling:
     def test_rounds_under_a_held_clock_are_taken_again(self) -> None:
         session = RecordingSession(throttle=(True, False, True, True))
-        timed = run(session, (Kernel("one"), plan(problem())))
+        timed = run(session, Kernel("one"))
         assert timed.discarded == 3
         assert [len(s) for s in timed.samples] == [6]
         assert len(session.chains) == 2 + 6 + 3
 
     def test_a_clock_that_is_always_held_ends_all_the_same(self) -> None:
-        timed = run(RecordingSession(throttle=(True,) * 100), (Kernel("one"), plan(problem())))
+        timed = run(RecordingSession(throttle=(True,) * 100), Kernel("one"))
         assert timed.discarded == POLICY.rounds
         assert [len(s) for s in timed.samples] == [6]
 
@@ -314,7 +316,7 @@ GPU = replace(small_device(), kind="gpu", inspects=True)
 class TestDisturbance:
     def timed(self, *hit: int) -> tuple[Timed, DisturbedSession]:
         session = DisturbedSession(hit=frozenset(hit))
-        contenders = (Kernel("one"), plan(problem())), (Kernel("other", 5e-4), plan(problem()))
+        contenders = Kernel("one"), Kernel("other", 5e-4)
         return run(session, *contenders, device=GPU), session
 
     def test_a_round_that_was_disturbed_is_taken_again(self) -> None:
@@ -343,13 +345,13 @@ class TestChains:
     def test_are_as_long_as_the_policy_says(self, seconds: float, length: int) -> None:
         """And go round the six slots as a whole where that does not take much longer."""
         session = RecordingSession()
-        run(session, (Kernel("one", seconds), plan(problem())))
+        run(session, Kernel("one", seconds))
         assert [len(c.slots) for c in session.chains] == [1, 1] + [length] * 6
         assert length <= MAX_CHAIN + 6
 
     def test_each_contender_has_its_own(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
+        run(session, Kernel("one", 1e-3), Kernel("other", 5e-3))
         assert {(c.kernel, len(c.slots)) for c in session.chains[4:]} == {("one", 30), ("other", 6)}
 
     @pytest.mark.parametrize(
@@ -367,7 +369,7 @@ class TestChains:
     ) -> None:
         """So that a slice of time that somebody else has hits one as often as the other."""
         session = RecordingSession()
-        run(session, (Kernel("one", one), plan(problem())), (Kernel("other", other), plan(problem())))
+        run(session, Kernel("one", one), Kernel("other", other))
         seconds = {
             c.kernel: len(c.slots) * {"one": one, "other": other}[c.kernel] for c in session.chains[4:]
         }
@@ -375,7 +377,7 @@ class TestChains:
 
     def test_a_chain_is_recorded_once_and_played_again(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-3), plan(problem())))
+        run(session, Kernel("one", 1e-3))
         assert len(session.chains) == 2 + 6
         assert session.recorded == 1 + TURNS, "the first launch is not recorded"
 
@@ -387,11 +389,11 @@ class TestChains:
             spread=lambda *_, **__: None,
             disturb=lambda first, stride, slots, places, seed: calls.append((slots, seed)),
         )
-        run(session, (Kernel("one", 1e-3), plan(problem())))
+        run(session, Kernel("one", 1e-3))
         assert session.recorded == 1 + 1
         assert [slots for slots, _ in calls] == [6] * 7, "before the first look and each sample"
         assert len({seed for _, seed in calls}) == 7
-        run(session, (Kernel("one", 5e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
+        run(session, Kernel("one", 5e-3), Kernel("other", 5e-3))
         last = {chain.kernel: chain for chain in session.chains[-2:]}
         pairs = {name: set(zip(c.slots, c.written, strict=True)) for name, c in last.items()}
         assert not pairs["one"] & pairs["other"], "neither writes where the other has written the same"
@@ -400,7 +402,7 @@ class TestChains:
 class TestRotation:
     def test_no_slot_comes_again_before_all_others(self) -> None:
         session = RecordingSession()
-        pair = (Kernel("one", 1e-3), plan(problem())), (Kernel("other", 3e-3), plan(problem()))
+        pair = Kernel("one", 1e-3), Kernel("other", 3e-3)
         run(session, *pair)
         visits = [slot for chain in session.chains[4:] for slot in chain.slots]
         slots = len(set(visits))
@@ -415,7 +417,7 @@ class TestRotation:
     ) -> None:
         session = RecordingSession()
         policy = replace(POLICY, rotation=rotation, rounds=200)
-        run(session, (Kernel("one", seconds), plan(problem())), policy=policy)
+        run(session, Kernel("one", seconds), policy=policy)
         visited = {slot for chain in session.chains for slot in chain.slots}
         slots = math.ceil(rotation * (1 << 14) / (2 * 4096))
         assert len(visited) > 0.93 * slots
@@ -424,12 +426,7 @@ class TestRotation:
         """What a whole round used last is warm."""
         session = RecordingSession()
         policy = replace(POLICY, rotation=20.0, chain_seconds=0.01)  # 40 slots
-        run(
-            session,
-            (Kernel("whole", 5e-4), plan(problem())),
-            (Kernel("part", 2e-3), plan(problem())),
-            policy=policy,
-        )
+        run(session, Kernel("whole", 5e-4), Kernel("part", 2e-3), policy=policy)
         chains = session.chains[4:]
         assert {len(c.slots) for c in chains} == {40, 5}
         for before, after in itertools.pairwise(chains):
@@ -465,7 +462,7 @@ class TestRotation:
 
     def test_more_rotation_when_the_policy_says_so(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-5), plan(problem())), policy=replace(POLICY, rotation=10.0))
+        run(session, Kernel("one", 1e-5), policy=replace(POLICY, rotation=10.0))
         assert len({slot for chain in session.chains for slot in chain.slots}) == 20
 
     def test_at_least_two_slots_for_what_is_larger_than_the_cache(self) -> None:
@@ -495,7 +492,7 @@ class TestRotation:
 
     def test_two_slots_when_warm(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one"), plan(problem())), warm=True)
+        run(session, Kernel("one"), warm=True)
         assert {slot for chain in session.chains for slot in chain.slots} == {0, 1}
         assert [len(c.slots) for c in session.chains[2:]] == [10] * 6
         assert session.in_use == 2 * 2 * (4096 + 64), "what the arrays were filled from is given back"
@@ -509,7 +506,7 @@ class TestRotation:
     ) -> None:
         """Else a kernel could see that its work is done, and go home."""
         session = RecordingSession()
-        pair = (Kernel("one", one), plan(problem())), (Kernel("other", other), plan(problem()))
+        pair = Kernel("one", one), Kernel("other", other)
         run(session, *pair, policy=replace(POLICY, rotation=rotation), warm=warm)
         lies: dict[int, int] = {}
         for chain in session.chains[4:]:
@@ -520,7 +517,7 @@ class TestRotation:
 
     def test_slots_hold_different_numbers_of_the_same_kind(self) -> None:
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-5), plan(problem())))
+        run(session, Kernel("one", 1e-5))
         seen = {
             slot: call[1]
             for chain in session.chains
@@ -535,7 +532,7 @@ class TestRotation:
     def test_an_arena_larger_than_the_drawn_block(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(buffer_ring, "BLOCK", 1500)
         session = RecordingSession()
-        run(session, (Kernel("one", 1e-5), plan(problem())))
+        run(session, Kernel("one", 1e-5))
         seen = {
             slot: call[1]
             for chain in session.chains
@@ -549,9 +546,9 @@ class TestLayoutIsKept:
     def test_between_requests_of_one_workload(self) -> None:
         session = RecordingSession()
         watch = Stopwatch(session, small_device())
-        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("one"), stopwatch=watch)
         blocks, writes = len(session.blocks), session.writes
-        run(session, (Kernel("other"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("other"), stopwatch=watch)
         assert (len(session.blocks), session.writes) == (blocks, writes)
 
     def test_a_smaller_workload_uses_what_is_there(self) -> None:
@@ -585,10 +582,10 @@ class TestLayoutIsKept:
     def test_everything_can_be_given_back(self) -> None:
         session = RecordingSession()
         watch = Stopwatch(session, small_device())
-        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("one"), stopwatch=watch)
         watch.give_back()
         assert session.in_use == 0
-        run(session, (Kernel("one"), plan(problem())), stopwatch=watch)
+        run(session, Kernel("one"), stopwatch=watch)
 
 
 class TestInPlace:
@@ -709,9 +706,9 @@ class TestOneAfterTheOther:
     """Several requests of one contender each, queued before the first sample is looked at."""
 
     def times(
-        self, session: RecordingSession, *pairs: tuple[Kernel, Plan], policy: TimingPolicy = POLICY
+        self, session: RecordingSession, *contenders: Contestant, policy: TimingPolicy = POLICY
     ) -> tuple[Timed, ...]:
-        watch = Stopwatch(session, small_device())
+        watch, pairs = Stopwatch(session, small_device()), planned(contenders)
         requests = [(TimeRuns((Contender(k.name, p),), DRAW, policy, False), k, None) for k, p in pairs]
         return watch.time_each(requests)[0]
 
@@ -741,22 +738,17 @@ class TestOneAfterTheOther:
 
     def test_one_look_at_the_hopeless(self) -> None:
         policy = replace(POLICY, give_up=0.1)
-        found = self.times(
-            RecordingSession(),
-            (Kernel("slow", 0.5), plan(problem())),
-            (Kernel("one"), plan(problem())),
-            policy=policy,
-        )
+        found = self.times(RecordingSession(), Kernel("slow", 0.5), Kernel("one"), policy=policy)
         assert [len(t.samples[0]) for t in found] == [1, 6]
 
     def test_fewer_rounds_where_they_take_long(self) -> None:
         policy = replace(POLICY, max_seconds=0.1)
-        (found,) = self.times(RecordingSession(), (Kernel("slow", 0.05), plan(problem())), policy=policy)
+        (found,) = self.times(RecordingSession(), Kernel("slow", 0.05), policy=policy)
         assert len(found.samples[0]) == POLICY.min_rounds
 
     def test_all_is_timed_again_when_the_clock_was_held(self) -> None:
         session = RecordingSession(throttle=(True,))
-        found = self.times(session, (Kernel("one"), plan(problem())), (Kernel("two"), plan(problem())))
+        found = self.times(session, Kernel("one"), Kernel("two"))
         assert [len(t.samples[0]) for t in found] == [6, 6]
         assert sum(c.kernel == "one" for c in session.chains) == 2 * (2 + 6)
 

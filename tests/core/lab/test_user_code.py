@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.lab.labs import fake_kernel, fault_template, lab, read_problem, scale_problem
+from tests.core.lab.labs import fake_kernel, fault_template, lab, scale_problem
 from tunesmith.backends.messages import Refer, RunCase, TimeRuns
 from tunesmith.base.errors import BadInput
 from tunesmith.lab import references
@@ -15,68 +15,23 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.outcome import Effort
 
-GATHER = """
-name = "gather"
-inputs = "inputs.py:make"
-
-[kernel]
-source = "kernel.fake"
-entry = "gather"
-
-[[argument]]
-name = "out"
-type = "float32*"
-shape = ["n"]
-role = "output"
-[[argument]]
-name = "x"
-type = "float32*"
-shape = ["n"]
-role = "input"
-[[argument]]
-name = "index"
-type = "int32*"
-shape = ["n"]
-role = "input"
-[[argument]]
-name = "n"
-type = "int32"
-value = "n"
-[[argument]]
-name = "table"
-type = "int32"
-value = "table"
-
-[launch]
-grid = ["n"]
-block = ["64"]
-
-[contract]
-n = { min = 4, max = 64 }
-table = { min = 1, max = 64 }
-
-[workloads]
-wide = { n = 16, table = 64 }
-narrow = { n = 16, table = 2 }
-
-[accuracy]
-reference = "reference.py:gather"
-"""
+INDEX = '[[argument]]\nname = "index"\ntype = "int32*"\nshape = ["rows", "d"]\nrole = "input"\n'
+TWO = ("small = {", "narrow = { rows = 16, d = 8 }\nsmall = {")
+ARGS = "out, x, rows, d, index"
 GATHER_REFERENCE = """
-def gather(x, index, table):
+def scale(x, index, d):
     assert index.dtype.name == "int32" and x.dtype.name == "float64"
-    assert 0 <= index.min() and index.max() < table, (index, table)
+    assert 0 <= index.min() and index.max() < d, (index, d)
     return 2.0 * x
 """
-GATHER_INPUTS = """
-def make(rng, n, table):
-    return {"index": rng.integers(0, table, n)}
-"""
+GATHER_INPUTS = "def make(rng, rows, d):\n    return {'index': rng.integers(0, d, (rows, d))}\n"
 
 
 def gather_problem(inputs: str = GATHER_INPUTS, reference: str = GATHER_REFERENCE) -> Problem:
-    kernel = fake_kernel(args="out, x, index, n, table", time="20000 + n")
-    return read_problem(GATHER, {"kernel.fake": kernel, "inputs.py": inputs, "reference.py": reference})
+    kernel = fake_kernel(args=ARGS, time="20000 + rows")
+    return scale_problem(
+        ("[launch]", f"{INDEX}[launch]"), TWO, kernel=kernel, inputs=inputs, reference=reference
+    )
 
 
 def failure(problem: Problem, scratch: Path | None = None) -> BadInput:
@@ -152,10 +107,7 @@ class TestLinkedInputs:
     @pytest.mark.parametrize("effort", ["short", pytest.param("long", marks=pytest.mark.long)])
     def test_are_what_kernel_and_reference_see(self, effort: Effort) -> None:
         """The reference asserts the link; the kernel's inputs must have the digest of the reference's."""
-        with lab(
-            gather_problem(),
-            fault_template("0", args="out, x, index, n, table", time="n").replace("rows", "n"),
-        ) as harness:
+        with lab(gather_problem(), fault_template("0", args=ARGS, time="rows")) as harness:
             assert harness.result(effort).status is Status.OK
             assert all(s.request.draw.inputs for s in (*harness.log.of(RunCase), *harness.log.of(Refer)))
             assert all(s.request.draw.inputs for s in harness.log.of(TimeRuns))
@@ -166,8 +118,9 @@ class TestLinkedInputs:
             assert harness.lab.check() > 10
 
     def test_that_differ_from_call_to_call_are_refused(self) -> None:
-        text = "import numpy as np\ndef make(n):\n    return {'index': np.random.randint(0, 9999, n)}\n"
-        error = failure(gather_problem(text, "def gather(x):\n    return 2.0 * x\n"))
+        head = "from numpy.random import randint\ndef make(rows, d):\n"
+        varies = head + "    return {'index': randint(0, 9999, (rows, d))}\n"
+        error = failure(gather_problem(varies, "def scale(x):\n    return 2.0 * x\n"))
         assert re.match(r"inputs\.py:2: make gives index other values when it is called again", error.message)
         assert "rng" in (error.hint or "")
 
@@ -177,25 +130,28 @@ class TestLinkedInputs:
             ("return {'index': 1 / 0}", r"inputs\.py:2: ZeroDivisionError"),
             ("return rng", r"inputs\.py:1: make returned Generator, not a dict of arrays"),
             (
-                "return {'index': rng.integers(0, table, n + 1)}",
-                r"inputs\.py:1: make gave index shape \(\d+,\), expected \(\d+,\)",
+                "return {'index': rng.integers(0, d, (rows, d + 1))}",
+                r"inputs\.py:1: make gave index shape \(\d+, \d+\), expected \(\d+, \d+\)",
             ),
             (
-                "return {'indices': rng.integers(0, table, n)}",
+                "return {'indices': rng.integers(0, d, (rows, d))}",
                 r"inputs\.py:1: make gave indices, which is no input: inputs are x, index",
             ),
-            ("return {'index': ['a'] * n}", r"inputs\.py:1: make gave no array of numbers for index"),
+            (
+                "return {'index': [['a'] * d] * rows}",
+                r"inputs\.py:1: make gave no array of numbers for index",
+            ),
         ],
     )
     def test_that_fail_are_not_the_kernels_fault(self, body: str, words: str) -> None:
-        assert re.match(words, failure(gather_problem(f"def make(rng, n, table):\n    {body}\n")).message)
+        assert re.match(words, failure(gather_problem(f"def make(rng, rows, d):\n    {body}\n")).message)
 
     @pytest.mark.long
     def test_that_never_end_are_not_the_kernels_fault(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(references, "REFERENCE_SECONDS", 1.5)
-        text = "import time\ndef make(n):\n    time.sleep(600)\n"
+        text = "import time\ndef make(d):\n    time.sleep(600)\n"
         assert re.match(
             r"reference\.py or inputs\.py took more than 2 s", failure(gather_problem(text), tmp_path).message
         )

@@ -12,40 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.lab.labs import device_of, fake_kernel, scale_problem
+from tests.core.lab.labs import device_of, fake_kernel
 from tests.core.lab.process_list import gone, running
-from tunesmith.backends.messages import (
-    REPLY_TYPES,
-    Devices,
-    Draw,
-    Failed,
-    ListDevices,
-    Load,
-    Refer,
-    Request,
-    RunCase,
-    Unit,
-)
+from tests.core.lab.test_process import python, scale_plan
+from tunesmith.backends.messages import REPLY_TYPES, Devices, Draw, ListDevices, Load, Request, RunCase, Unit
 from tunesmith.base.codec import decode_tagged, encode_tagged, frame_parts, read_frame
-from tunesmith.problem.plan import Plan, plan_launch
-from tunesmith.problem.problem import PythonFunction
-from tunesmith.problem.template import original_variant
 from tunesmith.run.config import worker_environment
 
 COMMAND = [sys.executable, "-m", "tunesmith.lab.worker.main", "fake", "test"]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="dies with its parent only on Linux")
-
-
-def plan() -> Plan:
-    problem = scale_problem()
-    found = plan_launch(problem, original_variant(problem), {"rows": 2, "d": 8}, device_of("fake"), None)
-    assert isinstance(found, Plan)
-    return found
-
-
-def python(body: str) -> Refer:
-    text = "import os\ndef run(x):\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    return Refer(PythonFunction("user.py", "run", text), plan(), Draw("normal", 1), (), None, ())
 
 
 class Speaker:
@@ -58,7 +33,6 @@ class Speaker:
         self.send(request, blobs)
         assert self.process.stdout
         frame = read_frame(self.process.stdout.read)
-        assert frame is not None
         return decode_tagged(frame.json, REPLY_TYPES)
 
     def send(self, request: Request, blobs: tuple[bytes, ...] = (), deadline: float = 60.0) -> None:
@@ -85,7 +59,6 @@ ends = [os.readlink(f'/proc/self/fd/{n}') for n in range(3)]
 raise ValueError((sorted(kept), ends[0], ends[1] == ends[2]))
 """
     reply = worker.ask(python(body.strip()))
-    assert isinstance(reply, Failed)
     assert reply.message.endswith("ValueError: ([0, 1, 2], '/dev/null', True)")
 
 
@@ -122,14 +95,14 @@ def test_ends_itself_when_nobody_stops_a_kernel(tmp_path: Path) -> None:
         speaker = Speaker(process)
         unit = Unit("kernel.fake", fake_kernel(fault="5"), "fake", (), ("scale",))
         speaker.ask(Load(unit, "code", device_of("fake")), (b"",))
-        speaker.send(RunCase("code", plan(), Draw("normal", 1)), deadline=0.1)
+        speaker.send(RunCase("code", scale_plan(), Draw("normal", 1)), deadline=0.1)
         assert process.wait(timeout=30) == -signal.SIGALRM
 
 
 OWNER = """
 import os, sys
 from pathlib import Path
-from tests.core.lab.test_worker import plan
+from tests.core.lab.test_process import scale_plan
 from tunesmith.lab import process
 from tests.core.lab.labs import device_of, fake_kernel
 from tunesmith.run.config import worker_environment
@@ -142,7 +115,7 @@ worker = WorkerProcess(command, worker_environment(Path(sys.argv[1])), None, sta
 unit = Unit("kernel.fake", fake_kernel(fault="5"), "fake", (), ("scale",))
 worker.request(Load(unit, "code", device_of("fake")), (b"",), deadline=60)
 os.write(1, f"{worker._process.pid}\\n".encode())
-worker.request(RunCase("code", plan(), Draw("normal", 1)), deadline=600)
+worker.request(RunCase("code", scale_plan(), Draw("normal", 1)), deadline=600)
 """
 
 

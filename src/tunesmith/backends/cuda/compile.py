@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tunesmith.backends.binaries import write_headers
 from tunesmith.backends.cuda import cubin as entries
 from tunesmith.backends.cuda.cubin import (
     Compiled,
@@ -39,14 +40,10 @@ from tunesmith.source.preprocess import (
     sorted_out,
 )
 
-# -- nvcc as a program: for sources that need the host's headers, which NVRTC does not have.
-#
-# The source goes to PTX with a table of its entries behind it. That instantiates templates, and the PTX tells
-# each entry's symbol. The table is then taken out, because a kernel whose address is taken is compiled in
-# another way, and what is left goes to a cubin: the two steps that nvcc itself takes. No host code is
-# compiled.
-
-
+# nvcc is for sources that need the host's headers, which NVRTC does not have. The source goes to PTX with a
+# table of its entries behind it. That instantiates templates, and the PTX tells each entry's symbol. The
+# table is then taken out, because a kernel whose address is taken is compiled in another way, and what is
+# left goes to a cubin: the two steps that nvcc itself takes. No host code is compiled.
 TABLE = "__tunesmith_entries"
 _TABLE = re.compile(rf"^\s*(?:\.visible )?\.global [^;]*\b{TABLE}\[\d+\] = \{{([^}}]*)\}};", re.MULTILINE)
 # Headers lie so deep that a spelling may climb a few folders and still be in a place of our own.
@@ -75,7 +72,7 @@ def compile_by_nvcc(unit: Unit, flags: Flags) -> Compiled:
         raise Unsupported("nvcc is not here: install NVIDIA's CUDA toolkit and put nvcc on the PATH")
     with tempfile.TemporaryDirectory(prefix="tunesmith-nvcc-") as name:
         folder = Path(name)
-        _write_headers(folder / _HEADERS, unit)
+        write_headers(folder / _HEADERS, unit.headers, "nvcc", _leaves_folder)
         source = f"{plain_name(unit.path).removesuffix('.cu')}.cu"
         (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
         options = [*flags.nvcc, "-Wno-deprecated-gpu-targets"]
@@ -115,19 +112,6 @@ def _table_of(unit: Unit) -> str:
     return f'\n#line 1 "{TABLE}"\nextern "C" __device__ const void* {TABLE}[] = {{\n{lines}}};\n'
 
 
-def _write_headers(folder: Path, unit: Unit) -> None:
-    folder.mkdir(parents=True)
-    for spelling, text in unit.headers:
-        path = PurePosixPath(spelling)
-        if path.is_absolute() or not path.name or _leaves_folder(path):
-            raise BuildFailed(
-                f'nvcc gets its headers in a folder of their own, which "{spelling}" leaves: include it by a '
-                "path below one of the folders in `include`"
-            )
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text.encode(errors="surrogatepass"))
-
-
 def _leaves_folder(path: PurePosixPath) -> bool:
     """Whether it climbs out on its way, wherever it ends."""
     depth = len(PurePosixPath(_DEEP).parts)
@@ -165,9 +149,6 @@ def _nvcc_environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8"}
 
 
-# -- NVRTC through cuda.bindings: a source straight to a cubin, in this process.
-
-
 NAME_MAP = "__nv_name_map"  # the file in which NVRTC finds fault with the name of an entry
 _FIRST_NAME = 2  # the line of the first of them
 
@@ -188,13 +169,13 @@ def _load_nvrtc() -> Any:
 
 @cache
 def nvrtc_version() -> tuple[int, int]:
-    major, minor = _check_nvrtc_status(_load_nvrtc().nvrtcVersion())
+    major, minor = _check_nvrtc(_load_nvrtc().nvrtcVersion())
     return int(major), int(minor)
 
 
 @cache
 def nvrtc_architectures() -> tuple[int, ...]:
-    return tuple(int(number) for number in _check_nvrtc_status(_load_nvrtc().nvrtcGetSupportedArchs()))
+    return tuple(int(number) for number in _check_nvrtc(_load_nvrtc().nvrtcGetSupportedArchs()))
 
 
 def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
@@ -203,7 +184,7 @@ def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
     headers = [text.encode(errors="surrogatepass") for _, text in given]
     names = [spelling.encode(errors="surrogatepass") for spelling, _ in given]
     source = unit.source.encode(errors="surrogatepass")
-    program = _check_nvrtc_status(
+    program = _check_nvrtc(
         nvrtc.nvrtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
@@ -217,15 +198,15 @@ def compile_by_nvrtc(unit: Unit, flags: Flags) -> Compiled:
 def _compile_with_nvrtc(program: Any, unit: Unit, options: list[str], is_virtual: bool) -> Compiled:
     nvrtc = _load_nvrtc()
     for entry in unit.entries:
-        _check_nvrtc_status(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+        _check_nvrtc(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
     log = _fetch_nvrtc_bytes(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
     text = _own_words(log.rstrip(b"\0").decode(errors="replace"))
     if int(status) != 0:
-        words = _check_nvrtc_status(nvrtc.nvrtcGetErrorString(status)).decode()
+        words = _check_nvrtc(nvrtc.nvrtcGetErrorString(status)).decode()
         raise Refused(text or words, NAME_MAP, _FIRST_NAME)
     symbols = {
-        entry: _check_nvrtc_status(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode()
+        entry: _check_nvrtc(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode()
         for entry in unit.entries
     }
     if is_virtual:
@@ -259,29 +240,25 @@ def _nvrtc_library_path() -> str | None:
 
 
 def _fetch_nvrtc_bytes(program: Any, size_of: Any, get: Any) -> bytes:
-    size = int(_check_nvrtc_status(size_of(program)))
+    size = int(_check_nvrtc(size_of(program)))
     if size <= 1:
         # A lone zero. Python has one object for each single byte, and the bindings write into what they get.
         return b""
     data = b" " * size
-    _check_nvrtc_status(get(program, data))
+    _check_nvrtc(get(program, data))
     return data
 
 
-def _check_nvrtc_status(answer: tuple[Any, ...]) -> Any:
+def _check_nvrtc(answer: tuple[Any, ...]) -> Any:
     """What a call returned, without its status. A bad one here is a broken machine, not a bad source."""
     if int(answer[0]) != 0:
         raise RuntimeError(f"NVRTC: {_load_nvrtc().nvrtcGetErrorString(answer[0])[1].decode()}")
     return answer[1] if len(answer) == 2 else answer[1:]
 
 
-# -- HIP sources for NVIDIA's GPUs: HIP's own headers are given in small, and what is left is CUDA.
-#
-# Names are the headers' business. What is no name (clang's vector types, flags) is said differently here,
-# line
-# by line, so that the compiler's words fit the user's file. What is AMD's alone the compiler refuses by name.
-
-
+# HIP sources for NVIDIA's GPUs: HIP's own headers are given in small. What is no name (clang's vector types,
+# flags) is said differently line by line, so that the compiler's words fit the user's file. What is AMD's
+# alone the compiler refuses by name.
 FIRST = "hip/hip_runtime.h"
 # What the first of the headers defines.
 PLATFORM = tuple(
@@ -335,13 +312,13 @@ def _own_vector(found: re.Match[str]) -> str:
 def _translate_hip_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     spelled: list[str] = []
     for flag in flags:
-        pattern, own = next(((p, own) for p, own in _FLAGS if p.fullmatch(flag)), (None, None))
+        pattern, spelling = next(((p, spelling) for p, spelling in _FLAGS if p.fullmatch(flag)), (None, None))
         if pattern is None:
             raise BuildFailed(
                 f"the flag {flag!r} means nothing to NVIDIA's compilers, for which HIP is built here"
             )
-        if own is not None:
-            spelled.append(pattern.sub(own, flag))
+        if spelling is not None:
+            spelled.append(pattern.sub(spelling, flag))
     return tuple(spelled)
 
 
@@ -504,12 +481,8 @@ TOOLCHAIN = Toolchain(
 )
 
 
-# -- What the CUDA compilers here define of their own accord, asked of them.
-#
 # nvcc lists its macros. NVRTC has no such list: a small program holds, as text, what each name in question
 # is.
-
-
 _PROBE = "tunesmith_macro_"
 _ANSWER = re.compile(rf"\b{_PROBE}(\d+)\[\d+\] = \{{([\d, ]+)\}}")
 
@@ -556,8 +529,8 @@ def _of_nvrtc(flags: Flags, names: Sequence[str]) -> tuple[tuple[str, str], ...]
     lines = ["#define TUNESMITH_TEXT(x) #x", "#define TUNESMITH_WORDS(x) TUNESMITH_TEXT(x)"]
     for number, name in enumerate(names):
         words = f'">" TUNESMITH_WORDS({name})'
-        own = f'extern "C" __device__ const char {_PROBE}{number}[] = {words};'
-        lines += [f"#ifdef {name}", own, "#endif"]
+        probe = f'extern "C" __device__ const char {_PROBE}{number}[] = {words};'
+        lines += [f"#ifdef {name}", probe, "#endif"]
     unit = Unit("macros.cu", "\n".join(lines) + "\n", "cuda", (), ())
     virtual = replace(flags, architecture=flags.architecture.replace("sm_", "compute_"))
     ptx = compile_by_nvrtc(unit, virtual).ptx.decode(errors="replace")

@@ -184,20 +184,12 @@ def resources_of(cubin: Cubin, symbols: Mapping[str, str], log: str, limits: Lim
     spilled = parse_spills(log)
     # A function that is not inlined is some kernel's, nobody says whose.
     shared_out = sum(count for name, count in spilled.items() if name not in cubin.kernels)
-    own = {symbol: count + shared_out for symbol, count in spilled.items()}
+    spills = {symbol: count + shared_out for symbol, count in spilled.items()}
     by_entry = tuple(
-        (entry, _of_kernel(cubin.kernels[symbol], own.get(symbol), limits))
+        (entry, _of_kernel(cubin.kernels[symbol], spills.get(symbol), limits))
         for entry, symbol in symbols.items()
     )
-    every = [resources for _, resources in by_entry]
-    return Resources(
-        registers=_known_maximum(r.registers for r in every),
-        shared=_known_maximum(r.shared for r in every),
-        spills=_known_maximum(r.spills for r in every),
-        private=_known_maximum(r.private for r in every),
-        max_threads=min((r.max_threads for r in every if r.max_threads is not None), default=None),
-        by_entry=by_entry,
-    )
+    return binaries.merge_resources(by_entry)
 
 
 def parse_spills(log: str) -> dict[str, int]:
@@ -220,16 +212,7 @@ def _of_kernel(kernel: CubinKernel, spilled: int | None, limits: Limits) -> Reso
     return Resources(kernel.registers, kernel.shared, spilled, kernel.frame, max_threads=most)
 
 
-def _known_maximum(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)
-
-
-# -- Entries by name: what a compiler made of them, and how a build carries their symbols to whoever loads
-# it.
-#
 # An entry is written as in C++, `silu_and_mul<__half>`; the driver knows it by its mangled symbol alone.
-
-
 # As C++ names a function: a::b<float, 4>, static_cast<void (*)(int*)>(f). Nothing that could end a line,
 # a list or a literal, because it is put into a source.
 _ALLOWED = re.compile(r"[\w:<>,*&() .+-]+", re.ASCII)
@@ -286,11 +269,6 @@ def no_such_kernel(unit: Unit, entry: str, words: str) -> str:
 MAGIC = b"TSCUBIN1"
 _PACKED = SymbolTable(MAGIC, "CUDA")
 pack, unpack = _PACKED.pack, _PACKED.unpack
-
-
-# -- Machine code as text, from the disassembler that is here, run on a cubin under a deadline; and that
-# listing read into instructions, blocks and loops. Unknown words stay as they are.
-
 
 _INSTRUCTION = re.compile(r"/\*([0-9a-f]{4,8})\*/\s+(?:@(!?)(U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*);")
 _LABEL = re.compile(r"^\s*([.$\w]+):\s*$")
@@ -391,7 +369,7 @@ class Listing:
     def ways(self, block: int) -> list[frozenset[int]]:
         """Behind a block that ends in a branch: for each way, the blocks that belong to no other."""
         ahead = [self.ahead_of(n) for n in self.blocks[block].successors if n > block]
-        return [own.difference(*(o for o in ahead if o is not own)) for own in ahead]
+        return [way.difference(*(o for o in ahead if o is not way)) for way in ahead]
 
 
 def _parse_listing(text: str) -> tuple[tuple[Instruction, ...], int]:
@@ -430,8 +408,8 @@ def _parse_instruction(
         listed = _TARGETS.search(line)
         targets = [labels[n.strip()] for n in listed[1].split(",") if n.strip() in labels] if listed else []
     guard, is_negated = found[3] or "", bool(found[2])
-    own = (name, tuple(modifiers), _split_operands(words), tuple(targets), calls)
-    return Instruction(number, guard, is_negated, *own)
+    parts = (name, tuple(modifiers), _split_operands(words), tuple(targets), calls)
+    return Instruction(number, guard, is_negated, *parts)
 
 
 def _split_operands(words: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -39,7 +40,7 @@ _LOST = tuple(  # what no kernel can cause
 )
 
 
-def check_driver_status(answer: tuple[Any, ...]) -> Any:
+def check_cuda(answer: tuple[Any, ...]) -> Any:
     """What a driver call returned, without its status; a bad status is raised as what it means."""
     status = answer[0]
     if int(status) != 0:
@@ -64,7 +65,7 @@ OLDEST_DRIVER = 13000  # what the bindings speak; a driver of the same major ver
 
 def describe_all() -> tuple[Device, ...]:
     cu = driver()
-    version = int(check_driver_status(cu.cuDriverGetVersion()))
+    version = int(check_cuda(cu.cuDriverGetVersion()))
     if version < OLDEST_DRIVER:
         raise Unsupported(
             f"the NVIDIA driver is for CUDA {_format_cuda_version(version)}, older than the "
@@ -72,62 +73,61 @@ def describe_all() -> tuple[Device, ...]:
             f"for CUDA {_format_cuda_version(OLDEST_DRIVER)}. Install a newer driver"
         )
     return tuple(
-        _describe_cuda_device(number, version)
-        for number in range(int(check_driver_status(cu.cuDeviceGetCount())))
+        _describe_cuda_device(number, version) for number in range(int(check_cuda(cu.cuDeviceGetCount())))
     )
 
 
 def _describe_cuda_device(number: int, version: int) -> Device:
     cu = driver()
-    handle = check_driver_status(cu.cuDeviceGet(number))
+    handle = check_cuda(cu.cuDeviceGet(number))
 
     def get(name: str) -> int:
         attribute: Any = getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(check_driver_status(cu.cuDeviceGetAttribute(attribute, handle)))
+        return int(check_cuda(cu.cuDeviceGetAttribute(attribute, handle)))
 
-    memory = int(check_driver_status(cu.cuDeviceTotalMem(handle)))
-    capability = 10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR")
-    # Kilohertz and bits; two transfers a cycle.
-    bandwidth = 2e3 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8
     return Device(
         backend="cuda",
         id=str(number),
-        name=check_driver_status(cu.cuDeviceGetName(256, handle))
-        .partition(b"\0")[0]
-        .decode(errors="replace"),
+        name=check_cuda(cu.cuDeviceGetName(256, handle)).partition(b"\0")[0].decode(errors="replace"),
         platform=PLATFORM,
         driver=f"CUDA {_format_cuda_version(version)}",
         kind="gpu",
         inspects=True,
-        limits=Limits(
-            max_threads=get("MAX_THREADS_PER_BLOCK"),
-            max_block=(get("MAX_BLOCK_DIM_X"), get("MAX_BLOCK_DIM_Y"), get("MAX_BLOCK_DIM_Z")),
-            max_grid=(get("MAX_GRID_DIM_X"), get("MAX_GRID_DIM_Y"), get("MAX_GRID_DIM_Z")),
-            shared=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-            sms=get("MULTIPROCESSOR_COUNT"),
-            warp=get("WARP_SIZE"),
-            llc=get("L2_CACHE_SIZE"),
-            memory=memory,
-            max_allocation=memory,
-            alignment=1,
-            pin_bandwidth=bandwidth or None,
-            capability=capability,
-            registers_per_block=get("MAX_REGISTERS_PER_BLOCK"),
-            registers_per_sm=get("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-            shared_per_sm=get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-            shared_reserved=get("RESERVED_SHARED_MEMORY_PER_BLOCK"),
-            threads_per_sm=get("MAX_THREADS_PER_MULTIPROCESSOR"),
-            blocks_per_sm=get("MAX_BLOCKS_PER_MULTIPROCESSOR"),
-            units=allocation_units(capability),
-        ),
+        limits=_cuda_limits(handle, get),
+    )
+
+
+def _cuda_limits(handle: Any, get: Callable[[str], int]) -> Limits:
+    memory = int(check_cuda(driver().cuDeviceTotalMem(handle)))
+    capability = 10 * get("COMPUTE_CAPABILITY_MAJOR") + get("COMPUTE_CAPABILITY_MINOR")
+    # Kilohertz and bits; two transfers a cycle.
+    bandwidth = 2e3 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8
+    return Limits(
+        max_threads=get("MAX_THREADS_PER_BLOCK"),
+        max_block=(get("MAX_BLOCK_DIM_X"), get("MAX_BLOCK_DIM_Y"), get("MAX_BLOCK_DIM_Z")),
+        max_grid=(get("MAX_GRID_DIM_X"), get("MAX_GRID_DIM_Y"), get("MAX_GRID_DIM_Z")),
+        shared=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        sms=get("MULTIPROCESSOR_COUNT"),
+        warp=get("WARP_SIZE"),
+        llc=get("L2_CACHE_SIZE"),
+        memory=memory,
+        max_allocation=memory,
+        alignment=1,
+        pin_bandwidth=bandwidth or None,
+        capability=capability,
+        registers_per_block=get("MAX_REGISTERS_PER_BLOCK"),
+        registers_per_sm=get("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared_per_sm=get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        shared_reserved=get("RESERVED_SHARED_MEMORY_PER_BLOCK"),
+        threads_per_sm=get("MAX_THREADS_PER_MULTIPROCESSOR"),
+        blocks_per_sm=get("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        units=allocation_units(capability),
     )
 
 
 def uuid_of(number: int) -> str:
     """Which card it is, whatever number it has there."""
-    return bytes(
-        check_driver_status(driver().cuDeviceGetUuid(check_driver_status(driver().cuDeviceGet(number)))).bytes
-    ).hex()
+    return bytes(check_cuda(driver().cuDeviceGetUuid(check_cuda(driver().cuDeviceGet(number)))).bytes).hex()
 
 
 def _format_cuda_version(version: int) -> str:
@@ -183,9 +183,7 @@ def _open_nvml(number: int) -> tuple[Any, ctypes.c_void_p]:
     except OSError:
         return None, handle
     # By bus address: the two libraries may number devices differently.
-    bus = check_driver_status(
-        cu.cuDeviceGetPCIBusId(32, check_driver_status(cu.cuDeviceGet(number)))
-    ).partition(b"\0")[0]
+    bus = check_cuda(cu.cuDeviceGetPCIBusId(32, check_cuda(cu.cuDeviceGet(number)))).partition(b"\0")[0]
     if library.nvmlInit_v2() or library.nvmlDeviceGetHandleByPciBusId_v2(bus, ctypes.byref(handle)):
         return None, handle
     return library, handle

@@ -138,10 +138,10 @@ def read_flags(flags: Sequence[str], capability: int) -> Flags:
             _flag_value(token, value, tokens)
         else:
             raise _unknown_flag_error(token, name)
-    own = [found for found in several if found is not None]
-    if several and not own:
+    variants = [found for found in several if found is not None]
+    if several and not variants:
         raise _other_architecture("-gencode, all of them", capability)
-    suffix = _fullest_variant(suffixes.union(*own))
+    suffix = _fullest_variant(suffixes.union(*variants))
     return Flags(f"sm_{capability}{suffix}", tuple(common), tuple(ptxas))
 
 
@@ -210,8 +210,8 @@ def host_command(flags: Sequence[str], device: Device) -> str:
     """How nvcc compiles a file that has the host's part, too."""
     capability = device.limits.capability
     arch = f"-arch={f'sm_{capability}' if capability else 'native'}"
-    own = host_flags(flags)
-    return shlex.join(("nvcc", "-O3", *(() if any("arch" in flag for flag in flags) else (arch,)), *own))
+    words = host_flags(flags)
+    return shlex.join(("nvcc", "-O3", *(() if any("arch" in flag for flag in flags) else (arch,)), *words))
 
 
 def host_flags(flags: Sequence[str]) -> list[str]:

@@ -24,14 +24,8 @@ from tunesmith.backends.cuda.cubin import (
 from tunesmith.base.codec import Malformed
 from tunesmith.profiles.facts import Direction, Instructions, MemoryAccess, Mix, Pattern, Space
 
-# -- How values vary over the threads of a warp, as far as machine code tells: one pass over all
-# registers.
-#
-# A value is the same for all threads, or differs by a fixed step from each thread to the next, or in some
-# other
-# way. Only the low half of a 64-bit value is followed, which is where neighbouring threads differ.
-
-
+# How values vary over the threads of a warp, in one pass over all registers. Only the low half of a 64-bit
+# value is followed, which is where neighbouring threads differ.
 SAME, STEP, FAR, LANE, DATA = "same", "step", "far", "lane", "data"
 # Of conditions: met by one thread of a warp, by all but one, by those up to a bound.
 ONE, ALL_BUT_ONE, BOUND = "one", "all but one", "bound"
@@ -129,9 +123,6 @@ def _join_all(values: list[Value]) -> Value:
     if kinds <= {SAME}:
         return UNIFORM
     return Value(DATA if DATA in kinds else LANE)
-
-
-# -- one instruction ------------------------------------------------------------------------------------
 
 
 def _step_state(instruction: Instruction, state: State) -> None:
@@ -268,21 +259,21 @@ def _predicate_value(
         return UNIFORM
     inputs = [state.get(m[1], UNIFORM) for o in sources if (m := _PREDICATE.match(o)) is not None]
     if name in ("LOP3", "ULOP3"):  # whether any bit is left
-        own = Value({STEP: ALL_BUT_ONE, FAR: ALL_BUT_ONE}.get(result.kind, result.kind))
+        outcome = Value({STEP: ALL_BUT_ONE, FAR: ALL_BUT_ONE}.get(result.kind, result.kind))
     elif name in ("ISETP", "UISETP") and len(values) >= 2:
-        own = _comparison_value(instruction.modifiers, _add_values(values[0], _negate_value(values[1])))
+        outcome = _comparison_value(instruction.modifiers, _add_values(values[0], _negate_value(values[1])))
     elif _is_comparison(name):
-        own = Value(_join_all(values).kind)
+        outcome = Value(_join_all(values).kind)
     else:
-        own = UNIFORM  # a carry: of interest to the high half alone
+        outcome = UNIFORM  # a carry: of interest to the high half alone
     mixed = [v for v in inputs if v.kind != SAME]
     if not mixed:
-        return own
-    if own.kind == SAME and len(mixed) == 1:
+        return outcome
+    if outcome.kind == SAME and len(mixed) == 1:
         return mixed[0]
-    if {own.kind, *(v.kind for v in mixed)} <= {SAME, BOUND}:
+    if {outcome.kind, *(v.kind for v in mixed)} <= {SAME, BOUND}:
         return Value(BOUND)
-    return Value(DATA if DATA in (own.kind, *(v.kind for v in mixed)) else LANE)
+    return Value(DATA if DATA in (outcome.kind, *(v.kind for v in mixed)) else LANE)
 
 
 def _comparison_value(modifiers: tuple[str, ...], difference: Value) -> Value:
@@ -291,9 +282,6 @@ def _comparison_value(modifiers: tuple[str, ...], difference: Value) -> Value:
             return Value(ONE)
         return Value(ALL_BUT_ONE if "NE" in modifiers else BOUND)
     return Value(difference.kind)
-
-
-# -- arithmetic -----------------------------------------------------------------------------------------
 
 
 def _negate_value(value: Value) -> Value:
@@ -373,11 +361,11 @@ def _logic_value(values: list[Value]) -> Value:
         return first
     if table.number != 0xC0 or second.number is None or step & (step - 1):
         return Value(LANE)
-    own = 31 * step  # the bits in which a warp's threads differ
+    varying = 31 * step  # the bits in which a warp's threads differ
     mask = second.number & 0xFFFFFFFF
-    if mask & own == own:
+    if mask & varying == varying:
         return first
-    return Value(LANE) if mask & own else UNIFORM
+    return Value(LANE) if mask & varying else UNIFORM
 
 
 _FP64 = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
@@ -554,8 +542,8 @@ def _one_thread(listing: Listing, lanes: Lanes) -> tuple[set[int], set[int]]:
         for side in sides:
             alone |= listing.ahead_of(side).difference(*(listing.ahead_of(other) for other in others))
     rows = {n for b in alone for n in range(listing.blocks[b].first, listing.blocks[b].end)}
-    own = {n for first, last in listing.loops if {first, last} <= rows for n in range(first, last + 1)}
-    return rows, rows & own
+    looped = {n for first, last in listing.loops if {first, last} <= rows for n in range(first, last + 1)}
+    return rows, rows & looped
 
 
 def _reading_loops(listing: Listing, lanes: Lanes) -> tuple[int, float | None]:

@@ -6,7 +6,7 @@ import ctypes
 import math
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import resources
@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 from tunesmith.backends import port
 from tunesmith.backends.cuda.compile import build_cubin
 from tunesmith.backends.cuda.cubin import unpack
-from tunesmith.backends.cuda.devices import (
-    check_driver_status,
-    clocks_of,
-    driver,
-    is_throttled,
-    neighbours_of,
-)
+from tunesmith.backends.cuda.devices import check_cuda, clocks_of, driver, is_throttled, neighbours_of
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
     HERE,
@@ -39,9 +33,6 @@ from tunesmith.backends.port import (
 )
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.problem import ElementType, element_type
-
-# -- A kernel that reads on a stream of its own while another runs: whether what nobody may write stays.
-
 
 OVERSEER_THREADS, OVERSEER_BLOCKS = 256, 4  # so few that another kernel has room beside them
 MOST_PAIRS = 32
@@ -67,13 +58,13 @@ class Overseer:
     def __init__(self, function: Any) -> None:
         cu = driver()
         self._function = function
-        self._stream = check_driver_status(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
+        self._stream = check_cuda(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
         # What the host says last, what the kernel says, and the number of the launch.
-        host = check_driver_status(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
+        host = check_cuda(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
         self._words = (ctypes.c_uint32 * 3).from_address(int(host))
         ctypes.memset(self._words, 0, ctypes.sizeof(self._words))
-        self._address = int(check_driver_status(cu.cuMemHostGetDevicePointer(host, 0)))
-        self._memory = int(check_driver_status(cu.cuMemAlloc(8 + 24 * MOST_PAIRS)))
+        self._address = int(check_cuda(cu.cuMemHostGetDevicePointer(host, 0)))
+        self._memory = int(check_cuda(cu.cuMemAlloc(8 + 24 * MOST_PAIRS)))
         self._arguments = LaunchWords([0] * 5)
 
     def begin(self, pairs: Sequence[tuple[int, int, int]]) -> None:
@@ -81,13 +72,11 @@ class Overseer:
         cu, shown = driver(), pairs[:MOST_PAIRS]
         table = np.array([0, *(word for pair in shown for word in pair)], dtype=np.uint64)
         # On its stream: a plain copy returns before it has arrived, and this stream does not wait for it.
-        check_driver_status(cu.cuMemcpyHtoDAsync(self._memory, table.ctypes.data, table.nbytes, self._stream))
+        check_cuda(cu.cuMemcpyHtoDAsync(self._memory, table.ctypes.data, table.nbytes, self._stream))
         number = self._words[2] = self._words[2] % 0x7FFFFFFF + 1
         words = (self._memory + 8, len(shown), self._address, NANOSECONDS, self._memory)
         shape = (OVERSEER_BLOCKS, 1, 1, OVERSEER_THREADS, 1, 1, 0)
-        check_driver_status(
-            cu.cuLaunchKernel(self._function, *shape, self._stream, self._arguments.hold(words), 0)
-        )
+        check_cuda(cu.cuLaunchKernel(self._function, *shape, self._stream, self._arguments.hold(words), 0))
         end = time.perf_counter() + BEGIN_SECONDS
         while self._words[1] != number and time.perf_counter() < end:
             pass
@@ -96,12 +85,9 @@ class Overseer:
         """The number of a pair that was seen to differ."""
         cu, found = driver(), np.zeros(1, dtype=np.uint64)
         self._words[0] = self._words[2]
-        check_driver_status(cu.cuStreamSynchronize(self._stream))
-        check_driver_status(cu.cuMemcpyDtoH(found.ctypes.data, self._memory, found.nbytes))
+        check_cuda(cu.cuStreamSynchronize(self._stream))
+        check_cuda(cu.cuMemcpyDtoH(found.ctypes.data, self._memory, found.nbytes))
         return int(found[0]) - 1 if found[0] else None
-
-
-# -- Memory filled and compared on the device, by the kernels in inspector.cu.
 
 
 INSPECTOR_THREADS = 256
@@ -144,12 +130,12 @@ class CudaInspector:
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
         if to.nbytes:
-            self._launch("fill", to.nbytes // 16, cuda_address(to), to.nbytes, word)
+            self._launch_entry("fill", to.nbytes // 16, cuda_address(to), to.nbytes, word)
 
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
         if first.nbytes:
             words = (cuda_address(first), first.nbytes, stride, slots, places, seed)
-            self._launch("disturb", slots, *words)
+            self._launch_entry("disturb", slots, *words)
 
     def scramble(self, is_local: bool) -> None:
         """All shared memory of all multiprocessors, or as many bytes of other memory."""
@@ -159,30 +145,26 @@ class CudaInspector:
         words = (self._scrambler, shared // 4, self._scrambled, int(is_local))
         pointers = self._arguments.setdefault("scramble", LaunchWords(words)).hold(words)
         shape = (blocks, 1, 1, 4 * INSPECTOR_THREADS, 1, 1, shared)
-        check_driver_status(
-            driver().cuLaunchKernel(self._functions["scramble"], *shape, self._stream, pointers, 0)
-        )
+        check_cuda(driver().cuLaunchKernel(self._functions["scramble"], *shape, self._stream, pointers, 0))
 
     @cached_property
     def _scrambler(self) -> int:
         cu, limits = driver(), self._device.limits
         shared = limits.shared
         attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        check_driver_status(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
-        return int(check_driver_status(cu.cuMemAlloc(2 * limits.sms * shared)))
+        check_cuda(cu.cuFuncSetAttribute(self._functions["scramble"], attribute, shared))
+        return int(check_cuda(cu.cuMemAlloc(2 * limits.sms * shared)))
 
-    def spread(
-        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
-    ) -> None:
+    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
         count = to.nbytes // itemsize
         if count:
             size = block.nbytes // itemsize
-            words = (cuda_address(to), cuda_address(block), count, size, roll, int(negate), itemsize, first)
-            self._launch("spread", count, *words)
+            words = (cuda_address(to), cuda_address(block), count, size, roll, int(negate), itemsize, 0)
+            self._launch_entry("spread", count, *words)
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:
         if to.nbytes:
-            self._launch(
+            self._launch_entry(
                 "copy_late", LATE_THREADS, cuda_address(to), cuda_address(source), to.nbytes, LATE_NANOSECONDS
             )
 
@@ -211,12 +193,12 @@ class CudaInspector:
             *(*map(float, _rounding_range(element)), float(rule.rtol), float(rule.atol), float(rule.ulps)),
             *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._result_buffer),
         )
-        blocks = self._launch("compare", count, *words)
+        blocks = self._launch_entry("compare", count, *words)
         found = np.empty(blocks, dtype=FOUND)
-        check_driver_status(
+        check_cuda(
             driver().cuMemcpyDtoHAsync(found.ctypes.data, self._result_buffer, found.nbytes, self._stream)
         )
-        check_driver_status(driver().cuStreamSynchronize(self._stream))
+        check_cuda(driver().cuStreamSynchronize(self._stream))
         error, ulp = float(found["squared_error"].sum()), float(found["squared_ulp"].sum())
         wrong, count = int(found["wrong"].sum()), int(found["count"].sum())
         return Comparison(wrong, float(found["max_error"].max()), error, ulp, count)
@@ -228,7 +210,7 @@ class CudaInspector:
         cu = driver()
         found = np.array([0, NOTHING, 0], dtype=np.uint64)
         place = self._result_buffer
-        check_driver_status(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
+        check_cuda(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
         for a, other in pairs:
             if a.nbytes:
                 by = (
@@ -236,41 +218,39 @@ class CudaInspector:
                     if isinstance(other, bytes)
                     else (cuda_address(other), 0)
                 )
-                self._launch("differences", a.nbytes // 16, cuda_address(a), by[0], a.nbytes, by[1], place)
-        check_driver_status(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
-        check_driver_status(cu.cuStreamSynchronize(self._stream))
+                self._launch_entry(
+                    "differences", a.nbytes // 16, cuda_address(a), by[0], a.nbytes, by[1], place
+                )
+        check_cuda(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
+        check_cuda(cu.cuStreamSynchronize(self._stream))
         count, first, last = map(int, found)
         return Difference(count, first, last) if count else Difference(0)
 
-    def _launch(self, entry: str, work: int, *words: int | float) -> int:
+    def _launch_entry(self, entry: str, work: int, *words: int | float) -> int:
         blocks = max(1, min(self._blocks, -(-work // INSPECTOR_THREADS)))
         if entry not in self._arguments:
             self._arguments[entry] = LaunchWords(words)
         shape = (blocks, 1, 1, INSPECTOR_THREADS, 1, 1, 0)
         pointers = self._arguments[entry].hold(words)
-        check_driver_status(
-            driver().cuLaunchKernel(self._functions[entry], *shape, self._stream, pointers, 0)
-        )
+        check_cuda(driver().cuLaunchKernel(self._functions[entry], *shape, self._stream, pointers, 0))
         return blocks
 
     @cached_property
     def _result_buffer(self) -> int:
-        return int(check_driver_status(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
+        return int(check_cuda(driver().cuMemAlloc(max(64, self._blocks * FOUND.itemsize))))
 
     @cached_property
     def overseer(self) -> Overseer:
         return Overseer(self._functions["oversee"])
 
     @cached_property
-    def _functions(self) -> dict[str, Any]:
+    def _functions(self) -> dict[str, object]:
         cu = driver()
         source = resources.files("tunesmith.backends.cuda").joinpath("inspector.cu").read_text()
         unit = Unit("inspector.cu", source, "cuda", FLAGS, ENTRIES)
         symbols, cubin = unpack(build_cubin(unit, self._device).data)
-        self._module = check_driver_status(cu.cuModuleLoadData(cubin))
-        return {
-            e: check_driver_status(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES
-        }
+        self._module = check_cuda(cu.cuModuleLoadData(cubin))
+        return {e: check_cuda(cu.cuModuleGetFunction(self._module, symbols[e].encode())) for e in ENTRIES}
 
 
 def _rounding_range(element: ElementType) -> tuple[float, float, float, float]:
@@ -293,7 +273,7 @@ WAITING_BYTES = 1 << 16  # of the host's memory: for what is larger the device i
 
 
 class CudaExecutable:
-    def __init__(self, module: Any, functions: dict[str, Any]) -> None:
+    def __init__(self, module: Any, functions: Mapping[str, object]) -> None:
         self.module = module
         self.functions = functions
         self.parameters = {entry: _parameter_sizes(function) for entry, function in functions.items()}
@@ -304,7 +284,7 @@ class CudaExecutable:
         if nbytes > self.shared[entry]:
             cu = driver()
             attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            check_driver_status(cu.cuFuncSetAttribute(self.functions[entry], attribute, nbytes))
+            check_cuda(cu.cuFuncSetAttribute(self.functions[entry], attribute, nbytes))
             self.shared[entry] = nbytes
 
 
@@ -321,16 +301,16 @@ class _Graph:
         self._executable: Any = None
         # An event between two launches would keep the second from beginning early.
         parts = 1 if any(call.pdl for call in calls) else min(PARTS, len(slots))
-        self._marks = [check_driver_status(cu.cuEventCreate(0)) for _ in range(parts - 1)]
+        self._marks = [check_cuda(cu.cuEventCreate(0)) for _ in range(parts - 1)]
         # The graph's launches point to these values.
         self._graph, self._values = session.capture(calls, slots, self._marks)
-        self._executable = check_driver_status(cu.cuGraphInstantiate(self._graph, 0))
-        check_driver_status(cu.cuGraphUpload(self._executable, session.stream))
+        self._executable = check_cuda(cu.cuGraphInstantiate(self._graph, 0))
+        check_cuda(cu.cuGraphUpload(self._executable, session.stream))
 
     def start(self) -> Callable[[], float]:
         cu, session = driver(), self._session
         return session.timed(
-            lambda: check_driver_status(cu.cuGraphLaunch(self._executable, session.stream)), self._marks
+            lambda: check_cuda(cu.cuGraphLaunch(self._executable, session.stream)), self._marks
         )
 
     def __del__(self) -> None:
@@ -361,16 +341,16 @@ class _Gate:
     def __init__(self, stream: Any) -> None:
         cu = driver()
         self._stream = stream
-        host = check_driver_status(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
+        host = check_cuda(cu.cuMemHostAlloc(64, cu.CU_MEMHOSTALLOC_DEVICEMAP))
         self._word = ctypes.c_uint32.from_address(int(host))
-        self._address = check_driver_status(cu.cuMemHostGetDevicePointer(host, 0))
+        self._address = check_cuda(cu.cuMemHostGetDevicePointer(host, 0))
         self._round = 0
         self._word.value = 0
 
     def __enter__(self) -> None:
         cu = driver()
         self._round += 1
-        check_driver_status(cu.cuStreamWaitValue32(self._stream, self._address, self._round, 0))  # 0: until ≥
+        check_cuda(cu.cuStreamWaitValue32(self._stream, self._address, self._round, 0))  # 0: until ≥
 
     def __exit__(self, *_: object) -> None:
         self._word.value = self._round
@@ -380,10 +360,10 @@ class CudaSession:
     def __init__(self, device: Device) -> None:
         cu = driver()
         self._device = device
-        handle = check_driver_status(cu.cuDeviceGet(int(device.id)))
-        self._context = check_driver_status(cu.cuDevicePrimaryCtxRetain(handle))
-        check_driver_status(cu.cuCtxSetCurrent(self._context))
-        self.stream = check_driver_status(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
+        handle = check_cuda(cu.cuDeviceGet(int(device.id)))
+        self._context = check_cuda(cu.cuDevicePrimaryCtxRetain(handle))
+        check_cuda(cu.cuCtxSetCurrent(self._context))
+        self.stream = check_cuda(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
         self.events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
         self._passed: tuple[Any, ...] = ()  # by what was waited for last
         self.gate = _Gate(self.stream)
@@ -394,9 +374,7 @@ class CudaSession:
     def take_events(self) -> tuple[Any, Any]:
         cu = driver()
         if not self.events:
-            self.events.append(
-                (check_driver_status(cu.cuEventCreate(0)), check_driver_status(cu.cuEventCreate(0)))
-            )
+            self.events.append((check_cuda(cu.cuEventCreate(0)), check_cuda(cu.cuEventCreate(0))))
         return self.events.pop()
 
     def timed(self, queue: Callable[[], object], marks: Sequence[Any] = ()) -> Callable[[], float]:
@@ -406,13 +384,13 @@ class CudaSession:
         begin, end = self.take_events()
         # Everything waits behind a gate, so that what the host does to launch is not in the time either.
         with self.gate:
-            check_driver_status(cu.cuEventRecord(begin, self.stream))
+            check_cuda(cu.cuEventRecord(begin, self.stream))
             queue()
-            check_driver_status(cu.cuEventRecord(end, self.stream))
+            check_cuda(cu.cuEventRecord(end, self.stream))
 
         def seconds() -> float:
-            check_driver_status(cu.cuEventSynchronize(end))
-            elapsed = float(check_driver_status(cu.cuEventElapsedTime(begin, end)))
+            check_cuda(cu.cuEventSynchronize(end))
+            elapsed = float(check_cuda(cu.cuEventElapsedTime(begin, end)))
             self.events.append((begin, end))
             self._passed = (begin, *marks, end)
             return elapsed * 1e-3
@@ -434,9 +412,9 @@ class CudaSession:
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cu = driver()
         symbols, cubin = unpack(binary)
-        module = check_driver_status(cu.cuModuleLoadData(cubin))
+        module = check_cuda(cu.cuModuleLoadData(cubin))
         functions = {
-            entry: check_driver_status(cu.cuModuleGetFunction(module, symbols[entry].encode()))
+            entry: check_cuda(cu.cuModuleGetFunction(module, symbols[entry].encode()))
             for entry in unit.entries
         }
         return CudaExecutable(module, functions)
@@ -446,13 +424,13 @@ class CudaSession:
         limit = self._device.limits.memory
         if self._allocated + nbytes + SPARE > limit:
             raise port.OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
-        address = int(check_driver_status(cu.cuMemAlloc(nbytes)))
+        address = int(check_cuda(cu.cuMemAlloc(nbytes)))
         self._allocated += nbytes
         return CudaMemory(address, nbytes)
 
     def release(self, memory: port.Memory) -> None:
         assert isinstance(memory, CudaMemory)
-        check_driver_status(driver().cuMemFree(memory.address))
+        check_cuda(driver().cuMemFree(memory.address))
         self._allocated -= memory.nbytes
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
@@ -460,9 +438,7 @@ class CudaSession:
         if len(data):
             source = np.frombuffer(data, dtype=np.uint8)
             to = memory.address + offset
-            check_driver_status(
-                driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream)
-            )
+            check_cuda(driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
             if source.nbytes > WAITING_BYTES:
                 self._finish()
             else:
@@ -473,7 +449,7 @@ class CudaSession:
         target = np.empty(nbytes, dtype=np.uint8)
         if nbytes:
             source = memory.address + offset
-            check_driver_status(driver().cuMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
+            check_cuda(driver().cuMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
             self._finish()
         return target.tobytes()
 
@@ -494,7 +470,7 @@ class CudaSession:
 
     def copy(self, to: port.Pointer, source: port.Pointer) -> None:
         if to.nbytes:
-            check_driver_status(
+            check_cuda(
                 driver().cuMemcpyDtoDAsync(cuda_address(to), cuda_address(source), to.nbytes, self.stream)
             )
 
@@ -514,11 +490,11 @@ class CudaSession:
         """What a profiler that was told to wait looks at."""
         cu = driver()
         self._finish()
-        check_driver_status(cu.cuProfilerStart())
+        check_cuda(cu.cuProfilerStart())
         try:
             yield
         finally:
-            check_driver_status(cu.cuProfilerStop())
+            check_cuda(cu.cuProfilerStop())
 
     def throttled(self) -> bool | None:
         return is_throttled(int(self._device.id))
@@ -534,13 +510,13 @@ class CudaSession:
         for call in calls:  # setting attributes is not allowed while a stream is being captured
             _cuda_executable(call).allow_shared(call.entry, call.shared)
         mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        check_driver_status(cu.cuStreamBeginCapture(self.stream, mode))
+        check_cuda(cu.cuStreamBeginCapture(self.stream, mode))
         try:
             values = self.launch_all(calls, slots, marks)
         except BaseException:
             cu.cuStreamEndCapture(self.stream)
             raise
-        return check_driver_status(cu.cuStreamEndCapture(self.stream)), values
+        return check_cuda(cu.cuStreamEndCapture(self.stream)), values
 
     def launch_all(
         self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots], marks: Sequence[Any] = ()
@@ -553,13 +529,13 @@ class CudaSession:
         tables = [CudaTable(call, slots) for call in calls]
         for number in range(len(slots)):
             if number in due:  # as a node of the graph, not as a place to wait for
-                check_driver_status(cu.cuEventRecordWithFlags(due[number], self.stream, external))
+                check_cuda(cu.cuEventRecordWithFlags(due[number], self.stream, external))
             for call, launch, table in zip(calls, launchers, tables, strict=True):
                 for place, element in call.fills:
                     fill_array(place.at(slots[number]), element, self.stream)
                 (status,) = launch(table.pointers + number * table.row)
                 if status:
-                    check_driver_status((status,))
+                    check_cuda((status,))
         return tables
 
     def _make_launcher(self, call: port.LaunchCall) -> Callable[[int], tuple[Any, ...]]:
@@ -584,7 +560,7 @@ class CudaSession:
         return int(found[0]) if int(status) == 0 and found else None
 
     def _finish(self) -> None:
-        check_driver_status(driver().cuStreamSynchronize(self.stream))
+        check_cuda(driver().cuStreamSynchronize(self.stream))
         self._written.clear()
 
 
@@ -592,14 +568,14 @@ def fill_array(to: port.Pointer, element: bytes, stream: Any) -> None:
     """Queue the writing of one element over all of an array, as programs do it."""
     cu, first, word = driver(), cuda_address(to), int.from_bytes(element, "little")
     if element == element[:1] * len(element):
-        check_driver_status(cu.cuMemsetD8Async(first, element[0], to.nbytes, stream))
+        check_cuda(cu.cuMemsetD8Async(first, element[0], to.nbytes, stream))
     elif len(element) < 8:
         memset = cu.cuMemsetD16Async if len(element) == 2 else cu.cuMemsetD32Async
-        check_driver_status(memset(first, word, to.nbytes // len(element), stream))
+        check_cuda(memset(first, word, to.nbytes // len(element), stream))
     else:  # both halves in turn, each as a column of a table of 32-bit words
         for half in (0, 1):
             value = word >> 32 * half & 0xFFFFFFFF
-            check_driver_status(cu.cuMemsetD2D32Async(first + 4 * half, 8, value, 1, to.nbytes // 8, stream))
+            check_cuda(cu.cuMemsetD2D32Async(first + 4 * half, 8, value, 1, to.nbytes // 8, stream))
 
 
 def _parameter_sizes(function: Any) -> list[int]:

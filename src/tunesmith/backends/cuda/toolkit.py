@@ -41,8 +41,8 @@ def header_folders(nvrtc: str | None, version: tuple[int, int]) -> tuple[Path, .
 def find_program(name: str, first: Iterable[Path] = (), last: Iterable[Path] = ()) -> str | None:
     """The first of PATH, CUDA_HOME, CUDA_PATH and the usual place that has one; `first` and `last` are paths
     to try before and after these."""
-    own = [shutil.which(name), *(root / "bin" / name for root in _toolkit_roots())]
-    return next((str(place) for place in (*first, *own, *last) if place and os.access(place, os.X_OK)), None)
+    places = (*first, shutil.which(name), *(root / "bin" / name for root in _toolkit_roots()), *last)
+    return next((str(place) for place in places if place and os.access(place, os.X_OK)), None)
 
 
 def find_nvcc() -> str | None:
@@ -118,13 +118,13 @@ _CONSTANT = re.compile(r"^#define (\w+) .*\n", re.MULTILINE)
 
 def standard_headers(source: str, given: Headers) -> Headers:
     """What of the standard these texts include and nobody has given: spelling and text."""
-    own = {spelling for spelling, _ in given}
+    known = {spelling for spelling, _ in given}
     found: dict[str, str] = {}
     queue = [source, *(text for _, text in given)]
     queue += [f"#include <{name}>" for name in pre_included(source, given)]
     while queue:
         for spelling, _ in find_includes(queue.pop()):
-            if spelling in _small_header_texts() and spelling not in own and spelling not in found:
+            if spelling in _small_header_texts() and spelling not in known and spelling not in found:
                 found[spelling] = _small_header_texts()[spelling]
                 queue.append(found[spelling])
     return tuple(found.items())
@@ -132,14 +132,14 @@ def standard_headers(source: str, given: Headers) -> Headers:
 
 def pre_included(source: str, given: Headers) -> tuple[str, ...]:
     """Headers that nvcc would have put in front of a source's first line, where a text makes use of them."""
-    own = {spelling for spelling, _ in given}
+    known = {spelling for spelling, _ in given}
     texts = "\n".join([source, *(text for _, text in given)])
     words = set(re.findall(r"\b\w+\b", texts)) - set(_DEFINED.findall(texts))
     implied = {
         "math.h": set(_DEFINED.findall(_small_header_texts()["math.h"])),
         "cuda_device_runtime_api.h": _OVERLAPPING,
     }
-    return tuple(name for name, names in implied.items() if name not in own and names & words)
+    return tuple(name for name, names in implied.items() if name not in known and names & words)
 
 
 @cache

@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
 from tunesmith.backends.port import SanitizerKind
-from tunesmith.backends.tool_process import answer_of, run_under, text_of
+from tunesmith.backends.tool_process import run_under, text_of, version_of
 from tunesmith.base.text import end_of_process, strip_controls, truncate_text
 from tunesmith.profiles.facts import ALL, Counters, Stall
 from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
@@ -155,15 +155,15 @@ def _parse_counter_value(text: str, unit: str) -> float | None:
 def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
     """Of the launch that findings are about, the one in that place. Bytes from and to device memory are those
     of all launches, as what must move is."""
-    own = rows[main].values
+    values = rows[main].values
 
     def total(metrics: Sequence[str]) -> float | None:
-        known = [own[metric] for metric in metrics if metric in own]
+        known = [values[metric] for metric in metrics if metric in values]
         return sum(known) if known else None
 
-    fields: dict[str, float | None] = {n: own[metric] / 100 for n, metric in SHARES.items() if metric in own}
+    fields: dict[str, float | None] = {n: values[m] / 100 for n, m in SHARES.items() if m in values}
     fields["l2_hits"] = _part_of_all(fields.get("l2_hits"))
-    fields |= {name: own.get(metric) for name, metric in RATIOS.items()}
+    fields |= {name: values.get(metric) for name, metric in RATIOS.items()}
     fields |= {name: total(metrics) for name, metrics in SUMS.items()}
     for name, metric in BYTES.items():
         moved = [row.values[metric] for row in rows if metric in row.values]
@@ -171,10 +171,10 @@ def counters_of(rows: Sequence[Row], main: int = 0) -> Counters:
     local, global_ = total(_LOCAL), total(_GLOBAL)
     if local is not None and global_ is not None:
         fields["local_sectors"] = local / (local + global_) if local + global_ else 0.0
-    busy, whole = own.get(_BUSY), own.get(_WHOLE)
+    busy, whole = values.get(_BUSY), values.get(_WHOLE)
     if busy is not None and whole:
         fields["sm_active"] = min(1.0, busy / whole)
-    return Counters(**fields, stalls=_stall_shares(own))
+    return Counters(**fields, stalls=_stall_shares(values))
 
 
 def _part_of_all(share: float | None) -> float | None:
@@ -183,10 +183,10 @@ def _part_of_all(share: float | None) -> float | None:
     return None if share is None or share > ALL else min(1.0, share)
 
 
-def _stall_shares(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
+def _stall_shares(values: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
     shares: dict[Stall, float] = {}
     for reason, ours in STALLS.items():
-        value = own.get(stall_metric(reason))
+        value = values.get(stall_metric(reason))
         if value is not None:
             shares[ours] = shares.get(ours, 0.0) + value
     whole = sum(shares.values())
@@ -210,6 +210,7 @@ NOT_FOUND = (
     "Nsight Compute is not here: ncu is neither on the PATH, nor in CUDA_HOME/bin, nor in "
     f"{OPT}; it comes with NVIDIA's CUDA toolkit"
 )
+_VERSION = r"Version\s+(\S+)"
 _COMPLAINT = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
 _METRIC = re.compile(r"\b[a-z0-9]+__[a-z0-9_]+(?:\.[a-z0-9_.]+)?\b")
 
@@ -274,7 +275,7 @@ class NcuCounting:
         launches = len(what.launch.contender.plan.launches)
         for _ in range(ATTEMPTS):
             with tempfile.TemporaryDirectory(prefix="ncu-", dir=self.scratch) as folder:
-                ended = self._run(program, what, binary, Path(folder), end)
+                ended = self._run_ncu(program, what, binary, Path(folder), end)
             rows = read_rows(ended.log) if not ended.fault else []
             if ended.code == 0 and not ended.reply and len(rows) >= launches:
                 return rows, ""
@@ -285,12 +286,14 @@ class NcuCounting:
             self.metrics = tuple(m for m in self.metrics if m not in missing)
         return [], self._of_another_version(program, unknown)
 
-    def _run(self, program: str, what: CountLaunches, binary: bytes, folder: Path, end: float) -> EndedTool:
+    def _run_ncu(
+        self, program: str, what: CountLaunches, binary: bytes, folder: Path, end: float
+    ) -> EndedTool:
         log = folder / "log"
         command = ncu_command(program, self.metrics, log, what.launch.warm)
         asked = ((what.load, (binary,)), (what.launch, ()))
-        own = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
-        return run_under("ncu", command, self.worker, asked, *own)
+        how = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
+        return run_under("ncu", command, self.worker, asked, *how)
 
     def _unknown(self, ended: EndedTool) -> list[str]:
         """Metrics of ours that ncu complains of, in that line or in a list below it."""
@@ -325,8 +328,7 @@ class NcuCounting:
         return f"ncu printed no counters{said}"
 
     def _of_another_version(self, program: str, unknown: Sequence[str]) -> str:
-        found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
-        version = f"version {strip_controls(found[1])}" if found else "version unknown"
+        version = f"version {version_of(program, _VERSION) or 'unknown'}"
         few = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         self._hopeless = f"this ncu ({version}) does not know the metrics we ask for: {few}"
         return self._hopeless
@@ -350,9 +352,6 @@ def may_count(params: Path = PARAMS, status: Path = STATUS) -> tuple[bool | None
     if held is not None and any(int(held[1], 16) >> bit & 1 for bit in _CAPABILITIES):
         return True, "counters are kept to administrators, and this user is one"
     return False, "counters are kept to administrators, and this user is none"
-
-
-# -- NVIDIA's compute-sanitizer: how it is called, and its words read.
 
 
 PROGRAM = "compute-sanitizer"
@@ -384,11 +383,6 @@ def find_compute_sanitizer() -> str | None:
     """Beside the programs of the toolkit, or in a folder of its own there."""
     inside = (root / "compute-sanitizer" / PROGRAM for root in toolkit.cuda_folders())
     return toolkit.find_program(PROGRAM, last=inside)
-
-
-def compute_sanitizer_version(program: str) -> str:
-    found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
-    return strip_controls(found[1]) if found else ""
 
 
 def sanitizer_command(program: str, tool: str, log: Path) -> list[str]:
@@ -465,7 +459,7 @@ SANITIZER = SanitizerKind(
     find=find_compute_sanitizer,
     missing=f"{PROGRAM} is neither on the PATH nor with a CUDA toolkit",
     fix="NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads",
-    version=compute_sanitizer_version,
+    version=lambda program: version_of(program, _VERSION),
     command=sanitizer_command,
     read=read_cuda_findings,
     nbytes=CASE_BYTES,

@@ -119,8 +119,8 @@ class FakeBackend:
             alignment=16,
             pin_bandwidth=1e14,
         )
-        own = ("simulated device", "fake", "1", "simulated", limits)
-        return tuple(Device("fake", str(number), *own) for number in range(len(PACES)))  # type: ignore[arg-type]
+        device = ("simulated device", "fake", "1", "simulated", limits)
+        return tuple(Device("fake", str(number), *device) for number in range(len(PACES)))  # type: ignore[arg-type]
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
         k = FakeKernel.read(unit)
@@ -374,8 +374,8 @@ def _parse_drafts(source: str) -> Iterator[tuple[str, str, Scripted]]:
                 yield kind, name, Scripted("\n".join([*lines, ""]), refusal)
             kind, name, refusal = heading[1], heading[2], heading[3]
             lines = []
-        elif (own := _LINE.fullmatch(line)) and name:
-            lines.append(own[1])
+        elif (body := _LINE.fullmatch(line)) and name:
+            lines.append(body[1])
 
 
 KIND = port.BackendKind(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -20,13 +19,8 @@ from tunesmith.base.codec import Malformed
 from tunesmith.base.text import digest_of
 from tunesmith.problem.device import AllocationUnits, Limits, Resources
 
-# -- AMD's architectures: what a compute unit of each has, and how many waves of a kernel it holds.
-#
 # Numbers are those of AMD's instruction set documents and of LLVM's AMDGPU target. CDNA's compute unit has
-# four
-# SIMDs and waves of 64; RDNA's has two, and waves of 32 unless a kernel is built for 64.
-
-
+# four SIMDs and waves of 64; RDNA's has two, and waves of 32 unless a kernel is built for 64.
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
@@ -39,9 +33,6 @@ class AmdArchitecture:
     waves: int  # that a SIMD holds at most
     vgprs: int  # of a SIMD's lane, for waves of that width; CDNA's accumulation registers are among them
     vgpr_unit: int  # of which a wave gets whole ones
-    most_vgprs: int  # that a wave may have
-    sgprs: int  # of a SIMD; 0: every wave has its own, and they limit nothing
-    sgpr_unit: int
     lds: int  # bytes of a compute unit, and of a work-group at most
     lds_unit: int
     groups: int  # work-groups of more than one wave that a compute unit holds
@@ -51,16 +42,16 @@ class AmdArchitecture:
 ARCHITECTURES = {
     found.name: found
     for found in (
-        # CDNA: 800 SGPRs a SIMD in units of 16; from CDNA 2 on 512 VGPRs in units of 8, and 8 waves.
-        AmdArchitecture("gfx908", 9008, 64, 4, 10, 256, 4, 256, 800, 16, 64 * KIB, 512, 16, "MI100"),
-        AmdArchitecture("gfx90a", 9010, 64, 4, 8, 512, 8, 512, 800, 16, 64 * KIB, 512, 16, "MI250X"),
-        AmdArchitecture("gfx942", 9402, 64, 4, 8, 512, 8, 512, 800, 16, 64 * KIB, 512, 16, "MI300X"),
-        AmdArchitecture("gfx950", 9500, 64, 4, 8, 512, 8, 512, 800, 16, 160 * KIB, 1280, 16, "MI355X"),
+        # CDNA: from CDNA 2 on 512 VGPRs in units of 8, and 8 waves.
+        AmdArchitecture("gfx908", 9008, 64, 4, 10, 256, 4, 64 * KIB, 512, 16, "MI100"),
+        AmdArchitecture("gfx90a", 9010, 64, 4, 8, 512, 8, 64 * KIB, 512, 16, "MI250X"),
+        AmdArchitecture("gfx942", 9402, 64, 4, 8, 512, 8, 64 * KIB, 512, 16, "MI300X"),
+        AmdArchitecture("gfx950", 9500, 64, 4, 8, 512, 8, 160 * KIB, 1280, 16, "MI355X"),
         # RDNA: registers of waves of 32; gfx1100 has half as many again. From gfx10.3 on LDS is written down
         # in units of 512 bytes and given in units of 1024: Mesa's ac_gpu_info.c, lds_alloc_granularity.
-        AmdArchitecture("gfx1030", 10300, 32, 2, 16, 1024, 16, 256, 0, 0, 64 * KIB, 1024, 16, "RX 6900 XT"),
-        AmdArchitecture("gfx1100", 11000, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 1024, 16, "RX 7900 XTX"),
-        AmdArchitecture("gfx1201", 12001, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 1024, 16, "RX 9070 XT"),
+        AmdArchitecture("gfx1030", 10300, 32, 2, 16, 1024, 16, 64 * KIB, 1024, 16, "RX 6900 XT"),
+        AmdArchitecture("gfx1100", 11000, 32, 2, 16, 1536, 24, 64 * KIB, 1024, 16, "RX 7900 XTX"),
+        AmdArchitecture("gfx1201", 12001, 32, 2, 16, 1536, 24, 64 * KIB, 1024, 16, "RX 9070 XT"),
     )
 }
 
@@ -107,61 +98,27 @@ MOST = {
 }
 
 
-def limits_of(own: AmdArchitecture, gpu: AmdGpu) -> Limits:
+def limits_of(chip: AmdArchitecture, gpu: AmdGpu) -> Limits:
     """From the tables; a runtime that is asked says most of it itself."""
     memory = gpu.memory * GIB
     return Limits(
         max_threads=1024,
         max_block=(1024, 1024, 1024),
         max_grid=((1 << 31) - 1, 65535, 65535),
-        shared=own.lds,
+        shared=chip.lds,
         sms=gpu.units,
-        warp=own.wave,
+        warp=chip.wave,
         llc=gpu.llc * MIB,
         memory=memory,
         max_allocation=memory,
         alignment=256,
         pin_bandwidth=gpu.bandwidth * 1e9,
-        registers_per_sm=own.vgprs * own.wave * own.simds,
-        shared_per_sm=own.lds,
-        threads_per_sm=own.waves * own.simds * own.wave,
-        blocks_per_sm=own.groups,
-        units=AllocationUnits(own.lds_unit, own.vgpr_unit * own.wave, own.simds),
+        registers_per_sm=chip.vgprs * chip.wave * chip.simds,
+        shared_per_sm=chip.lds,
+        threads_per_sm=chip.waves * chip.simds * chip.wave,
+        blocks_per_sm=chip.groups,
+        units=AllocationUnits(chip.lds_unit, chip.vgpr_unit * chip.wave, chip.simds),
     )
-
-
-def waves_per_simd(own: AmdArchitecture, vgprs: int, sgprs: int = 0, wave: int = 0) -> int:
-    """Waves with so many registers that a SIMD holds at once. `vgprs` are all that a wave was given, with
-    accumulation registers where they share the file."""
-    width = wave or own.wave
-    # A SIMD's registers are as many bytes whatever the waves: of double width there are half as many.
-    file, unit = own.vgprs * own.wave // width, max(own.vgpr_unit * own.wave // width, 1)
-    held = min(own.waves, file // _round_to_unit(max(vgprs, 1), unit))
-    if own.sgprs and sgprs:
-        held = min(held, own.sgprs // _round_to_unit(sgprs, own.sgpr_unit))
-    return held
-
-
-def groups_per_unit(
-    own: AmdArchitecture, threads: int, vgprs: int, sgprs: int = 0, lds: int = 0, wave: int = 0
-) -> int:
-    """Work-groups of so many threads that a compute unit holds at once. A group of one wave needs no barrier,
-    and is not counted among those that do."""
-    waves = -(-threads // (wave or own.wave))
-    room = waves_per_simd(own, vgprs, sgprs, wave) * own.simds // waves
-    if waves > 1:
-        room = min(room, own.groups)
-    return min(room, own.lds // _round_to_unit(lds, own.lds_unit)) if lds else room
-
-
-def occupancy_percent(own: AmdArchitecture, threads: int, groups: int, wave: int = 0) -> int:
-    """Of the waves that a compute unit has room for, rounded down."""
-    waves = -(-threads // (wave or own.wave))
-    return 100 * groups * waves // (own.waves * own.simds)
-
-
-def _round_to_unit(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
 
 
 _MOVED = struct.Struct("<QQq")
@@ -184,6 +141,31 @@ class AmdKernel:
     parameters: tuple[int, ...]  # bytes of each that a caller gives
 
 
+class _NotedArgument(msgspec.Struct, rename=lambda name: f".{name}"):
+    size: int
+    value_kind: str
+
+
+class _NotedKernel(msgspec.Struct, rename=lambda name: f".{name}"):
+    """As compilers write it down."""
+
+    name: str
+    vgpr_count: int  # with those for accumulation, where they are of the same file
+    sgpr_count: int
+    private_segment_fixed_size: int
+    group_segment_fixed_size: int
+    max_flat_workgroup_size: int
+    wavefront_size: int
+    vgpr_spill_count: int = 0
+    sgpr_spill_count: int = 0
+    args: tuple[_NotedArgument, ...] = ()
+
+
+class _Metadata(msgspec.Struct, rename=lambda name: f"amdhsa.{name}"):
+    kernels: tuple[_NotedKernel, ...] = ()
+    target: str = ""
+
+
 class CodeObject:
     def __init__(self, data: bytes) -> None:
         if not data.startswith(binaries.HEAD):
@@ -193,8 +175,8 @@ class CodeObject:
             found_symbols = binaries.read_symbols(self._sections, binaries.SYMTAB, binaries.DYNSYM)
             self._symbols = {symbol.name: symbol.value for symbol in found_symbols if symbol.name}
             found = self._parse_metadata()
-            self.target = str(found.get("amdhsa.target", "")).rpartition("-")[2].partition(":")[0]
-            self.kernels = {k.symbol: k for k in map(_parse_amd_kernel, found.get("amdhsa.kernels", ()))}
+            self.target = found.target.rpartition("-")[2].partition(":")[0]
+            self.kernels = {noted.name: _describe_noted_kernel(noted) for noted in found.kernels}
         except (struct.error, IndexError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
             raise Malformed(f"a damaged code object: {error}") from error
 
@@ -219,12 +201,12 @@ class CodeObject:
             return []
         return [by_address.get(moved[start + 8 * number], "") for number in range(count)]
 
-    def _parse_metadata(self) -> Mapping[str, Any]:
+    def _parse_metadata(self) -> _Metadata:
         for one in self._sections:
             if one.name == ".note":
                 for kind, content in _parse_notes(one.data):
                     if kind == _METADATA:
-                        return msgspec.msgpack.decode(content, type=dict[str, Any])
+                        return msgspec.msgpack.decode(content, type=_Metadata)
         raise ValueError("it has no note on its kernels")
 
 
@@ -237,64 +219,36 @@ def _parse_notes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at = begin + -(-length // 4) * 4
 
 
-def _parse_amd_kernel(found: Mapping[str, Any]) -> AmdKernel:
-    given = [arg for arg in found.get(".args", ()) if not str(arg[".value_kind"]).startswith("hidden_")]
-    vgprs = int(found[".vgpr_count"])  # with those for accumulation, where they are of the same file
+def _describe_noted_kernel(noted: _NotedKernel) -> AmdKernel:
+    given = [arg.size for arg in noted.args if not arg.value_kind.startswith("hidden_")]
     return AmdKernel(
-        symbol=str(found[".name"]),
-        vgprs=vgprs,
-        sgprs=int(found[".sgpr_count"]),
-        spilled=int(found.get(".vgpr_spill_count", 0)) + int(found.get(".sgpr_spill_count", 0)),
-        private=int(found[".private_segment_fixed_size"]),
-        shared=int(found[".group_segment_fixed_size"]),
-        most_threads=int(found[".max_flat_workgroup_size"]),
-        wave=int(found[".wavefront_size"]),
-        parameters=tuple(int(arg[".size"]) for arg in given),
+        symbol=noted.name,
+        vgprs=noted.vgpr_count,
+        sgprs=noted.sgpr_count,
+        spilled=noted.vgpr_spill_count + noted.sgpr_spill_count,
+        private=noted.private_segment_fixed_size,
+        shared=noted.group_segment_fixed_size,
+        most_threads=noted.max_flat_workgroup_size,
+        wave=noted.wavefront_size,
+        parameters=tuple(given),
     )
 
 
 def resources_of(code: CodeObject, symbols: Mapping[str, str]) -> Resources:
     """Of the kernels wanted; the worst of several stands for all."""
-    own = ARCHITECTURES.get(code.target)
-    every = [(entry, _amd_resources(code.kernels[symbol], own)) for entry, symbol in symbols.items()]
-    if len(every) == 1:
-        return every[0][1]
-    parts = [found for _, found in every]
-    return Resources(
-        registers=_reduce_known(max, [r.registers for r in parts]),
-        shared=_reduce_known(max, [r.shared for r in parts]),
-        spills=_reduce_known(max, [r.spills for r in parts]),
-        private=_reduce_known(max, [r.private for r in parts]),
-        max_threads=_reduce_known(min, [r.max_threads for r in parts]),
-        by_entry=tuple(every),
-    )
+    chip = ARCHITECTURES.get(code.target)
+    every = tuple((entry, _amd_resources(code.kernels[symbol], chip)) for entry, symbol in symbols.items())
+    return every[0][1] if len(every) == 1 else binaries.merge_resources(every)
 
 
-def _amd_resources(kernel: AmdKernel, own: AmdArchitecture | None) -> Resources:
+def _amd_resources(kernel: AmdKernel, chip: AmdArchitecture | None) -> Resources:
     return Resources(
         registers=kernel.vgprs,
         shared=kernel.shared,
         spills=4 * kernel.spilled,
         private=kernel.private,
-        max_threads=kernel.most_threads if own is not None else None,
+        max_threads=kernel.most_threads if chip is not None else None,
     )
-
-
-def describe_amd_kernel(code: CodeObject, symbol: str, threads: int) -> str:
-    """Registers, spills and occupancy of a kernel in blocks of so many threads, in words."""
-    kernel, own = code.kernels[symbol], ARCHITECTURES.get(code.target)
-    words = f"{kernel.vgprs} VGPRs, {kernel.sgprs} SGPRs, {kernel.spilled} of them spilled, "
-    words += f"{kernel.shared} bytes of LDS, waves of {kernel.wave}"
-    if own is None:
-        return f"{code.target}: {words}"
-    groups = groups_per_unit(own, threads, kernel.vgprs, kernel.sgprs, kernel.shared, kernel.wave)
-    percent = occupancy_percent(own, threads, groups, kernel.wave)
-    return f"{code.target}: {words}; {groups} blocks of {threads} threads on a compute unit, {percent} %"
-
-
-def _reduce_known(choose: Any, values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return choose(known) if known else None
 
 
 # As our workers take it.

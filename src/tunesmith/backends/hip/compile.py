@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from tunesmith.backends.binaries import write_headers
 from tunesmith.backends.hip.code_object import (
     ARCHITECTURES,
     TABLE,
@@ -21,7 +22,7 @@ from tunesmith.backends.hip.code_object import (
     pack,
     resources_of,
 )
-from tunesmith.backends.hip.runtime import check_hiprtc_status, load_hiprtc
+from tunesmith.backends.hip.devices import check_hiprtc, load_hiprtc
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported, system_package
 from tunesmith.backends.tool_process import answer_of
@@ -32,20 +33,15 @@ from tunesmith.problem.template import plain_name
 from tunesmith.run.config import passed_on
 from tunesmith.source.preprocess import Predefined, assume_predefined, parse_macro_dump, sorted_out
 
-# -- clang as a program: HIP sources to code objects on a machine without AMD's runtime or a GPU.
-#
-# It takes clang with its AMDGPU target and lld, ROCm's device libraries (bitcode), and HIP's headers:
-# packages
-# of distributions, or together in /opt/rocm. What the libraries do for a GPU is decided by constants; those
-# are
+# clang takes its AMDGPU target and lld, ROCm's device libraries (bitcode), and HIP's headers: packages of
+# distributions, or together in /opt/rocm. What the libraries do for a GPU is decided by constants; those are
 # given here, so that libraries older than the GPU serve as well.
-
-
 _COMPILE_SECONDS = 120
 OLDEST = 15  # the first to know gfx1100 and raw outputs; gfx942 takes 17
 LIBRARIES = ("ocml", "ockl", "opencl", "hip")  # the last two only in older releases
 _ROOTS = ("ROCM_PATH", "HIP_PATH")
 VARIABLES = (*_ROOTS, "LD_LIBRARY_PATH")
+_LINK_BITCODE = ("-Xclang", "-mlink-builtin-bitcode", "-Xclang")  # and the file
 # What the device libraries ask: see "Control Variables" in their documentation.
 _CONTROLS = """\
 #define TUNESMITH_CONTROL(type, name, value) extern "C" __attribute__((constant)) const type name = value;
@@ -69,8 +65,8 @@ class ClangTools:
 
 
 def _rocm_roots() -> Iterator[Path]:
-    own = passed_on(VARIABLES)
-    yield from (Path(own[name]) for name in _ROOTS if own.get(name))
+    variables = passed_on(VARIABLES)
+    yield from (Path(variables[name]) for name in _ROOTS if variables.get(name))
     yield from (Path("/opt/rocm"), Path("/usr"))
 
 
@@ -133,29 +129,29 @@ def _clang_version(program: str) -> str:
     return found[1] if found else ""
 
 
-def compile_by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture) -> tuple[bytes, str]:
+def compile_by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture) -> tuple[bytes, str]:
     """The code object with a table of its entries, and what the compiler said."""
     found = tools()
     if isinstance(found, str):
         raise Unsupported(found)
     with tempfile.TemporaryDirectory(prefix="tunesmith-clang-") as name:
         folder = Path(name)
-        _write_headers(folder / "headers", unit)
+        write_headers(folder / "headers", unit.headers, "clang", lambda path: ".." in path.parts)
         source = f"{plain_name(unit.path).removesuffix('.hip')}.hip"
         (folder / source).write_bytes((unit.source + _table_of(unit)).encode(errors="surrogatepass"))
         fast = int("-ffast-math" in options)
-        wave64 = int("-mwavefrontsize64" in options or own.wave == 64)
+        wave64 = int("-mwavefrontsize64" in options or chip.wave == 64)
         exact = int("-fhip-fp32-correctly-rounded-divide-sqrt" in options or not fast)
-        controls = _CONTROLS.format(isa=own.isa, wave64=wave64, fast=fast, exact=exact)
+        controls = _CONTROLS.format(isa=chip.isa, wave64=wave64, fast=fast, exact=exact)
         (folder / "controls.h").write_text(controls)
         linked = [found.bitcode / f"{library}.bc" for library in LIBRARIES]
         command = [
-            *(found.program, "-x", "hip", "--cuda-device-only", f"--offload-arch={own.name}", "-O3"),
+            *(found.program, "-x", "hip", "--cuda-device-only", f"--offload-arch={chip.name}", "-O3"),
             *("-nogpulib", "-nogpuinc", "--no-gpu-bundle-output", "-std=c++17", *options),
             *("-Wno-ignored-attributes", "-Wno-unused-command-line-argument", "-fno-caret-diagnostics"),
             *("-include", "__clang_hip_runtime_wrapper.h", "-include", "controls.h"),
             *("-I", "headers", *_read_from(found.headers)),
-            *(part for path in linked if path.is_file() for part in _link_bitcode_flags(path)),
+            *(part for path in linked if path.is_file() for part in (*_LINK_BITCODE, str(path))),
             *("-c", "-o", "unit.hsaco", source),
         ]
         return _run_clang(command, folder)
@@ -164,10 +160,6 @@ def compile_by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture)
 def _read_from(headers: Path) -> tuple[str, ...]:
     """A folder that every compiler reads has its place behind C++'s own headers, which go on to C's there."""
     return () if headers == Path("/usr/include") else ("-isystem", str(headers))
-
-
-def _link_bitcode_flags(path: Path) -> tuple[str, ...]:
-    return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(path))
 
 
 def _run_clang(command: list[str], folder: Path) -> tuple[bytes, str]:
@@ -196,46 +188,30 @@ def _table_of(unit: Unit) -> str:
     return f'\n#line 1 "{TABLE}"\n{head}{{\n{lines}}};\n'
 
 
-def _write_headers(folder: Path, unit: Unit) -> None:
-    folder.mkdir(parents=True)
-    for spelling, text in unit.headers:
-        path = PurePosixPath(spelling)
-        if path.is_absolute() or ".." in path.parts or not path.name:
-            raise BuildFailed(
-                f'clang gets its headers in a folder of their own, which "{spelling}" leaves: include it by '
-                "a path below one of the folders in `include`"
-            )
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(text.encode(errors="surrogatepass"))
-
-
-# -- hiprtc through its bindings: a source straight to a code object, in this process.
-
-
 def hiprtc_version() -> str:
     """As 7.2; empty where there is none."""
     try:
-        major, minor = check_hiprtc_status(load_hiprtc().hiprtcVersion())
+        major, minor = check_hiprtc(load_hiprtc().hiprtcVersion())
     except Unsupported:
         return ""
     return f"{int(major)}.{int(minor)}"
 
 
 def compile_by_hiprtc(
-    unit: Unit, options: tuple[str, ...], own: AmdArchitecture
+    unit: Unit, options: tuple[str, ...], chip: AmdArchitecture
 ) -> tuple[bytes, dict[str, str], str]:
     """The code object, each entry's symbol, and what the compiler said."""
     rtc = load_hiprtc()
     headers = [text.encode(errors="surrogatepass") for _, text in unit.headers]
     names = [spelling.encode(errors="surrogatepass") for spelling, _ in unit.headers]
     source = unit.source.encode(errors="surrogatepass")
-    program = check_hiprtc_status(
+    program = check_hiprtc(
         rtc.hiprtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
         for entry in unit.entries:
-            check_hiprtc_status(rtc.hiprtcAddNameExpression(program, entry.encode()))
-        given = [f"--offload-arch={own.name}".encode(), *(option.encode() for option in options)]
+            check_hiprtc(rtc.hiprtcAddNameExpression(program, entry.encode()))
+        given = [f"--offload-arch={chip.name}".encode(), *(option.encode() for option in options)]
         (status,) = rtc.hiprtcCompileProgram(program, len(given), given)
         said = _fetch_hiprtc_bytes(program, rtc.hiprtcGetProgramLogSize, rtc.hiprtcGetProgramLog)
         log = said.rstrip(b"\0").decode(errors="replace").strip()
@@ -243,7 +219,7 @@ def compile_by_hiprtc(
             raise BuildFailed(log or f"hiprtc refuses {unit.path} without a word")
         symbols = {}
         for entry in unit.entries:
-            name = check_hiprtc_status(rtc.hiprtcGetLoweredName(program, entry.encode()))
+            name = check_hiprtc(rtc.hiprtcGetLoweredName(program, entry.encode()))
             symbols[entry] = name.decode() if isinstance(name, bytes) else str(name)
         return _fetch_hiprtc_bytes(program, rtc.hiprtcGetCodeSize, rtc.hiprtcGetCode), symbols, log
     finally:
@@ -251,10 +227,10 @@ def compile_by_hiprtc(
 
 
 def _fetch_hiprtc_bytes(program: Any, size_of: Any, get: Any) -> bytes:
-    size = int(check_hiprtc_status(size_of(program)))
+    size = int(check_hiprtc(size_of(program)))
     data = bytearray(size)
     if size:
-        check_hiprtc_status(get(program, data))
+        check_hiprtc(get(program, data))
     return bytes(data)
 
 
@@ -275,8 +251,8 @@ _DROPPED = re.compile(r"--offload-arch=[\w:+-]+|-g|-fPIC|-Wall|-Wno-[\w-]+|--?am
 def hip_compilers() -> tuple[tuple[str, str], ...]:
     """Name and version of each compiler that is here, the quickest first."""
     found = [("hiprtc", version)] if (version := hiprtc_version()) else []
-    own = tools()
-    return (*found, *(() if isinstance(own, str) else (("clang", own.version),)))
+    clang = tools()
+    return (*found, *(() if isinstance(clang, str) else (("clang", clang.version),)))
 
 
 def read_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
@@ -291,14 +267,14 @@ def build_code_object(unit: Unit, device: Device) -> KernelBinary:
     for entry in unit.entries:
         if not _ENTRY.fullmatch(entry):
             raise BuildFailed(f"an entry is the name of a kernel as in C++, got {entry!r}")
-    own = ARCHITECTURES[device.target]
+    chip = ARCHITECTURES[device.target]
     options = read_flags(unit.flags)
     chosen = unit.compiler or next((name for name, _ in hip_compilers()), "")
     if chosen == "hiprtc":
-        data, symbols, log = compile_by_hiprtc(unit, options, own)
+        data, symbols, log = compile_by_hiprtc(unit, options, chip)
         code = CodeObject(data)
     elif chosen == "clang":
-        data, log = _by_clang(unit, options, own)
+        data, log = _by_clang(unit, options, chip)
         code = CodeObject(data)
         symbols = dict(zip(unit.entries, code.listed(len(unit.entries)), strict=False))
     else:
@@ -314,9 +290,9 @@ def build_code_object(unit: Unit, device: Device) -> KernelBinary:
     )
 
 
-def _by_clang(unit: Unit, options: tuple[str, ...], own: AmdArchitecture) -> tuple[bytes, str]:
+def _by_clang(unit: Unit, options: tuple[str, ...], chip: AmdArchitecture) -> tuple[bytes, str]:
     try:
-        return compile_by_clang(unit, options, own)
+        return compile_by_clang(unit, options, chip)
     except BuildFailed as error:
         faults = re.findall(r"^([^\s:]+):(\d+):\d+: (?:fatal )?error: (.*)$", str(error), re.MULTILINE)
         if faults and all(file == TABLE for file, _, _ in faults):
@@ -355,9 +331,6 @@ TOOLCHAIN = Toolchain(
     lacks=lambda compiler, log: compiler == "hiprtc" and "file not found" in log,
     advice=_hiprtc_advice,
 )
-
-
-# -- What hipcc defines of its own accord, where it is here.
 
 
 ASSUMED_ARCHITECTURE = "gfx942"  # of the device that HIP kernels are read for

@@ -24,7 +24,7 @@ from tunesmith.backends import port
 from tunesmith.backends.host_pages import HostPages, shield_spans
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import SanitizerKind, system_package
-from tunesmith.backends.tool_process import answer_of
+from tunesmith.backends.tool_process import version_of
 from tunesmith.base.errors import TunesmithError
 from tunesmith.base.text import digest_of, strip_controls, truncate_text
 from tunesmith.problem.device import OPENCL, Clock, Device, Limits, Resources
@@ -33,12 +33,7 @@ from tunesmith.run.events import SanitizerFinding, distinct_findings, kind_of
 from tunesmith.source.lex import without_comments
 from tunesmith.source.preprocess import Predefined, opencl_of
 
-# -- What an OpenCL compiler defines: by the version of the device's platform, its extensions and the
-# flags.
-#
 # Where the extensions are not known, a source is read with all that it asks for and without any.
-
-
 _OF_DEVICE = re.compile(r"cl_\w+|__IMAGE_SUPPORT__|__opencl_c_\w+")
 
 
@@ -52,9 +47,6 @@ def opencl_predefined_macros(kernel: Kernel, device: Device, names: Sequence[str
         Predefined(plain.macros, f"{plain.said_by}, no extension"),
         Predefined(everything, f"{plain.said_by}, all extensions"),
     )
-
-
-# -- What a kernel needs of a device that OpenCL leaves open, said where a build fails for want of it.
 
 
 # In words, the extensions any of which brings it, the words of a source that take it, and those of the log.
@@ -79,9 +71,6 @@ def missing_extensions(source: str, log: str, extensions: str, device: str) -> s
         if not here.intersection(names) and re.search(used, text) and re.search(said, log)
     ]
     return "; ".join(missing)
-
-
-# -- PoCL's binaries: the machine code in them that follows from the source alone.
 
 
 _ELF = b"\x7fELF"
@@ -109,9 +98,6 @@ def pocl_objects(data: bytes) -> list[bytes]:
         return [part for pair in sorted(found.values()) for part in pair]
     start = data.find(_ELF)
     return [data[start:]] if start >= 0 else []
-
-
-# -- How fast the machine's own processor runs, as the system tells it.
 
 
 SYSTEM = Path("/")
@@ -143,9 +129,6 @@ def _read_system_file(file: Path) -> str:
         return ""
 
 
-# -- oclgrind, an interpreter of OpenCL kernels: how it is called, and its words read.
-
-
 PROGRAM = TOOL = "oclgrind"
 OPTIMISED = "oclgrind with optimised code"
 MOST_PRINTED = 200  # findings
@@ -156,11 +139,6 @@ _KERNEL = re.compile(r"^Kernel:\s*(\S+)")
 _WIDE = re.compile(r"\b(?:(?:float|u?int)16|(?:double|u?long)(?:8|16))\b")
 _UNABLE = re.compile(r"^(?:Unsupported|Unimplemented|Unhandled|Undefined external)\b", re.IGNORECASE)
 _ENTITY = re.compile(r"^(?:(?:First|Second) entity|Entity|Work-group):\s*(.*)$")
-
-
-def oclgrind_version(program: str) -> str:
-    found = re.search(r"Oclgrind (\S+)", answer_of(program, "--version"))
-    return strip_controls(found[1]) if found else ""
 
 
 def command_line(program: str, tool: str, log: Path) -> list[str]:
@@ -229,7 +207,7 @@ SANITIZER = SanitizerKind(
     find=lambda: shutil.which(PROGRAM),
     missing=f"{PROGRAM} is not on the PATH",
     fix=system_package(PROGRAM),
-    version=oclgrind_version,
+    version=lambda program: version_of(program, r"Oclgrind (\S+)"),
     command=command_line,
     read=read_oclgrind_findings,
     unable=unsupported_feature,
@@ -252,7 +230,7 @@ _TEMPORARY = re.compile(r"\S*tempfile_\w+\.cl|<(?:kernel|program source)>")
 
 
 @cache
-def _load_pyopencl() -> Any:
+def _load_cl() -> Any:
     try:
         import pyopencl
     except ImportError as error:
@@ -266,12 +244,12 @@ class OpenCLBackend:
     def devices(self) -> tuple[Device, ...]:
         return tuple(
             _describe_opencl_device(cl_platform, device, f"{i}:{j}")
-            for i, cl_platform in enumerate(_list_or_empty(_load_pyopencl().get_platforms))
+            for i, cl_platform in enumerate(_list_or_empty(_load_cl().get_platforms))
             for j, device in enumerate(_list_or_empty(cl_platform.get_devices))
         )
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        cl, which = _load_pyopencl(), _load_pyopencl().program_build_info.LOG
+        cl, which = _load_cl(), _load_cl().program_build_info.LOG
         context, handle = _make_context(device.id)
         # pyopencl's own Program.build would leave a failing source behind in the temporary folder.
         program = cl._cl._Program(context, unit.source)
@@ -326,7 +304,7 @@ class OpenCLSession(port.PlainSession):
     def __init__(self, device: Device) -> None:
         self._device = device
         self._context, self._handle = _make_context(device.id)
-        self._queue = _load_pyopencl().CommandQueue(self._context)
+        self._queue = _load_cl().CommandQueue(self._context)
         self._allocated = 0
         self._scrambled = 0
 
@@ -334,7 +312,7 @@ class OpenCLSession(port.PlainSession):
         return processor_clocks() if self._device.is_host else ()
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         try:
             program = cl._cl._Program(self._context, [self._handle], [binary])
             program._build(b"", [self._handle])
@@ -343,7 +321,7 @@ class OpenCLSession(port.PlainSession):
             raise port.LaunchFailed(f"the driver refuses the binary: {error}") from error
 
     def allocate(self, nbytes: int) -> port.Memory:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         limits = self._device.limits
         # Checked here because a CPU driver promises memory it may not have.
         if nbytes > limits.max_allocation or self._allocated + nbytes > limits.memory:
@@ -351,13 +329,13 @@ class OpenCLSession(port.PlainSession):
                 f"{nbytes} bytes wanted with {self._allocated} of {limits.memory} in use; "
                 f"the largest single array may have {limits.max_allocation}"
             )
-        flags, pages, own = cl.mem_flags.READ_WRITE, None, None
+        flags, pages, host = cl.mem_flags.READ_WRITE, None, None
         if self._device.is_host:  # the pages of a program's own arrays, which can be kept from being written
             pages = HostPages(nbytes)
-            own = np.ctypeslib.as_array((ctypes.c_uint8 * max(1, nbytes)).from_address(pages.address))
+            host = np.ctypeslib.as_array((ctypes.c_uint8 * max(1, nbytes)).from_address(pages.address))
             flags |= cl.mem_flags.USE_HOST_PTR
         try:
-            buffer = cl.Buffer(self._context, flags, nbytes, hostbuf=own)
+            buffer = cl.Buffer(self._context, flags, nbytes, hostbuf=host)
         except cl.Error as error:
             raise port.OutOfMemory(str(error)) from error
         self._allocated += nbytes
@@ -379,9 +357,7 @@ class OpenCLSession(port.PlainSession):
             memory.pages.pages[offset : offset + memoryview(data).nbytes] = memoryview(data).cast("B")
         elif len(data):
             with_offset = {"dst_offset": offset, "is_blocking": True}
-            self._guarded(
-                lambda: _load_pyopencl().enqueue_copy(self._queue, memory.buffer, data, **with_offset)
-            )
+            self._guarded(lambda: _load_cl().enqueue_copy(self._queue, memory.buffer, data, **with_offset))
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, OpenCLMemory)
@@ -391,9 +367,7 @@ class OpenCLSession(port.PlainSession):
         target = bytearray(nbytes)
         if nbytes:
             with_offset = {"src_offset": offset, "is_blocking": True}
-            self._guarded(
-                lambda: _load_pyopencl().enqueue_copy(self._queue, target, memory.buffer, **with_offset)
-            )
+            self._guarded(lambda: _load_cl().enqueue_copy(self._queue, target, memory.buffer, **with_offset))
         return bytes(target)
 
     @cached_property
@@ -401,10 +375,10 @@ class OpenCLSession(port.PlainSession):
         """Whether buffers are the pages that they were made of. To hand a few bytes to the driver's thread
         takes longer than to put them there."""
         probe = HostPages(len(PROBE))
-        own = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
-        flags = _load_pyopencl().mem_flags.READ_WRITE | _load_pyopencl().mem_flags.USE_HOST_PTR
-        buffer = _load_pyopencl().Buffer(self._context, flags, len(PROBE), hostbuf=own)
-        self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
+        host = np.ctypeslib.as_array((ctypes.c_uint8 * len(PROBE)).from_address(probe.address))
+        flags = _load_cl().mem_flags.READ_WRITE | _load_cl().mem_flags.USE_HOST_PTR
+        buffer = _load_cl().Buffer(self._context, flags, len(PROBE), hostbuf=host)
+        self._guarded(lambda: _load_cl().enqueue_copy(self._queue, buffer, PROBE, is_blocking=True))
         is_direct = probe.pages[:] == PROBE
         buffer.release()
         probe.close()
@@ -420,10 +394,10 @@ class OpenCLSession(port.PlainSession):
         if to.nbytes:
             buffers = (to.memory.buffer, source.memory.buffer)
             places = {"src_offset": source.offset, "dst_offset": to.offset, "byte_count": to.nbytes}
-            self._guarded(lambda: _load_pyopencl().enqueue_copy(self._queue, *buffers, **places))
+            self._guarded(lambda: _load_cl().enqueue_copy(self._queue, *buffers, **places))
 
     def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         # Everything is queued behind a gate, so that the host's own slowness stays out of the time.
         gate = cl.UserEvent(self._context)
         try:
@@ -440,15 +414,15 @@ class OpenCLSession(port.PlainSession):
         kernel, memories, words = self._scrambler
         self._scrambled += 1
         numbers = map(np.uint32, (words, self._scrambled, is_local, PATIENT if is_patient else HASTY))
-        kernel.set_args(*memories, *numbers, _load_pyopencl().LocalMemory(4 * words))
+        kernel.set_args(*memories, *numbers, _load_cl().LocalMemory(4 * words))
         size = (self._device.limits.sms,)
-        self._guarded(lambda: _load_pyopencl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
+        self._guarded(lambda: _load_cl().enqueue_nd_range_kernel(self._queue, kernel, size, (1,)))
         self._guarded(self._queue.finish)
 
     @cached_property
     def _scrambler(self) -> tuple[Any, tuple[Any, Any], int]:
         """The kernel, memory of its own, and how many words each group fills."""
-        cl, limits = _load_pyopencl(), self._device.limits
+        cl, limits = _load_cl(), self._device.limits
         source = resources.files("tunesmith.backends.opencl").joinpath("scramble.cl").read_text()
         program = cl._cl._Program(self._context, source)
         program._build(b"", [self._handle])
@@ -471,15 +445,13 @@ class OpenCLSession(port.PlainSession):
         for place, element in call.fills:
             assert isinstance(place.memory, OpenCLMemory)
             what = (place.memory.buffer, np.frombuffer(element, np.uint8), place.offset, place.nbytes)
-            _load_pyopencl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
+            _load_cl().enqueue_fill_buffer(self._queue, *what, wait_for=wait_for)
         dims = max([1, *(axis + 1 for axis in range(3) if call.grid[axis] != 1 or call.block[axis] != 1)])
         total = tuple(g * b for g, b in zip(call.grid, call.block, strict=True))[:dims]
-        _load_pyopencl().enqueue_nd_range_kernel(
-            self._queue, kernel, total, call.block[:dims], wait_for=wait_for
-        )
+        _load_cl().enqueue_nd_range_kernel(self._queue, kernel, total, call.block[:dims], wait_for=wait_for)
 
     def _guarded(self, action: Any) -> None:
-        cl = _load_pyopencl()
+        cl = _load_cl()
         try:
             action()
         except cl.MemoryError as error:
@@ -496,27 +468,25 @@ def _kernel_argument(arg: object) -> Any:
         return arg.memory.region(arg.offset, arg.nbytes)
     if isinstance(arg, port.Scalar):
         return element_type(arg.type).numpy.type(arg.value)
-    return _load_pyopencl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
+    return _load_cl().LocalMemory(arg.nbytes)  # type: ignore[attr-defined]
 
 
 def _list_or_empty(query: Callable[[], Iterable[Any]]) -> list[Any]:
     try:
         return list(query())
-    except _load_pyopencl().Error:  # how the loader says that there is none
+    except _load_cl().Error:  # how the loader says that there is none
         return []
 
 
 @cache
 def _make_context(device_id: str) -> tuple[Any, Any]:
     place, _, number = device_id.partition(":")
-    handle = _list_or_empty(_list_or_empty(_load_pyopencl().get_platforms)[int(place)].get_devices)[
-        int(number)
-    ]
-    return _load_pyopencl().Context([handle]), handle
+    handle = _list_or_empty(_list_or_empty(_load_cl().get_platforms)[int(place)].get_devices)[int(number)]
+    return _load_cl().Context([handle]), handle
 
 
 def _describe_opencl_device(cl_platform: Any, device: Any, id: str) -> Device:
-    cl = _load_pyopencl()
+    cl = _load_cl()
     is_cpu = bool(device.type & cl.device_type.CPU)
     is_pocl = "portable computing language" in cl_platform.name.lower()
     sizes = [*device.max_work_item_sizes, 1, 1][:3]
@@ -547,7 +517,7 @@ def _describe_opencl_device(cl_platform: Any, device: Any, id: str) -> Device:
 
 
 def _make_kernels(program: Any, unit: Unit) -> list[Any]:
-    cl = _load_pyopencl()
+    cl = _load_cl()
     try:
         return [cl.Kernel(program, entry) for entry in unit.entries]
     except cl.Error as error:
@@ -559,7 +529,7 @@ def _make_kernels(program: Any, unit: Unit) -> list[Any]:
 
 
 def _opencl_resources(kernels: list[Any], handle: Any) -> Resources:
-    info = _load_pyopencl().kernel_work_group_info
+    info = _load_cl().kernel_work_group_info
     return Resources(
         shared=max(k.get_work_group_info(info.LOCAL_MEM_SIZE, handle) for k in kernels),
         private=max(k.get_work_group_info(info.PRIVATE_MEM_SIZE, handle) for k in kernels),
@@ -569,7 +539,7 @@ def _opencl_resources(kernels: list[Any], handle: Any) -> Resources:
 
 def _code_digest(data: bytes, device: Device, unit: Unit, kernels: list[Any], handle: Any) -> str:
     """Equal for equal code. PoCL puts a required work-group size into none of it."""
-    which = _load_pyopencl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+    which = _load_cl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
     required = [list(k.get_work_group_info(which, handle)) for k in kernels]
     parts = pocl_objects(data) if device.finishes_compiling_at_launch else []
     return digest_of(*(parts or [data]), repr((unit.entries, required)))

@@ -109,8 +109,8 @@ def _drawn_cases(cases: Sequence[Case], watched: WatchedText, met: Marks, seed: 
         wanted = [each for condition, pair in sides if not pair.all() for each in condition.numbers]
         wanted += watched.numbers if number % 2 or not wanted else ()
         name = planted_name(dict.fromkeys(wanted))
-        own = seed_of(seed, "sides", number)
-        yield Case(several[number % len(several)].sizes, name, own, "verify", compares_errors=False)
+        drawn_seed = seed_of(seed, "sides", number)
+        yield Case(several[number % len(several)].sizes, name, drawn_seed, "verify", compares_errors=False)
 
 
 @lru_cache(maxsize=64)

@@ -12,10 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeVar
 
 from tunesmith.backends.messages import CheckCase, Judged, JudgeOutputs, StoreCase
 from tunesmith.base.errors import BadInput
@@ -23,18 +20,10 @@ from tunesmith.base.text import digest_of, seed_of
 from tunesmith.lab import measure
 from tunesmith.lab import memory as guards
 from tunesmith.lab.build import BuiltCode
-from tunesmith.lab.layouts import is_fenced, layouts_of
-from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_integrity
+from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, check_integrity, is_fenced, layouts_of
 from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
-from tunesmith.lab.values import (
-    Arrays,
-    CaseRules,
-    ExpectedValues,
-    errors_of,
-    establish_expected,
-    wrong_values,
-)
+from tunesmith.lab.values import Array, CaseRules, ExpectedValues, errors_of, establish_expected, wrong_values
 from tunesmith.problem import device
 from tunesmith.problem.cases import (
     Case,
@@ -46,7 +35,6 @@ from tunesmith.problem.cases import (
     smoke_cases,
     verify_cases,
 )
-from tunesmith.problem.compare import key_arrays
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, CannotRun, OutputErrors, Plan, Status
 from tunesmith.problem.problem import Problem
@@ -59,17 +47,12 @@ if TYPE_CHECKING:
     from tunesmith.lab.judge.branch_search import BranchSearch
 
 
-# -- Oracles: what each case should give, and whether what came back is right. One judges on the host; the
-# other is for devices that judge for themselves: cases are stored there, verdicts come back.
-#
-# The latter only where kernels cannot reach the worker's own memory. A kernel may still reach what lies on
-# the device, so a verdict of `wrong` counts where the original is still right, or once all has been laid out
-# anew.
-
-
+# Oracles: what each case should give, and whether what came back is right. One judges on the host. The other
+# is for devices that judge for themselves, where kernels cannot reach the worker's own memory: cases are
+# stored there, verdicts come back. A kernel may still reach what lies on the device, so a verdict of `wrong`
+# counts where the original is still right, or once all has been laid out anew.
 CACHED_BYTES = 1 << 29
 
-Array = NDArray[Any]
 R = TypeVar("R")
 ErrorsByCase = dict[Case, tuple[OutputErrors, ...]]
 
@@ -84,22 +67,14 @@ class Expectation:
 
 @dataclass
 class CaseOracle:
-    """What both have in common. `original` plans and builds the original for a case."""
+    """What both have in common."""
 
     _problem: Problem
     _device: Device
     _references: References
     _runner: Runner
-    _original: Callable[[Case], tuple[BuiltCode, Plan]]
+    _original: Callable[[Case], tuple[BuiltCode, Plan]]  # plans and builds it for a case
     errors: ErrorsByCase | None = field(default=None, kw_only=True)  # filled while winners are verified
-
-    def _of_original(self, run: Callable[[], R]) -> R:
-        """Once more where it crashed: an earlier kernel may have spoilt that process, a fresh one tells."""
-        found = run()
-        if isinstance(found, Judged | Verdict) and found.status is Status.CRASHED:
-            self._runner.restart()
-            found = run()
-        return found
 
 
 @dataclass
@@ -131,13 +106,13 @@ class HostOracle(CaseOracle):
 
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         for c in cases:
-            run = self._run(code, c)
+            run = self._run_shielded(code, c)
             verdict = run if isinstance(run, Verdict) else self.judge(c.case, c.plan, run)
             if not verdict.ok:
                 return verdict
         return RIGHT
 
-    def _run(self, code: BuiltCode, c: Examined) -> CaseRun | Verdict:
+    def _run_shielded(self, code: BuiltCode, c: Examined) -> CaseRun | Verdict:
         """What it may not write cannot be written. What crashes there and nowhere else has tried."""
         ask = partial(self._runner.run, code, c.plan, draw_of(self._problem, c.case), c.deadline)
         run = ask(shields=True)
@@ -176,7 +151,7 @@ class HostOracle(CaseOracle):
         if self.errors is not None:
             self.errors[case] = errors_of(plan, outputs, expected.values)
         rules = self._rules(case)
-        ask = partial(self._asked, case, plan)
+        ask = partial(self._references.compare_candidate, case, plan)
         reason, contested = wrong_values(plan, outputs, expected.values, rules, ask)
         if reason and self._references.contest(case, contested):
             self._known.pop(case, None)  # established anew, with these rows among those asked for
@@ -188,22 +163,11 @@ class HostOracle(CaseOracle):
         open_nan, name = self._leaves_nan_open, case.distribution
         return CaseRules(case.is_odd, may_fail, case.compares_errors, open_nan, name)
 
-    def _asked(self, case: Case, plan: Plan, output: str, got: Arrays, wanted: Arrays) -> str | None:
-        """The user's function on what a candidate gave: if it fails there, no verdict is not a good one."""
-        try:
-            return self._references.compare(case, plan, output, got, wanted)
-        except BadInput as error:
-            return f"{output} cannot be compared: {error}"
-
     def _establish_expectation(self, case: Case) -> Expectation | Verdict:
         code, plan = self._original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
         referred = self._references.ask(case, plan, digests=True)
         inputs, gaps = dict(referred.answer.input_digests), dict(referred.answer.gap_digests)
-        arrays = {
-            spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
-            for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True)
-        }
         deadline = measure.original_deadline(plan)
         draw = draw_of(self._problem, case)
         run = self._clean.run(code, plan, draw, deadline)
@@ -212,8 +176,7 @@ class HostOracle(CaseOracle):
         given = {r.name: r.given for r in run.report.buffers}
         read = [b.name for b in plan.buffers if b.role == "input"]
         self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
-        keys = zip(key_arrays(plan), referred.keys, strict=True)
-        pointed = {name: guards.as_array(plan.buffer(name), memory) for name, memory in keys}
+        pointed = referred.key_arrays(plan)
         bare = ExpectedValues(rows=referred.rows, sampled=referred.sampled, inputs=pointed)
         found = Expectation(inputs, gaps, bare, run.report.seconds)
         verdict = self._integrity(case, plan, run, found)
@@ -221,7 +184,7 @@ class HostOracle(CaseOracle):
             return verdict
         ask = partial(self._references.compare, case, plan)
         values, reason = establish_expected(
-            plan, output_arrays(plan, run), arrays, bare, self._rules(case), ask
+            plan, output_arrays(plan, run), referred.arrays, bare, self._rules(case), ask
         )
         return Verdict(Status.WRONG, reason) if reason else replace(found, values=values)
 
@@ -306,7 +269,7 @@ class DeviceOracle(CaseOracle):
             if isinstance(judged, Verdict):
                 return judged
             for c, one in zip(cases, judged or (), strict=False):
-                self._note(c.case, one)
+                self._note_errors(c.case, one)
             right = sum(j.status is Status.OK for j in judged or ())
             if judged and right < len(judged):
                 verdict = self._confirmed(judged[right], code, cases[right])
@@ -314,7 +277,7 @@ class DeviceOracle(CaseOracle):
                     return verdict
                 right += 1
         for c in cases[right:]:
-            found = self._check(c, code)
+            found = self._check_stored(c, code)
             verdict = found if isinstance(found, Verdict) else self._confirmed(found, code, c)
             if not verdict.ok:
                 return verdict
@@ -353,7 +316,7 @@ class DeviceOracle(CaseOracle):
             found = self._of_stored(at.case, ask)
             if isinstance(found, Verdict):
                 return found
-            self._note(at.case, found)
+            self._note_errors(at.case, found)
             if found.status is Status.OK or not self._widen_reference_rows(at.case, found.contested):
                 return _case_verdict(found, at.case)
 
@@ -363,7 +326,7 @@ class DeviceOracle(CaseOracle):
 
         Nothing stored explains two runs that differ, nor guard zones, which are anew every time."""
         while self._widen_reference_rows(at.case, first.contested):
-            again = self._check(at, code)
+            again = self._check_stored(at, code)
             if isinstance(again, Verdict):
                 return again
             first = again
@@ -371,7 +334,7 @@ class DeviceOracle(CaseOracle):
         if first.damage or first.status is not Status.WRONG or self._original_is_right(at):
             return verdict
         self._runner.restart()
-        again = self._check(at, code)
+        again = self._check_stored(at, code)
         return again if isinstance(again, Verdict) else _case_verdict(again, at.case)
 
     def _widen_reference_rows(self, case: Case, contested: Sequence[int]) -> bool:
@@ -385,11 +348,11 @@ class DeviceOracle(CaseOracle):
         judged = self._runner.check(code, self._request(at.case, code, plan), at.deadline)
         return judged is not None and judged.status is Status.OK
 
-    def _check(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
+    def _check_stored(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
         request = self._request(at.case, code, at.plan)
         judged = self._of_stored(at.case, partial(self._runner.check, code, request, at.deadline))
         if isinstance(judged, Judged):
-            self._note(at.case, judged)
+            self._note_errors(at.case, judged)
         return judged
 
     def _sent(self, at: Examined, code: BuiltCode) -> tuple[Judged, tuple[bytes, ...]] | Verdict | None:
@@ -409,7 +372,7 @@ class DeviceOracle(CaseOracle):
         tells = self.errors is not None
         return CheckCase(_case_digest(case), code.code_digest, plan, case.compares_errors, tells_errors=tells)
 
-    def _note(self, case: Case, judged: Judged) -> None:
+    def _note_errors(self, case: Case, judged: Judged) -> None:
         if self.errors is not None:
             self.errors[case] = judged.errors
 
@@ -426,7 +389,10 @@ class DeviceOracle(CaseOracle):
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measure.original_deadline(plan)
         deadline += measure.INPUT_SECONDS if launch[2].inputs is not None else 0.0
-        judged = self._of_original(lambda: self._runner.store(code, request, referred.blobs, deadline))
+        store = partial(self._runner.store, code, request, referred.blobs, deadline)
+        if (judged := store()).status is Status.CRASHED:
+            self._runner.restart()  # an earlier kernel may have spoilt that process, a fresh one tells
+            judged = store()
         if isinstance(judged, Judged):
             wanted = dict(referred.answer.input_digests)
             self._references.refuse_varying(wanted, dict(judged.input_digests))
@@ -593,7 +559,8 @@ class CaseJudge:
         found: list[Case] = []
         every = dict.fromkeys((*drawn, *self._added_afresh(variant, seed)))
         tried = [case for case in every if not self._is_out_of_reach(code, variant, case)]
-        moved = [case for case in tried if apart and self._is_moved(code, variant, case)]
+        plans = {case: self._plans.plan(variant, dict(case.sizes), code) for case in tried}
+        moved = [case for case, plan in plans.items() if isinstance(plan, Plan) and is_moved(plan)]
         beside = [self._beside.submit(apart.establish, case) for case in moved if apart]
         for number, case in enumerate(tried):
             self.prepare(tried, number)
@@ -620,10 +587,6 @@ class CaseJudge:
             if case not in self._unfit and case.distribution not in self._unfit_values:
                 with suppress(BadInput):
                     self._oracle.prepare(case)
-
-    def _is_moved(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
-        plan = self._plans.plan(variant, dict(case.sizes), code)
-        return isinstance(plan, Plan) and is_moved(plan)
 
     def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
         """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""

@@ -138,8 +138,8 @@ def note_of(found: SanitizerTools | str, sandbox: str, device: Device | None = N
     beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):
         return f"{NOTE}{beside}; {found}" if beside else f"{NOTE}{NOT_IN_FORCE}: {found}"
-    own = f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
-    return f"{own} and {beside}" if beside else own
+    note = f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
+    return f"{note} and {beside}" if beside else note
 
 
 Beside = Callable[[Variant, int], Sanitized]  # a kernel, and the seed of its cases
@@ -187,7 +187,7 @@ class Sanitizing:
         sizes: list[tuple[tuple[str, int], ...]] = []
         for case in watched_cases(self._problem, variant, self._device, seed, self._tools.kind.nbytes):
             code, plan = self._original.plan(case)
-            planned.setdefault(code.code_digest, (code, []))[1].append(self._run(case, plan))
+            planned.setdefault(code.code_digest, (code, []))[1].append(self._bare_run(case, plan))
             sizes.append(case.sizes)
         parts: list[Sanitized] = []
         for code, runs in planned.values():
@@ -222,18 +222,18 @@ class Sanitizing:
                 planned[case] = plan
         if not planned:
             return Sanitized(self._tools.name, absent=(("", NO_SMALL),))
-        runs = [self._run(case, plan) for case, plan in planned.items()]
+        runs = [self._bare_run(case, plan) for case, plan in planned.items()]
         watched = self._tools.watch(code, self._device, runs, tools)
-        own = distinct_findings(finding for one in watched for finding in one.findings)
-        own = self._confirmed(code, runs, own)
-        if not all(finding.doubted for finding in own):
-            own = mark_shared_findings(own, self._shared(tuple(planned)))
+        found = distinct_findings(finding for one in watched for finding in one.findings)
+        found = self._confirmed(code, runs, found)
+        if not all(finding.doubted for finding in found):
+            found = mark_shared_findings(found, self._findings_of_original(tuple(planned)))
         return Sanitized(
             self._tools.name,
             tuple(one.tool for one in watched if not one.why_not),
             tuple((one.tool, one.why_not) for one in watched if one.why_not),
             tuple(case.sizes for case in planned),
-            own,
+            found,
         )
 
     def _confirmed(
@@ -248,7 +248,7 @@ class Sanitizing:
         agreed = {"", *(one.tool for one in watched if any(confirm(f) == one.tool for f in one.findings))}
         return tuple(replace(f, doubted=f in doubted or confirm(f) not in agreed) for f in findings)
 
-    def _shared(self, cases: tuple[Case, ...]) -> tuple[SanitizerFinding, ...]:
+    def _findings_of_original(self, cases: tuple[Case, ...]) -> tuple[SanitizerFinding, ...]:
         """What the original has at the same cases. Where it cannot be launched nothing is shared."""
         assert isinstance(self._tools, SanitizerTools)
         if cases in self._of_original:
@@ -259,7 +259,7 @@ class Sanitizing:
                 code, plan = self._original.plan(case)
             except BadInput:
                 continue
-            by_code.setdefault(code.code_digest, (code, []))[1].append(self._run(case, plan))
+            by_code.setdefault(code.code_digest, (code, []))[1].append(self._bare_run(case, plan))
         found: list[SanitizerFinding] = []
         for code, runs in by_code.values():
             watched = self._tools.watch(code, self._device, runs, self._tools.kind.tools)
@@ -267,7 +267,7 @@ class Sanitizing:
         self._of_original[cases] = tuple(found)
         return self._of_original[cases]
 
-    def _run(self, case: Case, plan: Plan) -> BareRun:
+    def _bare_run(self, case: Case, plan: Plan) -> BareRun:
         return BareRun(plan, Draw(case.distribution, case.seed, self._problem.inputs))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tunesmith.backends.messages import Draw
 from tunesmith.backends.port import Memory, OutOfMemory, Pointer, Session
-from tunesmith.lab import references as reference
+from tunesmith.lab import references
 from tunesmith.lab.memory import initial_payload
 from tunesmith.problem.device import Device
 from tunesmith.problem.inputs import BLOCK, VERSIONS, RepeatedBlock, SlotPlace, block_of, stride_of
@@ -137,13 +137,13 @@ class Arenas:
                 made = made or (_draw_input_versions(plan, draw) if is_linked else [])
                 fixed = [initial_payload(b, b"\0")] if holds_init(b) else []
                 fixed = [one[b.name] for one in made] if is_linked else fixed
-                arena = self._arenas[key] = self._fill(b, needed, draw, fixed)
+                arena = self._arenas[key] = self._fill_arena(b, needed, draw, fixed)
                 if is_linked and b.role == "input":
                     arena.made = tuple(fixed)
             arenas[b.name] = arena
         return arenas
 
-    def _fill(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: Sequence[bytes]) -> Arena:
+    def _fill_arena(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: Sequence[bytes]) -> Arena:
         """An arena filled with drawn numbers, on and on; with `fixed` ones at its slots, in turn."""
         taken: list[Memory] = []
         try:
@@ -195,4 +195,4 @@ def holds_init(b: BufferPlan) -> bool:
 def _draw_input_versions(plan: Plan, draw: Draw) -> list[dict[str, bytes]]:
     """One version of the linked arrays after the other."""
     places = [replace(draw, place=SlotPlace(version, 1)) for version in range(VERSIONS)]
-    return [{n: a.tobytes() for n, a in reference.linked_inputs(plan, one).items()} for one in places]
+    return [{n: a.tobytes() for n, a in references.linked_inputs(plan, one).items()} for one in places]

@@ -31,9 +31,17 @@ from tunesmith.backends.port import (
 )
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
-from tunesmith.lab import references as reference
-from tunesmith.lab.layouts import PHASE, CaseLayout, GuardedLayout, layouts_of
-from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, as_array, check_integrity
+from tunesmith.lab.memory import (
+    PHASE,
+    RIGHT,
+    CaseLayout,
+    GuardedLayout,
+    RunEvidence,
+    Verdict,
+    as_array,
+    check_integrity,
+    layouts_of,
+)
 from tunesmith.lab.references import CONTESTED_ROWS, UserCodeFailed
 from tunesmith.lab.values import (
     Array,
@@ -51,8 +59,6 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.inputs import draw_block, swap_moves
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import element_type
-
-# -- Where a case's arrays lie on the device.
 
 
 @dataclass
@@ -112,12 +118,11 @@ class CaseMemory:
         return self.arena(f"work {turn} {part.block}", self._layouts[turn].blocks[part.block])
 
     def first(self, b: BufferPlan, which: str = "first") -> Pointer:
-        """Where the first run's output waits for the second."""
+        """Where the first run's output waits for the second; "stale": that of one that found an earlier's."""
         phase = self.layout(b, 0).place % PHASE
         return Pointer(self.arena(f"{which} {b.name}", phase + b.nbytes), phase, b.nbytes)
 
     def stale(self, b: BufferPlan) -> Pointer:
-        """Where the output of a run that found an earlier one's waits."""
         return self.first(b, "stale")
 
     def copy_place(self, b: BufferPlan) -> Pointer:
@@ -128,11 +133,8 @@ class CaseMemory:
         return self._session.read(pointer.memory, pointer.offset, pointer.nbytes)
 
 
-# -- Outputs of a case on a device that judges for itself, where no part of them can be judged alone:
-# brought to the host of the same worker, and judged there as the host judges. Kernels cannot reach its
-# memory.
-
-
+# Outputs of which no part can be judged alone are brought to the host of the same worker, and judged there
+# as the host judges: kernels cannot reach its memory.
 Stored = Mapping[str, tuple[ExpectedArray, Pointer]]
 
 
@@ -149,18 +151,13 @@ class WholeOutputs:
         cls, request: StoreCase, memory: CaseMemory, expected: Stored, pristine: Mapping[str, Pointer]
     ) -> WholeOutputs:
         plan = request.plan
-        referred = {
-            name: np.frombuffer(memory.read(place), dtype=spec.dtype).reshape(spec.shape)
-            for name, (spec, place) in expected.items()
-        }
+        referred = {name: spec.view(memory.read(place)) for name, (spec, place) in expected.items()}
         keys = {n: as_array(plan.buffer(n), memory.read(pristine[n])) for n in key_arrays(plan)}
         rows = np.asarray(request.rows, dtype=np.intp) if request.rows else None
         bare = ExpectedValues(rows=rows, sampled=frozenset(request.sampled), inputs=keys)
         rules = CaseRules(request.odd, request.may_fail)
-        ask = partial(_ask_user_function, request, plan)
-        return cls(
-            request, *establish_expected(plan, _read_outputs(plan, memory), referred, bare, rules, ask)
-        )
+        ask, outputs = partial(_ask_user_function, request, plan), _read_outputs(plan, memory)
+        return cls(request, *establish_expected(plan, outputs, referred, bare, rules, ask))
 
     def wrong(
         self, plan: Plan, memory: CaseMemory, compares_errors: bool
@@ -193,10 +190,7 @@ def _ask_user_function(
     return f"{output}: {reason}" if reason else None
 
 
-# -- An output and the original's, compared on the device: whether they are surely alike, and where they
-# may not be. What is not sure the host looks at.
-
-
+# What the device is not sure of the host looks at.
 SPAN = 1 << 12  # elements that the host looks at, where one of them may be unlike
 SPANS = 1 << 8  # so many at most
 
@@ -245,9 +239,6 @@ def unlike_spans(
         middle = first + max(SPAN, (end - first) // 2 // SPAN * SPAN)
         waiting += [(middle, end), (first, middle)]
     return found, not waiting
-
-
-# -- A kernel run several times on a case that lies on the device.
 
 
 @dataclass
@@ -467,8 +458,6 @@ class StoredCases:
             self._forget(case)
         return self._memory.give_back() or had
 
-    # -- memory -------------------------------------------------------------------------------------
-
     def _forget(self, case: str) -> None:
         stored = self._cases.pop(case, None)
         for pointer in stored.pointers if stored else ():
@@ -482,15 +471,13 @@ class StoredCases:
                 return
             self._forget(oldest)
 
-    # -- laying out ---------------------------------------------------------------------------------
-
     def _lay_out(self, stored: StoredCase, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
         request = stored.request
         digests = []
         expected, sent = blobs[: len(request.expected)], blobs[len(request.expected) :]
         made = dict(zip(request.inputs, sent, strict=True))
         if not made:
-            called = reference.linked_inputs(request.plan, request.draw)
+            called = references.linked_inputs(request.plan, request.draw)
             made = {name: array.tobytes() for name, array in called.items()}
         stored.linked = frozenset(made)
         for name, data in made.items():
@@ -510,7 +497,7 @@ class StoredCases:
     def _draw(self, b: BufferPlan, draw: m.Draw, place: Pointer) -> None:
         """A block drawn on the host, repeated on the device just as the host would repeat it."""
         if draw.place is not None:
-            self._session.write(place.memory, place.offset, reference.draw_memory(b, draw).tobytes())
+            self._session.write(place.memory, place.offset, references.draw_memory(b, draw).tobytes())
             return
         block = draw_block(b, draw.distribution, draw.seed)
         data = block.values.tobytes()
@@ -535,8 +522,6 @@ class StoredCases:
                     return Verdict(Status.WRONG, f"{words}: wait first (griddepcontrol.wait)")
         self._runs.copy_inputs(stored, plan)
         return RIGHT
-
-    # -- judging ------------------------------------------------------------------------------------
 
     def _judge_original(self, stored: StoredCase, executable: Executable) -> tuple[Verdict, float, bool]:
         request = stored.request
@@ -714,4 +699,4 @@ class StoredCases:
         else:
             got = guards.as_array(b, self._memory.read(self._memory.first(b)))
             got = got[list(rows)] if rows else got
-        return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)
+        return got, spec.view(self._memory.read(place))

@@ -22,9 +22,8 @@ from tunesmith.backends.port import (
     scramble_local_memory,
 )
 from tunesmith.lab import memory as guards
-from tunesmith.lab import references as reference
-from tunesmith.lab.layouts import CaseLayout, GuardedLayout, is_fenced, layouts_of
-from tunesmith.lab.memory import bind_calls, initial_payload
+from tunesmith.lab import references
+from tunesmith.lab.memory import CaseLayout, GuardedLayout, bind_calls, initial_payload, is_fenced, layouts_of
 from tunesmith.lab.worker.output_sampling import CHANCE
 from tunesmith.problem.device import Device
 from tunesmith.problem.inputs import swap_moves
@@ -108,8 +107,8 @@ def run_case(
     session: Session, device: Device, request: m.RunCase, executable: Executable
 ) -> tuple[m.Ran, tuple[bytes, ...]]:
     plan = request.plan
-    linked = reference.linked_inputs(plan, request.draw)
-    arrays = reference.draw_inputs(plan, request.draw, linked)
+    linked = references.linked_inputs(plan, request.draw)
+    arrays = references.draw_inputs(plan, request.draw, linked)
     inputs = {name: array.tobytes() for name, array in arrays.items()}
     places: list[_PlacedArrays] = []
     try:
@@ -244,20 +243,12 @@ def _report_buffer(
     )
 
 
-# -- Whether a kernel takes less time where local memory still holds what its own last launch has left
-# there.
-#
-# Its results may be right, because it recognises what it finds. But nobody promises that anything is left,
-# and
-# where a program runs another kernel in between nothing is: the time that was measured is no program's.
-#
-# Which of the two comes first in a pair is drawn. To a kernel that does not care both are alike, so that of
-# the
-# shortest launches of all each is the one or the other by a coin's toss, whatever a neighbour does: that of
-# the
-# first 23 three at most come after the kernel that fills local memory happens once in 4096 times.
-
-
+# Whether a kernel takes less time where local memory still holds what its own last launch has left there.
+# Its results may be right, because it recognises what it finds; but where a program runs another kernel in
+# between nothing is left: the time that was measured is no program's. Which of the two comes first in a pair
+# is drawn. To a kernel that does not care both are alike: of the shortest launches each is the one or the
+# other by a coin's toss, and that of the first 23 three at most come after the kernel that fills local
+# memory happens once in 4096 times.
 FEWEST, PAIRS = 5, 60  # of launches: to be believed, and to be turned away
 NEEDED, MISSED = 20, 3  # that are shorter, than all but so many of the others
 MARGIN = 1.25  # by so much

@@ -15,9 +15,8 @@ import numpy as np
 
 from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
-from tunesmith.base.errors import BadInput
 from tunesmith.lab import memory as guards
-from tunesmith.lab.memory import as_array, bind_calls
+from tunesmith.lab.memory import bind_calls
 from tunesmith.lab.references import References, Referred
 from tunesmith.lab.values import Array, Arrays, CaseRules, ExpectedValues, wrong_values
 from tunesmith.lab.worker.buffer_ring import Arena, Arenas, apart_on, needs_restoring
@@ -115,8 +114,7 @@ class Watch:
             memory, stride = self.laid_out[b.name].memory, self.arenas.stride(b)
             place = Pointer(memory, slot * stride, b.nbytes)
             filling = self.chance.choices(
-                (b"", struct.pack("<f", self.chance.gauss()), guards.PATTERN, guards.OTHER_PATTERN),
-                FILLINGS,
+                (b"", struct.pack("<f", self.chance.gauss()), guards.PATTERN, guards.OTHER_PATTERN), FILLINGS
             )[0]
             if filling and self.session.inspector is not None:
                 self.session.inspector.fill(place, filling)
@@ -135,10 +133,10 @@ class Watch:
                 place = Pointer(self.laid_out[b.name].memory, slot * stride, stride)
                 self.session.copy(self._seen(number, stride), place)
             else:
-                self._read(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
+                self._read_pieces(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
         if self.session.inspector is None:
             for b in self._drawn("input"):
-                self._read(taken, b, taken.at[0], 2 * PIECE)
+                self._read_pieces(taken, b, taken.at[0], 2 * PIECE)
             for piece, now in (*self._changed_made(taken), *self._changed_swaps(taken)):
                 taken.pieces.append(piece)
                 taken.data.append(now)
@@ -171,9 +169,7 @@ class Watch:
         self._undo_swaps(taken)
         return _with_pieces(look, data, self._changed_inputs(taken))
 
-    # -- on the host --------------------------------------------------------------------------------
-
-    def _read(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
+    def _read_pieces(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
         count = MANY_PIECES if self.request.policy.whole and b.role != "input" else PIECES
         gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
         is_whole = b.name in judged_whole(self.plan)
@@ -185,8 +181,6 @@ class Watch:
             taken.pieces.append(piece)
             taken.data.append(self.session.read(self.laid_out[b.name].memory, place, piece.nbytes))
 
-    # -- on a device that judges for itself ---------------------------------------------------------
-
     def _judge(self, taken: _Taken, inspector: Inspector) -> tuple[TimedLook, list[bytes]]:
         contender = self.request.original
         assert contender is not None
@@ -194,15 +188,15 @@ class Watch:
         pointers = {b.name: self._slot(b, taken.at[0]) for b in plan.buffers}
         outputs = {b.name: (number, b) for number, b in enumerate(self.plan.compared())}
         for number, b in enumerate(plan.compared()):
-            pointers[b.name] = own = self._own(number, b)
+            pointers[b.name] = output = self._original_output(number, b)
             arena = self.laid_out[b.name]
             if arena.source is not None:
                 source = Pointer(arena.source, taken.at[0] * self.arenas.stride(b), b.nbytes)
-                self.session.copy(own, source)
+                self.session.copy(output, source)
                 if b.name in drawn:
-                    self._swap_in(b, own, taken.place)
+                    self._swap_in(b, output, taken.place)
             else:
-                inspector.fill(own, guards.PATTERN)
+                inspector.fill(output, guards.PATTERN)
         self.session.run(bind_calls(plan, self.original, pointers))
         pieces: list[Piece] = []
         data: list[bytes] = []
@@ -229,14 +223,14 @@ class Watch:
         return _with_pieces(look, data, self._hit_gaps(taken))
 
     def _unlike_pieces(
-        self, inspector: Inspector, b: BufferPlan, seen: Pointer, own: Pointer
+        self, inspector: Inspector, b: BufferPlan, seen: Pointer, original: Pointer
     ) -> tuple[list[Piece], bool]:
         """Where the host must tell, and whether that is all; of codes it counts how many differ, in all of
         them."""
         if not (guards.is_divisible(b) and b.extent == b.count and b.compare != "codes"):
             return self._whole_piece(b)
         size = b.itemsize
-        spans, is_all = unlike_spans(inspector, b, seen, own)
+        spans, is_all = unlike_spans(inspector, b, seen, original)
         if not is_all and self.request.sends_all:
             part = PART // size
             spans = [(first, min(first + part, b.count)) for first in range(0, b.count, part)]
@@ -323,10 +317,8 @@ class Watch:
     def _seen(self, number: int, nbytes: int) -> Pointer:
         return Pointer(self.scratch.arena(f"seen {self.number} {number}", nbytes), 0, nbytes)
 
-    def _own(self, number: int, b: BufferPlan) -> Pointer:
-        return Pointer(self.scratch.arena(f"own {number}", b.nbytes), 0, b.nbytes)
-
-    # -- small parts --------------------------------------------------------------------------------
+    def _original_output(self, number: int, b: BufferPlan) -> Pointer:
+        return Pointer(self.scratch.arena(f"original {number}", b.nbytes), 0, b.nbytes)
 
     def _slot(self, b: BufferPlan, slot: int) -> Pointer:
         return Pointer(self.laid_out[b.name].memory, slot * self.arenas.stride(b), max(b.nbytes, 1))
@@ -366,9 +358,6 @@ def is_rotated(b: BufferPlan) -> bool:
     return b.role in ("output", "workspace") and not needs_restoring(b)
 
 
-# -- A look at a timed launch whose outputs can only be judged all together.
-
-
 RULES = CaseRules(compares_errors=False)
 
 
@@ -384,7 +373,7 @@ class WholeLook:
         differ both may be right, and only the reference can tell. A case that is too large for it is held to
         the original, as in checks, also where that may fail."""
         accuracy, whole = self._problem.accuracy, judged_whole(self._plan)
-        keys = self._referred_keys(self._ask()) if key_arrays(self._plan) else {}
+        keys = self._ask().key_arrays(self._plan) if key_arrays(self._plan) else {}
         given = {name: array for name, array in original.items() if name in whole}
         trusted = accuracy.reference is None or not accuracy.baseline_may_fail
         reason = self._by_original(outputs, given, keys) if trusted else None
@@ -401,19 +390,14 @@ class WholeLook:
         views = views_of(self._plan, given, keys)
         arrays = {name: view.array for name, view in views.items()}
         like = ExpectedValues(original=arrays, inputs=keys, given=dict(given))
-        return wrong_values(self._plan, outputs, like, RULES, self._asked)[0]
+        return wrong_values(self._plan, outputs, like, RULES, self._compare)[0]
 
     def _by_reference(
         self, outputs: Arrays, given: Arrays, keys: dict[str, Array]
     ) -> tuple[str | None, tuple[int, ...]]:
         """Where it answers for some rows, the others are held to the original."""
         referred, names = self._ask(), judged_whole(self._plan)
-        pairs = zip(referred.answer.arrays, referred.blobs, strict=False)
-        arrays = {
-            spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
-            for spec, blob in pairs
-            if spec.name in names
-        }
+        arrays = {name: array for name, array in referred.arrays.items() if name in names}
         views = views_of(self._plan, arrays, keys, referred.rows)
         rest = views_of(self._plan, given, keys) if referred.rows is not None else {}
         expected = ExpectedValues(
@@ -424,17 +408,10 @@ class WholeLook:
             inputs=keys,
             referred=arrays,
         )
-        return wrong_values(self._plan, outputs, expected, RULES, self._asked)
+        return wrong_values(self._plan, outputs, expected, RULES, self._compare)
+
+    def _compare(self, output: str, got: Arrays, wanted: Arrays) -> str | None:
+        return self._references.compare_candidate(self._case, self._plan, output, got, wanted)
 
     def _ask(self) -> Referred:
         return self._references.ask(self._case, self._plan, digests=False, keys=True)
-
-    def _referred_keys(self, referred: Referred) -> dict[str, Array]:
-        pairs = zip(key_arrays(self._plan), referred.keys, strict=True)
-        return {name: as_array(self._plan.buffer(name), memory) for name, memory in pairs}
-
-    def _asked(self, output: str, got: Arrays, wanted: Arrays) -> str | None:
-        try:
-            return self._references.compare(self._case, self._plan, output, got, wanted)
-        except BadInput as error:
-            return f"{output} cannot be compared: {error}"

@@ -22,7 +22,6 @@ from tunesmith.backends.port import (
 from tunesmith.base.text import digest_of
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references
-from tunesmith.lab import references as reference
 from tunesmith.lab.device_lock import BUSY, DeviceBusy, DeviceLock, lock_name
 from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.worker.buffer_ring import Arenas, needs_restoring
@@ -36,6 +35,7 @@ from tunesmith.run.protection import Protection
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
+OfCase = m.RunCase | m.StoreCase | m.CheckCase | m.CheckCases
 # What waits for a turn, though not for long, so as not to disturb whoever times.
 RUNS_KERNELS = (m.RunCase, m.StoreCase, m.CheckCase, m.CheckCases, m.LaunchOnce)
 _FAILURES: dict[type[Exception], str] = {
@@ -44,7 +44,7 @@ _FAILURES: dict[type[Exception], str] = {
     port.LaunchFailed: "launch",
     port.DeviceLost: "lost",
     port.Unsupported: "unsupported",
-    reference.UserCodeFailed: "user",
+    references.UserCodeFailed: "user",
     DeviceBusy: BUSY,
 }
 
@@ -59,10 +59,10 @@ class Clustering(Protocol):
 class Bench:
     """One backend, one open device, the executables loaded so far."""
 
-    def __init__(self, own: Backend) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.protection = Protection(())  # of the process, which knows
         self.compilers: Callable[[], tuple[tuple[str, str], ...]] = lambda: ()
-        self._backend = own
+        self._backend = backend
         self._session: Session | None = None
         self._device: Device | None = None
         self._executables: dict[str, Executable] = {}
@@ -74,7 +74,7 @@ class Bench:
         waited = self._lock.waited
         try:
             with self._lock.shared() if isinstance(request, RUNS_KERNELS) else nullcontext():
-                reply, answer = self._answer(request, blobs)
+                reply, answer = self._answer_request(request, blobs)
         except tuple(_FAILURES) as error:
             what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))
             return m.Failed(what, str(error)), ()
@@ -84,7 +84,7 @@ class Bench:
             reply = replace(reply, waited=self._lock.waited - waited)
         return reply, answer
 
-    def _answer(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
+    def _answer_request(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         match request:
             case m.TellProtection():
                 return self.protection, ()
@@ -102,15 +102,6 @@ class Bench:
             case m.Load():
                 self._load(request, blobs[0])
                 return m.Done(), ()
-            case m.RunCase():
-                return self._with_room(lambda: self._run_case(request))
-            case m.StoreCase():
-                executable = self._executables[request.code_digest]
-                return self._with_room(lambda: (self._stored().store(request, blobs, executable), ()))
-            case m.CheckCase():
-                return self._with_room(lambda: self._check_and_send(request))
-            case m.CheckCases():
-                return self._with_room(lambda: (self._check_cases(request), ()))
             case m.JudgeOutputs():
                 judged = self._stored().judge_outputs(request, blobs)
                 return judged or m.Failed("forgotten", "there is no such case on the device"), ()
@@ -127,11 +118,23 @@ class Bench:
                 self._run_bare(request, blobs)
                 return m.Done(), ()
             case m.Refer():
-                return reference.compute_expected(request)
+                return references.compute_expected(request)
             case m.CompareOutputs():
                 return references.answer_comparison(request, blobs), ()
             case m.FindTools() | m.RunUnder() | m.CountLaunches():
                 return m.Failed("unsupported", "a worker that runs kernels starts no tools"), ()
+        return self._with_room(lambda: self._answer_of_case(request, blobs))
+
+    def _answer_of_case(self, request: OfCase, blobs: Sequence[bytes]) -> Answer:
+        match request:
+            case m.RunCase():
+                return self._run_case(request)
+            case m.StoreCase():
+                return self._stored().store(request, blobs, self._executables[request.code_digest]), ()
+            case m.CheckCase():
+                return self._check_and_send(request)
+            case m.CheckCases():
+                return self._check_cases(request), ()
 
     def _build(self, unit: m.Unit, device: Device) -> port.KernelBinary:
         if unit.vetted and digest_of(unit.source) != unit.vetted:
@@ -184,9 +187,9 @@ class Bench:
 
     def _time(self, request: m.TimeRuns) -> Answer:
         executables = [self._executables[c.code_digest] for c in request.contenders]
-        own = self._original(request)
+        original = self._original(request)
         timed, blobs = self._time_in_turn(
-            lambda stopwatch: stopwatch.time(request, executables, own), [request], request.needs_turn
+            lambda stopwatch: stopwatch.time(request, executables, original), [request], request.needs_turn
         )
         return timed, tuple(blobs)
 
@@ -245,7 +248,7 @@ class Bench:
         executable = session.load(request.unit, binary)
         kept: list[dict[str, Memory]] = []  # a tool may mistake a later array for one that lay there before
         for run in request.runs:
-            inputs = reference.draw_inputs(run.plan, run.draw)
+            inputs = references.draw_inputs(run.plan, run.draw)
             memory = {b.name: session.allocate(max(b.nbytes, 1)) for b in run.plan.buffers}
             for b in run.plan.buffers:
                 if b.name in inputs:

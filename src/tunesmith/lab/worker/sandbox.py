@@ -34,9 +34,6 @@ from tunesmith.run.protection import (
     ProtectionLayer,
 )
 
-# -- A filter of system calls: what a worker may not ask of the kernel, as a program that the kernel runs.
-
-
 Number = int | tuple[int, int | None]
 # By name: the numbers on x86-64 and on aarch64; one where it is the same on both.
 _NETWORK = {"connect": (42, 203), "accept": (43, 202), "accept4": (288, 242)}
@@ -90,8 +87,8 @@ def assemble_filter(machine: str, *, sockets: str = NONE, own_process: int | Non
         return number if isinstance(number, int) else number[column]
 
     def when(number: Number, *then: Instruction) -> list[Instruction]:
-        own = on_it(number)
-        return [] if own is None else [(_EQUAL, 0, len(then), own), *then]
+        numbered = on_it(number)
+        return [] if numbered is None else [(_EQUAL, 0, len(then), numbered), *then]
 
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, KILL)]
     code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, KILL)]
@@ -123,10 +120,6 @@ def _denied_calls(sockets: str) -> list[Number]:
 
 def _load_argument(place: int) -> Instruction:
     return (_LOAD, 0, 0, 16 + 8 * place)  # its lower half: that of every argument we look at
-
-
-# -- The few system calls of Linux that a sandbox is made of. Each takes something away, or raises
-# OSError.
 
 
 _NEW_USER, _NEW_NETWORK, _NEW_IPC = 0x10000000, 0x40000000, 0x08000000
@@ -259,10 +252,7 @@ class Sandbox:
 
 
 def for_worker(
-    environment: Mapping[str, str],
-    needed: Iterable[str] = (),
-    devices: Iterable[str] = (),
-    network: str = "",
+    environment: Mapping[str, str], needed: Iterable[str] = (), devices: Iterable[str] = (), network: str = ""
 ) -> Sandbox:
     """By the variables a worker is started with; `needed` and `devices` (patterns) are its backend's. No path
     lets it see the home as a whole."""
@@ -270,9 +260,11 @@ def for_worker(
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, sys.pycache_prefix or "")
     lists = (environment.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH"))
     searched = [path for paths in lists for path in paths.split(os.pathsep)]
-    own = (*python, *searched, *_vendor_folders(environment.get("OCL_ICD_VENDORS", "")), *needed)
+    wanted = (*python, *searched, *_vendor_folders(environment.get("OCL_ICD_VENDORS", "")), *needed)
     seen = [
-        path for path in map(os.path.realpath, filter(os.path.isabs, own)) if not _is_home_within(path, home)
+        path
+        for path in map(os.path.realpath, filter(os.path.isabs, wanted))
+        if not _is_home_within(path, home)
     ]
     package = str(Path(__file__).parents[2])
     return Sandbox(

@@ -244,13 +244,14 @@ class Stopwatch:
     ) -> _Contestant:
         policy = request.policy
         names = {b.name for b in contender.plan.buffers}
-        own = [b for b in buffers if b.name in names]
+        needed = [b for b in buffers if b.name in names]
         stride = self._arenas.stride
         pointers = {
-            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), is_rotated(b)) for b in own
+            b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), is_rotated(b))
+            for b in needed
         }
-        restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
-        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if is_rotated(b)]
+        restored = [(b, arenas[b.name]) for b in needed if needs_restoring(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in needed if is_rotated(b)]
         calls = bind_calls(contender.plan, executable, pointers)
         contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()
@@ -268,7 +269,7 @@ class Stopwatch:
 
     def _queue_sample(self, contestant: _Contestant, length: int, look: bool) -> Callable[[], float]:
         """Queue a chain; the answer waits for its end and gives the seconds of one launch."""
-        start, turn = self._start(contestant, length)
+        start, turn = self._next_start(contestant, length)
         watch, spared = contestant.watch if look else None, self._choose_spared(contestant, length, look)
         visits = visits_of(start, length, contestant.slots, turn, spared)
         if watch is not None:
@@ -310,7 +311,7 @@ class Stopwatch:
         for first, stride in contestant.written:
             inspector.disturb(first, stride, contestant.slots, DISTURBED, CHANCE.getrandbits(62))
 
-    def _start(self, contestant: _Contestant, length: int) -> tuple[int, int]:
+    def _next_start(self, contestant: _Contestant, length: int) -> tuple[int, int]:
         """Where the next chain starts: beyond what the last one used, whoever that was, and at a multiple of
         its length, so that a chain once recorded comes round again. And by how much writing is ahead of
         reading: not as the last time round, so that nothing is written where it lies already. Where recording

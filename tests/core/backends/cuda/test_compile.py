@@ -16,14 +16,18 @@ import pytest
 
 from tests.core.backends.cuda.builds import BOTH, HALF, built, refusal, unit
 from tests.cuda_here import needs_nvcc, needs_nvrtc
+from tests.samples import HOPPER
 from tests.wording import says
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.cuda import compile as cuda_compile
 from tunesmith.backends.cuda import compile as nvcc
-from tunesmith.backends.cuda.cubin import Cubin, unpack
+from tunesmith.backends.cuda.compile import cuda_predefined_macros
+from tunesmith.backends.cuda.cubin import Cubin, parse_spills, resources_of, unpack, without_chatter
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.port import Unsupported
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Kernel
 from tunesmith.problem.template import HeaderFile, user_headers
 
 SEVERAL = """#include <cuda_fp16.h>
@@ -331,3 +335,141 @@ except Unsupported as error:
         timeout=60,
     )
     assert done.stdout == "cuda-bindings cannot be loaded: there is no cuda\n", done.stderr
+
+
+NAMES = ("__CUDACC_RTC__", "__CUDA_ARCH__", "__CUDA_ARCH_FEAT_SM90_ALL", "__cplusplus", "OWN")
+
+
+def device(name: str) -> Device:
+    found = absent_device(name)
+    assert found is not None
+    return found
+
+
+def asked(compiler: str, on: str, *flags: str) -> dict[str, str]:
+    kernel = Kernel("k.cu", "", "k", "cuda", flags=flags, compiler=compiler)
+    (found,) = cuda_predefined_macros(kernel, device(on), NAMES)
+    assert found.said_by.startswith(compiler)
+    return dict(found.macros)
+
+
+@needs_nvrtc
+def test_nvrtc_tells_what_it_defines() -> None:
+    found = asked("nvrtc", "sm_90", "-arch=sm_90a")
+    assert found["__CUDA_ARCH__"] == "900"
+    assert found["__cplusplus"] == "201703L"
+    assert found["__CUDACC_RTC__"]
+    assert "__CUDA_ARCH_FEAT_SM90_ALL" in found
+    assert "OWN" not in found
+    other = asked("nvrtc", "sm_80", "-std=c++14")
+    assert other["__CUDA_ARCH__"] == "800"
+    assert other["__cplusplus"] == "201402L"
+    assert "__CUDA_ARCH_FEAT_SM90_ALL" not in other
+    assert other["__CUDACC_VER_MAJOR__"].isdigit()
+
+
+@needs_nvcc
+def test_nvcc_tells_what_it_defines() -> None:
+    found = asked("nvcc", "sm_80", "-std=c++14")
+    assert found["__CUDA_ARCH__"] == "800"
+    assert found["__cplusplus"] == "201402L"
+    assert "__CUDACC_RTC__" not in found
+    assert found["__CUDACC_VER_MAJOR__"].isdigit()
+
+
+def test_what_cannot_be_asked_is_assumed_for_the_device() -> None:
+    kernel = Kernel("k.cu", "", "k", "cuda", compiler="none")
+    (found,) = cuda_predefined_macros(kernel, device("sm_80"), NAMES)
+    assert found.said_by == "assumed, since there is no none here: NVRTC, C++17, sm_80"
+    assert dict(found.macros)["__CUDA_ARCH__"] == "800"
+
+
+@pytest.mark.parametrize("flags", [("--unknown",), ("-arch=sm_70",)])
+def test_flags_that_are_not_understood_are_no_reason_to_fail(flags: tuple[str, ...]) -> None:
+    (found,) = cuda_predefined_macros(Kernel("k.cu", "", "k", "cuda", flags=flags), device("sm_80"), NAMES)
+    assert found.said_by.startswith("assumed, since the flags are not understood")
+
+
+# Sixty values that live at once.
+FAT = """extern "C" __global__ void fat(float* x, int n) {
+    float v[60];
+#pragma unroll
+    for (int i = 0; i < 60; i++) v[i] = x[i * n];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 60; i++) x[i * n] = v[59 - i] * v[i];
+}
+extern "C" __global__ void __launch_bounds__(96) thin(float* x) {
+    __shared__ float s[96];
+    s[threadIdx.x] = *x;
+    __syncthreads();
+    x[threadIdx.x] = s[95 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.few(1)
+def test_each_entry_and_the_worst_of_all(compiler: str) -> None:
+    both = built(FAT, "fat", "thin", compiler=compiler).resources
+    fat, thin = both.of("fat"), both.of("thin")
+    assert fat.registers is not None
+    assert thin.registers is not None
+    assert fat.registers > 60 > thin.registers
+    assert (fat.shared, thin.shared) == (0, 384)
+    assert (fat.max_threads, thin.max_threads) == (65536 // (fat.registers + 7 & ~7) // 128 * 128, 96)
+    assert (both.registers, both.shared, both.max_threads) == (fat.registers, 384, 96)
+    assert (both.spills, both.private) == (0, 0)
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.few(1)
+def test_too_few_registers_spill(compiler: str) -> None:
+    resources = built(FAT, "fat", "thin", compiler=compiler, flags=("-maxrregcount=24",)).resources
+    assert resources.registers == 24
+    assert resources.of("fat").spills
+    assert resources.of("fat").private
+    assert resources.of("thin").spills == 0
+    assert resources.spills == resources.of("fat").spills
+    assert resources.max_threads == 96
+
+
+@needs_nvrtc
+def test_only_the_entries_count() -> None:
+    resources = built(FAT, "thin").resources
+    assert resources.registers == resources.of("thin").registers
+    assert [name for name, _ in resources.by_entry] == ["thin"]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("device", "shared"), [("sm_75", 384), ("sm_80", 384), ("sm_90", 384), ("sm_120", 384)]
+)
+def test_what_the_system_keeps_of_shared_memory_is_not_the_kernels(device: str, shared: int) -> None:
+    assert built(FAT, "thin", device=device).resources.shared == shared
+
+
+@needs_nvrtc
+def test_a_log_that_says_nothing_leaves_spills_unknown() -> None:
+    """NVRTC's cache, where there is a driver, gives the code of an earlier build without its log."""
+    binary = built(FAT, "fat", flags=("-maxrregcount=24",))
+    symbols, cubin = unpack(binary.data)
+    silent = resources_of(Cubin(cubin), symbols, "", HOPPER)
+    assert silent.spills is None
+    assert silent.of("fat").spills is None
+    assert (silent.registers, silent.private) == (binary.resources.registers, binary.resources.private)
+
+
+def test_spills_are_read_from_both_compilers_words() -> None:
+    nvrtc = """ptxas info    : Function properties for k
+ptxas         .     112 bytes stack frame, 88 bytes spill stores, 76 bytes spill loads
+ptxas info    : Used 24 registers
+"""
+    nvcc = """ptxas info    : Function properties for k
+    112 bytes stack frame, 88 bytes spill stores, 76 bytes spill loads
+ptxas info    : Used 24 registers"""
+    assert parse_spills(nvrtc) == parse_spills(nvcc) == {"k": 164}
+    assert without_chatter(f"a warning\n{nvrtc}ptxas error   : no") == "a warning\nptxas error   : no"
+    assert without_chatter(nvcc) == ""
+    loss = "ptxas info    : (C7508) Potential Performance Loss: wgmma.mma_async instructions are serialized"
+    assert without_chatter(f"{nvrtc}{loss}") == loss

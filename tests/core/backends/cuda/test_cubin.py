@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.core.backends.cuda.builds import BOTH, HALF, built, unit
 from tests.cuda_here import needs_nvcc, needs_nvrtc
 from tunesmith.backends.cuda import compile as nvrtc
-from tunesmith.backends.cuda.cubin import Cubin, unpack
+from tunesmith.backends.cuda.cubin import MAGIC, Cubin, pack, unpack
 from tunesmith.backends.cuda.devices import ARCHITECTURES
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.base.codec import Malformed
@@ -174,3 +174,34 @@ def test_damaged_bytes_are_malformed_or_read(data: st.DataObject) -> None:
 @cache
 def _cubin() -> bytes:
     return unpack(built(HALF, "scale").data)[1]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(texts, texts), st.binary())
+def test_what_is_packed_comes_out(symbols: dict[str, str], cubin: bytes) -> None:
+    assert unpack(pack(symbols, cubin)) == (symbols, cubin)
+
+
+@given(st.data())
+def test_no_byte_can_change_unnoticed(data: st.DataObject) -> None:
+    packed = bytearray(pack({"k<float>": "_Z1kIfEvv"}, b"\x7fELF some code"))
+    at = data.draw(st.integers(0, len(packed) - 1))
+    packed[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(Malformed):
+        unpack(bytes(packed))
+
+
+@given(st.integers(0, 79))
+def test_no_byte_can_be_missing(length: int) -> None:
+    whole = pack({"k": "k"}, b"\x7fELF" * 8)
+    assert len(whole) == 85
+    with pytest.raises(Malformed):
+        unpack(whole[:length])
+
+
+@pytest.mark.parametrize("data", [b"", MAGIC, b"\x7fELF" * 30])
+def test_other_bytes_are_not_taken_for_one(data: bytes) -> None:
+    with pytest.raises(Malformed, match="not a CUDA binary"):
+        unpack(data)

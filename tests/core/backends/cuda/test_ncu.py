@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.lab.labs import scale_problem
+from tests.core.lab.process_list import gone
 from tests.wording import says
 from tunesmith.backends.cuda import tools
 from tunesmith.backends.cuda.tools import (
@@ -29,6 +30,7 @@ from tunesmith.backends.cuda.tools import (
     counters_of,
     find_ncu,
     main_of,
+    may_count,
     ncu_command,
     read_rows,
     stall_metric,
@@ -243,7 +245,6 @@ say(CSV)
 """
     found = counted(tmp_path, body, GOOD)
     assert found.why_not == ""
-    assert found.counters is not None
     assert found.counters.dram == pytest.approx(0.455)
     assert [p.name for p in tmp_path.iterdir()] == ["bin"]  # nothing is left behind
 
@@ -296,7 +297,6 @@ if "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" in metrics:
 say(CSV)
 """
     found = counted(tmp_path, body, GOOD)
-    assert found.counters is not None
     assert found.counters.tensor is None
     assert found.left_out == ("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",)
 
@@ -335,18 +335,6 @@ time.sleep(600)
     assert gone(child)
     assert asker.count(*to_count()).why_not == "ncu took more than 2 s and was ended"  # not waited for again
     assert time.monotonic() - started < 20
-
-
-def gone(pid: int) -> bool:
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_one_that_is_killed_half_way_leaves_no_counters(tmp_path: Path) -> None:
@@ -419,3 +407,30 @@ def test_links_in_place_of_its_files_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "log").symlink_to(tmp_path / "key")
     os.mkfifo(tmp_path / "pipe")
     assert [text_of(tmp_path / name) for name in ("log", "pipe", "key")] == ["", "", "not for a report"]
+
+
+ROOT, NOBODY, PERFMON = "000001ffffffffff", "0000000000000000", "0000004000000000"
+
+
+@pytest.mark.parametrize(
+    ("params", "capabilities", "verdict"),
+    [
+        ("RmProfilingAdminOnly: 0\n", NOBODY, True),
+        ("EnableMSI: 1\nRmProfilingAdminOnly: 1\n", ROOT, True),
+        ("RmProfilingAdminOnly: 1\n", PERFMON, True),
+        ("RmProfilingAdminOnly: 1\n", NOBODY, False),
+        ("RmProfilingAdminOnly: 1\n", "", False),
+        ("EnableMSI: 1\n", ROOT, None),
+        ("", ROOT, None),
+    ],
+)
+def test_who_may_count(tmp_path: Path, params: str, capabilities: str, verdict: bool | None) -> None:
+    (tmp_path / "params").write_text(params)
+    (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
+    found, why = may_count(tmp_path / "params", tmp_path / "status")
+    assert found is verdict
+    assert "counters" in why
+
+
+def test_where_there_is_no_driver_nobody_says(tmp_path: Path) -> None:
+    assert may_count(tmp_path / "params", tmp_path / "status")[0] is None

@@ -134,10 +134,7 @@ def test_static_and_dynamic_shared_memory_exceed_the_default_together(
 
 @pytest.mark.parametrize(
     ("args", "words"),
-    [
-        ((Scalar("int32", 1),), "has 8 bytes, int32 has 4"),
-        ((), "takes 1 arguments, 0 are given"),
-    ],
+    [((Scalar("int32", 1),), "has 8 bytes, int32 has 4"), ((), "takes 1 arguments, 0 are given")],
 )
 def test_arguments_of_another_size_are_refused(session: Session, kernels, args, words: str) -> None:
     with pytest.raises(LaunchFailed, match=words):

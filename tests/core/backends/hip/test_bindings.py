@@ -15,7 +15,7 @@ import pytest
 from tests.core.backends.hip import test_conformance as simulated_in_python
 from tests.core.backends.hip.simulated import code_object
 from tests.suites.backend_suite import BackendSuite
-from tunesmith.backends.hip import HipBackend, runtime
+from tunesmith.backends.hip import HipBackend, devices
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")]
 PROPERTIES = {
@@ -63,8 +63,8 @@ def bindings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     (folder / "code").write_bytes(code_object("gfx942", 0, {"scale": (8, 8, 4, 4)}))
     os.environ["SIMULATED_PROPERTIES"] = str(folder / "properties")
     os.environ["SIMULATED_CODE"] = str(folder / "code")
-    with runtime.use_bindings(None, None):
-        assert (runtime.load_runtime(), runtime.load_hiprtc()) == (hip, hiprtc), (
+    with devices.use_bindings(None, None):
+        assert (devices.load_runtime(), devices.load_hiprtc()) == (hip, hiprtc), (
             "found by ourselves, in any release"
         )
     return hip, hiprtc
@@ -75,7 +75,7 @@ class TestBindings(BackendSuite):
 
     @pytest.fixture(autouse=True)
     def simulated(self, bindings: tuple[Any, Any]) -> Iterator[None]:
-        with runtime.use_bindings(*bindings):
+        with devices.use_bindings(*bindings):
             yield
 
     unit = simulated_in_python.TestSimulatedHip.unit

@@ -77,9 +77,7 @@ def test_what_is_missing_is_named_with_its_packages(monkeypatch: pytest.MonkeyPa
     finally:
         clang.tools.cache_clear()
     packages = "apt-get install clang-19 lld-19 rocm-device-libs"
-    assert isinstance(told, str)
     assert told.endswith(f"HIP's headers: {packages} libamdhip64-dev")
-    assert isinstance(less, str)
     assert less.endswith(packages)
 
 
