@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run import events
-from tunesmith.run.candidates import Templates
-from tunesmith.run.outcome import Rehearsed, Trial
+from tunesmith.run.candidates import HostGate, NextRehearsal, Templates
+from tunesmith.run.outcome import Rehearsed
 from tunesmith.run.ports import Inbox, Lab, Power, Searcher
 from tunesmith.run.scores import OneSearch
 from tunesmith.run.state import Candidate, State
 from tunesmith.run.talk import Talking
 from tunesmith.space.configset import Config
-
-if TYPE_CHECKING:
-    from tunesmith.run.candidates import HostGate, NextRehearsal
 
 
 @dataclass(frozen=True)
@@ -26,14 +23,6 @@ class Write:
     """What follows from the state by itself."""
 
     event: events.Event
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Trials for the lab, in one event, which follows from those before it."""
-
-    trials: tuple[Trial, ...]
-    gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +53,7 @@ class Blocked:
     reason: str
 
 
-Action = Write | Ask | OrderBuild | Collect | Experiment | Blocked
+Action = Write | OrderBuild | Collect | Experiment | Blocked
 
 
 class Rehearse(Protocol):
@@ -110,3 +99,4 @@ class Stage(NamedTuple):
     name: str
     next: Callable[[State, World], Action | None]  # None: it has nothing to do
     needs: tuple[Power, ...] = ()
+    is_offline: bool = False  # only where the device is absent

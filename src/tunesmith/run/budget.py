@@ -6,29 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tunesmith.base.text import format_count
-from tunesmith.run.events import (
-    PER_TOKEN,
-    ROLES,
-    SINGLE,
-    Decided,
-    Exchange,
-    Role,
-    Settings,
-    Strategy,
-    Usage,
-    tokens_of,
-)
+from tunesmith.run import events as ev
 from tunesmith.run.state import Candidate, State
 
 
 @dataclass(frozen=True)
 class StrategyKind:
-    name: Strategy
+    name: ev.Strategy
     is_concrete: bool = True  # whole kernels are written, without parameters: then nobody searches
     who: str = "kernels are written"
-    roles: tuple[Role, ...] = ROLES
-    needed: tuple[Role, ...] = ()  # that a model must play
-    prompts: Mapping[Role, str] = field(default_factory=dict)  # files of words other than the role's own
+    roles: tuple[ev.Role, ...] = ev.ROLES
+    needed: tuple[ev.Role, ...] = ()  # that a model must play
+    prompts: Mapping[ev.Role, str] = field(default_factory=dict)  # files of words other than the role's own
     is_chain: bool | None = False  # each goes on from the last, better or not; None: with --linear
 
 
@@ -44,7 +33,7 @@ STRATEGIES: Mapping[str, StrategyKind] = {
             is_chain=None,
         ),
         StrategyKind(
-            "single", who="one conversation plans and writes kernels", roles=(SINGLE,), is_chain=True
+            "single", who="one conversation plans and writes kernels", roles=(ev.SINGLE,), is_chain=True
         ),
     )
 }
@@ -69,7 +58,7 @@ def is_chain(state: State) -> bool:
     return is_concrete(state) and (state.settings.linear if chained is None else chained)
 
 
-def candidate_noun(settings: Settings) -> str:
+def candidate_noun(settings: ev.Settings) -> str:
     """What is written in the rounds of a run."""
     return "kernel" if STRATEGIES[settings.strategy].is_concrete else "template"
 
@@ -120,7 +109,7 @@ def sum_model_usage(state: State) -> Spent:
     used = [e.reply.usage for e in state.dialogue if e.reply is not None]
     failed = [lost.usage for e in state.dialogue for lost in e.lost]
 
-    def total(of: Callable[[Usage], int | None]) -> int | None:
+    def total(of: Callable[[ev.Usage], int | None]) -> int | None:
         known = [count for usage in used if (count := of(usage)) is not None]
         if len(known) != len(used) or not (used or failed):
             return None
@@ -146,13 +135,13 @@ def tokens_used(state: State) -> int:
     return sum(sum(exchange_tokens(e)) for e in state.dialogue)
 
 
-def exchange_tokens(exchange: Exchange) -> tuple[int, int]:
+def exchange_tokens(exchange: ev.Exchange) -> tuple[int, int]:
     """Sent and received: as reported, else by length; with what attempts took that failed after something
     had come."""
-    used = [(lost.usage, lost.came / PER_TOKEN) for lost in exchange.lost]
+    used = [(lost.usage, lost.came / ev.PER_TOKEN) for lost in exchange.lost]
     if exchange.reply is not None:
-        used.append((exchange.reply.usage, tokens_of(exchange.reply.text)))
-    asked = sum(tokens_of(message.text) for message in exchange.request.messages) if used else 0
+        used.append((exchange.reply.usage, ev.tokens_of(exchange.reply.text)))
+    asked = sum(ev.tokens_of(message.text) for message in exchange.request.messages) if used else 0
     return (
         sum(asked if usage.sent is None else usage.sent for usage, _ in used),
         sum(int(length) if usage.received is None else usage.received for usage, length in used),
@@ -251,9 +240,9 @@ class BudgetShare:
             None if self.device_seconds is None else self.device_seconds / parts,
         )
 
-    def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> Decided:
+    def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> ev.Decided:
         own = (self.evals, self.seconds)
-        return Decided("search", reason, moves, candidate, *own, device_seconds=self.device_seconds)
+        return ev.Decided("search", reason, moves, candidate, *own, device_seconds=self.device_seconds)
 
 
 def _remaining_budget(state: State) -> BudgetShare:
@@ -326,7 +315,7 @@ def next_share(state: State) -> int | None:
     return share_of(state, rounds=1 + rounds_begun(state)).evals
 
 
-def _least_share(settings: Settings) -> int:
+def _least_share(settings: ev.Settings) -> int:
     """40 evaluations. A small budget with a limited number of rounds is halved round by round instead: what
     that leaves for the last round, but at least 10."""
     if settings.rounds is None or settings.evals is None or settings.evals >= SMALL:
@@ -348,7 +337,7 @@ def exhausted_share(state: State) -> str | None:
 
 
 def _exhaustion_reason(
-    what: str, state: State, limit: Settings | Decided, evals: int, start: float, used: float
+    what: str, state: State, limit: ev.Settings | ev.Decided, evals: int, start: float, used: float
 ) -> str | None:
     """Whether so many evaluations, the seconds from a time on, or those in which trials had the device,
     beyond so many, use it up."""

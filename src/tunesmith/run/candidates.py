@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import named_values
+from tunesmith.base.text import format_count, named_values
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
@@ -444,3 +444,21 @@ def _as_outcome(number: int, one: Rehearsed) -> Outcome:
     status = one.status if known else Status.INFEASIBLE
     result = Result("", status, detail=one.detail if one.convicts else "")
     return Outcome(Trial(number, one.config, (), "short", "gate"), (result,), seconds=one.seconds)
+
+
+def gate_sentence(done: Sequence[Rehearsed]) -> str:
+    """What was tried of one draft, in words; empty where its first configuration says all."""
+    left = done[-1].left if done and done[0].status is Status.OK else 0
+    if len(done) < 2 and not left:
+        return ""
+    wrong = sum(one.convicts for one in done)
+    open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
+    parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
+    right = f"{len(done) - wrong - open_} of {format_count(len(done), 'configuration')} right"
+    named = done[-1].config.candidate if done[-1].config is not None else ""
+    words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
+    words += f", {', '.join(parts)}" if parts else ""
+    if left:
+        spent = sum(one.seconds for one in done)
+        words += f"; its time was up after {spent:.0f} s, {left} were not tried"
+    return words if wrong else f"{words}; not timed, and to be passed again on a GPU"

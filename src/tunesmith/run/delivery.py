@@ -28,21 +28,10 @@ from tunesmith.problem.domain import Domain, Sizes, always_holds, domain_of, pro
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Contract, Launch, Problem, Workload
 from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original_variant, plain_name
+from tunesmith.run import race
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.ports import Delivery, SizedCall
-from tunesmith.run.race import (
-    NOT_TIMED,
-    TimedSize,
-    Winners,
-    boundary_over,
-    most_rounds,
-    probes_of,
-    ratio_of,
-    rounds_of,
-    timing_of,
-    worst_ratio,
-)
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import (
@@ -73,12 +62,12 @@ class BakedService:
     config: Config
     variant: Variant
     where: tuple[str, ...]
-    rounds: tuple[tuple[TimedSize, ...], ...] = ()  # of sizes at which it was called
+    rounds: tuple[tuple[race.TimedSize, ...], ...] = ()  # of sizes at which it was called
     shown: str = ""  # what that rests on, in words; empty: nothing was timed yet
 
 
 def baked_services(
-    problem: Problem, state: State, template_of: TemplateOf, choice: Winners
+    problem: Problem, state: State, template_of: TemplateOf, choice: race.Winners
 ) -> tuple[BakedService, ...]:
     """Of every build that wins somewhere, unless it was slower wherever it was called, or little is known."""
     groups: dict[tuple[Config, str], tuple[Variant, list[Workload]]] = {}
@@ -102,9 +91,9 @@ def _baked_service(
     service = BakedService(config, variant, tested, _served_rounds(problem, state, config, domain))
     if not service.rounds:
         return service
-    own = ((w.sizes, timing_of(state, config, w.name)) for w in workloads)
-    timed = [TimedSize(sizes, ratio_of(result)) for sizes, result in own if result is not None]
-    boundary = boundary_over(problem, state.device, service.rounds, timed)
+    own = ((w.sizes, race.timing_of(state, config, w.name)) for w in workloads)
+    timed = [race.TimedSize(sizes, race.ratio_of(result)) for sizes, result in own if result is not None]
+    boundary = race.boundary_over(problem, state.device, service.rounds, timed)
     if boundary is None:
         return None
     bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
@@ -137,18 +126,20 @@ def _tested_bounds(problem: Problem, state: State, config: Config, domain: Domai
 
 def _served_rounds(
     problem: Problem, state: State, config: Config, domain: Domain
-) -> tuple[tuple[TimedSize, ...], ...]:
+) -> tuple[tuple[race.TimedSize, ...], ...]:
     """Calls that this build served, at sizes of no workload: cold or warm, at their worst."""
     named = {w.name for w in problem.workloads}
-    found: list[tuple[TimedSize, ...]] = []
+    found: list[tuple[race.TimedSize, ...]] = []
     for served in state.served:
         ratios: dict[Sizes, list[float | None]] = {}
         inside = _sizes_in_domain(domain, [call.sizes for call in served.calls])
         for call in served.calls:
             if call.config == config and call.result.workload not in named and call.sizes in inside:
-                ratios.setdefault(call.sizes, []).append(ratio_of(call.result))
+                ratios.setdefault(call.sizes, []).append(race.ratio_of(call.result))
         if ratios:
-            found.append(tuple(TimedSize(sizes, worst_ratio(each)) for sizes, each in ratios.items()))
+            found.append(
+                tuple(race.TimedSize(sizes, race.worst_ratio(each)) for sizes, each in ratios.items())
+            )
     return tuple(found)
 
 
@@ -182,7 +173,7 @@ def assemble_delivery(
     problem: Problem,
     template_of: TemplateOf,
     device: Device,
-    choice: Winners,
+    choice: race.Winners,
     builds: Iterable[VerifiedBuild] = (),
     compiler: str = "",
     services: Iterable[BakedService] = (),
@@ -243,7 +234,7 @@ def assemble_delivery(
             continue  # its launch is known at its workloads alone, or where it serves cannot be said
         if file is not None:
             served.append(_ServedCase(when, file, settled, service.variant.digest))
-            said.append(f"{file}, where {when}: {service.shown or NOT_TIMED}")
+            said.append(f"{file}, where {when}: {service.shown or race.NOT_TIMED}")
     served += _original_cases(problem, f"original{suffix}", "1")
     served = [
         case if case.variant.config is not None else replace(case, variant=_bind_limits(case.variant, device))
@@ -513,7 +504,7 @@ MOST_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
 def next_calls(
     problem: Problem,
     state: State,
-    choice: Winners,
+    choice: race.Winners,
     made: Delivery,
     general: Variant | None,
     services: Sequence[BakedService] = (),
@@ -528,7 +519,7 @@ def next_calls(
     probes = _probe_calls(problem, state, choice, general)
     for service in services:
         probes += baked_probes(problem, state, made, service)
-    if probes and not (choice.general is not None and rounds_of(state, choice.general)):
+    if probes and not (choice.general is not None and race.rounds_of(state, choice.general)):
         return tuple(probes)
     is_confirmed = bool(state.served) and state.served[-1].dispatch == made.entries_digest
     if is_confirmed and not probes:
@@ -538,11 +529,15 @@ def next_calls(
 
 
 def _probe_calls(
-    problem: Problem, state: State, choice: Winners, general: Variant | None
+    problem: Problem, state: State, choice: race.Winners, general: Variant | None
 ) -> tuple[SizedCall, ...]:
     if choice.general is None or general is None:
         return ()
-    rounds = [found for served in rounds_of(state, choice.general) if (found := probes_of(problem, served))]
+    rounds = [
+        found
+        for served in race.rounds_of(state, choice.general)
+        if (found := race.probes_of(problem, served))
+    ]
     count = ON_HOST if state.device.is_host else ON_GPU
     domain, sizes = _next_probe_sizes(problem, state, general, choice.where, rounds, count)
     return tuple(call for one in sizes for call in _cold_and_warm_calls(domain, one, state.device))
@@ -564,13 +559,13 @@ def _next_probe_sizes(
     state: State,
     variant: Variant,
     where: Sequence[str],
-    rounds: Sequence[Sequence[TimedSize]],
+    rounds: Sequence[Sequence[race.TimedSize]],
     count: int,
 ) -> tuple[Domain, tuple[Sizes, ...]]:
     """Sizes for the next round; none where enough was seen."""
     device = state.device
     domain = domain_of(problem, variant, device)
-    if len(rounds) >= most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
+    if len(rounds) >= race.most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
         return domain, ()
     most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MOST_BYTES)
     inside = [parse_expr(text) for text in where]

@@ -23,15 +23,8 @@ from tunesmith.run.race import SOUND, Winners, sound_scores
 from tunesmith.run.rounds import History, finite_log, score_at, search_history, speedup_from_log
 from tunesmith.run.scores import measurement_noise
 from tunesmith.run.state import State
+from tunesmith.space import features as gp
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.features import (
-    JITTER,
-    Encoding,
-    Hyperparameters,
-    Positions,
-    covariance_matrix,
-    fit_hyperparameters,
-)
 from tunesmith.space.space import Space
 
 Source = Literal["winner", "measured", "model", "failed", "excluded", "unknown"]
@@ -288,8 +281,8 @@ class Surrogate:
     explained: float  # share of the variance, each measurement left out in turn
     spread: float  # standard deviation of what was measured
     _space: Space
-    _settings: Hyperparameters
-    _at: Positions
+    _settings: gp.Hyperparameters
+    _at: gp.Positions
     _inverse: Array
     _pull: Array
     _best: float  # what was measured of the centre, over the mean
@@ -301,7 +294,7 @@ class Surrogate:
 
         The centre is among those measured.
         """
-        encoding = Encoding.of(space)
+        encoding = gp.Encoding.of(space)
         # The nearest, and not the best: a choice by what was measured would bend the model.
         same = set(centre.items)
         near = sorted(measured, key=lambda config: -len(same.intersection(config.items)))[:MOST]
@@ -314,9 +307,9 @@ class Surrogate:
             return None
         z = (y - mean) / spread
         at = _config_positions(space, near)
-        settings = fit_hyperparameters(encoding, at, z[:, None])
-        kernel = covariance_matrix(encoding, settings, at, at)
-        kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
+        settings = gp.fit_hyperparameters(encoding, at, z[:, None])
+        kernel = gp.covariance_matrix(encoding, settings, at, at)
+        kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
         inverse = np.asarray(np.linalg.inv(kernel), np.float64)
         pull = inverse @ z
         left_out = pull / np.diag(inverse)  # the errors, each measurement foretold by the others
@@ -343,11 +336,11 @@ class Surrogate:
     def difference(self, config: Config) -> tuple[float, float]:
         """How much better it would be measured than the centre was, and the standard deviation of that."""
         at, settings = _config_positions(self._space, [config]), self._settings
-        (seen,) = covariance_matrix(Encoding.of(self._space), settings, at, self._at)
+        (seen,) = gp.covariance_matrix(gp.Encoding.of(self._space), settings, at, self._at)
         left = settings.variance - seen @ self._inverse @ seen + settings.noise
         return float(seen @ self._pull - self._best), math.sqrt(self._scale * max(float(left), 0.0))
 
 
-def _config_positions(space: Space, configs: Sequence[Config]) -> Positions:
+def _config_positions(space: Space, configs: Sequence[Config]) -> gp.Positions:
     rows = [[param.positions[config[param.name]] for param in space.params] for config in configs]
     return np.array(rows, dtype=np.uint32).reshape(len(configs), len(space.params))

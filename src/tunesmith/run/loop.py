@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tunesmith.run import devices, events
-from tunesmith.run.actions import Ask, Blocked, Collect, Experiment, OrderBuild, World, Write
+from tunesmith.run.actions import Blocked, Collect, Experiment, OrderBuild, World, Write
 from tunesmith.run.outcome import Trial
 from tunesmith.run.ports import RunLog
 from tunesmith.run.prior import without_profiles
-from tunesmith.run.stages import next_action
+from tunesmith.run.stages import end_of_host_gate, next_action
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 
@@ -43,13 +43,11 @@ class Loop:
         if said and state.stopped is None and not state.device.absent:
             self.log.listener.note(said)
 
-    def _perform_action(self, action: Write | Ask | OrderBuild | Collect | Experiment) -> None:
+    def _perform_action(self, action: Write | OrderBuild | Collect | Experiment) -> None:
         lab = self.world.lab
         match action:
             case Write(event):
                 self._write(event)
-            case Ask(trials, gain):
-                self._write(events.Asked(trials, gain))
             case OrderBuild(config):
                 self.world.surveying.append(config)
                 digest = self._admit_template(config) if config is not None else ""
@@ -81,8 +79,6 @@ class Loop:
             case events.Surveyed() if self.world.surveying:
                 self.world.surveying.pop(0)
             case events.Rehearsed():
-                from tunesmith.run.offline_stages import end_of_host_gate  # which few runs need
-
                 if said := end_of_host_gate(self.log.state, self.world):
                     self.log.listener.say(said)
 

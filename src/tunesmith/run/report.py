@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tunesmith.base.text import digest_of, format_count, seconds_text
+from tunesmith.base.text import digest_of, seconds_text
 from tunesmith.problem.compare import verdict_words
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.dispatch import Dispatch
@@ -15,16 +15,8 @@ from tunesmith.problem.plan import CannotRun, Status, overstated_traffic, plan_l
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, ToBuild, builds_of
 from tunesmith.profiles.facts import RoofFacts
-from tunesmith.run.budget import (
-    BudgetUse,
-    Spent,
-    beside_budget,
-    budget_uses,
-    candidate_noun,
-    is_concrete,
-    sum_model_usage,
-)
-from tunesmith.run.candidates import TemplateOf, Templates, draft_name
+from tunesmith.run import budget
+from tunesmith.run.candidates import TemplateOf, Templates, draft_name, gate_sentence
 from tunesmith.run.delivery import general_condition
 from tunesmith.run.devices import DeviceUse, device_uses
 from tunesmith.run.events import Extended, Pruned, ReplacedCase, Surveyed, notes_beside, sanitizer_lines
@@ -171,29 +163,11 @@ def _rehearsed_words(state: State) -> tuple[str, ...]:
     return tuple(words)
 
 
-def gate_sentence(done: Sequence[Rehearsed]) -> str:
-    """What was tried of one draft, in words; empty where its first configuration says all."""
-    left = done[-1].left if done and done[0].status is Status.OK else 0
-    if len(done) < 2 and not left:
-        return ""
-    wrong = sum(one.convicts for one in done)
-    open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
-    parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
-    right = f"{len(done) - wrong - open_} of {format_count(len(done), 'configuration')} right"
-    named = done[-1].config.candidate if done[-1].config is not None else ""
-    words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
-    words += f", {', '.join(parts)}" if parts else ""
-    if left:
-        spent = sum(one.seconds for one in done)
-        words += f"; its time was up after {spent:.0f} s, {left} were not tried"
-    return words if wrong else f"{words}; not timed, and to be passed again on a GPU"
-
-
 def survey_size(state: State) -> int:
     """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
     evals = state.started.settings.evals if state.started else None
     if state.admitted is None and any(c.drafted for c in state.candidates):
-        if is_concrete(state):
+        if budget.is_concrete(state):
             return 1
         return evals or 0  # what a draft has nobody counts before it has passed the gate
     feasible = state.admitted.feasible if state.admitted else 0
@@ -310,8 +284,8 @@ class Report:
     general_template: str = ""  # where the run has several
     general_is_baked: bool = False  # sizes are built in: other sizes keep the original
     models: str = ""  # who played the roles; empty: the expert
-    talk: Spent | None = None  # what was asked of models; None: nothing
-    budgets: tuple[BudgetUse, ...] = ()  # what was used of each, whether it has a limit or not
+    talk: budget.Spent | None = None  # what was asked of models; None: nothing
+    budgets: tuple[budget.BudgetUse, ...] = ()  # what was used of each, whether it has a limit or not
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
     sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
@@ -370,7 +344,7 @@ def build_report(
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
-    measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched))
+    measured = Counter(o.status for o in (kernels if budget.is_concrete(state) else state.searched))
     # Before the end nothing is claimed, not even that the original stays.
     claims = state.stopped is not None and not is_broken(state.unproven)
     choice = verified_choice(problem, state) if claims else Winners(None, ())
@@ -415,15 +389,15 @@ def build_report(
         ),
         history=history_of(problem, state),
         explanations=explain_winners(problem, template_of, state, choice)
-        if template_of and choice.picks and not is_concrete(state)
+        if template_of and choice.picks and not budget.is_concrete(state)
         else (),
         rounds=round_reports(problem, state, templates),
         templates={name: own for own, name in kept.items()},
         general_template=_template_label(state, general),
         general_is_baked=is_baked,
         models=started.settings.models,
-        talk=sum_model_usage(state) if state.dialogue else None,
-        budgets=budget_uses(state),
+        talk=budget.sum_model_usage(state) if state.dialogue else None,
+        budgets=budget.budget_uses(state),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(
@@ -443,7 +417,7 @@ def build_report(
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
         notes=notes_beside((*started.notes, *_report_notes(problem, state)), watched),
-        gated=beside_budget(state),
+        gated=budget.beside_budget(state),
         winners=dispatch.winners if dispatch is not None else len(choice.configs()),
         left_out=dispatch.left_out if dispatch is not None else (),
         unproven=state.unproven,
@@ -483,7 +457,7 @@ def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
         best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
         candidate_speedups(problem, state).get(best.id),
         config.as_dict() if config is not None and config.candidate == best.id else None,
-        noun=candidate_noun(state.settings),
+        noun=budget.candidate_noun(state.settings),
     )
 
 

@@ -7,29 +7,41 @@ and rehearsed on the host, and what is to be timed waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from tunesmith.base.errors import BadInput
-from tunesmith.run import devices, events
-from tunesmith.run.actions import Action, Ask, Blocked, Collect, Experiment, Stage, World, Write
-from tunesmith.run.budget import (
-    asked_to_finish,
-    candidate_noun,
-    exhausted_budget,
-    exhausted_share,
-    is_finishing,
-    plan_batches,
+from tunesmith.base.text import seed_of
+from tunesmith.run import budget, devices, events
+from tunesmith.run.actions import Action, Blocked, Collect, Experiment, OrderBuild, Stage, World, Write
+from tunesmith.run.candidates import (
+    GATE_SECONDS,
+    Checks,
+    Faulty,
+    HostGate,
+    NextRehearsal,
+    Passed,
+    examine_draft,
+    gate_sentence,
 )
-from tunesmith.run.candidates import Checks, Faulty, Passed, examine_draft
 from tunesmith.run.delivery import assemble_delivery, baked_probes, baked_services, builds_known, next_calls
-from tunesmith.run.outcome import Effort, Purpose, Trial
+from tunesmith.run.outcome import Effort, Purpose, Rehearsed, Trial
+from tunesmith.run.ports import SearchView
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at
 from tunesmith.run.race import plan_heat, timing_of, unverified_winners, verified_choice
 from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune_pool, score_configs
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.talk import STOPPED, has_unsearched, is_by_program, may_mend_draft
+from tunesmith.run.talk import (
+    STOPPED,
+    has_unsearched,
+    is_by_program,
+    is_stopping,
+    may_mend_draft,
+    not_taken,
+    pending_hints,
+    taken_up,
+)
 from tunesmith.space.configset import Config
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
@@ -43,8 +55,6 @@ def _take_instruction(state: State, world: World) -> Action | None:
     waiting = world.inbox.waiting() if world.inbox is not None else ()
     if not (waiting or state.instructed):
         return None
-    from tunesmith.run.talk import is_stopping, not_taken, taken_up  # which few runs need
-
     for given in not_taken(waiting, state, world.inbox):
         event = taken_up(given, state, world.search_of(state) if state.searching else None)
         if event is not None:
@@ -151,11 +161,11 @@ def _check_draft(state: State, world: World) -> Action | None:
         return None
     draft = state.draft
     assert draft is not None, "what is written is written without a device"
-    if (asked := asked_to_finish(state)) is not None:
+    if (asked := budget.asked_to_finish(state)) is not None:
         return Write(events.Rejected(draft.id, f"it was not looked at any further: {asked}"))
     for other in takewhile(lambda c: c.id != draft.id, state.candidates):
         if other.drafted and other.drafted.template == draft.template:
-            why = f"it is the same text as {candidate_noun(state.settings)} {other.id}"
+            why = f"it is the same text as {budget.candidate_noun(state.settings)} {other.id}"
             return Write(events.Rejected(draft.id, why, same_as=other.id))
     is_foreign = bool(draft.drafted and draft.drafted.author)
     may_mend = may_mend_draft(state, state.settings, draft)
@@ -175,9 +185,14 @@ def _check_draft(state: State, world: World) -> Action | None:
     if isinstance(step, Checks):
         # What is made on a plain kernel has its faults: it is checked as a winner is.
         return _ask_trials(state, world, step.configs, "long" if state.is_plain(draft) else "short", "gate")
-    is_heard = world.heeds_words or not is_by_program(state, draft) or bool(step.without)
-    again = may_mend and is_heard
-    return Write(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
+    return _reject_draft(state, draft, step, world.heeds_words)
+
+
+def _reject_draft(state: State, draft: Candidate, fault: Faulty, heeds_words: bool) -> Write:
+    """Back to its author, as long as that may mend it and can make something of what was found."""
+    is_heard = heeds_words or not is_by_program(state, draft) or bool(fault.without)
+    again = may_mend_draft(state, state.settings, draft) and is_heard
+    return Write(events.Rejected(draft.id, fault.reason, fault.trials, fault.without, again))
 
 
 # -- searching ------------------------------------------------------------------------------------------
@@ -190,8 +205,8 @@ def _search_template(state: State, world: World) -> Action | None:
     search = world.search_of(state)
     if search.template.is_concrete:
         return _search_one(state, world, search)
-    cut = exhausted_share(state)
-    reason = exhausted_budget(state) or cut or search.nothing_to_gain()
+    cut = budget.exhausted_share(state)
+    reason = budget.exhausted_budget(state) or cut or search.nothing_to_gain()
     if reason is None:
         if (action := _next_of_search(state, world, search)) is not None:
             return action
@@ -203,7 +218,7 @@ def _search_template(state: State, world: World) -> Action | None:
 
 
 def _next_of_search(state: State, world: World, search: OneSearch) -> Action | None:
-    batch, enough = plan_batches(search.known, max(1, len(state.devices)), state.settings.width)
+    batch, enough = budget.plan_batches(search.known, max(1, len(state.devices)), state.settings.width)
     is_hungry = len(state.in_flight) <= enough
     if (action := _ask_hinted(state, world)) is not None:
         return action
@@ -238,8 +253,6 @@ def _search_one(state: State, world: World, search: OneSearch) -> Action:
 def _ask_hinted(state: State, world: World) -> Action | None:
     if not state.instructed:
         return None
-    from tunesmith.run.talk import pending_hints
-
     wanted = pending_hints(state)
     return _ask_trials(state, world, wanted, "short", "search") if wanted else None
 
@@ -305,7 +318,7 @@ def _propose_configs(
 
 
 def _race_finalists(state: State, world: World) -> Action | None:
-    entered = plan_heat(world.problem, state) if is_finishing(state) else None
+    entered = plan_heat(world.problem, state) if budget.is_finishing(state) else None
     if not entered:
         return None
     return _ask_trials(
@@ -363,15 +376,115 @@ def _stop_run(state: State, _world: World) -> Action | None:
 # -- without the device ---------------------------------------------------------------------------------
 
 
-def _without_device(name: str) -> Callable[[State, World], Action | None]:
-    def next_of(state: State, world: World) -> Action | None:
-        if not state.device.absent:
+def _survey_original(state: State, world: World) -> Action | None:
+    """What the compiler says of it is told to whoever plans."""
+    if world.templates.given is not None or state.surveyed:
+        return None
+    return Experiment(lambda lab: lab.built()) if world.surveying else OrderBuild(None)
+
+
+def _rehearse_original(state: State, world: World) -> Action | None:
+    if any(one.config is None for one in state.rehearsed):
+        return None
+    return world.rehearsal(None, None)
+
+
+def _rehearse_template(state: State, world: World) -> Action | None:
+    """What is given by one configuration, a draft by all that the gate on the device
+    tries, where it begins from nothing. What the host finds wrong is turned away."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+        if _candidate_rehearsals(state, candidate):
             return None
-        from tunesmith.run.offline_stages import STAGES_WITHOUT_DEVICE  # which few runs need
+        configs = world.templates.configs(candidate)
+        first = given.default if given.default in configs else configs[0]
+        return world.rehearsal(candidate, NextRehearsal(first, True, 0))
+    draft = state.draft
+    if draft is None or (gate := _host_gate(state, draft, world)) is None:
+        return None
+    step = _step_of_host_gate(gate, state, draft)
+    if isinstance(step, NextRehearsal):
+        return world.rehearsal(draft, step)
+    if isinstance(step, Passed):
+        return None
+    return _reject_draft(state, draft, step, False)
 
-        return STAGES_WITHOUT_DEVICE[name](state, world)
 
-    return next_of
+def _host_gate(state: State, draft: Candidate, world: World) -> HostGate | None:
+    """None: nothing of it may be built."""
+    if draft.id not in world.gates:
+        try:
+            world.gates[draft.id] = _make_host_gate(state, draft, world)
+        except BadInput:
+            world.gates[draft.id] = None  # the gate on the device will say so
+    return world.gates[draft.id]
+
+
+def _make_host_gate(state: State, draft: Candidate, world: World) -> HostGate | None:
+    if draft.drafted is None:
+        return None
+    template, limit = world.templates.of(draft), state.settings.seconds
+    # Nothing that a model wrote is built before it is vetted.
+    if draft.drafted.author and world.talk.draft_fault(state, draft, template) is not None:
+        return None
+    configs = world.templates.configs(draft)
+    seconds = GATE_SECONDS if limit is None else min(GATE_SECONDS, limit)
+    return HostGate.of(template, configs, seconds) if len(configs) else None
+
+
+def _candidate_rehearsals(state: State, candidate: Candidate) -> list[Rehearsed]:
+    """What the host has said of it."""
+    return [one for one in state.rehearsed if one.config and one.config.candidate == candidate.id]
+
+
+def _step_of_host_gate(gate: HostGate, state: State, draft: Candidate) -> NextRehearsal | Faulty | Passed:
+    may_mend = may_mend_draft(state, state.settings, draft)
+    return gate.step(_candidate_rehearsals(state, draft), may_mend, not is_by_program(state, draft))
+
+
+def end_of_host_gate(state: State, world: World) -> str:
+    """What was tried of a draft, once there is no more to try; else empty."""
+    draft = state.draft
+    gate = _host_gate(state, draft, world) if draft is not None else None
+    if draft is None or gate is None or isinstance(_step_of_host_gate(gate, state, draft), NextRehearsal):
+        return ""
+    return gate_sentence(_candidate_rehearsals(state, draft))
+
+
+def _survey_configs(state: State, world: World) -> Action | None:
+    """Builders have as many configurations as they can use, as far as the budget goes."""
+    if len(world.surveying) < state.settings.ahead:
+        looked_at = [*(one.config for one in state.surveyed), *world.surveying]
+        if not looked_at:
+            return OrderBuild(None)
+        for config in _next_to_survey(state, world, tuple(c for c in looked_at if c is not None)):
+            return OrderBuild(config)
+    return Experiment(lambda lab: lab.built()) if world.surveying else None
+
+
+def _next_to_survey(state: State, world: World, seen: tuple[Config, ...]) -> Sequence[Config]:
+    """At most one of the template that is given, or of the first draft that may be built."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+    elif (draft := state.draft) is not None and _host_gate(state, draft, world) is not None:
+        candidate = draft
+    else:
+        return ()
+    settings = state.settings
+    checked = sum(one.seconds for one in state.rehearsed)  # which has a limit of its own
+    if settings.seconds is not None and state.elapsed - state.attached_at - checked > settings.seconds:
+        return ()
+    template = world.templates.of(candidate)
+    view = SearchView(
+        space=template.space,
+        configs=world.templates.configs(candidate),
+        default=template.default,
+        tried=(),
+        in_flight=seen,
+        budget_left=None if settings.evals is None else max(0, settings.evals - len(seen)),
+        seed=seed_of(settings.seed, "survey", len(seen)),
+    )
+    return world.searcher.ask(view, 1).configs
 
 
 STAGES = (
@@ -379,8 +492,8 @@ STAGES = (
     Stage("devices", _look_after_devices, ("time",)),
     Stage("dialogue", _talk_to_models),
     Stage("baseline", _time_original, ("time",)),
-    Stage("survey of the original", _without_device("survey of the original"), ("build",)),
-    Stage("rehearsal of the original", _without_device("rehearsal of the original"), ("rehearse",)),
+    Stage("survey of the original", _survey_original, ("build",), is_offline=True),
+    Stage("rehearsal of the original", _rehearse_original, ("rehearse",), is_offline=True),
     Stage("cases", _add_cases, ("time",)),
     Stage("given", _admit_given),
     Stage("given beside", _admit_beside, ("time",)),
@@ -388,10 +501,10 @@ STAGES = (
     Stage("check", _check_best, ("time",)),
     Stage("diagnose", _diagnose_best, ("profile",)),
     Stage("decide", _decide_next),
-    Stage("rehearsal", _without_device("rehearsal"), ("rehearse",)),
+    Stage("rehearsal", _rehearse_template, ("rehearse",), is_offline=True),
     Stage("gate", _check_draft, ("time",)),
     Stage("search", _search_template, ("time",)),
-    Stage("survey", _without_device("survey"), ("build",)),
+    Stage("survey", _survey_configs, ("build",), is_offline=True),
     Stage("race", _race_finalists, ("time",)),
     Stage("verify", _verify_winners, ("time",)),
     Stage("serve", _serve_delivery, ("serve",)),
@@ -405,12 +518,11 @@ def next_action(state: State, world: World) -> Action:
     for stage in STAGES:
         if lacking := [lacks[power] for power in stage.needs if lacks.get(power)]:
             missing = missing or lacking[0]
+        elif stage.is_offline and not state.device.absent:
+            continue
         elif (action := stage.next(state, world)) is not None:
             return action
     return Blocked(missing)
-
-
-# -- small parts ----------------------------------------------------------------------------------------
 
 
 def _ask_trials(
@@ -422,14 +534,14 @@ def _ask_trials(
     workloads: Sequence[tuple[str, ...]] | None = None,
     gain: float | None = None,
     followed: frozenset[Config] = frozenset(),
-) -> Ask:
+) -> Write:
     """At the workloads given for each, or at all."""
     where = workloads or [tuple(w.name for w in world.problem.workloads)] * len(configs)
     trials: list[Trial] = []
     for number, (config, names) in enumerate(zip(configs, where, strict=True), state.next_trial):
         digest = _template_digest(state, config) if config else ""
         trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
-    return Ask(tuple(trials), gain)
+    return Write(events.Asked(tuple(trials), gain))
 
 
 def _profile_kernel(wanted: ToProfile) -> Experiment:

@@ -17,12 +17,20 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
-from tunesmith.run.candidates import Faulty, HostGate, NextRehearsal, Passed, Templates, gate_plan
+from tunesmith.run.candidates import (
+    Faulty,
+    HostGate,
+    NextRehearsal,
+    Passed,
+    Templates,
+    gate_plan,
+    gate_sentence,
+)
 from tunesmith.run.events import Admitted, Decided, Recorded, Rejected, Settings
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Rehearsed
 from tunesmith.run.ports import Refactoring, Written
-from tunesmith.run.report import gate_sentence, survey_report
+from tunesmith.run.report import survey_report
 from tunesmith.run.state import State
 from tunesmith.run.talk import Talking
 
