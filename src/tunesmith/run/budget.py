@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from tunesmith.base.text import format_count
 from tunesmith.run import events as ev
@@ -241,17 +241,17 @@ class BudgetShare:
         )
 
     def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> ev.Decided:
-        own = (self.evals, self.seconds)
-        return ev.Decided("search", reason, moves, candidate, *own, device_seconds=self.device_seconds)
+        decided = ev.Decided("search", reason, moves, candidate)
+        return replace(decided, **asdict(self))
 
 
 def _remaining_budget(state: State) -> BudgetShare:
     """Of the whole budget."""
-    own = state.settings
+    evals, seconds, device = state.settings.evals, state.settings.seconds, state.settings.device_seconds
     return BudgetShare(
-        None if own.evals is None else own.evals - count_evaluations(state),
-        None if own.seconds is None else max(0.0, own.seconds - (state.worked - state.attached_at)),
-        None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
+        None if evals is None else evals - count_evaluations(state),
+        None if seconds is None else max(0.0, seconds - (state.worked - state.attached_at)),
+        None if device is None else max(0.0, device - state.device_seconds),
     )
 
 
@@ -273,18 +273,18 @@ def is_finishing(state: State) -> bool:
 def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...]:
     """Of every budget, whether there is a limit or not; what models cost only where one was asked, or is to
     be."""
-    own, cost = state.settings, sum_model_usage(state)
+    limits, cost = state.settings, sum_model_usage(state)
     # Finalists are raced and winners verified beside it.
     until = state.decided_at if is_finishing(state) else state.worked
     found = [
-        BudgetUse("rounds", rounds_begun(state), own.rounds),
-        BudgetUse("evaluations", count_evaluations(state), own.evals),
-        BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), own.seconds),
-        BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
+        BudgetUse("rounds", rounds_begun(state), limits.rounds),
+        BudgetUse("evaluations", count_evaluations(state), limits.evals),
+        BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), limits.seconds),
+        BudgetUse("device_seconds", round(state.device_seconds, 3), limits.device_seconds),
     ]
     if state.dialogue or with_models:
-        found.append(BudgetUse("tokens", tokens_used(state), own.tokens, cost.tokens is None))
-        found.append(BudgetUse("dollars", cost.dollars, own.dollars))
+        found.append(BudgetUse("tokens", tokens_used(state), limits.tokens, cost.tokens is None))
+        found.append(BudgetUse("dollars", cost.dollars, limits.dollars))
     return tuple(found)
 
 
@@ -298,16 +298,14 @@ def share_of(state: State, rounds: int | None = None) -> BudgetShare:
     three rounds or more are left to come, a third, so that the second has as much as the first. The last
     round takes all that is left. `rounds`: as if so many were begun."""
     settings, left = state.settings, _remaining_budget(state)
-    evals, seconds, device = left.evals, left.seconds, left.device_seconds
     rounds = rounds_begun(state) if rounds is None else rounds
     parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))
-    if evals is not None:
-        least = _least_share(settings)
-        share = max(least, evals // parts) if parts > 1 else evals
-        evals = share if evals - share >= least else max(1, evals)
-    return BudgetShare(
-        evals, None if seconds is None else seconds / parts, None if device is None else device / parts
-    )
+    part = left.parted(parts)
+    if left.evals is None:
+        return part
+    least = _least_share(settings)
+    share = max(least, left.evals // parts) if parts > 1 else left.evals
+    return replace(part, evals=share if left.evals - share >= least else max(1, left.evals))
 
 
 def next_share(state: State) -> int | None:
@@ -324,16 +322,16 @@ def _least_share(settings: ev.Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    own = (state.settings, count_evaluations(state), state.attached_at, 0.0)
-    return asked_to_finish(state) or _exhaustion_reason("the budget", state, *own)
+    if (asked := asked_to_finish(state)) is not None:
+        return asked
+    evals, start = count_evaluations(state), state.attached_at
+    return _exhaustion_reason("the budget", state, state.settings, evals, start, 0.0)
 
 
 def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
-    asked = count_evaluations(state, state.decided_after)
-    return _exhaustion_reason(
-        "its share", state, state.under_way, asked, state.decided_at, state.decided_used
-    )
+    evals, start, used = count_evaluations(state, state.decided_after), state.decided_at, state.decided_used
+    return _exhaustion_reason("its share", state, state.under_way, evals, start, used)
 
 
 def _exhaustion_reason(

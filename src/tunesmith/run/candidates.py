@@ -365,14 +365,6 @@ def parse_config(template: Template, text: str, called: str = "") -> Config:
     return config
 
 
-# -- The gate where the device is absent: what the host's processor tries of a draft, for how long, and
-# what follows from it.
-#
-# All that the gate tries on a device, and each value of every parameter at least once. What is found wrong
-# goes
-# back to the author; what is found right is believed by nobody: the device's own gate begins from nothing.
-
-
 GATE_SECONDS = 300.0  # for one draft; the first configuration is tried whatever it takes
 MOST_NAMED = 3  # of what was wrong when the time was up
 
@@ -386,7 +378,11 @@ class NextRehearsal:
 
 @dataclass(frozen=True)
 class HostGate:
-    """What is tried of one draft, in which order."""
+    """The gate where the device is absent: what the host's processor tries of one draft, in which order.
+
+    All that the gate tries on a device, and each value of every parameter at least once. What is found wrong
+    goes back to the author; what is found right is believed by nobody: the device's own gate begins anew.
+    """
 
     template: Template
     configs: ConfigSet
@@ -409,22 +405,19 @@ class HostGate:
             return NextRehearsal(start, True, len(self.plan) - 1)
         if tried[start].status is not Status.OK and not tried[start].convicts:
             return Passed()  # nothing can be said of it here
-        is_over = sum(one.seconds for one in done) >= self.seconds
-        pending = [config for config in self.plan if config not in tried]
-        if pending and not tried[start].convicts:
-            if is_over:
-                return _cut_short(list(tried.values()), may_mend and is_model)
-            return NextRehearsal(pending[0], False, len(pending) - 1)
-        outcomes = [_as_outcome(number, one) for number, one in enumerate(done)]
-        own = (self.template.space.params, self.template.default, self.configs)
-        found = examine_draft(*own, outcomes, may_mend)
-        if isinstance(found, Checks):
-            if is_over:
-                return _cut_short(list(tried.values()), may_mend and is_model)
-            return NextRehearsal(found.configs[0], False, len(found.configs) - 1)
-        if isinstance(found, Faulty):
-            return Faulty(f"{found.reason} (on {done[-1].device})", (), found.without)
-        return found
+        pending = tuple(config for config in self.plan if config not in tried)
+        if not pending or tried[start].convicts:
+            outcomes = [_as_outcome(number, one) for number, one in enumerate(done)]
+            params, default = self.template.space.params, self.template.default
+            found = examine_draft(params, default, self.configs, outcomes, may_mend)
+            if isinstance(found, Faulty):
+                return Faulty(f"{found.reason} (on {done[-1].device})", (), found.without)
+            if isinstance(found, Passed):
+                return found
+            pending = found.configs
+        if sum(one.seconds for one in done) >= self.seconds:
+            return _cut_short(list(tried.values()), may_mend and is_model)
+        return NextRehearsal(pending[0], False, len(pending) - 1)
 
 
 def _cut_short(done: Sequence[Rehearsed], may_mend: bool) -> Faulty | Passed:

@@ -91,15 +91,12 @@ def _baked_service(
     service = BakedService(config, variant, tested, _served_rounds(problem, state, config, domain))
     if not service.rounds:
         return service
-    own = ((w.sizes, race.timing_of(state, config, w.name)) for w in workloads)
-    timed = [race.TimedSize(sizes, race.ratio_of(result)) for sizes, result in own if result is not None]
+    timed = race.timed_workloads(state, config, workloads)
     boundary = race.boundary_over(problem, state.device, service.rounds, timed)
     if boundary is None:
         return None
-    bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
-    where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
     fixed = _fixed_sizes(problem, variant)
-    free = tuple(text for text in where if not parse_expr(text).names <= fixed)
+    free = tuple(text for text in boundary.beside(tested) if not parse_expr(text).names <= fixed)
     return replace(service, where=free, shown=boundary.in_words)
 
 
@@ -117,30 +114,19 @@ def _tested_bounds(problem: Problem, state: State, config: Config, domain: Domai
     seen = [Case(case.sizes, case.distribution, case.seed, "verify") for case in right]
     if not seen:
         return None
-    promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
-    furthest = case_reach(problem, seen)
-    return tuple(
-        f"{tidy_expression(t)} <= {most}" for t, most in furthest if parse_expr(t).evaluate(promised) > most
-    )
+    return race.bounds_below_contract(problem, case_reach(problem, seen))
 
 
 def _served_rounds(
     problem: Problem, state: State, config: Config, domain: Domain
 ) -> tuple[tuple[race.TimedSize, ...], ...]:
     """Calls that this build served, at sizes of no workload: cold or warm, at their worst."""
-    named = {w.name for w in problem.workloads}
-    found: list[tuple[race.TimedSize, ...]] = []
+    found = []
     for served in state.served:
-        ratios: dict[Sizes, list[float | None]] = {}
         inside = _sizes_in_domain(domain, [call.sizes for call in served.calls])
-        for call in served.calls:
-            if call.config == config and call.result.workload not in named and call.sizes in inside:
-                ratios.setdefault(call.sizes, []).append(race.ratio_of(call.result))
-        if ratios:
-            found.append(
-                tuple(race.TimedSize(sizes, race.worst_ratio(each)) for sizes, each in ratios.items())
-            )
-    return tuple(found)
+        calls = (call for call in served.calls if call.config == config and call.sizes in inside)
+        found.append(race.worst_by_size(problem, calls))
+    return tuple(timed for timed in found if timed)
 
 
 def _sizes_in_domain(domain: Domain, some: Sequence[Sizes]) -> frozenset[Sizes]:

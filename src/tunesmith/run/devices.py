@@ -77,9 +77,7 @@ def _sentinel_outcomes(state: State, device: str) -> list[Outcome]:
 
 def find_unfit_device(state: State) -> LeftOut | None:
     """The first that is better left out, and why; never all of them."""
-    if len(state.devices) < 2:
-        return None
-    return next(_unfit_devices(state), None)
+    return next(_unfit_devices(state), None) if len(state.devices) > 1 else None
 
 
 def _unfit_devices(state: State) -> Iterator[LeftOut]:
@@ -98,17 +96,14 @@ def _unfit_devices(state: State) -> Iterator[LeftOut]:
     for device, own_spread in spread.items():
         peers = [value for other, value in spread.items() if other != device]
         if peers and own_spread > UNSTEADY > 2 * median(peers):
-            words = (
-                f"the original's time there changes by {math.expm1(own_spread):.0%} from one look to the next"
-            )
-            yield LeftOut(device, f"{words}, elsewhere by {math.expm1(median(peers)):.1%}")
+            words = f"the original's time there changes by {math.expm1(own_spread):.0%} from one look to the"
+            yield LeftOut(device, f"{words} next, elsewhere by {math.expm1(median(peers)):.1%}")
     held = {device: share for device in state.devices if (share := held_down(state, device)) is not None}
     for device, share in held.items():
         peers = [value for other, value in held.items() if other != device]
         if peers and share > HELD_DOWN and median(peers) < RARELY:
-            yield LeftOut(
-                device, f"its clock was held down in {share:.0%} of the rounds of its last {WATCHED} trials"
-            )
+            words = f"its clock was held down in {share:.0%} of the rounds of its last {WATCHED} trials"
+            yield LeftOut(device, words)
 
 
 def _seconds_by_workload(outcome: Outcome) -> dict[str, float]:

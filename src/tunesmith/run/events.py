@@ -22,10 +22,6 @@ from tunesmith.run.protection import Protection
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
 
-# -- What is said between a run and a language model: requests, replies, and why there is none; and what
-# whoever watches it says.
-
-
 Role = Literal["planner", "author", "tester", "analyst", "single", "extractor"]
 ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
 SINGLE: Role = "single"  # plays all of them, in one conversation
@@ -184,9 +180,6 @@ def tokens_of(text: str) -> int:
     return int(len(text) / PER_TOKEN) + 1
 
 
-# -- whoever watches ----------------------------------------------------------------------------------------
-
-
 InstructionKind = Literal["stop", "finish", "hint"]
 
 
@@ -209,10 +202,6 @@ class Instructed:
     text: str = ""  # of a hint, as it was written
     config: Config | None = None  # that it names, to be tried next
     refused: str = ""  # why nothing comes of it
-
-
-# -- What sanitizers say of a kernel: faults that its results need not show, and which tools looked for
-# them.
 
 
 NOT_IN_FORCE = "not in force"
@@ -282,11 +271,11 @@ def distinct_findings(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFi
 
 
 def mark_shared_findings(
-    own: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
+    findings: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
 ) -> tuple[SanitizerFinding, ...]:
     """Those of a kernel, marked where the original has the same."""
     known = {(finding.tool, finding.kind) for finding in original}
-    return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in own)
+    return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in findings)
 
 
 def merge_sanitized(parts: Sequence[Sanitized]) -> Sanitized | None:
@@ -375,9 +364,8 @@ class Settings:
     strategy: Strategy = "template"
     linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
     library: bool = False  # whether winning templates are stored; journals from before it do not say
-    checks_best: bool = (
-        False  # in full, before the next round; `tune` does, journals from before it do not say
-    )
+    # In full, before the next round; `tune` does, journals from before it do not say.
+    checks_best: bool = False
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
     plain: bool = False  # a model rewrites the kernel plainly, before anything else
 
@@ -542,8 +530,8 @@ class Decided:
 
     def branch(self, number: int) -> Decided:
         """One of several plans as if there were no other."""
-        own = asdict(self.plans[number]) if self.plans else {}
-        return replace(self, **own, plans=())
+        plan = asdict(self.plans[number]) if self.plans else {}
+        return replace(self, **plan, plans=())
 
     @property
     def is_stored(self) -> bool:

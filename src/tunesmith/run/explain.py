@@ -118,10 +118,10 @@ def _param_effect(param: Param, facts: _Facts, model: Surrogate | None) -> Param
     values = tuple(_value_effect(param, value, facts, model) for value in param.values)
     known = [v for v in values if v.source in ("measured", "model")]
     most = max(known, key=_effect_weight, default=None)
-    own = facts.winner[param.name]
+    won = facts.winner[param.name]
     if most is None:
-        return ParamEffect(param.name, own, None, None, "unknown", values)
-    return ParamEffect(param.name, own, most.slower, most.value, most.source, values)
+        return ParamEffect(param.name, won, None, None, "unknown", values)
+    return ParamEffect(param.name, won, most.slower, most.value, most.source, values)
 
 
 def _value_effect(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> ValueEffect:
@@ -132,29 +132,25 @@ def _value_effect(param: Param, value: int, facts: _Facts, model: Surrogate | No
     best = speedup_from_log(own - max(scores)) if scores and own is not None else None
     tried = len(scores) + sum(config[param.name] == value for config in facts.failed)
 
-    def is_known(
-        source: Source, log: float | None = None, deviation: float = 0, why: str = ""
-    ) -> ValueEffect:
-        interval = None
-        if log is not None and source == "model":
-            reach = DEVIATIONS * deviation
-            interval = (speedup_from_log(-log - reach), speedup_from_log(-log + reach))
+    def effect(source: Source, log: float | None = None, why: str = "") -> ValueEffect:
         slower = None if log is None else speedup_from_log(-log)
-        return ValueEffect(value, source, slower, interval, why, best, tried)
+        return ValueEffect(value, source, slower, None, why, best, tried)
 
     if other == winner:
-        return is_known("winner", 0.0)
+        return effect("winner", 0.0)
     if own is not None and other in measured:
-        return is_known("measured", measured[other] - own)
+        return effect("measured", measured[other] - own)
     if other in facts.failed:
-        return is_known("failed", why=facts.failed[other])
+        return effect("failed", why=facts.failed[other])
     if constraint := facts.excluded(other):
-        return is_known("excluded", why=constraint)
+        return effect("excluded", why=constraint)
     if model is not None and scores:
         log, deviation = model.difference(other)
         if deviation < min(CERTAIN * model.spread, PRECISE):
-            return is_known("model", log, deviation)
-    return is_known("unknown")
+            reach = DEVIATIONS * deviation
+            interval = (speedup_from_log(-log - reach), speedup_from_log(-log + reach))
+            return replace(effect("model", log), interval=interval)
+    return effect("unknown")
 
 
 def _effect_weight(effect: ValueEffect) -> float:
@@ -167,12 +163,8 @@ def _effect_weight(effect: ValueEffect) -> float:
 
 
 def _param_importance(param: ParamEffect) -> float:
-    return max(
-        (_effect_weight(v) for v in param.others if v.slower is not None), default=-1.0
-    )  # unknown: last
-
-
-# -- of a run -----------------------------------------------------------------------------------------------
+    known = (_effect_weight(v) for v in param.others if v.slower is not None)
+    return max(known, default=-1.0)  # unknown: last
 
 
 def history_of(problem: Problem, state: State) -> History:
@@ -200,9 +192,8 @@ def explain_winners(
     for place, (workload, pick) in enumerate(zip(problem.workloads, choice.picks, strict=True)):
         if pick.config is not None and pick.config != choice.general:
             rows = [(t.config, score_at(t, place)) for t in tried]
-            found.append(
-                _explain_winner(problem, template_of(pick.config), state, pick.config, rows, workload)
-            )
+            template = template_of(pick.config)
+            found.append(_explain_winner(problem, template, state, pick.config, rows, workload))
     return tuple(found)
 
 

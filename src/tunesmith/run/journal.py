@@ -240,7 +240,9 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
         case ev.Primed():
             if len(state.primed) >= (state.started.priors if state.started else 0):
                 yield "there are more priors than the run began with"
-            yield from _same_names(config for config in (*(row[0] for row in event.rows), *event.first))
+            configs = (*(config for config, _ in event.rows), *event.first)
+            if len({tuple(name for name, _ in config.items) for config in configs}) > 1:
+                yield "all its configurations have the same parameters"
         case ev.Steered():
             if not 0 <= event.profiled <= len(state.profiled):
                 yield f"it follows from {event.profiled} profiles, and there are {len(state.profiled)}"
@@ -258,13 +260,11 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
                 yield "a run stops by a decision"
 
 
-# -- the machine ----------------------------------------------------------------------------------------
-
-
 def _started_faults(event: ev.Started) -> Iterator[str]:
-    own = event.settings
-    counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists, own.drafts)
-    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors, own.device_seconds)
+    asked = event.settings
+    counts = (asked.evals, asked.rounds, asked.tokens, asked.width, asked.finalists, asked.drafts)
+    whole = (asked.seed, asked.ahead, asked.repairs, event.priors)
+    amounts = (asked.seconds, asked.dollars, *whole, asked.device_seconds)
     if any(count is not None and count < 1 for count in counts):
         yield f"evals, rounds, tokens, width, finalists and drafts are 1 or more: {counts}"
     if any(amount is not None and not 0 <= amount < math.inf for amount in amounts):
@@ -292,9 +292,6 @@ def _digest_faults(digests: Iterable[str]) -> Iterator[str]:
     for digest in digests:
         if not digest.isalnum():
             yield f"{digest[:20]!r} is no digest"
-
-
-# -- trials ---------------------------------------------------------------------------------------------
 
 
 def _baseline_faults(state: State, outcome: Outcome) -> Iterator[str]:
@@ -386,14 +383,6 @@ def _of_configs(state: State, configs: Iterable[Config | None]) -> Iterator[str]
             yield f"there is no template {config.candidate!r} before"
 
 
-def _same_names(configs: Iterable[Config]) -> Iterator[str]:
-    if len({tuple(name for name, _ in config.items) for config in configs}) > 1:
-        yield "all its configurations have the same parameters"
-
-
-# -- candidates and models ------------------------------------------------------------------------------
-
-
 def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
     status = {c.id: c.status for c in state.candidates}
     doing = state.under_way.decision if state.under_way is not None else None
@@ -405,9 +394,8 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
             if searched and status.get(event.candidate) not in ("admitted", "searched"):
                 yield f"there is no template {event.candidate!r} to search"
             bases = (event.candidate, *(plan.candidate for plan in event.plans))
-            if event.decision == "refactor" and (
-                unknown := [own for own in bases if own and own not in status]
-            ):
+            unknown = [base for base in bases if base and base not in status]
+            if event.decision == "refactor" and unknown:
                 yield f"there is no template {unknown[0]!r} to go on from"
             if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
                 most = state.settings.drafts
@@ -468,15 +456,14 @@ def _at_gate(state: State, candidate: str) -> Iterator[str]:
 
 
 def _dialogue_faults(state: State, event: ev.OfDialogue) -> Iterator[str]:
-    open_ = {e.request.number: e for e in state.dialogue if e.is_open}
     if isinstance(event, ev.Requested):
         yield from _request_faults(state, event.request)
-    elif event.number not in open_:
+        return
+    asked = next((e for e in state.dialogue if e.is_open and e.request.number == event.number), None)
+    if asked is None:
         yield f"request {event.number} is not open"
-    elif isinstance(event, ev.Unanswered):
-        before = open_[event.number].attempts
-        if event.attempt != before + 1 or not event.reason:
-            yield f"attempt {event.attempt} follows attempt {before}, and failed for a reason"
+    elif isinstance(event, ev.Unanswered) and (event.attempt != asked.attempts + 1 or not event.reason):
+        yield f"attempt {event.attempt} follows attempt {asked.attempts}, and failed for a reason"
 
 
 def _instruction_faults(state: State, event: ev.Instructed) -> Iterator[str]:
@@ -499,15 +486,12 @@ def _request_faults(state: State, request: Request) -> Iterator[str]:
         yield f"request {number} is about plan {request.branch + 1}, which is not open"
 
 
-# -- by the problem -------------------------------------------------------------------------------------
-
-
 def template_mismatch(templates: Templates, state: State, event: ev.Event) -> str | None:
     """The rule that an event breaks by the problem and the templates of its run, folded to its end."""
     match event:
         case ev.Baseline(outcome):
-            own = tuple(w.name for w in templates.problem.workloads)
-            return None if outcome.trial.workloads == own else f"the workloads are {', '.join(own)}"
+            named = tuple(w.name for w in templates.problem.workloads)
+            return None if outcome.trial.workloads == named else f"the workloads are {', '.join(named)}"
         case ev.Admitted(candidate=id_):
             given = templates.given is not None if not id_ else id_ in templates.beside
             is_known = given or any(c.id == id_ and c.drafted for c in state.candidates)

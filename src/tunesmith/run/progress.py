@@ -165,9 +165,6 @@ def _remaining_seconds(state: State, since: float) -> float | None:
     return max(0.0, min(found)) if found else None
 
 
-# -- in words -----------------------------------------------------------------------------------------------
-
-
 def clock_text(seconds: float) -> str:
     """`1:05`, `2:10:00`."""
     whole = max(0, math.floor(seconds))

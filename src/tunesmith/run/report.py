@@ -31,9 +31,6 @@ from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, ch
 from tunesmith.run.state import State, run_protections
 from tunesmith.space.configset import Config
 
-# -- What can be said of a configuration by its build alone, and of all that were built.
-
-
 # What is told of builds, by the names of `Resources`, and what people call it.
 LABELS = {
     "registers": "registers",
@@ -83,15 +80,15 @@ def still_unable(
 
     Details that begin with one of `accidents` tell of the machine that built, and not of the source.
     """
-    return tuple(
-        found.config
-        for found in surveyed
-        if found.config is not None
-        and found.unable
-        and not any(result.detail.startswith(accidents) for result in found.refused)
-        and _rejudge_survey(problem, template_of(found.config), found, device)
-        == [r.status for r in found.refused]
-    )
+    still = []
+    for found in surveyed:
+        if found.config is None or not found.unable:
+            continue
+        is_accident = any(result.detail.startswith(accidents) for result in found.refused)
+        before = [result.status for result in found.refused]
+        if not is_accident and before == _rejudge_survey(problem, template_of(found.config), found, device):
+            still.append(found.config)
+    return tuple(still)
 
 
 def _rejudge_survey(problem: Problem, template: Template, found: Surveyed, device: Device) -> list[Status]:
@@ -106,9 +103,6 @@ def _rejudge_survey(problem: Problem, template: Template, found: Surveyed, devic
         else:
             statuses += [Status.BUILD_FAILED] * len(built.workloads)
     return statuses
-
-
-# -- all of them ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -138,14 +132,14 @@ class SurveyReport:
 
 def survey_report(state: State) -> SurveyReport:
     found = [s for s in state.surveyed if s.config is not None]
-    own = [s for s in state.surveyed if s.config is None]
+    original = next((s for s in state.surveyed if s.config is None), None)
     counts = Counter(s.status for s in found)
     runnable = [s for s in found if not s.unable]
     spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := s.most("spills"))]
     return SurveyReport(
         planned=survey_size(state),
         statuses={status.value: counts[status] for status in Status if counts[status]},
-        spans={name: span for name in LABELS if (span := _metric_span(name, own, runnable))},
+        spans={name: span for name in LABELS if (span := _metric_span(name, original, runnable))},
         spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
         rehearsed=_rehearsed_words(state),
     )
@@ -174,11 +168,11 @@ def survey_size(state: State) -> int:
     return feasible if evals is None else min(feasible, evals)
 
 
-def _metric_span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
+def _metric_span(name: str, original: Surveyed | None, found: Sequence[Surveyed]) -> Span | None:
     values = [value for s in found if (value := s.most(name)) is not None]
     if not values:
         return None
-    return Span(own[0].most(name) if own else None, min(values), median(values), max(values))
+    return Span(original.most(name) if original else None, min(values), median(values), max(values))
 
 
 # Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
@@ -392,7 +386,7 @@ def build_report(
         if template_of and choice.picks and not budget.is_concrete(state)
         else (),
         rounds=round_reports(problem, state, templates),
-        templates={name: own for own, name in kept.items()},
+        templates={name: candidate for candidate, name in kept.items()},
         general_template=_template_label(state, general),
         general_is_baked=is_baked,
         models=started.settings.models,
@@ -405,7 +399,9 @@ def build_report(
         ),
         where=() if is_baked else choice.where,
         shown=choice.shown,
-        serves=_served_condition(problem, dispatch, None if is_baked else general),
+        serves=general_condition(problem, dispatch, general.as_dict())
+        if dispatch is not None and general is not None and not is_baked
+        else None,
         beyond=dispatch.shown.removeprefix(choice.shown).lstrip("; ") if dispatch is not None else "",
         timed=choice.timed,
         least=choice.least,
@@ -443,18 +439,18 @@ def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict
 def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
     """The best that has passed the gate, else the draft that waits there; None where there is neither, or the
     run has ended."""
-    own = [c for c in state.candidates if c.drafted is not None]
-    sound = [c for c in own if c.status in ("admitted", "searched")]
+    sound = [c for c in state.candidates if c.drafted and c.status in ("admitted", "searched")]
     scored = best_scores(sound_scores(problem, state))
     best = max(sound, key=lambda c: scored.get(c.id, float("-inf")), default=state.draft)
     if best is None or best.drafted is None or state.stopped is not None:
         return None
     config = best_config(problem, state)
+    by = best.drafted.author or ", ".join(best.drafted.moves) or "the expert"
     return UnfinishedBest(
         best.id,
         best.template,
         best.status,
-        best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
+        by,
         candidate_speedups(problem, state).get(best.id),
         config.as_dict() if config is not None and config.candidate == best.id else None,
         noun=budget.candidate_noun(state.settings),
@@ -539,12 +535,6 @@ def _workload_report(problem: Problem, state: State, choice: Winners, index: int
     )
 
 
-def _served_condition(problem: Problem, dispatch: Dispatch | None, general: Config | None) -> str | None:
-    if dispatch is None or general is None:
-        return None
-    return general_condition(problem, dispatch, general.as_dict())
-
-
 def judged_by(problem: Problem, state: State) -> str:
     """By what results were found right, and whose rules those were."""
     if state.unproven:
@@ -573,18 +563,16 @@ def _pruned_reports(state: State) -> tuple[PrunedReport, ...]:
 
 
 def _list_failures(state: State) -> tuple[Failure, ...]:
-    found = []
-    for surveyed in state.surveyed if state.device.absent else state.unable:
-        if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
-            why = surveyed.refused[0]
-            own = _template_label(state, surveyed.config)
-            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
+    unable = (s for s in (state.surveyed if state.device.absent else state.unable) if s.unable)
+    found = [(s.config, s.refused[0]) for s in unable if s.status is not Status.INFEASIBLE]
     for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
         bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
-        if bad and (config := outcome.trial.config) is not None:
-            own = _template_label(state, config)
-            found.append(Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
-    return tuple(found)
+        found += [(outcome.trial.config, why) for why in bad[:1]]
+    return tuple(
+        Failure(config.as_dict(), why.status.value, why.detail, _template_label(state, config))
+        for config, why in found
+        if config is not None
+    )
 
 
 def _evidence_digests(problem: Problem, state: State) -> dict[str, str]:

@@ -42,8 +42,8 @@ class Yardstick:
     def __init__(self, state: State) -> None:
         sentinels, several = state.sentinels, state.enlisted is not None
         # By workload, or by workload and device.
-        own = [key for key in sentinels.shared.places if isinstance(key, tuple) is several]
-        self._known = {key: sorted(sentinels.of(key), key=_trial_number) for key in own}
+        keys = [key for key in sentinels.shared.places if isinstance(key, tuple) is several]
+        self._known = {key: sorted(sentinels.of(key), key=_trial_number) for key in keys}
         self._medians: dict[tuple[Hashable, int], float] = {}
         self._several = several
 
@@ -65,20 +65,12 @@ class Yardstick:
         """Of a device that has not timed the original there: what others take, times how much slower than
         each of them it is elsewhere."""
         places = [key for key in self._known if isinstance(key, tuple)]
-        own = [name for name, other in places if other == device]
-        found = [
-            self.seconds(workload, trial, other)
-            * geometric_mean(
-                [
-                    self.seconds(n, trial, device) / self.seconds(n, trial, other)
-                    for n in own
-                    if (n, other) in places
-                ]
-                or [1.0]
-            )
-            for name, other in places
-            if name == workload
-        ]
+        here = [name for name, other in places if other == device]
+        found = []
+        for other in (other for name, other in places if name == workload):
+            both = [name for name in here if (name, other) in places]
+            slower = [self.seconds(n, trial, device) / self.seconds(n, trial, other) for n in both]
+            found.append(self.seconds(workload, trial, other) * geometric_mean(slower or [1.0]))
         if not found:
             raise KeyError(workload)
         return median(found)
@@ -361,6 +353,7 @@ class OneSearch:
         under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
         # Profiles, priors and instructions change no draw: a search is the same without them.
         events = state.events - len(state.profiled) - len(state.prior_changes) - len(state.instructed)
+        first = ((config, None) for primed in state.primed for config in primed.first)
         return SearchView(
             space=template.space,
             configs=self.configs,
@@ -376,9 +369,7 @@ class OneSearch:
             pool=pool,
             static={s.config: s.features for s in state.surveyed.of(("of", own)) if s.config is not None},
             focus=state.focus,
-            first=tuple(
-                config for p in state.primed for config, _ in rows_for(template, [(c, None) for c in p.first])
-            ),
+            first=tuple(config for config, _ in rows_for(template, list(first))),
         )
 
     def sentinel_missing(self) -> bool:

@@ -27,7 +27,7 @@ from tunesmith.run.candidates import (
 from tunesmith.run.delivery import assemble_delivery, baked_probes, baked_services, builds_known, next_calls
 from tunesmith.run.outcome import Effort, Purpose, Rehearsed, Trial
 from tunesmith.run.ports import SearchView
-from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at
+from tunesmith.run.prior import Answers, PriorStep, ToProfile, to_look_at
 from tunesmith.run.race import plan_heat, timing_of, unverified_winners, verified_choice
 from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune_pool, score_configs
@@ -264,7 +264,7 @@ def _change_prior(state: State, world: World, search: OneSearch) -> Action | Non
         return None
     template = search.template
     answers = Answers(dict(template.answers), template.space.params, search.configs)
-    step = next_step(world.problem, state, answers, search.tried())
+    step = PriorStep(world.problem, state, answers, search.tried()).next()
     if step is None:
         return None
     if not isinstance(step, ToProfile):
@@ -298,12 +298,7 @@ def _ask_builds(state: State, world: World, search: OneSearch) -> Action | None:
 
 
 def _propose_configs(
-    state: State,
-    world: World,
-    search: OneSearch,
-    pool: tuple[Config, ...] | None,
-    count: int,
-    effort: Effort,
+    state: State, world: World, search: OneSearch, pool: tuple[Config, ...] | None, count: int, effort: Effort
 ) -> Action | None:
     proposal = world.searcher.ask(search.view(pool), count)
     if not proposal.configs:

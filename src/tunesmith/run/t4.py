@@ -45,9 +45,6 @@ _SECONDS = {
 _HINT = "name a T4 results file, as Kernel Tuner's store_output_file or `tunesmith export` writes it"
 
 
-# -- out ------------------------------------------------------------------------------------------------
-
-
 def t4_results(found: Sequence[tuple[Config, Result]], about: Mapping[str, object]) -> bytes:
     """What was measured at one workload; `about` says of what."""
     metadata = {"timeunit": "milliseconds", **about}
@@ -82,9 +79,6 @@ def t4_metadata(
         "environment": {"device_query": dict(device), "requirements": list(packages)},
     }
     return json.dumps({"schema_version": VERSION, "metadata": own}, indent=1).encode() + b"\n"
-
-
-# -- in -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,6 @@ class Conversation:
     _asked: int = field(default=0, init=False)  # the number of a request that is on its way; 0: none is
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
 
-    def model_for(self, request: ev.Request) -> ev.LanguageModel | None:
-        return self.models.get(request.role)
-
     def answer(
         self,
         open_: ev.Exchange,
@@ -58,12 +55,14 @@ class Conversation:
         `dialogue` is all that was asked in the run. `told`: what cannot wait until then; the attempt goes on
         beside it."""
         request = open_.request
-        model = self.model_for(request)
+        model = self.models.get(request.role)
         if model is None:
             why = f"no model plays the {request.role} here"
             return ev.Unanswered(request.number, why, True, open_.attempts + 1, final=True)
         if self.inbox is None or is_at_once(model):
-            return self._reply_event(open_, self._attempt(request, model), dialogue)
+            return self._reply_event(
+                open_, self._attempt(request, model, self._announce(request, model)), dialogue
+            )
         if self._asked != request.number:
             self._begin(request, model)
         while True:
@@ -82,26 +81,32 @@ class Conversation:
 
     def _begin(self, request: ev.Request, model: ev.LanguageModel) -> None:
         """One attempt, beside the inbox. A run that is stopped does not wait for it."""
-        wait = self._announce_request(request, model)
+        wait = self._announce(request, model)
 
         def ask() -> None:
             try:
-                self._arrived.put((request.number, _attempt_reply(request, model, wait, self.pause)))
+                self._arrived.put((request.number, self._attempt(request, model, wait)))
             except Exception as error:  # raised where the run is
                 self._arrived.put((request.number, error))
 
         self._asked = request.number
         self.start(ask)
 
-    def _attempt(self, request: ev.Request, model: ev.LanguageModel) -> Said:
-        return _attempt_reply(request, model, self._announce_request(request, model), self.pause)
-
-    def _announce_request(self, request: ev.Request, model: ev.LanguageModel) -> float:
+    def _announce(self, request: ev.Request, model: ev.LanguageModel) -> float:
         """The seconds to wait before it is asked."""
         if wait := self._waits.pop(request.number, 0.0):
             self.note(f"asking {model.name} again in {wait:.0f} s")
         self.note(f"asking {model.name} as {request.role}, request {request.number}")
         return wait
+
+    def _attempt(self, request: ev.Request, model: ev.LanguageModel, wait: float) -> Said:
+        """What one attempt brings; BadInput: a key or a package that another machine may have."""
+        if wait:
+            self.pause(wait)
+        try:
+            return model.reply(request)
+        except BadInput as error:
+            return error
 
     def _reply_event(
         self, exchange: ev.Exchange, found: Said, dialogue: Sequence[ev.Exchange]
@@ -116,9 +121,9 @@ class Conversation:
 
     def _most_attempts(self, request: ev.Request, dialogue: Sequence[ev.Exchange]) -> int:
         """A model that nobody reached a moment ago is not waited for as long again."""
-        model = self.model_for(request)
-        own = [e for e in dialogue if self.model_for(e.request) is model and not e.is_open]
-        return FEW if own and own[-1].failed else ATTEMPTS
+        model = self.models.get(request.role)
+        ended = [e for e in dialogue if self.models.get(e.request.role) is model and not e.is_open]
+        return FEW if ended and ended[-1].failed else ATTEMPTS
 
     def _unanswered_event(self, exchange: ev.Exchange, found: ev.NoReply, most: int) -> ev.Unanswered:
         attempt, number = exchange.attempts + 1, exchange.request.number
@@ -136,18 +141,6 @@ Found = Said | Exception
 def is_at_once(model: ev.LanguageModel) -> bool:
     """Whether it has its answer without being waited for: then it is asked in order, in no thread."""
     return bool(getattr(model, "at_once", False))
-
-
-def _attempt_reply(
-    request: ev.Request, model: ev.LanguageModel, wait: float, pause: Callable[[float], None]
-) -> Said:
-    """What one attempt brings; BadInput: a key or a package that another machine may have."""
-    if wait:
-        pause(wait)
-    try:
-        return model.reply(request)
-    except BadInput as error:
-        return error
 
 
 def _waiting_error(request: ev.Request, found: ev.Pending | BadInput) -> WaitingForModel:
@@ -298,8 +291,8 @@ class Talking:
         from tunesmith.run.rounds import made_on, problem_of
 
         kernel = made_on(state, decision.candidate)
-        own = problem_of(self.problem, self.templates, kernel)
-        written = self.author.write(task, own, state.device)
+        problem = problem_of(self.problem, self.templates, kernel)
+        written = self.author.write(task, problem, state.device)
         if kernel is None or isinstance(written, ev.Declined):
             return written
         return replace(written, author=self.templates.author_of(kernel))
