@@ -101,8 +101,7 @@ def test_where_nobody_looked_a_model_tells_and_says_so() -> None:
     for i in range(6):
         for place, v in enumerate(param(found, f"P{i}").values[1:], 1):
             assert v.source == "model"
-            assert v.interval is not None
-            assert v.interval[0] <= v.slower <= v.interval[1]  # type: ignore[operator]
+            assert v.interval[0] <= v.slower <= v.interval[1]
             inside += v.interval[0] <= COSTS[i][place] <= v.interval[1]
     assert inside >= 16  # of 18
 
@@ -163,9 +162,6 @@ def test_whatever_was_tried_there_is_an_explanation(case: tuple) -> None:
             assert (v.slower is not None) == (v.source in ("winner", "measured", "model"))
             numbers = [n for n in (v.slower, v.best, *(v.interval or ())) if n is not None]
             assert all(math.isfinite(n) and n > 0 for n in numbers)
-
-
-# -- the history --------------------------------------------------------------------------------------------
 
 
 def tried(score: float | None, *at: float | None) -> Tried:

@@ -63,7 +63,7 @@ def test_the_cover_has_an_end() -> None:
 @pytest.mark.long
 def test_large_spaces_are_looked_at_in_part() -> None:
     own = template({f"P{n}": list(range(8)) for n in range(9)})
-    configs: Sequence[Config] = configs_of(PROBLEM, own, DEVICE)  # type: ignore[assignment]
+    configs: Sequence[Config] = configs_of(PROBLEM, own, DEVICE)
     assert len(configs) == 8**9
     step, batches = go(own)
     again, same = go(own)

@@ -77,7 +77,7 @@ def won(*more: object) -> State:
         finalist(2, config(32), proven),
         verified(config(32), proven),
         Stopped("done"),
-        *more,  # type: ignore[arg-type]
+        *more,
     )
 
 
@@ -88,7 +88,7 @@ def entries(state: State | None = None, problem: Problem = OWN) -> list[LibraryE
 
 
 def an_entry(**changes: object) -> LibraryEntry:
-    return replace(entries()[0], **changes)  # type: ignore[arg-type]
+    return replace(entries()[0], **changes)
 
 
 WHERE = Provenance("2026-11-15T10:00:00+00:00", "me", "a-host", "scale-1", "c" * 64)
@@ -194,7 +194,6 @@ def test_what_a_model_wrote_is_a_models_for_ever() -> None:
     )
     assert LibraryTemplate.of(made).author == "a model"
     templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts(), authors={"": "a model"})
-    assert templates.given is not None
     assert templates.given.is_foreign
     assert templates.on(DEVICE).given == templates.given
     (again,) = entries_of(OWN, won(), templates, {}, "2026-11-15T10:00:00+00:00", "runs/scale-2")
@@ -222,9 +221,6 @@ def test_a_stored_template_can_do_without_values_that_are_wrong_here() -> None:
     assert started().settings.library is False  # journals from before say nothing
 
 
-# -- what runs measured -----------------------------------------------------------------------------------
-
-
 def test_timings_are_those_of_the_journal_with_the_last_word_on_each() -> None:
     templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts())
     timings, texts = timings_of(OWN, won(), templates)
@@ -245,13 +241,11 @@ def test_the_same_code_on_the_same_device_says_what_to_try_first_and_other_code_
     timings, _ = timings_of(OWN, won(), templates)
     record, template = a_record(), a_template(OWN)
     same = primed_from(record, timings, OWN, template, DEVICE.name)
-    assert same is not None
     assert same.first[0] == config(32)
     assert dict(same.rows)[config(64)] == pytest.approx(0.0)
     assert same.name == f"scale-1 of me@a-host, in the library, on {DEVICE.name}"
     for other in (replace(record, device="another"), replace(record, kernel="another")):
         found = primed_from(other, timings, OWN, template, DEVICE.name)
-        assert found is not None
         assert found.first == ()
         assert found.rows == same.rows
     strange = [replace(t, config=Config((("OTHER", 1),))) for t in timings]

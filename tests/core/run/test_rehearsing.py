@@ -86,7 +86,6 @@ def test_a_value_that_is_wrong_by_itself_goes_back_or_stays_to_be_forbidden(may_
     judge = lambda values: Status.WRONG if values["D"] == 3 else Status.OK  # noqa: E731
     step, _ = go(a_gate(), judge, may_mend)
     if may_mend:
-        assert isinstance(step, Faulty)
         assert step.without == (("D", 3),)
         assert step.trials == ()
         says(step.reason, "D=3 is wrong: at n=1: so it is", "(on cpu (g++))")
@@ -96,7 +95,6 @@ def test_a_value_that_is_wrong_by_itself_goes_back_or_stays_to_be_forbidden(may_
 
 def test_the_default_alone_convicts() -> None:
     step, done = go(a_gate(), lambda _: Status.CRASHED)
-    assert isinstance(step, Faulty)
     says(step.reason, "its default", "crashed")
     assert len(done) == 1
 
@@ -127,7 +125,6 @@ def test_the_time_is_limited_and_what_was_left_is_said() -> None:
 def test_at_the_end_of_its_time_a_model_is_told_and_a_program_goes_on() -> None:
     judge = lambda values: Status.WRONG if values["A"] == 8 else Status.OK  # noqa: E731
     told, _ = go(a_gate(seconds=3.0), judge)
-    assert isinstance(told, Faulty)
     says(told.reason, "A=8", "so it is")
     assert go(a_gate(seconds=3.0), judge, is_model=False)[0] == Passed()
     assert go(a_gate(seconds=3.0), judge, may_mend=False)[0] == Passed()
@@ -169,7 +166,6 @@ class TestInARun:
         says(rejected[0].reason, "off by one", CPU)
         assert [one.config.candidate for one in state.rehearsed if one.config] == ["1", "2"]
         assert not [r for r in journal.records if isinstance(r.event, Admitted)], "only a device admits"
-        assert state.draft is not None
         assert state.draft.id == "2"
         assert not state.gated("2"), "its gate on the device begins from nothing"
         words = survey_report(state).rehearsed

@@ -32,9 +32,6 @@ def sentinel(number: int, small: float | Status, wide: float = 1.0) -> Outcome:
     return outcome(number, None, {"small": small, "wide": wide}, "sentinel")
 
 
-# -- the yardstick ------------------------------------------------------------------------------------
-
-
 def test_the_yardstick_follows_a_drift() -> None:
     """A device that grows slower makes nobody faster."""
     slower = [sentinel(16 * i, 1.0 + i) for i in range(1, 11)]
@@ -52,9 +49,6 @@ def test_one_disturbed_sentinel_moves_nothing(place: int, factor: float, trial: 
     times[place] *= factor
     yardstick = Yardstick(state_of(*(sentinel(16 * (i + 1), t) for i, t in enumerate(times))))
     assert yardstick.seconds("small", trial) == 1.0
-
-
-# -- scores ------------------------------------------------------------------------------------------
 
 
 # -- noise --------------------------------------------------------------------------------------------
@@ -76,9 +70,6 @@ def test_one_disturbed_sentinel_is_not_noise(place: int, factor: float) -> None:
     times = [1.0] * 10
     times[place] *= factor
     assert measurement_noise(state_of(*sentinels(*times))) == LEAST_NOISE
-
-
-# -- without computing twice --------------------------------------------------------------------------
 
 
 def test_scores_are_the_same_however_a_state_came_about() -> None:

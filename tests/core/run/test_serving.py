@@ -195,13 +195,11 @@ def test_without_a_winner_nothing_is_called() -> None:
 
 def test_people_are_told_what_came_of_the_calls() -> None:
     line = event_line(served(after(), lambda sizes: 0.5 if sizes["rows"] < 4 else 1.5), after())
-    assert line is not None
     assert line.text.startswith(
         f"called through its dispatch at {ON_GPU} sizes, slower than the original at "
     )
     assert not line.text.endswith("none")
     good = event_line(served(after(), lambda _sizes: 1.5), after())
-    assert good is not None
     assert good.text.endswith("slower than the original at none")
 
 

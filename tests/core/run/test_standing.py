@@ -37,7 +37,7 @@ def test_a_whole_run_goes_through_its_phases() -> None:
     searching = [one for one in found if one.phase == "searching"]
     assert [one.done for one in searching] == sorted(one.done for one in searching)
     assert searching[-1].of == 20
-    assert searching[-1].best == best_so_far(run.watcher.states[-1]).speedup  # type: ignore[union-attr]
+    assert searching[-1].best == best_so_far(run.watcher.states[-1]).speedup
     busy = [one for one in searching if one.doing]
     assert all(one.queued == len(one.queue) for one in busy)
     assert max(one.queued for one in busy) >= 2  # behind the one that is measured: few, as little is known
@@ -81,8 +81,6 @@ def test_the_floor_is_held_against_the_best() -> None:
     run = Run(Settings(evals=40))
     state = run.go()
     result = state.baseline.outcome.results[0] if state.baseline else None
-    assert result is not None
-    assert result.timing is not None
     assert current_standing(state).floors[0].times is None
     floor = result.timing.seconds / 8
     seen = Diagnosis(next(iter(Bound)), "far", 0.9, (), distance=8.0, floor=floor)
@@ -91,7 +89,6 @@ def test_the_floor_is_held_against_the_best() -> None:
     distance = current_standing(looked).floors[0]
     assert distance.floor == pytest.approx(floor * 1e6)
     best = best_so_far(state)
-    assert best is not None
     assert distance.times == pytest.approx(8 / best.at[result.workload])
     assert best.at[result.workload] > 1
 

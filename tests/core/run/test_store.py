@@ -22,40 +22,24 @@ from tests.thoroughness import examples
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of, sha256_hex
 from tunesmith.problem.plan import Status
+from tunesmith.run import events as ev
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import (
-    Admitted,
-    Asked,
-    Decided,
-    Event,
-    Measured,
-    Message,
-    Primed,
-    Pruned,
-    Recorded,
-    Replied,
-    Reply,
-    Request,
-    Requested,
-    Stopped,
-    Usage,
-)
 from tunesmith.run.folder import PLAN, FileJournal, RunFolder, newest_run, resume_command
 from tunesmith.run.journal import FIRST, encode_record
 
 LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
-EVENTS: list[Event] = [
+EVENTS: list[ev.Event] = [
     started(),
     baseline({"small": 1.0, "wide": 2.0}),
-    Admitted("t", 3, 9),
-    Decided("search", "µs are not ASCII"),
-    Primed("an earlier run", ((config(32), 0.25), (config(128), None))),
-    Asked((LONG.trial, replace(LONG.trial, id=1, effort="build")), 0.125),
+    ev.Admitted("t", 3, 9),
+    ev.Decided("search", "µs are not ASCII"),
+    ev.Primed("an earlier run", ((config(32), 0.25), (config(128), None))),
+    ev.Asked((LONG.trial, replace(LONG.trial, id=1, effort="build")), 0.125),
     built(config(32), spills=8, occupancy=50, refused={"wide": Status.OVER_LIMITS}),
-    Pruned(config(32), "same_code", "builds and launches the same as another"),
-    Measured(LONG),
+    ev.Pruned(config(32), "same_code", "builds and launches the same as another"),
+    ev.Measured(LONG),
     verified(config(64), {"small": 2.0}),
-    Stopped("a reason\nwith two lines"),
+    ev.Stopped("a reason\nwith two lines"),
 ]
 
 
@@ -67,18 +51,15 @@ class Clock:
         return self.now
 
 
-def written(path: Path, events: list[Event]) -> list[Recorded]:
+def written(path: Path, events: list[ev.Event]) -> list[ev.Recorded]:
     journal = FileJournal(path, Clock())
     records = [journal.append(event) for event in events]
     journal.close()
     return records
 
 
-def read(path: Path) -> list[Recorded]:
+def read(path: Path) -> list[ev.Recorded]:
     return list(FileJournal(path, Clock()).read())
-
-
-# -- the journal ------------------------------------------------------------------------------------------
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -125,10 +106,10 @@ def test_the_clock_counts_the_time_at_work(tmp_path: Path) -> None:
     again = FileJournal(path, clock)
     assert [r.at for r in again.read()] == [1.5, 3.5]
     clock.now += 0.25
-    assert again.append(EVENTS[2]) == Recorded(2, 3.75, EVENTS[2])
+    assert again.append(EVENTS[2]) == ev.Recorded(2, 3.75, EVENTS[2])
 
 
-WHOLE = b"".join(encode_record(Recorded(i, float(i), event)) + b"\n" for i, event in enumerate(EVENTS))
+WHOLE = b"".join(encode_record(ev.Recorded(i, float(i), event)) + b"\n" for i, event in enumerate(EVENTS))
 
 
 @given(cut=st.integers(0, len(WHOLE)))
@@ -141,9 +122,9 @@ def test_a_journal_cut_anywhere_goes_on_after_its_last_whole_line(
     whole = WHOLE[:cut].count(b"\n")
     journal = FileJournal(path, Clock())
     assert [r.event for r in journal.read()] == EVENTS[:whole]
-    journal.append(Stopped("again"))
+    journal.append(ev.Stopped("again"))
     journal.close()
-    assert [r.event for r in read(path)] == [*EVENTS[:whole], Stopped("again")]
+    assert [r.event for r in read(path)] == [*EVENTS[:whole], ev.Stopped("again")]
     whole_lines = WHOLE[: WHOLE[:cut].rfind(b"\n") + 1]
     assert path.read_bytes().startswith(whole_lines)
     assert path.read_bytes().count(b"\n") == whole + 1
@@ -181,9 +162,6 @@ def test_lines_out_of_order_are_damage(tmp_path: Path, order: list[int]) -> None
     with pytest.raises(BadInput, match=f"event {order[wrong]} stands in place {wrong}") as caught:
         read(path)
     assert caught.value.where == f"{path}:{wrong + 1}"
-
-
-# -- the disk ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -243,7 +221,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_that_is_really_full(disk: Path) -> None:
     folder = RunFolder.create(disk / "run")
     journal = folder.journal()
-    records: list[Recorded] = []
+    records: list[ev.Recorded] = []
 
     def fill() -> None:
         while True:
@@ -286,9 +264,6 @@ def test_a_disk_that_cannot_be_written(disk: Path) -> None:
     here = RunFolder.open(disk / "run")
     assert [r.event for r in here.journal().read()] == EVENTS
     assert here.get(digest) == b"content"
-
-
-# -- the folder -------------------------------------------------------------------------------------------
 
 
 def test_a_folder_is_created_with_everything_above_it(tmp_path: Path) -> None:
@@ -339,7 +314,6 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         [sys.executable, "-c", program, tmp_path / "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert other.stdin is not None
-    assert other.stdout is not None
     try:
         assert other.stdout.readline() == b"held\n"
         folder = RunFolder(tmp_path / "run")
@@ -457,9 +431,6 @@ def test_a_copied_folder_is_the_same_run(tmp_path: Path) -> None:
     moved.unlock()
 
 
-# -- runs by number ---------------------------------------------------------------------------------------
-
-
 def test_runs_are_numbered(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     made = [RunFolder.create_next(root, "scale") for _ in range(3)]
@@ -486,15 +457,13 @@ def test_the_newest_run_is_the_one_written_last(tmp_path: Path) -> None:
     assert newest_run(tmp_path) == tmp_path / "other-1"
 
 
-# -- long texts -------------------------------------------------------------------------------------------
-
 MUCH = "x" * 5000
-TALK: list[Event] = [
+TALK: list[ev.Event] = [
     EVENTS[0],
-    Requested(Request(1, "planner", (Message("system", "short"), Message("user", MUCH)), "json")),
-    Replied(1, Reply(MUCH + "y", Usage(5, None), 1.5)),
-    Requested(Request(2, "planner", (Message("user", MUCH), Message("user", "again ½")), "json")),
-    Replied(2, Reply("brief")),
+    ev.Requested(ev.Request(1, "planner", (ev.Message("system", "short"), ev.Message("user", MUCH)), "json")),
+    ev.Replied(1, ev.Reply(MUCH + "y", ev.Usage(5, None), 1.5)),
+    ev.Requested(ev.Request(2, "planner", (ev.Message("user", MUCH), ev.Message("user", "again ½")), "json")),
+    ev.Replied(2, ev.Reply("brief")),
 ]
 
 

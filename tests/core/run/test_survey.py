@@ -197,7 +197,6 @@ class TestReport:
 
     def test_is_part_of_the_report_while_the_device_is_absent(self) -> None:
         report = build_report(PROBLEM, state_of(*FOUND))
-        assert report.survey is not None
         assert report.survey.planned == 12
         assert report.compiler == "nvrtc 13.4"
         assert report.evaluations == {}, "nothing has been tried"

@@ -65,7 +65,7 @@ def a_survey(surveyor: FakeSurveyor, journal: MemoryJournal) -> Loop:
 
 
 def survey_world(templates: Templates, surveyor: FakeSurveyor, talk: Talking) -> World:
-    lab = OfflineLab(surveyor, "it is not here")  # type: ignore[arg-type]
+    lab = OfflineLab(surveyor, "it is not here")
     return World(PROBLEM, templates, lab, Random(), talk)
 
 
