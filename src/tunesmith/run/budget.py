@@ -69,7 +69,6 @@ def last_written(state: State) -> Candidate | None:
 
 
 def last_right(state: State) -> Candidate | None:
-    """The last of the chain that the gate let in."""
     return next((c for c in reversed(state.candidates) if c.admitted is not None and c.drafted), None)
 
 
@@ -246,7 +245,6 @@ class BudgetShare:
 
 
 def _remaining_budget(state: State) -> BudgetShare:
-    """Of the whole budget."""
     evals, seconds, device = state.settings.evals, state.settings.seconds, state.settings.device_seconds
     return BudgetShare(
         None if evals is None else evals - count_evaluations(state),
@@ -257,8 +255,6 @@ def _remaining_budget(state: State) -> BudgetShare:
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """What a run has used of one budget."""
-
     what: str  # rounds, evaluations, seconds, device_seconds, tokens or dollars
     used: float | None  # None: nobody says
     limit: float | None  # None: there is none

@@ -103,7 +103,6 @@ class Templates:
         return Admitted(digest, count, template.space.combinations, candidate.id, rules, template.baking)
 
     def lookup(self, state: State) -> TemplateOf:
-        """The template a configuration belongs to."""
         given = Candidate("", "")
         return lambda config: self.of(state.candidate(config.candidate) if config.candidate else given)
 
@@ -149,8 +148,6 @@ Positions = NDArray[np.unsignedinteger]
 
 @dataclass(frozen=True)
 class Checks:
-    """To be tried next."""
-
     configs: tuple[Config, ...]
 
 
@@ -316,7 +313,6 @@ class _FeasibleRows:
         return found
 
     def _feasible_pairs(self, i: int, j: int) -> NDArray[np.bool_]:
-        """Which values of two parameters can meet at all."""
         met = np.zeros((len(self._params[i].values), len(self._params[j].values)), dtype=np.bool_)
         met[self._rows[:, i], self._rows[:, j]] = True
         return met

@@ -219,7 +219,6 @@ def _can_hold(folder: Path) -> bool:
 
 
 def is_debugging() -> bool:
-    """Whether someone looks for a bug of ours and wants the traceback."""
     return bool(os.environ.get("TUNESMITH_DEBUG"))
 
 
@@ -299,7 +298,6 @@ class FolderNotTrusted(UserWarning):
 
 
 def own_file(environment: Mapping[str, str]) -> Path | None:
-    """The user's own settings, wherever they work."""
     base = environment.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = str(Path(environment.get("HOME", "")) / ".config")
@@ -365,7 +363,6 @@ def named_files(folder: Path, data: bytes, asked: Mapping[str, Any]) -> dict[str
 
 
 def _read_settings_file(path: Path) -> bytes:
-    """Nothing where there is no such file."""
     try:
         return read_plain(path, LARGEST_FILE)
     except (FileNotFoundError, NotADirectoryError):

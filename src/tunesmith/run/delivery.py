@@ -266,7 +266,6 @@ def general_condition(
 
 
 def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
-    """The original's, and those of what was verified."""
     own = state.baseline.builds if state.baseline is not None else ()
     return (*own, *(build for v in state.verified for build in v.builds))
 
@@ -548,7 +547,6 @@ def _next_probe_sizes(
     rounds: Sequence[Sequence[race.TimedSize]],
     count: int,
 ) -> tuple[Domain, tuple[Sizes, ...]]:
-    """Sizes for the next round; none where enough was seen."""
     device = state.device
     domain = domain_of(problem, variant, device)
     if len(rounds) >= race.most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):

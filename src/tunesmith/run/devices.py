@@ -53,7 +53,6 @@ def untimed_device(state: State) -> str | None:
 
 
 def to_gauge(state: State) -> str | None:
-    """A device that is to time the original again."""
     asked = {device for _, device in state.bound}
     for device in state.devices:
         own = reversed(_outcomes_since_enlisted(state, device))
@@ -134,8 +133,6 @@ def held_down(state: State, device: str) -> float | None:
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """What one of several devices did in a run."""
-
     name: str
     measured: int  # trials, the original's too
     slower: float | None  # times what the first takes for the original; None: not known
@@ -160,7 +157,6 @@ def device_uses(state: State) -> tuple[DeviceUse, ...]:
 
 
 def _median_times(state: State, device: str) -> dict[str, float]:
-    """The median of all its looks at the original, by workload."""
     times: dict[str, list[float]] = {}
     for one in _sentinel_outcomes(state, device):
         for name, seconds in _seconds_by_workload(one).items():

@@ -126,8 +126,6 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class Lost:
-    """What an attempt took that brought no reply."""
-
     usage: Usage
     came: int  # characters
 
@@ -185,8 +183,6 @@ InstructionKind = Literal["stop", "finish", "hint"]
 
 @dataclass(frozen=True)
 class RunInstruction:
-    """As it lies in the inbox of a run."""
-
     id: str
     what: InstructionKind
     text: str = ""  # of a hint: values of parameters
@@ -232,8 +228,6 @@ class SanitizerFinding:
 
 @dataclass(frozen=True)
 class Sanitized:
-    """What was in force for a kernel, and what it found."""
-
     by: str = ""  # program and version; empty: none
     tools: tuple[str, ...] = ()  # that watched it to the end
     absent: tuple[tuple[str, str], ...] = ()  # those that did not, and why; all of them have an empty name
@@ -273,7 +267,6 @@ def distinct_findings(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFi
 def mark_shared_findings(
     findings: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
 ) -> tuple[SanitizerFinding, ...]:
-    """Those of a kernel, marked where the original has the same."""
     known = {(finding.tool, finding.kind) for finding in original}
     return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in findings)
 
@@ -535,7 +528,6 @@ class Decided:
 
     @property
     def is_stored(self) -> bool:
-        """Whether its template is one of the library's."""
         return any(name.startswith(STORED) for name in self.moves)
 
 
@@ -555,8 +547,6 @@ class Drafted:
 
 @dataclass(frozen=True)
 class Declined:
-    """Why there is no template."""
-
     reason: str
     branch: int = 0
 

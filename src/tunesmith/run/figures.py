@@ -41,7 +41,6 @@ class Figure:
 
     @property
     def shown(self) -> float:
-        """The one number that stands for it."""
         return self.low if self.is_wide else self.value
 
     @property

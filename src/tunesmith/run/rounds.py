@@ -196,7 +196,6 @@ def _best_branch(branches: Sequence[RoundOutcome]) -> RoundOutcome:
 
 
 def best_scores(tried: tuple[Tried, ...]) -> dict[str, float]:
-    """The best log speed-up of each candidate that has one."""
     found: dict[str, float] = {}
     for one in tried:
         if one.score is not None:
@@ -456,7 +455,6 @@ def plain_problem(problem: Problem, template: Template) -> Problem:
 
 
 def problem_of(problem: Problem, templates: Templates, kernel: Candidate | None) -> Problem:
-    """What the expert works on."""
     return problem if kernel is None else plain_problem(problem, templates.of(kernel))
 
 

@@ -316,12 +316,10 @@ class OneSearch:
         return self.templates.configs(self.candidate)
 
     def tried(self) -> tuple[Tried, ...]:
-        """What came of its configurations."""
         return score_configs(self.problem, self.state, self.candidate.id)
 
     @property
     def known(self) -> int:
-        """How many outcomes its searcher has."""
         return self.state.searched.count(("of", self.candidate.id))
 
     def may_build(self) -> int:

@@ -125,7 +125,6 @@ def _is_between_rounds(state: State, world: World) -> bool:
 
 
 def _check_best(state: State, world: World) -> Action | None:
-    """Whether it is right where it is looked at for long."""
     if not _is_between_rounds(state, world) or (unchecked := to_check(world.problem, state)) is None:
         return None
     config, workloads = unchecked
@@ -428,7 +427,6 @@ def _make_host_gate(state: State, draft: Candidate, world: World) -> HostGate | 
 
 
 def _candidate_rehearsals(state: State, candidate: Candidate) -> list[Rehearsed]:
-    """What the host has said of it."""
     return [one for one in state.rehearsed if one.config and one.config.candidate == candidate.id]
 
 

@@ -38,7 +38,6 @@ class Shared(Generic[T]):
 
     @property
     def places(self) -> dict[Hashable, list[int]]:
-        """By key, where the items are that have it."""
         for place in range(self._indexed, len(self.items)):
             for key in self.keys(self.items[place]):
                 self._places.setdefault(key, []).append(place)
@@ -110,7 +109,6 @@ class Grown(Sequence[T]):
         return places[-1] if places else -1
 
     def _places(self, key: Hashable) -> list[int]:
-        """Where the items with a key are, as far as this version has them."""
         places = self.shared.places.get(key, [])
         is_newest = not places or places[-1] < self._length
         return places if is_newest else places[: bisect_left(places, self._length)]
@@ -148,8 +146,6 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PriorChange:
-    """Where the search looks first from here on, and what there was by then."""
-
     event: ev.Steered
     tried: int  # outcomes
     asked: int  # trials
@@ -304,12 +300,10 @@ class State:
 
     @property
     def is_to_write(self) -> bool:
-        """Whether the next draft of what is under way is to be written."""
         return self.draft is None and bool(self.open_branches)
 
     @property
     def open_request(self) -> Exchange | None:
-        """What a model has been asked and has not answered."""
         last = self.dialogue[-1] if self.dialogue else None
         return last if last is not None and last.is_open else None
 
@@ -498,7 +492,6 @@ def _apply_admitted(state: State, event: ev.Admitted) -> State:
 
 
 def _close_refactoring(state: State) -> State:
-    """A refactoring is done when none of its plans is open."""
     return state if state.open_branches else _update_state(state, under_way=None)
 
 

@@ -147,7 +147,6 @@ def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
 
 
 def _of_template(values: Mapping[str, Any], template: Template | None) -> Config | str:
-    """The configuration as the template has it, or why it has none."""
     names = [p.name for p in template.space.params] if template is not None else list(values)
     if unknown := sorted(set(values) - set(names)):
         return f"with parameters that the template has not ({', '.join(unknown[:3])})"

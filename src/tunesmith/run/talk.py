@@ -299,12 +299,10 @@ class Talking:
 
 
 def has_unsearched(state: State) -> bool:
-    """Whether the template of the round is still to be searched."""
     return any(c.status == "admitted" for c in state.candidates)
 
 
 def hands_out_stored(state: State) -> bool:
-    """Whether what is under way is a template of the library."""
     return state.under_way is not None and state.under_way.is_stored
 
 
@@ -397,7 +395,6 @@ def _is_to_finish(state: State) -> bool:
 
 
 def _parse_hint(text: str, state: State, search: OneSearch | None) -> tuple[Config | None, str]:
-    """The configuration, or why it is not tried."""
     if search is None:
         return None, "nothing is searched any more"
     if (spent := budget.exhausted_budget(state) or budget.exhausted_share(state)) is not None:

@@ -200,7 +200,6 @@ class _Asking:
         return int(np.argmax(local if is_local else worth))
 
     def _neighbours_of_best(self, used: Numbers) -> list[Numbers]:
-        """What is next to each of the best."""
         order = np.argsort(-np.nan_to_num(self.scores[used, 0], nan=-np.inf), kind="stable")
         return [self._beside(self.tried[i].config) for i in used[order][:LEADERS]]
 

@@ -50,7 +50,6 @@ class OpenConfigs:
         return self._view.configs.positions(numbers)
 
     def open(self, numbers: Numbers) -> Numbers:
-        """Those of them that may be asked for."""
         return numbers if self.pool is None else numbers[np.isin(numbers, self.pool)]
 
     def draw(self, rng: np.random.Generator, count: int, seen: set[int]) -> Numbers:
@@ -363,7 +362,6 @@ class Guide:
         return bool(self._runs) and bool(self._agreements.max() > 0)
 
     def is_followed(self, turn: int) -> bool:
-        """Whether the pick of this number follows."""
         return self.holds and is_following(turn)
 
     def is_early(self, turn: int) -> bool:

@@ -27,6 +27,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run import events as ev
 from tunesmith.run.ports import SearchView
 from tunesmith.run.rounds import leading_candidate, round_outcomes, round_reports
+from tunesmith.run.state import State
 from tunesmith.run.talk import REPAIRS
 from tunesmith.search.default import Default
 from tunesmith.search.models import FIRST, is_following
@@ -314,17 +315,21 @@ def test_a_planner_that_fails_ends_the_run_with_what_was_found() -> None:
 
 
 BIG = {"VEC": [1, 2, 4], "UNROLL": list(range(1, 100))}
+TAGGED = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abcde")}
+
+
+def count_searched(state: State) -> int:
+    return len([t for t in state.asked if t.purpose == "search" and t.effort != "build"])
 
 
 @both
 def test_rounds_share_the_budget(ahead: int) -> None:
-    texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abc")}
+    texts = {name: TAGGED[name] for name in "abc"}
     run = a_run(texts, ev.Settings(evals=200, ahead=ahead), searcher=Random())
     state = run.go()
     shares = [e.evals for e in events(run, ev.Decided) if e.decision == "search"]
     assert shares == [100, 50, 50]
-    asked = [t for t in state.asked if t.purpose == "search" and t.effort != "build"]
-    assert len(asked) == 200
+    assert count_searched(state) == 200
     says(state.stopped, "budget", "200 evaluations", "used up")
     says(events(run, ev.Searched)[0].reason, "share", "100 evaluations", "used up")
 
@@ -348,30 +353,20 @@ def test_rounds_share_the_budget(ahead: int) -> None:
 def test_a_small_budget_leaves_something_for_the_rounds_that_were_promised(
     evals: int, promised: int | None, shares: list[int]
 ) -> None:
-    texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abcde")}
-    run = a_run(texts, ev.Settings(evals=evals, rounds=promised), searcher=Random())
+    run = a_run(TAGGED, ev.Settings(evals=evals, rounds=promised), searcher=Random())
     state = run.go()
     assert [e.evals for e in events(run, ev.Decided) if e.decision == "search"] == shares
-    assert len([t for t in state.asked if t.purpose == "search" and t.effort != "build"]) == evals
+    assert count_searched(state) == evals
 
 
-def test_the_last_round_that_was_promised_may_take_the_time_that_is_left() -> None:
-    texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abc")}
-    run = a_run(texts, ev.Settings(seconds=400.0, rounds=1), searcher=Random())
-    run.go()
-    (share,) = [e.seconds for e in events(run, ev.Decided) if e.decision == "search"]
-    assert share is not None
-    assert share > 300
-
-
-def test_rounds_share_the_time() -> None:
-    texts = {name: {**BIG, "TAG": [tag]} for tag, name in enumerate("abc")}
-    run = a_run(texts, ev.Settings(seconds=400.0), searcher=Random())
+@pytest.mark.parametrize(("promised", "least", "most"), [(None, 150, 200), (1, 300, 400)])
+def test_rounds_share_the_time(promised: int | None, least: float, most: float) -> None:
+    """The last round that was promised may take what is left."""
+    run = a_run(TAGGED, ev.Settings(seconds=400.0, rounds=promised), searcher=Random())
     state = run.go()
     shares = [e.seconds for e in events(run, ev.Decided) if e.decision == "search"]
-    assert len(shares) >= 2
-    assert shares[0] is not None
-    assert 150 < shares[0] < 200
+    assert least < shares[0] < most
+    assert (len(shares) == 1) == (promised == 1)
     assert state.stopped is not None
 
 

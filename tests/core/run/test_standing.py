@@ -53,10 +53,8 @@ def test_races_and_verification_are_beside_the_budget() -> None:
 
 def test_before_anything_has_happened() -> None:
     assert current_standing(State()) == Standing("starting")
-    assert (
-        current_standing(apply_record(State(), Run().journal.records[0])).phase
-        == "checking and timing the original"
-    )
+    begun = apply_record(State(), Run().journal.records[0])
+    assert current_standing(begun).phase == "checking and timing the original"
 
 
 def test_what_is_left_falls_and_is_nobodys_guess_without_a_budget() -> None:

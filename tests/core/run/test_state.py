@@ -130,10 +130,6 @@ def test_folding_takes_time_in_proportion() -> None:
     assert long / seconds(1000) < 24
 
 
-def test_a_sample_state_is_what_it_says() -> None:
-    assert state_of(ONE, BAD).searched == (ONE, BAD)
-
-
 def to_build(number: int, block: int) -> Trial:
     return Trial(number, config(block), ("small", "wide"), "build", "search", "t")
 
@@ -187,11 +183,6 @@ class TestBuiltAhead:
             assert state.unable == ()
             assert state.pool == ()
             assert state.statuses() == {}
-
-
-def test_priors_add_up() -> None:
-    first, second = ev.Primed("a run", ((config(32), 0.5),)), ev.Primed("another", ((config(64), None),))
-    assert state_of(first, second).primed == (first, second)
 
 
 ABSENT = replace(DEVICE, name="one that is elsewhere", absent=True)

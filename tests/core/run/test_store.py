@@ -266,20 +266,12 @@ def test_a_disk_that_cannot_be_written(disk: Path) -> None:
     assert here.get(digest) == b"content"
 
 
-def test_a_folder_is_created_with_everything_above_it(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b" / "objects").is_dir()
-    folder.unlock()
-
-
-def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wait", "more"), [(True, ""), (False, " --no-wait")])
+def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path, wait: bool, more: str) -> None:
     written(tmp_path / "journal.jsonl", EVENTS[:1])
     with pytest.raises(BadInput, match="already holds a run") as caught:
-        RunFolder.create(tmp_path)
-    assert f"tunesmith resume {tmp_path}; or" in (caught.value.hint or "")
-    with pytest.raises(BadInput, match="already holds a run") as caught:
-        RunFolder.create(tmp_path, wait=False)
-    assert f"tunesmith resume {tmp_path} --no-wait; or" in (caught.value.hint or "")
+        RunFolder.create(tmp_path, wait)
+    assert f"tunesmith resume {tmp_path}{more}; or" in caught.value.hint
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -291,17 +283,15 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 def test_a_file_cannot_be_a_run_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot create the run folder"):
-        RunFolder.create(tmp_path / "file")
-    with pytest.raises(BadInput, match="cannot create the run folder"):
-        RunFolder.create_next(tmp_path / "file", "scale")
+    for create in (RunFolder.create, lambda path: RunFolder.create_next(path, "scale")):
+        with pytest.raises(BadInput, match="cannot create the run folder"):
+            create(tmp_path / "file")
 
 
 def test_what_is_no_run_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="not a run folder"):
-        RunFolder.open(tmp_path)
-    with pytest.raises(BadInput, match="no such run folder"):
-        RunFolder.open(tmp_path / "nowhere")
+    for path, words in ((tmp_path, "not a run folder"), (tmp_path / "nowhere", "no such run folder")):
+        with pytest.raises(BadInput, match=words):
+            RunFolder.open(path)
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -363,12 +353,18 @@ def test_a_file_system_without_locks_is_not_another_process(
         RunFolder.create(tmp_path / "run")
 
 
-def test_files_by_digest(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[RunFolder]:
+    made = RunFolder.create(tmp_path / "run")
+    yield made
+    made.unlock()
+
+
+def test_files_by_digest(folder: RunFolder) -> None:
     digest = folder.put(b"content")
     assert digest == folder.put(b"content") == digest_of(b"content")
     assert folder.get(digest) == b"content"
-    stored = tmp_path / "run" / "objects" / digest
+    stored = folder.path / "objects" / digest
     assert [p.name for p in stored.parent.iterdir()] == [digest]
     stored.write_bytes(b"Content")
     with pytest.raises(BadInput, match="has been changed"):
@@ -376,15 +372,14 @@ def test_files_by_digest(tmp_path: Path) -> None:
     stored.unlink()
     with pytest.raises(BadInput, match=r"has lost .*No such file"):
         folder.get(digest)
-    folder.unlock()
 
 
-def test_a_folder_of_results_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_folder_of_results_is_replaced_whole(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = folder.path / "tuned"
     folder.replace_folder("tuned", {"a": b"1", "include/math/b.h": b"2"})
-    assert (tmp_path / "run" / "tuned" / "include" / "math" / "b.h").read_bytes() == b"2"
+    assert (tuned / "include" / "math" / "b.h").read_bytes() == b"2"
     folder.replace_folder("tuned", {"c": b"3"})
-    assert {p.name: p.read_bytes() for p in (tmp_path / "run" / "tuned").iterdir()} == {"c": b"3"}
+    assert {p.name: p.read_bytes() for p in tuned.iterdir()} == {"c": b"3"}
 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -393,14 +388,12 @@ def test_a_folder_of_results_is_replaced_whole(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(BadInput, match="No space left"):
         folder.replace_folder("tuned", {"d": b"4"})
     monkeypatch.undo()
-    assert [p.name for p in (tmp_path / "run" / "tuned").iterdir()] == ["c"]
+    assert [p.name for p in tuned.iterdir()] == ["c"]
     folder.replace_folder("tuned", {"e": b"5"})  # what the failed one left behind is no obstacle
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["lock", "objects", "tuned"]
-    folder.unlock()
+    assert sorted(p.name for p in folder.path.iterdir()) == ["lock", "objects", "tuned"]
 
 
-def test_scratch_is_empty_and_goes(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_scratch_is_empty_and_goes(folder: RunFolder) -> None:
     scratch = folder.fresh_scratch()
     assert scratch.is_absolute()
     (scratch / "deep").mkdir()
@@ -408,23 +401,19 @@ def test_scratch_is_empty_and_goes(tmp_path: Path) -> None:
     assert list(folder.fresh_scratch().iterdir()) == []
     folder.remove_scratch()
     assert not scratch.exists()
-    folder.unlock()
 
 
-def test_a_run_that_has_not_begun_leaves_nothing(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_run_that_has_not_begun_leaves_nothing(folder: RunFolder) -> None:
     folder.put(b"content")
     folder.unlock()
     folder.discard()
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.path.parent.iterdir()) == []
 
 
-def test_a_copied_folder_is_the_same_run(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_copied_folder_is_the_same_run(folder: RunFolder, tmp_path: Path) -> None:
     digest = folder.put(b"content")
     records = written(folder.path / "journal.jsonl", EVENTS)
-    folder.unlock()
-    moved = RunFolder.open(Path(shutil.copytree(tmp_path / "run", tmp_path / "elsewhere")))
+    moved = RunFolder.open(Path(shutil.copytree(folder.path, tmp_path / "elsewhere" / "deep")))
     moved.lock()
     assert list(moved.journal().read()) == records
     assert moved.get(digest) == b"content"
@@ -467,28 +456,25 @@ TALK: list[ev.Event] = [
 ]
 
 
-def test_long_texts_stand_beside_the_journal_once(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
-    journal = folder.journal()
+def test_long_texts_stand_beside_the_journal_once(folder: RunFolder) -> None:
+    journal, path = folder.journal(), folder.path / "journal.jsonl"
     appended = [journal.append(event) for event in TALK]
     journal.close()
     assert [r.event for r in appended] == TALK, "who appends sees the texts"
     assert [r.event for r in folder.journal().read()] == TALK
-    lines = (folder.path / "journal.jsonl").read_bytes().splitlines()
+    lines = path.read_bytes().splitlines()
     assert max(map(len, lines[1:])) < 1000
     earlier = [line.replace(b'"digest":', b'"kept":') for line in lines]  # as earlier versions called it
-    (folder.path / "journal.jsonl").write_bytes(b"\n".join([*earlier, b""]))
+    path.write_bytes(b"\n".join([*earlier, b""]))
     assert earlier != lines
     assert [r.event for r in folder.journal().read()] == TALK
     assert b"brief" in lines[4]
     assert len(list((folder.path / "objects").iterdir())) == 2, "the same text is stored once"
-    folder.unlock()
 
 
 def test_a_text_is_on_the_disk_before_the_line_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = RunFolder.create(tmp_path / "run")
     journal = folder.journal()
     journal.append(TALK[0])
 
@@ -501,18 +487,14 @@ def test_a_text_is_on_the_disk_before_the_line_that_names_it(
     monkeypatch.undo()
     assert [p.read_text() for p in (folder.path / "objects").iterdir()] == [MUCH]
     assert [r.event for r in folder.journal().read()] == TALK[:1]
-    folder.unlock()
 
 
-def test_journals_that_hold_long_texts_themselves_are_read(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_journals_that_hold_long_texts_themselves_are_read(folder: RunFolder) -> None:
     written(folder.path / "journal.jsonl", TALK)
     assert [r.event for r in folder.journal().read()] == TALK
-    folder.unlock()
 
 
-def test_a_text_that_is_lost_or_changed_is_named(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_text_that_is_lost_or_changed_is_named(folder: RunFolder) -> None:
     journal = folder.journal()
     for event in TALK[:2]:
         journal.append(event)
@@ -524,19 +506,17 @@ def test_a_text_that_is_lost_or_changed_is_named(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(BadInput, match="has lost its file"):
         list(folder.journal().read())
-    folder.unlock()
 
 
 def test_the_folder_of_a_comparison_is_no_run_and_says_how_it_goes_on(tmp_path: Path) -> None:
     assert resume_command(tmp_path) == f"tunesmith resume {tmp_path}"
     (tmp_path / PLAN).write_text("{}")
-    assert resume_command(tmp_path) == f"tunesmith compare --resume {tmp_path}"
-    with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
-        RunFolder.open(tmp_path)
-    assert f"tunesmith compare --resume {tmp_path};" in (caught.value.hint or "")
-    with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
-        RunFolder.open(tmp_path, wait=False)
-    assert f"tunesmith compare --resume {tmp_path} --no-wait;" in (caught.value.hint or "")
+    go_on = f"tunesmith compare --resume {tmp_path}"
+    assert resume_command(tmp_path) == go_on
+    for wait, command in ((True, go_on), (False, f"{go_on} --no-wait")):
+        with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
+            RunFolder.open(tmp_path, wait)
+        assert f"{command};" in caught.value.hint
 
 
 def test_who_does_not_wait_goes_on_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,8 +203,8 @@ def test_a_wrong_kernel_is_mended_by_the_words_of_the_oracle() -> None:
 def test_the_expert_plans_where_the_planner_is_silent() -> None:
     run = a_run({1: [ev.NoReply("busy")], 2: [plan("stop")]}, roles=("planner",))
     state = run.go()
-    failed = [e for e in events(run, ev.Unanswered)]
-    assert [(e.attempt, e.final) for e in failed] == [(n, n == ATTEMPTS) for n in range(1, ATTEMPTS + 1)]
+    tries = [(e.attempt, e.final) for e in events(run, ev.Unanswered)]
+    assert tries == [(n, n == ATTEMPTS) for n in range(1, ATTEMPTS + 1)]
     assert run.pauses == [2.0, 4.0, 8.0, 16.0]
     first = events(run, ev.Decided)[0]
     assert first.reason.startswith("the planner did not answer (busy); the expert plans: wide is next")
