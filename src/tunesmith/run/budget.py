@@ -81,9 +81,6 @@ SMALLEST = 10  # but at least this many
 MOST_PARTS = 3  # that a budget is shared into, however many rounds are to come: models stop before the last
 
 
-# -- what models cost ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Spent:
     """None: not every reply came with the number."""
@@ -196,9 +193,6 @@ def spent_text(state: State) -> str:
     of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
     rounds = f"round {rounds_begun(state)}" + (f" of {limits.rounds}" if limits.rounds is not None else "")
     return f"{rounds}, {format_count(cost.requests, 'request')}, {tokens} tokens{within}, cost {dollars}{of}"
-
-
-# -- evaluations and seconds --------------------------------------------------------------------------------
 
 
 def count_evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:

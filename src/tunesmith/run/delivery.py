@@ -77,7 +77,7 @@ def baked_services(
         workload = problem.workload(pick.workload)
         variant = template_of(pick.config).render(problem, pick.config, workload.as_dict())
         groups.setdefault((pick.config, variant.digest), (variant, []))[1].append(workload)
-    made = (_baked_service(problem, state, config, *own) for (config, _), own in groups.items())
+    made = (_baked_service(problem, state, config, *group) for (config, _), group in groups.items())
     return tuple(service for service in made if service is not None)
 
 
@@ -266,8 +266,8 @@ def general_condition(
 
 
 def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
-    own = state.baseline.builds if state.baseline is not None else ()
-    return (*own, *(build for v in state.verified for build in v.builds))
+    originals = state.baseline.builds if state.baseline is not None else ()
+    return (*originals, *(build for v in state.verified for build in v.builds))
 
 
 def _original_cases(
@@ -328,10 +328,10 @@ def _resolve_launch(
             block = math.prod(e.evaluate(sizes or {}) for e in bound.block)
             shared = bound.shared.evaluate(sizes or {}) if bound.shared is not None else 0
             for name in bound.args:
-                own = variant.argument(name)
-                if own.role == "local":
-                    count = math.prod(max(0, e.evaluate(sizes or {})) for e in own.shape)
-                    shared += own.element.nbytes(count)
+                argument = variant.argument(name)
+                if argument.role == "local":
+                    count = math.prod(max(0, e.evaluate(sizes or {})) for e in argument.shape)
+                    shared += argument.element.nbytes(count)
         except Undefined as error:
             words = f"its grid asks for {left[0]}, which depends on the sizes through its block"
             raise _Undeliverable(words) from error
@@ -535,8 +535,8 @@ def baked_probes(
     count = BAKED_ON_HOST if state.device.is_host else BAKED_ON_GPU
     parts = (service.variant, service.where, service.rounds, count)
     domain, sizes = _next_probe_sizes(problem, state, *parts)
-    own = [one for one in sizes if made.dispatch.entry_for(dict(one)).digest == service.variant.digest]
-    return tuple(call for one in own for call in _cold_and_warm_calls(domain, one, state.device))
+    reached = [one for one in sizes if made.dispatch.entry_for(dict(one)).digest == service.variant.digest]
+    return tuple(call for one in reached for call in _cold_and_warm_calls(domain, one, state.device))
 
 
 def _next_probe_sizes(

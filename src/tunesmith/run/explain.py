@@ -127,9 +127,9 @@ def _param_effect(param: Param, facts: _Facts, model: Surrogate | None) -> Param
 def _value_effect(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> ValueEffect:
     winner, measured = facts.winner, facts.measured
     other = winner.replace(param.name, value)
-    own = measured.get(winner)
+    best_score = measured.get(winner)
     scores = [log for config, log in measured.items() if config[param.name] == value]
-    best = speedup_from_log(own - max(scores)) if scores and own is not None else None
+    best = speedup_from_log(best_score - max(scores)) if scores and best_score is not None else None
     tried = len(scores) + sum(config[param.name] == value for config in facts.failed)
 
     def effect(source: Source, log: float | None = None, why: str = "") -> ValueEffect:
@@ -138,8 +138,8 @@ def _value_effect(param: Param, value: int, facts: _Facts, model: Surrogate | No
 
     if other == winner:
         return effect("winner", 0.0)
-    if own is not None and other in measured:
-        return effect("measured", measured[other] - own)
+    if best_score is not None and other in measured:
+        return effect("measured", measured[other] - best_score)
     if other in facts.failed:
         return effect("failed", why=facts.failed[other])
     if constraint := facts.excluded(other):
@@ -175,7 +175,7 @@ def history_of(problem: Problem, state: State) -> History:
     gate = {o.trial.config for o in state.outcomes if o.trial.purpose == "gate"}
     return replace(
         search_history(tried, [w.name for w in problem.workloads]),
-        starts=tuple((number, own) for own, number in starts.items() if own),
+        starts=tuple((number, candidate) for candidate, number in starts.items() if candidate),
         gated=tuple(number for number, one in enumerate(tried, 1) if one.config in gate),
     )
 
@@ -207,13 +207,13 @@ def _explain_winner(
 ) -> Explanation:
     """Other templates have other parameters, and tell nothing of these."""
     where = (workload,) if workload else problem.workloads
-    own = winner.candidate
+    candidate = winner.candidate
     found = [*rows, *_twin_rows(state, dict(rows))]
     return explain_params(
         template.space,
         winner,
-        [row for row in found if row[0].candidate == own],
-        {c: status for c, status in _failed_configs(state, workload).items() if c.candidate == own},
+        [row for row in found if row[0].candidate == candidate],
+        {c: status for c, status in _failed_configs(state, workload).items() if c.candidate == candidate},
         _exclusion_lookup(template, state.device, where),
         workload.name if workload else "",
         measurement_noise(state),
@@ -238,8 +238,8 @@ def _failed_configs(state: State, workload: Workload | None) -> dict[Config, str
 
 def _failure_status(outcome: Outcome, workload: Workload | None) -> str:
     """Why there is no time; empty where there is one."""
-    own = [r for r in outcome.results if workload is None or r.workload == workload.name]
-    bad = [r for r in own if r.status not in SOUND] or [r for r in own if not r.ok]
+    results = [r for r in outcome.results if workload is None or r.workload == workload.name]
+    bad = [r for r in results if r.status not in SOUND] or [r for r in results if not r.ok]
     return str(bad[0].status) if bad else ""
 
 

@@ -163,9 +163,8 @@ def best_so_far(state: State) -> BestTried | None:
 
 def candidate_speedups(problem: Problem, state: State) -> dict[str, float]:
     """The best of each candidate that is right anywhere, as it is told while the run goes on."""
-    found = {
-        own: speedup_from_log(log) for own, log in best_scores(race.sound_scores(problem, state)).items()
-    }
+    scored = best_scores(race.sound_scores(problem, state))
+    found = {candidate: speedup_from_log(log) for candidate, log in scored.items()}
     if (best := best_so_far(state)) is not None:
         found[best.config.candidate] = float(f"{best.speedup:.6g}")
     return found

@@ -196,8 +196,8 @@ def entries_of(
         )
         if not served:
             continue
-        own, figure = state.candidate(candidate), run_figure(problem, choice, candidate)
-        template = templates.of(own)
+        written, figure = state.candidate(candidate), run_figure(problem, choice, candidate)
+        template = templates.of(written)
         if template.is_concrete or figure is None:
             continue  # a kernel that has nothing to be searched again
         entry = LibraryEntry(
@@ -213,8 +213,8 @@ def entries_of(
             template=template.source,
             path=names[candidate],
             headers=template.headers,
-            moves=own.moves,
-            author=templates.author_of(own),
+            moves=written.moves,
+            author=templates.author_of(written),
             speedup=figure.value,
             served=served,
             best=best_of(problem, state, candidate),
@@ -397,13 +397,13 @@ def timings_of(
     for outcome in state.outcomes:
         if outcome.trial.config is None:
             continue
-        own = measured.setdefault(outcome.trial.config, {})
+        times = measured.setdefault(outcome.trial.config, {})
         for r in outcome.results:
             before = r.timing.paired if r.timing else ()
             around = (r.workload, outcome.trial.id, outcome.device)  # on that device
             original = median(before) if before else yardstick.seconds(*around)
             seconds = r.timing.seconds if r.timing else None
-            own[r.workload] = WorkloadTime(r.workload, str(r.status), seconds, original)
+            times[r.workload] = WorkloadTime(r.workload, str(r.status), seconds, original)
     digests: dict[str, str] = {}
     texts: dict[str, str] = {}
     found: list[TimedConfig] = []
@@ -432,7 +432,7 @@ def primed_from(
     known = [rows for rows in fitting if any(score is not None for _, score in rows)]
     if not known:
         return None
-    rows = max(known, key=lambda own: max(score for _, score in own if score is not None))
+    rows = max(known, key=lambda of_template: max(score for _, score in of_template if score is not None))
     is_same = run.kernel == kernel_digest(problem) and run.device == device
     best = sorted(((score, c) for c, score in rows if score is not None), key=lambda pair: -pair[0])
     first = tuple(_drop_candidate(config) for _, config in best[:FIRST]) if is_same else ()
@@ -527,10 +527,10 @@ def format_library_notes(
 ) -> str:
     """A few lines, the nearest first: this kernel before others, this device before others; empty where there
     is nothing to tell."""
-    own, digest = set(operator_words(problem)), kernel_digest(problem)
+    named, digest = set(operator_words(problem)), kernel_digest(problem)
 
     def alike(kernel: str, words: Iterable[str]) -> int:
-        return 0 if kernel == digest else 1 if own & set(words) else FAR
+        return 0 if kernel == digest else 1 if named & set(words) else FAR
 
     won = [(alike(entry.kernel, _distinct_words(entry.problem)), entry) for entry in entries]
     won.sort(key=lambda pair: (pair[0], pair[1].device != device, -pair[1].speedup, pair[1].name))

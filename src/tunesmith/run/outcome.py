@@ -199,9 +199,6 @@ class Outcome:
         return self.results[0].status if self.results else Status.INFEASIBLE
 
 
-# -- several devices, as events --------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Enlisted:
     """From here on these devices measure, all of one kind; the first of them all that is timed against the
@@ -225,9 +222,6 @@ class LeftOut:
     device: str
     reason: str
     lost: bool = False  # it no longer answers; else its own times tell
-
-
-# -- by what outcomes and trials are looked up in a state ------------------------------------------------
 
 
 def keys_of_config(config: Config) -> tuple[Hashable, ...]:

@@ -108,10 +108,10 @@ def _phase_words(state: State) -> str:
         if state.in_flight or not state.asked.count("finalist"):
             return "racing finalists"
         return "calling what is delivered" if state.served else "verifying the winners in fresh processes"
-    own = state.under_way.candidate if state.under_way is not None else ""
+    candidate = state.under_way.candidate if state.under_way is not None else ""
     if budget.is_concrete(state):
-        return f"timing {word} {own}"
-    return f"searching template {own}" if own else "searching"
+        return f"timing {word} {candidate}"
+    return f"searching template {candidate}" if candidate else "searching"
 
 
 def _phase_progress(state: State) -> tuple[int, int | None]:

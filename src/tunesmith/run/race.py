@@ -606,11 +606,11 @@ def merge_measurements(state: State) -> dict[Config, dict[str, Result]]:
     found: dict[Config, dict[str, Result]] = {}
     for outcome in state.finalists():
         assert outcome.trial.config is not None, "the original is not in the race"
-        own = found.setdefault(outcome.trial.config, {})
+        heats = found.setdefault(outcome.trial.config, {})
         for result in outcome.results:
-            before = own.get(result.workload)
-            own[result.workload] = result if before is None else _merge_results(before, result)
-    believed = {config: all_or_nothing(tuple(own.values())) for config, own in found.items()}
+            before = heats.get(result.workload)
+            heats[result.workload] = result if before is None else _merge_results(before, result)
+    believed = {config: all_or_nothing(tuple(heats.values())) for config, heats in found.items()}
     return {config: {r.workload: r for r in results} for config, results in believed.items()}
 
 
@@ -684,7 +684,7 @@ def doubted_finalists(state: State) -> frozenset[Config]:
     """Those that have everything in common with finalists that were refused."""
     raced = merge_measurements(state)
     statuses = {config: {result.status for result in found.values()} for config, found in raced.items()}
-    wrong = [c for c, own in statuses.items() if Status.WRONG in own and Status.OK not in own]
+    wrong = [c for c, seen in statuses.items() if Status.WRONG in seen and Status.OK not in seen]
     if not wrong and all(r.ok for v in state.verified for r in v.outcome.results):
         return frozenset()
     return doubted_configs(state, wrong)
@@ -802,12 +802,12 @@ def _leader_and_rivals(standings: dict[Config, Interval]) -> list[Config]:
     leader = max(standings.values(), key=lambda interval: interval.value)
     behind = [
         config
-        for config, own in standings.items()
-        if own is not leader
-        and own.high >= leader.low
-        and max(own.high - leader.low, leader.high - own.low) > TIE  # how far apart they may be
+        for config, here in standings.items()
+        if here is not leader
+        and here.high >= leader.low
+        and max(here.high - leader.low, leader.high - here.low) > TIE  # how far apart they may be
     ]
-    return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
+    return [*behind, *(c for c, here in standings.items() if here is leader)] if behind else []
 
 
 def _general_interval(problem: Problem, logs: dict[str, Interval]) -> Interval:
@@ -816,9 +816,9 @@ def _general_interval(problem: Problem, logs: dict[str, Interval]) -> Interval:
     value = variance = 0.0
     for workload in problem.workloads:
         if workload.name in logs:
-            own, share = logs[workload.name], workload.weight / total
-            value += share * own.value
-            variance += (share * (own.high - own.low) / 2) ** 2
+            gain, share = logs[workload.name], workload.weight / total
+            value += share * gain.value
+            variance += (share * (gain.high - gain.low) / 2) ** 2
     return Interval(value, value - math.sqrt(variance), value + math.sqrt(variance))
 
 

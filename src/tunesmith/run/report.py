@@ -430,9 +430,10 @@ def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict
     if not won:
         known = [c.id for c in state.candidates if c.status in ("admitted", "searched")]
         best = best_scores(sound_scores(problem, state))
-        known.sort(key=lambda own: -best.get(own, 0.0))
+        known.sort(key=lambda candidate: -best.get(candidate, 0.0))
         won = dict.fromkeys(known[:1])
-    names = (unfinished_name(problem), *(draft_name(problem, own or "given") for own in list(won)[1:]))
+    others = (draft_name(problem, candidate or "given") for candidate in list(won)[1:])
+    names = (unfinished_name(problem), *others)
     return dict(zip(won, names, strict=False))
 
 

@@ -47,8 +47,6 @@ from tunesmith.space.configset import Config
 SENTINEL_EVERY = 16  # trials between two looks at the original
 CHOICE = 4  # built ones to choose from, as long as more are being built
 
-# -- whoever watches, devices, models -------------------------------------------------------------------
-
 
 def _take_instruction(state: State, world: World) -> Action | None:
     """Each becomes an event; what follows from it is decided by the state."""
@@ -75,9 +73,6 @@ def _look_after_devices(state: State, world: World) -> Action | None:
 def _talk_to_models(state: State, world: World) -> Action | None:
     event = world.talk.next_event(state)
     return None if event is None else Write(event)
-
-
-# -- the original, and what is given --------------------------------------------------------------------
 
 
 def _time_original(state: State, _world: World) -> Action | None:
@@ -107,9 +102,6 @@ def _admit_beside(state: State, world: World) -> Action | None:
         if name not in known:
             return Write(world.templates.admitted(Candidate(name, digest)))
     return None
-
-
-# -- deciding -------------------------------------------------------------------------------------------
 
 
 def _collect_rest(state: State, _world: World) -> Action | None:
@@ -146,9 +138,6 @@ def _decide_next(state: State, world: World) -> Action | None:
     return Write(world.talk.decided(state))
 
 
-# -- the gate -------------------------------------------------------------------------------------------
-
-
 def _with_remedy(error: BadInput) -> str:
     """Of several faults each has its remedy beside it already."""
     return f"{error} ({error.hint})" if error.hint and "\n" not in error.message else str(error)
@@ -167,7 +156,7 @@ def _check_draft(state: State, world: World) -> Action | None:
             why = f"it is the same text as {budget.candidate_noun(state.settings)} {other.id}"
             return Write(events.Rejected(draft.id, why, same_as=other.id))
     is_foreign = bool(draft.drafted and draft.drafted.author)
-    may_mend = may_mend_draft(state, state.settings, draft)
+    may_mend = may_mend_draft(state, draft)
     try:
         template = world.templates.of(draft)
         # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
@@ -190,11 +179,8 @@ def _check_draft(state: State, world: World) -> Action | None:
 def _reject_draft(state: State, draft: Candidate, fault: Faulty, heeds_words: bool) -> Write:
     """Back to its author, as long as that may mend it and can make something of what was found."""
     is_heard = heeds_words or not is_by_program(state, draft) or bool(fault.without)
-    again = may_mend_draft(state, state.settings, draft) and is_heard
+    again = may_mend_draft(state, draft) and is_heard
     return Write(events.Rejected(draft.id, fault.reason, fault.trials, fault.without, again))
-
-
-# -- searching ------------------------------------------------------------------------------------------
 
 
 def _search_template(state: State, world: World) -> Action | None:
@@ -308,9 +294,6 @@ def _propose_configs(
     )
 
 
-# -- finishing ------------------------------------------------------------------------------------------
-
-
 def _race_finalists(state: State, world: World) -> Action | None:
     entered = plan_heat(world.problem, state) if budget.is_finishing(state) else None
     if not entered:
@@ -333,7 +316,7 @@ def _verify_winners(state: State, world: World) -> Action | None:
 
 
 def _serve_delivery(state: State, world: World) -> Action | None:
-    """Experiment what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
+    """Call what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
     problem, template_of = world.problem, world.templates.lookup(state)
     choice = verified_choice(problem, state)
     services = baked_services(problem, state, template_of, choice)
@@ -365,9 +348,6 @@ def _profile_winner(state: State, world: World) -> Action | None:
 
 def _stop_run(state: State, _world: World) -> Action | None:
     return Write(events.Stopped(state.decided[-1].reason))
-
-
-# -- without the device ---------------------------------------------------------------------------------
 
 
 def _survey_original(state: State, world: World) -> Action | None:
@@ -431,7 +411,7 @@ def _candidate_rehearsals(state: State, candidate: Candidate) -> list[Rehearsed]
 
 
 def _step_of_host_gate(gate: HostGate, state: State, draft: Candidate) -> NextRehearsal | Faulty | Passed:
-    may_mend = may_mend_draft(state, state.settings, draft)
+    may_mend = may_mend_draft(state, draft)
     return gate.step(_candidate_rehearsals(state, draft), may_mend, not is_by_program(state, draft))
 
 

@@ -20,9 +20,6 @@ from tunesmith.run.protection import Protection
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
 
-# -- A sequence that grows without being copied, with an index: what a state is made of.
-
-
 T = TypeVar("T")
 Keys = Callable[[T], Iterable[Hashable]]
 
@@ -525,9 +522,6 @@ def run_protections(state: State) -> tuple[Protection, ...]:
 
 def fold_records(records: Iterable[ev.Recorded]) -> State:
     return reduce(apply_record, records, State())
-
-
-# -- Who wrote a template: what a model once wrote is vetted for ever, whoever searches it again.
 
 
 UNKNOWN_AUTHOR = "an unknown author"  # may have been a model: what it wrote is vetted as a model's is

@@ -74,11 +74,11 @@ def _t4_entry(config: Config, result: Result) -> dict[str, object]:
 def t4_metadata(
     system: str, hardware: Mapping[str, object], device: Mapping[str, object], packages: Sequence[str]
 ) -> bytes:
-    own = {
+    metadata = {
         "hardware": {"hardware_description": [dict(hardware)], "operating_system": system},
         "environment": {"device_query": dict(device), "requirements": list(packages)},
     }
-    return json.dumps({"schema_version": VERSION, "metadata": own}, indent=1).encode() + b"\n"
+    return json.dumps({"schema_version": VERSION, "metadata": metadata}, indent=1).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,13 @@ def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
     for number, entry in enumerate(file.results, 1):
         place = f"{where}: result {number}"
         seconds = _entry_seconds(entry, file, place) if entry.invalidity == "correct" else None
-        own = _of_template(entry.configuration, template)
-        if isinstance(own, str):
-            left[own] += 1
+        config = _of_template(entry.configuration, template)
+        if isinstance(config, str):
+            left[config] += 1
         else:
-            kept.setdefault(own, []).append(seconds)
+            kept.setdefault(config, []).append(seconds)
     # What failed once is not believed.
-    times = {c: median([t for t in own if t is not None]) for c, own in kept.items() if None not in own}
+    times = {c: median([t for t in seen if t is not None]) for c, seen in kept.items() if None not in seen}
     middle = median(list(times.values())) if times else 1.0
     rows = tuple((c, math.log(middle / times[c]) if c in times else None) for c in kept)
     return EarlierRows(rows, len(file.results), tuple(sorted(left.items())))

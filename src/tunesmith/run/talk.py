@@ -313,12 +313,12 @@ def is_by_program(state: State, draft: Candidate) -> bool:
     return state.under_way.is_stored or state.under_way.by_moves
 
 
-def may_mend_draft(state: State, settings: ev.Settings, draft: Candidate) -> bool:
+def may_mend_draft(state: State, draft: Candidate) -> bool:
     """Whether its author can be asked for another. Replies that were no template count too."""
     if is_by_program(state, draft):
         return len(state.written) <= REPAIRS
     replies = [e for e in state.this_turn("author", ev.SINGLE) if e.reply]
-    return len(replies) <= settings.repairs
+    return len(replies) <= state.settings.repairs
 
 
 def _request_event(state: State, question: ev.Question) -> ev.Requested:
@@ -328,14 +328,8 @@ def _request_event(state: State, question: ev.Question) -> ev.Requested:
 def _refactoring_task(state: State, decision: ev.Decided) -> Refactoring:
     before = state.written
     last = before[-1].rejected if before else None
-    return Refactoring(
-        decision.moves,
-        tuple(dict.fromkeys(v for c in before if c.rejected for v in c.rejected.without)),
-        last.reason if last else "",
-    )
-
-
-# -- What becomes of an instruction: an event, by the state in which it is taken up.
+    without = dict.fromkeys(value for c in before if c.rejected for value in c.rejected.without)
+    return Refactoring(decision.moves, tuple(without), last.reason if last else "")
 
 
 def is_stopping(state: State) -> bool:

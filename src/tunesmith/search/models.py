@@ -67,10 +67,10 @@ class OpenConfigs:
         if number is None:
             return np.zeros(0, dtype=np.int64)
         if self.pool is not None and self._part is None:
-            own = self.positions(np.array([number]))[0]
-            differing = (self._places != own).sum(axis=1) == 1
+            places = self.positions(np.array([number]))[0]
+            differing = (self._places != places).sum(axis=1) == 1
             if self._has_many:
-                steps = np.abs(self._places.astype(np.int64) - own).max(axis=1)
+                steps = np.abs(self._places.astype(np.int64) - places).max(axis=1)
                 differing &= steps <= NEXT
             return _exclude_numbers(self.pool[differing], seen)
         near = [
@@ -98,11 +98,11 @@ def exchange_sizes(space: Space, config: Config) -> Iterator[Config]:
     """
     sizes = [param for param in space.params if _is_size(param)]
     for one, two in combinations(sizes, 2):
-        own, other = config[one.name], config[two.name]
-        at = one.positions[own]
+        size, other = config[one.name], config[two.name]
+        at = one.positions[size]
         for value in one.values[max(0, at - NEXT) : at + NEXT + 1]:
-            left, rest = divmod(own * other, value)
-            if value != own and not rest and left in two.positions:
+            left, rest = divmod(size * other, value)
+            if value != size and not rest and left in two.positions:
                 yield config.replace(one.name, value).replace(two.name, left)
 
 
@@ -254,8 +254,8 @@ class Outcomes:
             middle = there.mean()
             there, here = ((speeds - middle) / (self.power * made.scales[0]) for speeds in (there, here))
             unexplained, expected = made.values - TRUST * there[:, None], TRUST * here[:, None]
-            own = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
-            trend = own if trend is None else own.beside(trend)
+            foretold_trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+            trend = foretold_trend if trend is None else foretold_trend.beside(trend)
         encoding = gp.Encoding.of(self.space)
         posterior = gp.Posterior(encoding, self.settings, self.known, unexplained, candidates, trend)
         posterior.means += expected
