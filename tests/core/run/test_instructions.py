@@ -11,12 +11,12 @@ import pytest
 from tests.core.run.test_loop import BEST, CONFIGS, PROBLEM, FakeLab, MemoryJournal, Run, events
 from tests.samples import log_of
 from tunesmith.run import events as ev
-from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.folder import INBOX, LONGEST_HINT, FolderInbox
 from tunesmith.run.journal import broken_rule
 from tunesmith.run.loop import Loop
 from tunesmith.run.race import verified_choice
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.run.talk import refuse_old_stops
 from tunesmith.search.simple import Random

@@ -16,7 +16,6 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run import events as ev
-from tunesmith.run.actions import World
 from tunesmith.run.budget import PER_SPARE_ALONE
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Settings, Stopped, Surveyed
@@ -35,7 +34,7 @@ from tunesmith.run.ports import (
 )
 from tunesmith.run.race import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LITTLE, USUAL_NOISE
-from tunesmith.run.stages import SENTINEL_EVERY
+from tunesmith.run.stages import SENTINEL_EVERY, World
 from tunesmith.run.state import State
 from tunesmith.run.talk import Talking, refuse_old_stops
 from tunesmith.search.simple import Exhaustive, Random

@@ -13,12 +13,12 @@ from tests.samples import DEVICE, a_problem, a_template, log_of, started
 from tunesmith.lab.lab import OfflineLab
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
-from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Asked, Attached, Event, Recorded, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Result
 from tunesmith.run.report import survey_size
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, fold_records
 from tunesmith.run.talk import Talking
 from tunesmith.search.simple import Random

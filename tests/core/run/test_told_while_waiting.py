@@ -14,10 +14,10 @@ from tests.core.run.test_talking import GOOD, TalkingRun, a_run, model_of
 from tests.samples import log_of
 from tests.talkers import Said, Scripted, plan
 from tunesmith.run import talk as talking
-from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Instructed, NoReply, Pending, Reply, Request, RunInstruction, Unanswered
 from tunesmith.run.loop import Loop
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, fold_records
 from tunesmith.run.talk import Talking, refuse_old_stops, taken_up
 
