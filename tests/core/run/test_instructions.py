@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.core.run.test_loop import BEST, CONFIGS, PROBLEM, FakeLab, MemoryJournal, Run, events
-from tests.samples import log_of
 from tunesmith.run import events as ev
-from tunesmith.run.candidates import Templates
 from tunesmith.run.folder import INBOX, LONGEST_HINT, FolderInbox
 from tunesmith.run.journal import broken_rule
-from tunesmith.run.loop import Loop
 from tunesmith.run.race import verified_choice
-from tunesmith.run.stages import World
-from tunesmith.run.state import State, apply_record, fold_records
-from tunesmith.run.talk import refuse_old_stops
+from tunesmith.run.state import State, apply_record
 from tunesmith.search.simple import Random
 
 STOP, FINISH = ev.RunInstruction("1-stop", "stop"), ev.RunInstruction("2-finish", "finish")
@@ -44,20 +39,10 @@ class TimedInbox:
 
 @dataclass
 class WatchedRun(Run):
-    given: list[tuple[int, ev.RunInstruction]] = field(default_factory=list)
+    given: list[tuple[int, RunInstruction]] = field(default_factory=list)
 
-    def go(self) -> State:
-        templates = Templates(PROBLEM, self.device, self.template, self.texts)
-        self.inbox = TimedInbox(self.journal, self.given)
-        log = log_of(self.journal, self.watcher)
-        refuse_old_stops(log, self.inbox)
-        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
-        world.heeds_words = self.heeds_words
-        return Loop(world, log).run()
-
-    @property
-    def device(self):
-        return fold_records(self.journal.read()).device
+    def make_inbox(self) -> TimedInbox:
+        return TimedInbox(self.journal, self.given)
 
 
 def run_with(*given: tuple[int, ev.RunInstruction], settings: ev.Settings = WHOLE) -> WatchedRun:
@@ -188,12 +173,10 @@ def test_what_was_told_can_have_happened() -> None:
 
 
 def test_what_cannot_be_meant_is_refused() -> None:
-    run = run_with((10, hint(str(HINTED))))
-    state = run.go()
-    known = state.instructed[0]
+    state = run_with((10, hint(str(HINTED)))).go()
     open_ = replace(state, stopped=None)
     for event, why in (
-        (known, "is taken up once"),
+        (state.instructed[0], "is taken up once"),
         (ev.Instructed("x", "hint", "A=1"), "a configuration is what a hint names"),
         (ev.Instructed("x", "stop", config=BEST), "a configuration is what a hint names"),
         (ev.Instructed("x", "hint", "", replace(BEST, candidate="9")), "there is no template '9'"),

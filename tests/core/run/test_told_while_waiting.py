@@ -16,10 +16,8 @@ from tests.talkers import Said, Scripted, plan
 from tunesmith.run import talk as talking
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Instructed, NoReply, Pending, Reply, Request, RunInstruction, Unanswered
-from tunesmith.run.loop import Loop
-from tunesmith.run.stages import World
-from tunesmith.run.state import State, fold_records
-from tunesmith.run.talk import Talking, refuse_old_stops, taken_up
+from tunesmith.run.state import fold_records
+from tunesmith.run.talk import Talking, taken_up
 
 SCRIPT: dict[int, Sequence[Said]] = {1: [plan()], 2: [GOOD], 3: [plan("stop")]}
 
@@ -73,14 +71,8 @@ class WatchedTalk(TalkingRun):
     def drop(self, id: str) -> None:
         self.inbox.drop(id)
 
-    def go(self) -> State:
-        self.inbox = TimedInbox(self.journal, [])
-        templates = Templates(PROBLEM, fold_records(self.journal.read()).device, self.template, self.texts)
-        log = log_of(self.journal, self.watcher)
-        refuse_old_stops(log, self.inbox)
-        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
-        world.heeds_words = self.heeds_words
-        return Loop(world, log).run()
+    def make_inbox(self) -> TimedInbox:
+        return TimedInbox(self.journal, [])
 
 
 def a_watched_run(given: RunInstruction, number: int, over: threading.Event) -> WatchedTalk:
