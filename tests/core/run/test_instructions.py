@@ -39,7 +39,7 @@ class TimedInbox:
 
 @dataclass
 class WatchedRun(Run):
-    given: list[tuple[int, RunInstruction]] = field(default_factory=list)
+    given: list[tuple[int, ev.RunInstruction]] = field(default_factory=list)
 
     def make_inbox(self) -> TimedInbox:
         return TimedInbox(self.journal, self.given)

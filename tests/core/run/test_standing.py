@@ -44,8 +44,7 @@ def test_a_whole_run_goes_through_its_phases() -> None:
 
 
 def test_races_and_verification_are_beside_the_budget() -> None:
-    run = Run(Settings(evals=20))
-    state = run.go()
+    state = Run(Settings(evals=20)).go()
     seconds = [use.used for use in current_standing(state).budgets if use.what == "seconds"]
     assert seconds == [pytest.approx(state.decided_at, abs=1e-3)]
     assert state.elapsed > state.decided_at
@@ -71,22 +70,20 @@ def test_what_is_left_falls_and_is_nobodys_guess_without_a_budget() -> None:
 
 
 def test_a_run_that_is_stopping_says_so() -> None:
-    run = run_with((12, STOP))
-    assert current_standing(run.go()).stopping
+    assert current_standing(run_with((12, STOP)).go()).stopping
 
 
 def test_the_floor_is_held_against_the_best() -> None:
-    run = Run(Settings(evals=40))
-    state = run.go()
-    result = state.baseline.outcome.results[0] if state.baseline else None
+    state = Run(Settings(evals=40)).go()
+    result, best = state.baseline.outcome.results[0], best_so_far(state)
     assert current_standing(state).floors[0].times is None
     floor = result.timing.seconds / 8
     seen = Diagnosis(next(iter(Bound)), "far", 0.9, (), distance=8.0, floor=floor)
-    open_ = replace(state, stopped=None)
-    looked = apply_record(open_, Recorded(state.events, state.elapsed, Profiled(None, result.workload, seen)))
-    distance = current_standing(looked).floors[0]
+    open_, profiled = replace(state, stopped=None), Profiled(None, result.workload, seen)
+    distance = current_standing(apply_record(open_, Recorded(state.events, state.elapsed, profiled))).floors[
+        0
+    ]
     assert distance.floor == pytest.approx(floor * 1e6)
-    best = best_so_far(state)
     assert distance.times == pytest.approx(8 / best.at[result.workload])
     assert best.at[result.workload] > 1
 
