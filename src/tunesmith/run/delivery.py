@@ -192,10 +192,8 @@ def assemble_delivery(
         general = case(choice.general, "general")
         try:
             if general is not None:
-                when = _combine_conditions(
-                    _domain_condition(here.contract, general.variant, device), choice.where
-                )
-                general = replace(general, when=when)
+                domain = _domain_condition(here.contract, general.variant, device)
+                general = replace(general, when=_combine_conditions(domain, choice.where))
         except _Undeliverable as error:  # it serves the workloads that it is best at
             obstacles[choice.general, ""] = f"{choice.general.label}: {error}"
             general = None

@@ -702,14 +702,12 @@ class Stopped:
     reason: str
 
 
-OfRun = (
-    Started | Surveyed | Rehearsed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
-)
+OfRun = Started | Surveyed | Rehearsed | Attached | Protected | Baseline | Extended | Served | Stopped
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
 OfDevices = Enlisted | AskedOf | LeftOut
-Event = OfRun | OfCandidate | OfDialogue | OfSearch | OfDevices | Instructed
+Event = OfRun | Verified | OfCandidate | OfDialogue | OfSearch | OfDevices | Instructed
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 

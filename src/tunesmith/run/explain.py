@@ -96,14 +96,9 @@ def explain_params(
     model = Surrogate.fit(space, measured, winner) if winner in measured else None
     params = [_param_effect(param, facts, model) for param in space.params if len(param.values) > 1]
     params.sort(key=lambda p: -_param_importance(p))
-    return Explanation(
-        workload,
-        winner.as_dict(),
-        tuple(params),
-        model.rows if model else 0,
-        round(model.explained, 3) if model else None,
-        max(NOTICED, speedup_from_log(CHANCE * noise)),
-    )
+    modelled: tuple[int, float | None] = (model.rows, round(model.explained, 3)) if model else (0, None)
+    noticed = max(NOTICED, speedup_from_log(CHANCE * noise))
+    return Explanation(workload, winner.as_dict(), tuple(params), *modelled, noticed)
 
 
 @dataclass(frozen=True)
@@ -311,18 +306,8 @@ class Surrogate:
         scale = float(z @ pull) / free
         surprise = float(np.mean(left_out**2 * np.diag(inverse))) / scale
         scale *= max(1.0, surprise) * spread**2
-        return cls(
-            rows=len(y),
-            explained=explained,
-            spread=float(spread),
-            _space=space,
-            _settings=settings,
-            _at=at,
-            _inverse=inverse,
-            _pull=pull * spread,
-            _best=float(measured[centre] - mean),
-            _scale=scale,
-        )
+        best, model = float(measured[centre] - mean), (settings, at, inverse, pull * spread)
+        return cls(len(y), explained, float(spread), space, *model, best, scale)
 
     def difference(self, config: Config) -> tuple[float, float]:
         """How much better it would be measured than the centre was, and the standard deviation of that."""

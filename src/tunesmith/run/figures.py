@@ -91,10 +91,8 @@ def judged_again(claimed: Figure, again: Figure) -> tuple[Verdict, str]:
     if again.high * APART < claimed.low:
         return "does not hold", "all of the interval lies below the certified one"
     if again.is_wide:
-        return (
-            "cannot tell",
-            f"the interval is wider than a factor of {WIDE}: run it again on a quiet machine",
-        )
+        wide = f"the interval is wider than a factor of {WIDE}: run it again on a quiet machine"
+        return "cannot tell", wide
     if again.low <= CLAIM:
         return "cannot tell", f"the interval reaches down to {CLAIM} or less"
     return "holds", "faster than claimed" if again.low > claimed.high else ""

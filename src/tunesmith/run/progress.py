@@ -65,7 +65,7 @@ def current_standing(state: State, since: float = 0.0) -> Standing:
         doing=trials[0] if trials else "",
         done=done,
         of=of,
-        beside=_extra_evaluations(state),
+        beside=0 if state.draft is not None or budget.is_finishing(state) else budget.beside_budget(state),
         failed=statuses.total() - statuses["ok"],
         best=best.speedup if best else None,
         best_config=best.config.label if best else "",
@@ -125,10 +125,6 @@ def _phase_progress(state: State) -> tuple[int, int | None]:
     given = bool(state.candidates) and state.candidates[-1].drafted is None
     feasible = state.admitted.feasible if state.admitted and given else None
     return done, min((n for n in (limit, feasible) if n is not None), default=None)
-
-
-def _extra_evaluations(state: State) -> int:
-    return 0 if state.draft is not None or budget.is_finishing(state) else budget.beside_budget(state)
 
 
 def _floor_distances(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:

@@ -589,6 +589,7 @@ DISBELIEVED = 4  # finalists of a template that are refused, and none that is no
 PATIENCE = 20  # finalists that may fail before the rest are given up: by then the template is at fault
 
 
+Sped = tuple[Outcome, dict[str, float]]  # with its speed-ups by workload
 SOUND = (Status.OK, Status.INFEASIBLE)  # where a configuration may not run, nobody runs it
 
 
@@ -641,19 +642,7 @@ def finalist_entries(problem: Problem, state: State, count: int) -> dict[Config,
     ]
     margin = MARGIN + DEVIATIONS * measurement_noise(state)
     chosen: dict[Config, Finalist] = {}
-    everywhere = [
-        (o, found)
-        for o, found in field
-        if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
-    ]
-    defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
-    serving = [
-        (o, found)
-        for o, found in everywhere
-        if (c := o.trial.config) is None or not _names_sizes(defines.get(c.candidate, ()), c)
-    ]
-    if not any(overall_score(problem, found) is not None for _, found in serving):
-        serving = everywhere
+    serving = _serving_outcomes(problem, state, field, fell)
     ranked = _best_outcomes(
         ((s, o) for o, found in serving if (s := overall_score(problem, found)) is not None), margin
     )
@@ -668,6 +657,24 @@ def finalist_entries(problem: Problem, state: State, count: int) -> dict[Config,
         for outcome in _distinct_outcomes(here, PER_WORKLOAD, name):
             _enter_finalist(chosen, outcome).workloads.add(name)
     return chosen
+
+
+def _serving_outcomes(
+    problem: Problem, state: State, field: Sequence[Sped], fell: Collection[tuple[Config, str]]
+) -> Sequence[Sped]:
+    """Of those that fell nowhere, the ones without sizes built in; all of them, where none of these ran."""
+    everywhere = [
+        (o, found)
+        for o, found in field
+        if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
+    ]
+    defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
+    serving = [
+        (o, found)
+        for o, found in everywhere
+        if (c := o.trial.config) is None or not _names_sizes(defines.get(c.candidate, ()), c)
+    ]
+    return serving if any(overall_score(problem, found) is not None for _, found in serving) else everywhere
 
 
 @lru_cache(maxsize=4096)

@@ -82,7 +82,7 @@ class Yardstick:
             if r.timing is not None
         }
 
-    def settled(self) -> float:
+    def settled_before(self) -> float:
         """No further sentinel changes what the trials before this number are compared with."""
         known = self._known.values()
         if any(len(found) < NEAREST for found in known):
@@ -160,7 +160,7 @@ class _Book(Generic[T]):
     def fill(self, state: State, outcomes: Sequence[Outcome], make: Make[T]) -> None:
         if self._sentinels != len(state.sentinels):
             self._sentinels, self._yardstick = len(state.sentinels), Yardstick(state)
-            before, self._settled = self._settled, self._yardstick.settled()
+            before, self._settled = self._settled, self._yardstick.settled_before()
             same = bisect_left(self._highest, min(before, self._settled))
             del self.rows[same:], self._highest[same:]
         for place in range(len(self.rows), len(outcomes)):
@@ -321,7 +321,7 @@ class OneSearch:
         return score_configs(self.problem, self.state, self.candidate.id)
 
     @property
-    def known(self) -> int:
+    def outcome_count(self) -> int:
         return self.state.searched.count(("of", self.candidate.id))
 
     def may_build(self) -> int:

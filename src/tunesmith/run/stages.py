@@ -289,7 +289,8 @@ def _search_template(state: State, world: World) -> Action | None:
 
 
 def _next_of_search(state: State, world: World, search: OneSearch) -> Action | None:
-    batch, enough = budget.plan_batches(search.known, max(1, len(state.devices)), state.settings.width)
+    count = max(1, len(state.devices))
+    batch, enough = budget.plan_batches(search.outcome_count, count, state.settings.width)
     is_hungry = len(state.in_flight) <= enough
     if (action := _ask_hinted(state, world)) is not None:
         return action

@@ -93,19 +93,19 @@ class Grown(Sequence[T]):
 
     def of(self, key: Hashable) -> tuple[T, ...]:
         """The items that have a key, in order."""
-        return tuple(self.shared.items[place] for place in self._places(key))
+        return tuple(self.shared.items[place] for place in self._places_of(key))
 
     def count(self, key: Hashable, since: int = 0) -> int:
         """How many have a key, from a place on."""
-        places = self._places(key)
+        places = self._places_of(key)
         return len(places) - bisect_left(places, since)
 
     def last(self, key: Hashable) -> int:
         """The place of the last that has a key; -1 where none has."""
-        places = self._places(key)
+        places = self._places_of(key)
         return places[-1] if places else -1
 
-    def _places(self, key: Hashable) -> list[int]:
+    def _places_of(self, key: Hashable) -> list[int]:
         places = self.shared.places.get(key, [])
         is_newest = not places or places[-1] < self._length
         return places if is_newest else places[: bisect_left(places, self._length)]

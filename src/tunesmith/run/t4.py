@@ -95,7 +95,7 @@ class T4Times:
 
 @dataclass(frozen=True)
 class T4Entry:
-    configuration: dict[str, Any]
+    configuration: dict[str, object]
     times: T4Times
     invalidity: Invalidity
     measurements: list[T4Measurement] = field(default_factory=list)
@@ -105,7 +105,7 @@ class T4Entry:
 class T4File:
     results: list[T4Entry]
     schema_version: str = VERSION
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -146,17 +146,18 @@ def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
     return EarlierRows(rows, len(file.results), tuple(sorted(left.items())))
 
 
-def _of_template(values: Mapping[str, Any], template: Template | None) -> Config | str:
+def _of_template(values: Mapping[str, object], template: Template | None) -> Config | str:
     names = [p.name for p in template.space.params] if template is not None else list(values)
     if unknown := sorted(set(values) - set(names)):
         return f"with parameters that the template has not ({', '.join(unknown[:3])})"
     if missing := sorted(set(names) - set(values)):
         return f"without parameters of the template ({', '.join(missing[:3])})"
-    plain = all(type(value) is int and abs(value) <= LIMIT for value in values.values())
-    config = Config(tuple((name, values[name]) for name in names))
-    if not plain or not names or (template is not None and not rows_for(template, [(config, None)])):
+    numbers = {name: n for name, n in values.items() if type(n) is int and abs(n) <= LIMIT}
+    if not names or len(numbers) < len(names):
         return "with values outside the space"
-    return config
+    config = Config(tuple((name, numbers[name]) for name in names))
+    is_inside = template is None or bool(rows_for(template, [(config, None)]))
+    return config if is_inside else "with values outside the space"
 
 
 def _parse_t4_file(text: str, where: str) -> T4File:

@@ -175,13 +175,13 @@ class Talking:
 
     def _answered(self, state: State, open_: ev.Exchange) -> ev.Event:
         """Who asks the run to finish does not wait for what is open: it is given up."""
-        if (told := self.told(state)) is not None:
+        if (told := self.urgent_instruction(state)) is not None:
             return told
         if (asked := budget.asked_to_finish(state)) is not None:
             return ev.Unanswered(open_.request.number, asked, True, open_.attempts + 1, final=True)
-        return self.conversation.answer(open_, state.dialogue, partial(self.told, state))
+        return self.conversation.answer(open_, state.dialogue, partial(self.urgent_instruction, state))
 
-    def told(self, state: State) -> ev.Instructed | None:
+    def urgent_instruction(self, state: State) -> ev.Instructed | None:
         """What whoever watches asks that cannot wait; a hint can. KeyboardInterrupt where that was to stop,
         and it is in the journal."""
         inbox = self.conversation.inbox
@@ -236,7 +236,8 @@ class Talking:
 
     def draft_fault(self, state: State, draft: Candidate, template: Template) -> str | None:
         """Why a draft that is a model's, or made on what one wrote, may not be built."""
-        return self.fault_of(template, hands_out_stored(state), state.is_plain(draft))
+        is_stored = state.under_way is not None and state.under_way.is_stored
+        return self.fault_of(template, is_stored, state.is_plain(draft))
 
     def fault_of(self, template: Template, is_stored: bool = False, is_plain: bool = False) -> str | None:
         """Why what a model wrote, here or for the library, may not be built."""
@@ -260,7 +261,7 @@ class Talking:
         taught. Its text is stored before it is named."""
         if (asked := budget.asked_to_finish(state)) is not None:
             return ev.Declined(asked)
-        answer = self._answer(state, decision)
+        answer = self._write_draft(state, decision)
         if isinstance(answer, ev.Question):
             spent = budget.no_more_requests(state)
             return ev.Declined(spent) if spent else _request_event(state, answer)
@@ -271,7 +272,7 @@ class Talking:
         digest, number = self.templates.keep(answer.text), str(1 + state.drafts())
         return ev.Drafted(number, parent, digest, answer.moves, answer.refused, answer.notes, answer.author)
 
-    def _answer(self, state: State, decision: ev.Decided) -> Written | ev.Declined | ev.Question:
+    def _write_draft(self, state: State, decision: ev.Decided) -> Written | ev.Declined | ev.Question:
         """What is to be done by moves is the author's, also where a model writes."""
         try:
             if self.writer is not None and not decision.by_moves:
@@ -300,10 +301,6 @@ class Talking:
 
 def has_unsearched(state: State) -> bool:
     return any(c.status == "admitted" for c in state.candidates)
-
-
-def hands_out_stored(state: State) -> bool:
-    return state.under_way is not None and state.under_way.is_stored
 
 
 def is_by_program(state: State, draft: Candidate) -> bool:

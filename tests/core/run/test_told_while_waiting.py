@@ -130,12 +130,12 @@ def test_what_was_taken_up_is_dropped_also_without_a_loop(
     log = log_of(run.journal, run.watcher)
     state = log.state
     talk = run.talk(Templates(PROBLEM, state.device, run.template, run.texts))
-    told = talk.told(state)
+    told = talk.urgent_instruction(state)
     assert told == Instructed(given.id, given.what)
     assert not run.inbox.dropped, "it is not in the journal yet"
     log.write(told)
     try:
-        assert talk.told(log.state) is None
+        assert talk.urgent_instruction(log.state) is None
     except KeyboardInterrupt:
         assert given == STOP
     assert run.inbox.dropped == [given.id]
