@@ -83,11 +83,9 @@ def test_values_that_the_cover_has_no_room_for_are_tried_too() -> None:
 
 @pytest.mark.parametrize("may_mend", [False, True])
 def test_a_value_that_is_wrong_by_itself_goes_back_or_stays_to_be_forbidden(may_mend: bool) -> None:
-    judge = lambda values: Status.WRONG if values["D"] == 3 else Status.OK  # noqa: E731
-    step, _ = go(a_gate(), judge, may_mend)
+    step, _ = go(a_gate(), lambda values: Status.WRONG if values["D"] == 3 else Status.OK, may_mend)
     if may_mend:
-        assert step.without == (("D", 3),)
-        assert step.trials == ()
+        assert (step.without, step.trials) == ((("D", 3),), ())
         says(step.reason, "D=3 is wrong: at n=1: so it is", "(on cpu (g++))")
     else:
         assert step == Passed(((("D", 3),),))

@@ -79,17 +79,6 @@ def test_what_is_asked_is_in_flight_until_measured() -> None:
     assert seen[12:14] == [[4], []]
 
 
-def test_searching_is_what_was_decided_last() -> None:
-    found = [fold_records(records(EVENTS[:n])).searching for n in (3, 4, 11, 12, len(EVENTS))]
-    assert found == [False, True, True, False, False]
-
-
-def test_nothing_yet() -> None:
-    assert fold_records([]) == State()
-    assert State().sentinels == ()
-    assert not State().searching
-
-
 def test_folding_in_two_parts_is_folding_at_once() -> None:
     recorded = records(EVENTS)
     for cut in range(len(recorded) + 1):

@@ -71,10 +71,6 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     assert path.read_bytes().count(b"\n") == len(EVENTS)
 
 
-def test_a_journal_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert read(tmp_path / "journal.jsonl") == []
-
-
 def test_every_event_is_on_the_disk_before_append_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
