@@ -183,6 +183,21 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
         return
     if state.stopped is not None:
         yield f"nothing follows Stopped, but here is {type(event).__name__}"
+    if isinstance(event, ev.OfCandidate):
+        yield from _of_candidate(state, event)
+    elif isinstance(event, ev.OfDialogue):
+        yield from _dialogue_faults(state, event)
+    elif isinstance(event, ev.OfSearch):
+        yield from _search_faults(state, event)
+    elif isinstance(event, ev.OfDevices):
+        yield from _enlisting_faults(state, event)
+    elif isinstance(event, ev.Instructed):
+        yield from _instruction_faults(state, event)
+    else:
+        yield from _run_faults(state, event)
+
+
+def _run_faults(state: State, event: ev.OfRun | ev.Verified) -> Iterator[str]:
     match event:
         case ev.Started():
             yield from _started_faults(event)
@@ -210,6 +225,16 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
             yield from _output_error_faults(errors for case in event.seen for errors in case.errors)
         case ev.Served(general, _, calls):
             yield from _of_configs(state, [general, *(call.config for call in calls)])
+        case ev.Extended():
+            if state.extended is not None:
+                yield "cases are added once"
+        case ev.Stopped():
+            if not state.decided:
+                yield "a run stops by a decision"
+
+
+def _search_faults(state: State, event: ev.OfSearch) -> Iterator[str]:
+    match event:
         case ev.Measured(outcome):
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
@@ -221,16 +246,6 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
                 yield f"trial {outcome.trial.id} is measured by the device that was asked"
         case ev.Asked(trials):
             yield from _trial_faults(state, trials)
-        case ev.Enlisted(devices):
-            if not devices or not all(devices) or len(set(devices)) != len(devices):
-                yield "the devices of a run are some, each with a name of its own"
-        case ev.LeftOut(device):
-            if device not in state.devices or len(state.devices) < 2:
-                yield f"{device!r} cannot be left out of {', '.join(state.devices) or 'one device'}"
-        case ev.AskedOf(trial, device):
-            yield from _trial_faults(state, [trial])
-            if device not in state.devices or trial.purpose != "sentinel":
-                yield f"only the original is asked of one device, which is in force: {device!r}"
         case ev.Pruned(config):
             if not any(found.config is not None for found in state.surveyed.of(config)):
                 yield f"{config.label} is pruned before it was built"
@@ -246,18 +261,20 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
         case ev.Steered():
             if not 0 <= event.profiled <= len(state.profiled):
                 yield f"it follows from {event.profiled} profiles, and there are {len(state.profiled)}"
-        case ev.Extended():
-            if state.extended is not None:
-                yield "cases are added once"
-        case ev.Requested() | ev.Replied() | ev.Unanswered():
-            yield from _dialogue_faults(state, event)
-        case ev.Admitted() | ev.Decided() | ev.Drafted() | ev.Declined() | ev.Rejected() | ev.Searched():
-            yield from _of_candidate(state, event)
-        case ev.Instructed():
-            yield from _instruction_faults(state, event)
-        case ev.Stopped():
-            if not state.decided:
-                yield "a run stops by a decision"
+
+
+def _enlisting_faults(state: State, event: ev.OfDevices) -> Iterator[str]:
+    match event:
+        case ev.Enlisted(devices):
+            if not devices or not all(devices) or len(set(devices)) != len(devices):
+                yield "the devices of a run are some, each with a name of its own"
+        case ev.LeftOut(device):
+            if device not in state.devices or len(state.devices) < 2:
+                yield f"{device!r} cannot be left out of {', '.join(state.devices) or 'one device'}"
+        case ev.AskedOf(trial, device):
+            yield from _trial_faults(state, [trial])
+            if device not in state.devices or trial.purpose != "sentinel":
+                yield f"only the original is asked of one device, which is in force: {device!r}"
 
 
 def _started_faults(event: ev.Started) -> Iterator[str]:
@@ -388,19 +405,7 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
     doing = state.under_way.decision if state.under_way is not None else None
     match event:
         case ev.Decided():
-            if doing is not None:
-                yield f"nothing is decided while {doing} is under way"
-            searched = event.decision == "search"
-            if searched and status.get(event.candidate) not in ("admitted", "searched"):
-                yield f"there is no template {event.candidate!r} to search"
-            bases = (event.candidate, *(plan.candidate for plan in event.plans))
-            unknown = [base for base in bases if base and base not in status]
-            if event.decision == "refactor" and unknown:
-                yield f"there is no template {unknown[0]!r} to go on from"
-            if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
-                most = state.settings.drafts
-                yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
-            yield from _plain_rewrite_faults(state, event)
+            yield from _decision_faults(state, event)
         case ev.Drafted():
             if doing != "refactor" or not event.candidate or event.candidate in status:
                 yield "a draft is a new template, of a refactoring that was decided on"
@@ -430,7 +435,20 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
                 yield f"the search of {event.candidate!r} was not decided on"
 
 
-def _plain_rewrite_faults(state: State, event: ev.Decided) -> Iterator[str]:
+def _decision_faults(state: State, event: ev.Decided) -> Iterator[str]:
+    status = {c.id: c.status for c in state.candidates}
+    if state.under_way is not None:
+        yield f"nothing is decided while {state.under_way.decision} is under way"
+    searched = event.decision == "search"
+    if searched and status.get(event.candidate) not in ("admitted", "searched"):
+        yield f"there is no template {event.candidate!r} to search"
+    bases = (event.candidate, *(plan.candidate for plan in event.plans))
+    unknown = [base for base in bases if base and base not in status]
+    if event.decision == "refactor" and unknown:
+        yield f"there is no template {unknown[0]!r} to go on from"
+    if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
+        most = state.settings.drafts
+        yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
     if not event.plain:
         return
     if event.decision != "refactor" or event.moves or event.candidate or event.plans:

@@ -24,7 +24,7 @@ from tunesmith.run.events import STORED, Primed
 from tunesmith.run.figures import Figure, run_figure
 from tunesmith.run.outcome import median
 from tunesmith.run.ports import Tried
-from tunesmith.run.race import sound_scores, verified_choice
+from tunesmith.run.race import Winners, sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import RoundReport, round_reports, score_at
 from tunesmith.run.scores import Yardstick
@@ -188,18 +188,11 @@ def entries_of(
     names = delivered_templates(problem, state, choice)
     found: list[LibraryEntry] = []
     for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
-        served = tuple(
-            ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _drop_candidate(p.config))
-            for w, p in zip(problem.workloads, choice.picks, strict=True)
-            for s in (p.speedup,)
-            if p.config is not None and p.config.candidate == candidate
-        )
-        if not served:
-            continue
-        written, figure = state.candidate(candidate), run_figure(problem, choice, candidate)
+        served, figure = _served_workloads(problem, choice, candidate), run_figure(problem, choice, candidate)
+        written = state.candidate(candidate)
         template = templates.of(written)
-        if template.is_concrete or figure is None:
-            continue  # a kernel that has nothing to be searched again
+        if not served or figure is None or template.is_concrete:
+            continue  # a concrete one has nothing to be searched again
         entry = LibraryEntry(
             name="",
             format=ENTRY_FORMAT,
@@ -225,8 +218,17 @@ def entries_of(
             interval=(figure.low, figure.high),
             doubt=figure.doubt,
         )
-        found += [replace(entry, name=_library_entry_name(entry))]
+        found.append(replace(entry, name=_library_entry_name(entry)))
     return found
+
+
+def _served_workloads(problem: Problem, choice: Winners, candidate: str) -> tuple[ServedWorkload, ...]:
+    return tuple(
+        ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _drop_candidate(p.config))
+        for w, p in zip(problem.workloads, choice.picks, strict=True)
+        for s in (p.speedup,)
+        if p.config is not None and p.config.candidate == candidate
+    )
 
 
 def _library_entry_name(entry: LibraryEntry) -> str:
