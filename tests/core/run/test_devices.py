@@ -208,8 +208,7 @@ def test_a_run_that_was_killed_goes_on_with_other_devices() -> None:
     left = {"c": PACES["c"], "d": 1.01}
     records = [*run.journal.records]
     records.append(ev.Recorded(len(records), records[-1].at, ev.Enlisted(tuple(left))))
-    again = Run(run.settings, Climber(), lab=ManyLab(paces=left, seed=6), records=records)
-    state = again.go()
+    state = Run(run.settings, Climber(), lab=ManyLab(paces=left, seed=6), records=records).go()
     assert state.devices == ("c", "d")
     assert delivered(state).general == BEST
     assert {o.device for o in state.outcomes} <= {*PACES, "d"}

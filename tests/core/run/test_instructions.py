@@ -82,8 +82,7 @@ def test_a_stop_that_nobody_took_up_does_not_stop_the_run_that_is_resumed() -> N
 
 
 def test_finish_ends_the_search_and_delivers_what_was_found() -> None:
-    run = run_with((15, FINISH))
-    state = run.go()
+    state = run_with((15, FINISH)).go()
     assert "asked it to finish" in state.stopped.reason
     assert len(state.searched) < 20
     assert verified_choice(PROBLEM, state).general is not None

@@ -479,8 +479,7 @@ def test_with_a_width_of_one_nothing_waits(ahead: int) -> None:
 
 @both
 def test_the_original_is_timed_again_every_so_often(ahead: int) -> None:
-    run = Run(Settings(evals=80, ahead=ahead, prune=False))
-    state = run.go()
+    state = Run(Settings(evals=80, ahead=ahead, prune=False)).go()
     measured = [trial for trial in state.asked if trial.effort != "build"]
     purposes = [trial.purpose for trial in measured if trial.purpose != "finalist"]
     places = [i for i, purpose in enumerate(purposes) if purpose == "sentinel"]
@@ -555,8 +554,7 @@ def test_a_planner_may_finish_without_a_search() -> None:
         def decide(self, state: State) -> ev.Decided:
             return ev.Decided("finish", "seen enough")
 
-    run = Run(planner=Done())
-    state = run.go()
+    state = Run(planner=Done()).go()
     assert state.stopped == Stopped("seen enough")
     assert not state.asked
 
@@ -712,8 +710,7 @@ def slow_where_it_spills(chosen: Config, workload: str) -> float | Status:
 
 def test_bad_kinds_are_left_out_once_several_of_them_have_been_seen() -> None:
     lab = FakeLab(slow_where_it_spills, slow_where_it_spills, spilling)
-    run = Run(replace(WHOLE, ahead=AHEAD), Random(), lab=lab)
-    state = run.go()
+    state = Run(replace(WHOLE, ahead=AHEAD), Random(), lab=lab).go()
     assert {p.rule for p in state.pruned} == {"spills"}
     spilled = [o for o in state.searched if o.trial.config and o.trial.config["UNROLL"] > 1]
     assert len(spilled) >= 4, "witnesses"
@@ -805,8 +802,7 @@ def test_a_space_smaller_than_a_batch(count: int, searcher: Searcher, ahead: int
 @pytest.mark.parametrize("ahead", [1, 2, 3, 5])
 def test_a_pool_smaller_than_a_batch(ahead: int) -> None:
     """Fewer than a batch are measured rather than none, whether there is no room for more or no more."""
-    run = Run(replace(WHOLE, ahead=ahead))
-    state = run.go()
+    state = Run(replace(WHOLE, ahead=ahead)).go()
     assert len(state.searched) == 63
     assert state.stopped == Stopped("every configuration has been tried")
 

@@ -127,8 +127,7 @@ def test_the_story_of_a_round() -> None:
 
 
 def test_what_the_gate_tried_is_not_tried_again() -> None:
-    run = a_run({"wide": WIDE})
-    state = run.go()
+    state = a_run({"wide": WIDE}).go()
     tried = [o.trial.config for o in state.searched]
     assert len(tried) == len(set(tried)) == 12
     purposes = {o.trial.purpose for o in state.searched}
@@ -159,8 +158,7 @@ def test_a_search_begins_from_what_the_templates_before_it_have_shown() -> None:
 @pytest.mark.few(1)
 def test_earlier_runs_are_followed_behind_a_gate_and_the_journal_says_by_which_trials(ahead: int) -> None:
     big = {"VEC": [1, 2, 4], "UNROLL": list(range(1, 30)), "KEEP": [0, 1]}
-    run = a_run({"wide": WIDE, "keep": big}, ev.Settings(evals=80, ahead=ahead), searcher=Default())
-    state = run.go()
+    state = a_run({"wide": WIDE, "keep": big}, ev.Settings(evals=80, ahead=ahead), searcher=Default()).go()
     own = [t for t in state.asked if t.config is not None and t.config.candidate == "2"]
     assert sum(t.purpose == "gate" for t in own) >= FIRST, "more than an opening has"
     for is_build in (False, True) if ahead else (False,):

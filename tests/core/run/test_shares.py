@@ -70,8 +70,7 @@ def test_concrete_kernels_have_the_same_measure() -> None:
         script |= {2 * number - 1: [change()], 2 * number: [kernel(number)]}
     speeds = {str(number): 1.0 + number / 10 for number in range(1, 20)}
     limit = Settings(strategy="rewrite", rounds=19, device_seconds=9.0)
-    run = kernels(script, speeds, limit, lab=CostlyKernels(speeds=speeds))
-    state = run.go()
+    state = kernels(script, speeds, limit, lab=CostlyKernels(speeds=speeds)).go()
     says(state.stopped, "the budget of 9 seconds on the device is used up")
     assert len(state.candidates) == 3, "a kernel is one trial, and the original is timed after it"
 

@@ -180,8 +180,7 @@ def test_a_text_that_our_own_readers_choke_on_costs_its_branch_and_not_the_run()
             choking = Choking(*(getattr(talk.writer, f.name) for f in fields(ModelAuthor)))
             return replace(talk, writer=choking)
 
-    run = a_run({1: [plan()], 2: [GOOD], 3: [GOOD], 4: [plan("stop")]}, kind=ChokingRun)
-    state = run.go()
+    state = a_run({1: [plan()], 2: [GOOD], 3: [GOOD], 4: [plan("stop")]}, kind=ChokingRun).go()
     assert state.stopped == ev.Stopped("done")
     first = state.candidates[0].rejected
     says(first.reason, "bug in Tunesmith", "RecursionError: too deep")
@@ -284,8 +283,7 @@ def test_a_search_that_was_cut_can_be_asked_for_again() -> None:
 )
 def test_budgets_end_the_run_with_what_was_found(limits: dict[str, int], words: str) -> None:
     settings = replace(ev.Settings(evals=60), **limits)
-    run = a_run({1: [plan()], 2: [GOOD], 3: [plan("stop")]}, settings=settings)
-    state = run.go()
+    state = a_run({1: [plan()], 2: [GOOD], 3: [plan("stop")]}, settings=settings).go()
     assert state.stopped == ev.Stopped(words)
     assert delivered(state).general is not None
 
