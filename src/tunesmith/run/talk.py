@@ -45,6 +45,9 @@ class Conversation:
     _asked: int = field(default=0, init=False)  # the number of a request that is on its way; 0: none is
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
 
+    def model_for(self, request: ev.Request) -> ev.LanguageModel | None:
+        return self.models.get(request.role)
+
     def answer(
         self,
         open_: ev.Exchange,
@@ -55,7 +58,7 @@ class Conversation:
         `dialogue` is all that was asked in the run. `told`: what cannot wait until then; the attempt goes on
         beside it."""
         request = open_.request
-        model = self.models.get(request.role)
+        model = self.model_for(request)
         if model is None:
             why = f"no model plays the {request.role} here"
             return ev.Unanswered(request.number, why, True, open_.attempts + 1, final=True)
@@ -121,8 +124,8 @@ class Conversation:
 
     def _most_attempts(self, request: ev.Request, dialogue: Sequence[ev.Exchange]) -> int:
         """A model that nobody reached a moment ago is not waited for as long again."""
-        model = self.models.get(request.role)
-        ended = [e for e in dialogue if self.models.get(e.request.role) is model and not e.is_open]
+        model = self.model_for(request)
+        ended = [e for e in dialogue if self.model_for(e.request) is model and not e.is_open]
         return FEW if ended and ended[-1].failed else ATTEMPTS
 
     def _unanswered_event(self, exchange: ev.Exchange, found: ev.NoReply, most: int) -> ev.Unanswered:
