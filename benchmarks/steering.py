@@ -41,11 +41,11 @@ from tunesmith import backends
 from tunesmith.backends.port import NoCounting
 from tunesmith.lab.profile import Profiler
 from tunesmith.problem.template import configs_of
-from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import RunLog
+from tunesmith.run.stages import World
 from tunesmith.run.state import fold_records
 from tunesmith.run.talk import Talking
 from tunesmith.search import load_searcher

@@ -55,7 +55,7 @@ class KernelLab(FakeLab):
     def _outcome(self, trial: Trial, cost: object) -> Outcome:
         """Kernels differ, whatever their parameters."""
         code = trial.config.label if trial.config else "the original"
-        return replace(super()._outcome(trial, cost), source_digest=code, code_digest=code)  # type: ignore[arg-type]
+        return replace(super()._outcome(trial, cost), source_digest=code, code_digest=code)
 
 
 @dataclass
@@ -64,10 +64,10 @@ class KernelRun(Run):
     pauses: list[float] = field(default_factory=list)
 
     def talk(self, templates: Templates) -> Talking:
-        conversation = Conversation(self.models, self.pauses.append)  # type: ignore[arg-type]
+        conversation = Conversation(self.models, self.pauses.append)
         strategy = self.settings.strategy
         parts = (PROBLEM, templates, conversation, ALL, lambda _kernel: Catalogue(), strategy)
-        made = RoleFactory(*parts).talking()  # type: ignore[arg-type]
+        made = RoleFactory(*parts).talking()
         if made.writer is not None:
             object.__setattr__(made.writer, "signature", lambda _template: None)
         return made

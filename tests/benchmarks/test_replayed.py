@@ -15,11 +15,11 @@ from tests.samples import DEVICE, baseline, built, log_of, outcome, started, sta
 from tunesmith.lab.profile import Looked, ProfileSubject
 from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Ceilings, Profile
-from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Profiled, Settings, Steered
 from tunesmith.run.loop import Loop
 from tunesmith.run.scores import score_configs
+from tunesmith.run.stages import World
 from tunesmith.run.talk import Talking
 from tunesmith.search import load_searcher
 from tunesmith.session.roles import planner_and_author

@@ -17,7 +17,6 @@ from tests.samples import log_of
 from tests.talkers import Scripted
 from tunesmith.base.codec import encode_tagged
 from tunesmith.problem.template import Template
-from tunesmith.run.actions import World
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import (
@@ -44,6 +43,7 @@ from tunesmith.run.journal import UNCHAINED
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, Power, SizedCall
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record
 from tunesmith.run.talk import Talking
 from tunesmith.search import load_searcher

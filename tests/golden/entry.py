@@ -19,7 +19,6 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.profiles.diagnose import diagnose_profile
-from tunesmith.run.actions import World
 from tunesmith.run.config import RunConfig, resolve_config
 from tunesmith.run.events import (
     EVENT_TYPES,
@@ -57,6 +56,7 @@ from tunesmith.run.journal import decode_record, encode_record
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Declined, Delivery, Power, Refactoring, RunLog, SizedCall, Written
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.search import load_searcher
 from tunesmith.session.problems import change_workloads, load_problem, load_template, templates_of

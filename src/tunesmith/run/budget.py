@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from tunesmith.base.text import format_count
-from tunesmith.run.events import (
-    PER_TOKEN,
-    ROLES,
-    SINGLE,
-    Decided,
-    Exchange,
-    Role,
-    Settings,
-    Strategy,
-    Usage,
-    tokens_of,
-)
+from tunesmith.run import events as ev
 from tunesmith.run.state import Candidate, State
 
 
 @dataclass(frozen=True)
 class StrategyKind:
-    name: Strategy
+    name: ev.Strategy
     is_concrete: bool = True  # whole kernels are written, without parameters: then nobody searches
     who: str = "kernels are written"
-    roles: tuple[Role, ...] = ROLES
-    needed: tuple[Role, ...] = ()  # that a model must play
-    prompts: Mapping[Role, str] = field(default_factory=dict)  # files of words other than the role's own
+    roles: tuple[ev.Role, ...] = ev.ROLES
+    needed: tuple[ev.Role, ...] = ()  # that a model must play
+    prompts: Mapping[ev.Role, str] = field(default_factory=dict)  # files of words other than the role's own
     is_chain: bool | None = False  # each goes on from the last, better or not; None: with --linear
 
 
@@ -44,7 +33,7 @@ STRATEGIES: Mapping[str, StrategyKind] = {
             is_chain=None,
         ),
         StrategyKind(
-            "single", who="one conversation plans and writes kernels", roles=(SINGLE,), is_chain=True
+            "single", who="one conversation plans and writes kernels", roles=(ev.SINGLE,), is_chain=True
         ),
     )
 }
@@ -69,7 +58,7 @@ def is_chain(state: State) -> bool:
     return is_concrete(state) and (state.settings.linear if chained is None else chained)
 
 
-def candidate_noun(settings: Settings) -> str:
+def candidate_noun(settings: ev.Settings) -> str:
     """What is written in the rounds of a run."""
     return "kernel" if STRATEGIES[settings.strategy].is_concrete else "template"
 
@@ -80,7 +69,6 @@ def last_written(state: State) -> Candidate | None:
 
 
 def last_right(state: State) -> Candidate | None:
-    """The last of the chain that the gate let in."""
     return next((c for c in reversed(state.candidates) if c.admitted is not None and c.drafted), None)
 
 
@@ -91,9 +79,6 @@ LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
 SMALLEST = 10  # but at least this many
 MOST_PARTS = 3  # that a budget is shared into, however many rounds are to come: models stop before the last
-
-
-# -- what models cost ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -120,7 +105,7 @@ def sum_model_usage(state: State) -> Spent:
     used = [e.reply.usage for e in state.dialogue if e.reply is not None]
     failed = [lost.usage for e in state.dialogue for lost in e.lost]
 
-    def total(of: Callable[[Usage], int | None]) -> int | None:
+    def total(of: Callable[[ev.Usage], int | None]) -> int | None:
         known = [count for usage in used if (count := of(usage)) is not None]
         if len(known) != len(used) or not (used or failed):
             return None
@@ -146,13 +131,13 @@ def tokens_used(state: State) -> int:
     return sum(sum(exchange_tokens(e)) for e in state.dialogue)
 
 
-def exchange_tokens(exchange: Exchange) -> tuple[int, int]:
+def exchange_tokens(exchange: ev.Exchange) -> tuple[int, int]:
     """Sent and received: as reported, else by length; with what attempts took that failed after something
     had come."""
-    used = [(lost.usage, lost.came / PER_TOKEN) for lost in exchange.lost]
+    used = [(lost.usage, lost.came / ev.PER_TOKEN) for lost in exchange.lost]
     if exchange.reply is not None:
-        used.append((exchange.reply.usage, tokens_of(exchange.reply.text)))
-    asked = sum(tokens_of(message.text) for message in exchange.request.messages) if used else 0
+        used.append((exchange.reply.usage, ev.tokens_of(exchange.reply.text)))
+    asked = sum(ev.tokens_of(message.text) for message in exchange.request.messages) if used else 0
     return (
         sum(asked if usage.sent is None else usage.sent for usage, _ in used),
         sum(int(length) if usage.received is None else usage.received for usage, length in used),
@@ -210,9 +195,6 @@ def spent_text(state: State) -> str:
     return f"{rounds}, {format_count(cost.requests, 'request')}, {tokens} tokens{within}, cost {dollars}{of}"
 
 
-# -- evaluations and seconds --------------------------------------------------------------------------------
-
-
 def count_evaluations(state: State, since: int = 0, candidate: str | None = None) -> int:
     """What searches have asked for, of one candidate or of all. What the gate tries is extra, unless kernels
     are all there is to try."""
@@ -251,25 +233,22 @@ class BudgetShare:
             None if self.device_seconds is None else self.device_seconds / parts,
         )
 
-    def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> Decided:
-        own = (self.evals, self.seconds)
-        return Decided("search", reason, moves, candidate, *own, device_seconds=self.device_seconds)
+    def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> ev.Decided:
+        decided = ev.Decided("search", reason, moves, candidate)
+        return replace(decided, **asdict(self))
 
 
 def _remaining_budget(state: State) -> BudgetShare:
-    """Of the whole budget."""
-    own = state.settings
+    evals, seconds, device = state.settings.evals, state.settings.seconds, state.settings.device_seconds
     return BudgetShare(
-        None if own.evals is None else own.evals - count_evaluations(state),
-        None if own.seconds is None else max(0.0, own.seconds - (state.worked - state.attached_at)),
-        None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
+        None if evals is None else evals - count_evaluations(state),
+        None if seconds is None else max(0.0, seconds - (state.worked - state.attached_at)),
+        None if device is None else max(0.0, device - state.device_seconds),
     )
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """What a run has used of one budget."""
-
     what: str  # rounds, evaluations, seconds, device_seconds, tokens or dollars
     used: float | None  # None: nobody says
     limit: float | None  # None: there is none
@@ -284,18 +263,18 @@ def is_finishing(state: State) -> bool:
 def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...]:
     """Of every budget, whether there is a limit or not; what models cost only where one was asked, or is to
     be."""
-    own, cost = state.settings, sum_model_usage(state)
+    limits, cost = state.settings, sum_model_usage(state)
     # Finalists are raced and winners verified beside it.
     until = state.decided_at if is_finishing(state) else state.worked
     found = [
-        BudgetUse("rounds", rounds_begun(state), own.rounds),
-        BudgetUse("evaluations", count_evaluations(state), own.evals),
-        BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), own.seconds),
-        BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
+        BudgetUse("rounds", rounds_begun(state), limits.rounds),
+        BudgetUse("evaluations", count_evaluations(state), limits.evals),
+        BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), limits.seconds),
+        BudgetUse("device_seconds", round(state.device_seconds, 3), limits.device_seconds),
     ]
     if state.dialogue or with_models:
-        found.append(BudgetUse("tokens", tokens_used(state), own.tokens, cost.tokens is None))
-        found.append(BudgetUse("dollars", cost.dollars, own.dollars))
+        found.append(BudgetUse("tokens", tokens_used(state), limits.tokens, cost.tokens is None))
+        found.append(BudgetUse("dollars", cost.dollars, limits.dollars))
     return tuple(found)
 
 
@@ -309,16 +288,14 @@ def share_of(state: State, rounds: int | None = None) -> BudgetShare:
     three rounds or more are left to come, a third, so that the second has as much as the first. The last
     round takes all that is left. `rounds`: as if so many were begun."""
     settings, left = state.settings, _remaining_budget(state)
-    evals, seconds, device = left.evals, left.seconds, left.device_seconds
     rounds = rounds_begun(state) if rounds is None else rounds
     parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))
-    if evals is not None:
-        least = _least_share(settings)
-        share = max(least, evals // parts) if parts > 1 else evals
-        evals = share if evals - share >= least else max(1, evals)
-    return BudgetShare(
-        evals, None if seconds is None else seconds / parts, None if device is None else device / parts
-    )
+    part = left.parted(parts)
+    if left.evals is None:
+        return part
+    least = _least_share(settings)
+    share = max(least, left.evals // parts) if parts > 1 else left.evals
+    return replace(part, evals=share if left.evals - share >= least else max(1, left.evals))
 
 
 def next_share(state: State) -> int | None:
@@ -326,7 +303,7 @@ def next_share(state: State) -> int | None:
     return share_of(state, rounds=1 + rounds_begun(state)).evals
 
 
-def _least_share(settings: Settings) -> int:
+def _least_share(settings: ev.Settings) -> int:
     """40 evaluations. A small budget with a limited number of rounds is halved round by round instead: what
     that leaves for the last round, but at least 10."""
     if settings.rounds is None or settings.evals is None or settings.evals >= SMALL:
@@ -335,20 +312,20 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    own = (state.settings, count_evaluations(state), state.attached_at, 0.0)
-    return asked_to_finish(state) or _exhaustion_reason("the budget", state, *own)
+    if (asked := asked_to_finish(state)) is not None:
+        return asked
+    evals, start = count_evaluations(state), state.attached_at
+    return _exhaustion_reason("the budget", state, state.settings, evals, start, 0.0)
 
 
 def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
-    asked = count_evaluations(state, state.decided_after)
-    return _exhaustion_reason(
-        "its share", state, state.under_way, asked, state.decided_at, state.decided_used
-    )
+    evals, start, used = count_evaluations(state, state.decided_after), state.decided_at, state.decided_used
+    return _exhaustion_reason("its share", state, state.under_way, evals, start, used)
 
 
 def _exhaustion_reason(
-    what: str, state: State, limit: Settings | Decided, evals: int, start: float, used: float
+    what: str, state: State, limit: ev.Settings | ev.Decided, evals: int, start: float, used: float
 ) -> str | None:
     """Whether so many evaluations, the seconds from a time on, or those in which trials had the device,
     beyond so many, use it up."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.base.errors import BadInput
-from tunesmith.base.text import named_values
+from tunesmith.base.text import format_count, named_values
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
@@ -103,7 +103,6 @@ class Templates:
         return Admitted(digest, count, template.space.combinations, candidate.id, rules, template.baking)
 
     def lookup(self, state: State) -> TemplateOf:
-        """The template a configuration belongs to."""
         given = Candidate("", "")
         return lambda config: self.of(state.candidate(config.candidate) if config.candidate else given)
 
@@ -149,8 +148,6 @@ Positions = NDArray[np.unsignedinteger]
 
 @dataclass(frozen=True)
 class Checks:
-    """To be tried next."""
-
     configs: tuple[Config, ...]
 
 
@@ -316,7 +313,6 @@ class _FeasibleRows:
         return found
 
     def _feasible_pairs(self, i: int, j: int) -> NDArray[np.bool_]:
-        """Which values of two parameters can meet at all."""
         met = np.zeros((len(self._params[i].values), len(self._params[j].values)), dtype=np.bool_)
         met[self._rows[:, i], self._rows[:, j]] = True
         return met
@@ -365,14 +361,6 @@ def parse_config(template: Template, text: str, called: str = "") -> Config:
     return config
 
 
-# -- The gate where the device is absent: what the host's processor tries of a draft, for how long, and
-# what follows from it.
-#
-# All that the gate tries on a device, and each value of every parameter at least once. What is found wrong
-# goes
-# back to the author; what is found right is believed by nobody: the device's own gate begins from nothing.
-
-
 GATE_SECONDS = 300.0  # for one draft; the first configuration is tried whatever it takes
 MOST_NAMED = 3  # of what was wrong when the time was up
 
@@ -386,7 +374,11 @@ class NextRehearsal:
 
 @dataclass(frozen=True)
 class HostGate:
-    """What is tried of one draft, in which order."""
+    """The gate where the device is absent: what the host's processor tries of one draft, in which order.
+
+    All that the gate tries on a device, and each value of every parameter at least once. What is found wrong
+    goes back to the author; what is found right is believed by nobody: the device's own gate begins anew.
+    """
 
     template: Template
     configs: ConfigSet
@@ -409,22 +401,19 @@ class HostGate:
             return NextRehearsal(start, True, len(self.plan) - 1)
         if tried[start].status is not Status.OK and not tried[start].convicts:
             return Passed()  # nothing can be said of it here
-        is_over = sum(one.seconds for one in done) >= self.seconds
-        pending = [config for config in self.plan if config not in tried]
-        if pending and not tried[start].convicts:
-            if is_over:
-                return _cut_short(list(tried.values()), may_mend and is_model)
-            return NextRehearsal(pending[0], False, len(pending) - 1)
-        outcomes = [_as_outcome(number, one) for number, one in enumerate(done)]
-        own = (self.template.space.params, self.template.default, self.configs)
-        found = examine_draft(*own, outcomes, may_mend)
-        if isinstance(found, Checks):
-            if is_over:
-                return _cut_short(list(tried.values()), may_mend and is_model)
-            return NextRehearsal(found.configs[0], False, len(found.configs) - 1)
-        if isinstance(found, Faulty):
-            return Faulty(f"{found.reason} (on {done[-1].device})", (), found.without)
-        return found
+        pending = tuple(config for config in self.plan if config not in tried)
+        if not pending or tried[start].convicts:
+            outcomes = [_as_outcome(number, one) for number, one in enumerate(done)]
+            params, default = self.template.space.params, self.template.default
+            found = examine_draft(params, default, self.configs, outcomes, may_mend)
+            if isinstance(found, Faulty):
+                return Faulty(f"{found.reason} (on {done[-1].device})", (), found.without)
+            if isinstance(found, Passed):
+                return found
+            pending = found.configs
+        if sum(one.seconds for one in done) >= self.seconds:
+            return _cut_short(list(tried.values()), may_mend and is_model)
+        return NextRehearsal(pending[0], False, len(pending) - 1)
 
 
 def _cut_short(done: Sequence[Rehearsed], may_mend: bool) -> Faulty | Passed:
@@ -444,3 +433,21 @@ def _as_outcome(number: int, one: Rehearsed) -> Outcome:
     status = one.status if known else Status.INFEASIBLE
     result = Result("", status, detail=one.detail if one.convicts else "")
     return Outcome(Trial(number, one.config, (), "short", "gate"), (result,), seconds=one.seconds)
+
+
+def gate_sentence(done: Sequence[Rehearsed]) -> str:
+    """What was tried of one draft, in words; empty where its first configuration says all."""
+    left = done[-1].left if done and done[0].status is Status.OK else 0
+    if len(done) < 2 and not left:
+        return ""
+    wrong = sum(one.convicts for one in done)
+    open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
+    parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
+    right = f"{len(done) - wrong - open_} of {format_count(len(done), 'configuration')} right"
+    named = done[-1].config.candidate if done[-1].config is not None else ""
+    words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
+    words += f", {', '.join(parts)}" if parts else ""
+    if left:
+        spent = sum(one.seconds for one in done)
+        words += f"; its time was up after {spent:.0f} s, {left} were not tried"
+    return words if wrong else f"{words}; not timed, and to be passed again on a GPU"

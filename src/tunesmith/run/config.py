@@ -21,19 +21,10 @@ from tunesmith.run.protection import AUTO, MODES, REQUIRED
 
 LARGEST_FILE = 1 << 20  # bytes of settings
 # What processes that we start may inherit, whoever they are for; backends name more.
-PASSED_ON = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TZ",
-    "PYTHON*",
-    "TUNESMITH_DEBUG",
-)
+_LOOKED_IN = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH")
+PASSED_ON = (*_LOOKED_IN, "LANG", "LANGUAGE", "LC_*", "TZ", "PYTHON*", "TUNESMITH_DEBUG")
 COMPILERS = ("HOME", "TMPDIR")  # what the host's compilers need besides: those that cache keep it there
-_SEARCHED = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "PYTHONPATH")
+_SEARCHED = (*_LOOKED_IN, "PYTHONPATH")
 T = TypeVar("T")
 Setting = str | int | float | bool
 Settings = Mapping[str, Setting]
@@ -78,9 +69,8 @@ class Budget:
 class RunConfig:
     """Everything a command may need to know, fully set."""
 
-    backend: str | None = _open_setting(
-        None, lambda value, _: ":" not in value
-    )  # None: by the kernel's language
+    # None: by the kernel's language
+    backend: str | None = _open_setting(None, lambda value, _: ":" not in value)
     device: str | None = _open_setting(None)
     search: str = _open_setting("default")
     evals: int | None = _open_setting(None)
@@ -90,9 +80,8 @@ class RunConfig:
     prune: bool = _open_setting(True)
     prior: bool = _open_setting(True)
     steer: bool = _open_setting(True)
-    counters: bool = _open_setting(
-        False
-    )  # for a search's prior; `tunesmith profile` takes them unless told otherwise
+    # For a search's prior; `tunesmith profile` takes them unless told otherwise.
+    counters: bool = _open_setting(False)
     runs: str = _open_setting("tunesmith-runs", _is_below)
     cache_dir: str = ""
     builders: int = 0  # 0: as many as suit this machine and the device
@@ -115,14 +104,12 @@ class RunConfig:
     # Winning templates and timings are stored, and offered when their kernel comes again.
     library: bool = _open_setting(True, lambda value, _: value is False)
     library_dir: str = ""
-    sandbox: str = _open_setting(
-        AUTO, lambda value, _: value == REQUIRED
-    )  # of workers: auto, required or off
+    # Of workers: auto, required or off.
+    sandbox: str = _open_setting(AUTO, lambda value, _: value == REQUIRED)
     workers: str = ""  # a file that says how to reach them; empty: they are of this machine
     ray: str = ""  # the address of a Ray cluster whose workers are used; "local": one of this machine alone
-    ceilings: bool = _open_setting(
-        False
-    )  # those stored of the device are used where the cache of timings is not
+    # Those stored of the device are used where the cache of timings is not.
+    ceilings: bool = _open_setting(False)
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
     @property
@@ -140,17 +127,8 @@ class RunConfig:
         return "".join(f" {option} {shlex.quote(value)}" for option, value in given.items() if value)
 
 
-_LEAST = {
-    "evals": 1,
-    "time": 0,
-    "seed": 0,
-    "builders": 0,
-    "rounds": 1,
-    "tokens": 1,
-    "money": 0,
-    "reply_seconds": 1,
-    "device_seconds": 0,
-}
+_LEAST = dict.fromkeys(("evals", "rounds", "tokens", "reply_seconds"), 1)
+_LEAST |= dict.fromkeys(("time", "seed", "builders", "money", "device_seconds"), 0)
 MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
@@ -161,13 +139,8 @@ _PERMITS: dict[str, Permits] = {
 # Those that name files whose content says what is done. In the user's own file they count from its folder:
 # what they name is never looked for where the material lies.
 _NAMES_FILES = ("workers", "prompts", "cache_dir", "library_dir")
-_KINDS: dict[type[Setting], str] = {
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-}
-_BY_NAME = {kind.__name__: kind for kind in _KINDS}
+_KINDS = {"str": str, "int": int, "float": float, "bool": bool}
+_WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
 
 
 def resolve_config(
@@ -208,12 +181,10 @@ def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
         if value is not None and not value >= least:  # so that a NaN is refused too
             hint = _correction_hint(name, name in given, f"{least} or more")
             raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
-    if config.sandbox not in MODES:
-        fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
-        raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
-    if config.moves not in MOVES:
-        fault = f"moves must be {', '.join(MOVES[:-1])} or {MOVES[-1]}, got {config.moves!r}"
-        raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
+    for name, allowed in (("sandbox", MODES), ("moves", MOVES)):
+        if (value := getattr(config, name)) not in allowed:
+            fault = f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}"
+            raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
 
 
 def _correction_hint(name: str, is_flag: bool, how: str) -> str:
@@ -248,7 +219,6 @@ def _can_hold(folder: Path) -> bool:
 
 
 def is_debugging() -> bool:
-    """Whether someone looks for a bug of ours and wants the traceback."""
     return bool(os.environ.get("TUNESMITH_DEBUG"))
 
 
@@ -328,7 +298,6 @@ class FolderNotTrusted(UserWarning):
 
 
 def own_file(environment: Mapping[str, str]) -> Path | None:
-    """The user's own settings, wherever they work."""
     base = environment.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = str(Path(environment.get("HOME", "")) / ".config")
@@ -394,7 +363,6 @@ def named_files(folder: Path, data: bytes, asked: Mapping[str, Any]) -> dict[str
 
 
 def _read_settings_file(path: Path) -> bytes:
-    """Nothing where there is no such file."""
     try:
         return read_plain(path, LARGEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
@@ -419,31 +387,22 @@ def _check_type(name: str, value: object, where: str | None) -> None:
 
         known = f"unknown key {name!r}; known are {', '.join(_TYPES)}"
         raise BadInput(known, where=where, hint=suggest_name(name, _TYPES))
-    kind = _setting_type(name)
+    kind = _KINDS[_type_name(name)]
     allowed = (int, float) if kind is float else kind
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, allowed):
-        hint = f"correct it, or leave out {name}"
-        raise BadInput(
-            f"{name} must be {_setting_type_words(name)}, got {redact_secrets(repr(value))}",
-            where=where,
-            hint=hint,
-        )
+        fault = f"{name} must be {_WORDS[_type_name(name)]}, got {redact_secrets(repr(value))}"
+        raise BadInput(fault, where=where, hint=f"correct it, or leave out {name}")
 
 
 def _from_text(name: str, text: str) -> Setting:
-    kind = _setting_type(name)
+    kind = _KINDS[_type_name(name)]
     try:
         return _BOOLS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):
-        fault = (
-            f"TUNESMITH_{name.upper()} must be {_setting_type_words(name)}, got {redact_secrets(repr(text))}"
-        )
-        raise BadInput(fault, hint="correct it in the environment, or unset it") from None
+        words = f"{_WORDS[_type_name(name)]}, got {redact_secrets(repr(text))}"
+        hint = "correct it in the environment, or unset it"
+        raise BadInput(f"TUNESMITH_{name.upper()} must be {words}", hint=hint) from None
 
 
-def _setting_type_words(name: str) -> str:
-    return _KINDS[_setting_type(name)]
-
-
-def _setting_type(name: str) -> type[str | int | float | bool]:
-    return _BY_NAME[str(_TYPES[name]).removesuffix(" | None")]
+def _type_name(setting: str) -> str:
+    return str(_TYPES[setting]).removesuffix(" | None")

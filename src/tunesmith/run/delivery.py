@@ -28,21 +28,10 @@ from tunesmith.problem.domain import Domain, Sizes, always_holds, domain_of, pro
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Contract, Launch, Problem, Workload
 from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original_variant, plain_name
+from tunesmith.run import race
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.ports import Delivery, SizedCall
-from tunesmith.run.race import (
-    NOT_TIMED,
-    TimedSize,
-    Winners,
-    boundary_over,
-    most_rounds,
-    probes_of,
-    ratio_of,
-    rounds_of,
-    timing_of,
-    worst_ratio,
-)
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 from tunesmith.space.expr import (
@@ -73,12 +62,12 @@ class BakedService:
     config: Config
     variant: Variant
     where: tuple[str, ...]
-    rounds: tuple[tuple[TimedSize, ...], ...] = ()  # of sizes at which it was called
+    rounds: tuple[tuple[race.TimedSize, ...], ...] = ()  # of sizes at which it was called
     shown: str = ""  # what that rests on, in words; empty: nothing was timed yet
 
 
 def baked_services(
-    problem: Problem, state: State, template_of: TemplateOf, choice: Winners
+    problem: Problem, state: State, template_of: TemplateOf, choice: race.Winners
 ) -> tuple[BakedService, ...]:
     """Of every build that wins somewhere, unless it was slower wherever it was called, or little is known."""
     groups: dict[tuple[Config, str], tuple[Variant, list[Workload]]] = {}
@@ -88,7 +77,7 @@ def baked_services(
         workload = problem.workload(pick.workload)
         variant = template_of(pick.config).render(problem, pick.config, workload.as_dict())
         groups.setdefault((pick.config, variant.digest), (variant, []))[1].append(workload)
-    made = (_baked_service(problem, state, config, *own) for (config, _), own in groups.items())
+    made = (_baked_service(problem, state, config, *group) for (config, _), group in groups.items())
     return tuple(service for service in made if service is not None)
 
 
@@ -102,15 +91,12 @@ def _baked_service(
     service = BakedService(config, variant, tested, _served_rounds(problem, state, config, domain))
     if not service.rounds:
         return service
-    own = ((w.sizes, timing_of(state, config, w.name)) for w in workloads)
-    timed = [TimedSize(sizes, ratio_of(result)) for sizes, result in own if result is not None]
-    boundary = boundary_over(problem, state.device, service.rounds, timed)
+    timed = race.timed_workloads(state, config, workloads)
+    boundary = race.boundary_over(problem, state.device, service.rounds, timed)
     if boundary is None:
         return None
-    bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
-    where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
     fixed = _fixed_sizes(problem, variant)
-    free = tuple(text for text in where if not parse_expr(text).names <= fixed)
+    free = tuple(text for text in boundary.beside(tested) if not parse_expr(text).names <= fixed)
     return replace(service, where=free, shown=boundary.in_words)
 
 
@@ -128,28 +114,19 @@ def _tested_bounds(problem: Problem, state: State, config: Config, domain: Domai
     seen = [Case(case.sizes, case.distribution, case.seed, "verify") for case in right]
     if not seen:
         return None
-    promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
-    furthest = case_reach(problem, seen)
-    return tuple(
-        f"{tidy_expression(t)} <= {most}" for t, most in furthest if parse_expr(t).evaluate(promised) > most
-    )
+    return race.bounds_below_contract(problem, case_reach(problem, seen))
 
 
 def _served_rounds(
     problem: Problem, state: State, config: Config, domain: Domain
-) -> tuple[tuple[TimedSize, ...], ...]:
+) -> tuple[tuple[race.TimedSize, ...], ...]:
     """Calls that this build served, at sizes of no workload: cold or warm, at their worst."""
-    named = {w.name for w in problem.workloads}
-    found: list[tuple[TimedSize, ...]] = []
+    found = []
     for served in state.served:
-        ratios: dict[Sizes, list[float | None]] = {}
         inside = _sizes_in_domain(domain, [call.sizes for call in served.calls])
-        for call in served.calls:
-            if call.config == config and call.result.workload not in named and call.sizes in inside:
-                ratios.setdefault(call.sizes, []).append(ratio_of(call.result))
-        if ratios:
-            found.append(tuple(TimedSize(sizes, worst_ratio(each)) for sizes, each in ratios.items()))
-    return tuple(found)
+        calls = (call for call in served.calls if call.config == config and call.sizes in inside)
+        found.append(race.worst_by_size(problem, calls))
+    return tuple(timed for timed in found if timed)
 
 
 def _sizes_in_domain(domain: Domain, some: Sequence[Sizes]) -> frozenset[Sizes]:
@@ -182,7 +159,7 @@ def assemble_delivery(
     problem: Problem,
     template_of: TemplateOf,
     device: Device,
-    choice: Winners,
+    choice: race.Winners,
     builds: Iterable[VerifiedBuild] = (),
     compiler: str = "",
     services: Iterable[BakedService] = (),
@@ -215,10 +192,8 @@ def assemble_delivery(
         general = case(choice.general, "general")
         try:
             if general is not None:
-                when = _combine_conditions(
-                    _domain_condition(here.contract, general.variant, device), choice.where
-                )
-                general = replace(general, when=when)
+                domain = _domain_condition(here.contract, general.variant, device)
+                general = replace(general, when=_combine_conditions(domain, choice.where))
         except _Undeliverable as error:  # it serves the workloads that it is best at
             obstacles[choice.general, ""] = f"{choice.general.label}: {error}"
             general = None
@@ -243,7 +218,7 @@ def assemble_delivery(
             continue  # its launch is known at its workloads alone, or where it serves cannot be said
         if file is not None:
             served.append(_ServedCase(when, file, settled, service.variant.digest))
-            said.append(f"{file}, where {when}: {service.shown or NOT_TIMED}")
+            said.append(f"{file}, where {when}: {service.shown or race.NOT_TIMED}")
     served += _original_cases(problem, f"original{suffix}", "1")
     served = [
         case if case.variant.config is not None else replace(case, variant=_bind_limits(case.variant, device))
@@ -289,9 +264,8 @@ def general_condition(
 
 
 def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
-    """The original's, and those of what was verified."""
-    own = state.baseline.builds if state.baseline is not None else ()
-    return (*own, *(build for v in state.verified for build in v.builds))
+    originals = state.baseline.builds if state.baseline is not None else ()
+    return (*originals, *(build for v in state.verified for build in v.builds))
 
 
 def _original_cases(
@@ -352,10 +326,10 @@ def _resolve_launch(
             block = math.prod(e.evaluate(sizes or {}) for e in bound.block)
             shared = bound.shared.evaluate(sizes or {}) if bound.shared is not None else 0
             for name in bound.args:
-                own = variant.argument(name)
-                if own.role == "local":
-                    count = math.prod(max(0, e.evaluate(sizes or {})) for e in own.shape)
-                    shared += own.element.nbytes(count)
+                argument = variant.argument(name)
+                if argument.role == "local":
+                    count = math.prod(max(0, e.evaluate(sizes or {})) for e in argument.shape)
+                    shared += argument.element.nbytes(count)
         except Undefined as error:
             words = f"its grid asks for {left[0]}, which depends on the sizes through its block"
             raise _Undeliverable(words) from error
@@ -513,7 +487,7 @@ MOST_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
 def next_calls(
     problem: Problem,
     state: State,
-    choice: Winners,
+    choice: race.Winners,
     made: Delivery,
     general: Variant | None,
     services: Sequence[BakedService] = (),
@@ -528,7 +502,7 @@ def next_calls(
     probes = _probe_calls(problem, state, choice, general)
     for service in services:
         probes += baked_probes(problem, state, made, service)
-    if probes and not (choice.general is not None and rounds_of(state, choice.general)):
+    if probes and not (choice.general is not None and race.rounds_of(state, choice.general)):
         return tuple(probes)
     is_confirmed = bool(state.served) and state.served[-1].dispatch == made.entries_digest
     if is_confirmed and not probes:
@@ -538,11 +512,15 @@ def next_calls(
 
 
 def _probe_calls(
-    problem: Problem, state: State, choice: Winners, general: Variant | None
+    problem: Problem, state: State, choice: race.Winners, general: Variant | None
 ) -> tuple[SizedCall, ...]:
     if choice.general is None or general is None:
         return ()
-    rounds = [found for served in rounds_of(state, choice.general) if (found := probes_of(problem, served))]
+    rounds = [
+        found
+        for served in race.rounds_of(state, choice.general)
+        if (found := race.probes_of(problem, served))
+    ]
     count = ON_HOST if state.device.is_host else ON_GPU
     domain, sizes = _next_probe_sizes(problem, state, general, choice.where, rounds, count)
     return tuple(call for one in sizes for call in _cold_and_warm_calls(domain, one, state.device))
@@ -555,8 +533,8 @@ def baked_probes(
     count = BAKED_ON_HOST if state.device.is_host else BAKED_ON_GPU
     parts = (service.variant, service.where, service.rounds, count)
     domain, sizes = _next_probe_sizes(problem, state, *parts)
-    own = [one for one in sizes if made.dispatch.entry_for(dict(one)).digest == service.variant.digest]
-    return tuple(call for one in own for call in _cold_and_warm_calls(domain, one, state.device))
+    reached = [one for one in sizes if made.dispatch.entry_for(dict(one)).digest == service.variant.digest]
+    return tuple(call for one in reached for call in _cold_and_warm_calls(domain, one, state.device))
 
 
 def _next_probe_sizes(
@@ -564,13 +542,12 @@ def _next_probe_sizes(
     state: State,
     variant: Variant,
     where: Sequence[str],
-    rounds: Sequence[Sequence[TimedSize]],
+    rounds: Sequence[Sequence[race.TimedSize]],
     count: int,
 ) -> tuple[Domain, tuple[Sizes, ...]]:
-    """Sizes for the next round; none where enough was seen."""
     device = state.device
     domain = domain_of(problem, variant, device)
-    if len(rounds) >= most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
+    if len(rounds) >= race.most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
         return domain, ()
     most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MOST_BYTES)
     inside = [parse_expr(text) for text in where]

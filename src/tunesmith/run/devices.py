@@ -53,11 +53,10 @@ def untimed_device(state: State) -> str | None:
 
 
 def to_gauge(state: State) -> str | None:
-    """A device that is to time the original again."""
     asked = {device for _, device in state.bound}
     for device in state.devices:
-        own = reversed(_outcomes_since_enlisted(state, device))
-        since = sum(1 for _ in takewhile(lambda o: o.trial.purpose != "sentinel", own))
+        measured = reversed(_outcomes_since_enlisted(state, device))
+        since = sum(1 for _ in takewhile(lambda o: o.trial.purpose != "sentinel", measured))
         if device not in asked and since >= GAUGE_EVERY:
             return device
     return None
@@ -65,8 +64,8 @@ def to_gauge(state: State) -> str | None:
 
 def _outcomes_since_enlisted(state: State, device: str) -> tuple[Outcome, ...]:
     """What it has measured since it was enlisted: one that was left out before begins anew."""
-    own = state.outcomes.of(("on", device))
-    return own[len(own) - state.outcomes.count(("on", device), state.enlisted_after) :]
+    measured = state.outcomes.of(("on", device))
+    return measured[len(measured) - state.outcomes.count(("on", device), state.enlisted_after) :]
 
 
 def _sentinel_outcomes(state: State, device: str) -> list[Outcome]:
@@ -77,47 +76,42 @@ def _sentinel_outcomes(state: State, device: str) -> list[Outcome]:
 
 def find_unfit_device(state: State) -> LeftOut | None:
     """The first that is better left out, and why; never all of them."""
-    if len(state.devices) < 2:
-        return None
-    return next(_unfit_devices(state), None)
+    return next(_unfit_devices(state), None) if len(state.devices) > 1 else None
 
 
 def _unfit_devices(state: State) -> Iterator[LeftOut]:
     looks = {device: _sentinel_outcomes(state, device) for device in state.devices}
-    for device, own in looks.items():
-        if own and not any(r.ok for r in own[-1].results):
-            bad = own[-1].results[0]
+    for device, seen in looks.items():
+        if seen and not any(r.ok for r in seen[-1].results):
+            bad = seen[-1].results[0]
             yield LeftOut(device, f"the original fails there: {bad.status} {bad.detail}")
-    newest = {device: _seconds_by_workload(own[-1]) for device, own in looks.items() if own}
+    newest = {device: _seconds_by_workload(seen[-1]) for device, seen in looks.items() if seen}
     for device, own_times in newest.items():
         apart = [slowdown_ratio(own_times, times) for other, times in newest.items() if other != device]
         # Of two, the slower one: its peer is all there is to compare it with.
         if apart and median(apart) > SLOW:
             yield LeftOut(device, f"the original takes {median(apart):.1f} times as long there as elsewhere")
-    spread = {device: _sentinel_spread(own) for device, own in looks.items() if len(own) >= LOOKS}
+    spread = {device: _sentinel_spread(seen) for device, seen in looks.items() if len(seen) >= LOOKS}
     for device, own_spread in spread.items():
         peers = [value for other, value in spread.items() if other != device]
         if peers and own_spread > UNSTEADY > 2 * median(peers):
-            words = (
-                f"the original's time there changes by {math.expm1(own_spread):.0%} from one look to the next"
-            )
-            yield LeftOut(device, f"{words}, elsewhere by {math.expm1(median(peers)):.1%}")
+            words = f"the original's time there changes by {math.expm1(own_spread):.0%} from one look to the"
+            yield LeftOut(device, f"{words} next, elsewhere by {math.expm1(median(peers)):.1%}")
     held = {device: share for device in state.devices if (share := held_down(state, device)) is not None}
     for device, share in held.items():
         peers = [value for other, value in held.items() if other != device]
         if peers and share > HELD_DOWN and median(peers) < RARELY:
-            yield LeftOut(
-                device, f"its clock was held down in {share:.0%} of the rounds of its last {WATCHED} trials"
-            )
+            words = f"its clock was held down in {share:.0%} of the rounds of its last {WATCHED} trials"
+            yield LeftOut(device, words)
 
 
 def _seconds_by_workload(outcome: Outcome) -> dict[str, float]:
     return {r.workload: r.timing.seconds for r in outcome.results if r.timing is not None}
 
 
-def slowdown_ratio(own: Mapping[str, float], other: Mapping[str, float]) -> float:
+def slowdown_ratio(times: Mapping[str, float], other: Mapping[str, float]) -> float:
     """How many times as long the one takes, over the workloads that both have timed."""
-    both = [own[name] / other[name] for name in own if name in other]
+    both = [times[name] / other[name] for name in times if name in other]
     return geometric_mean(both) if both else 1.0
 
 
@@ -129,9 +123,9 @@ def _sentinel_spread(looks: list[Outcome]) -> float:
 
 def held_down(state: State, device: str) -> float | None:
     """The share of rounds that were taken under a held clock, of its last trials; None: there are few."""
-    own = _outcomes_since_enlisted(state, device)[-WATCHED:]
-    timed = [r.timing for o in own for r in o.results if r.timing is not None and not r.timing.cached]
-    if len(own) < WATCHED or not timed:
+    measured = _outcomes_since_enlisted(state, device)[-WATCHED:]
+    timed = [r.timing for o in measured for r in o.results if r.timing is not None and not r.timing.cached]
+    if len(measured) < WATCHED or not timed:
         return None
     discarded = sum(timing.discarded for timing in timed)
     return discarded / (discarded + sum(len(timing.samples) for timing in timed))
@@ -139,8 +133,6 @@ def held_down(state: State, device: str) -> float | None:
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """What one of several devices did in a run."""
-
     name: str
     measured: int  # trials, the original's too
     slower: float | None  # times what the first takes for the original; None: not known
@@ -158,14 +150,13 @@ def device_uses(state: State) -> tuple[DeviceUse, ...]:
     gone = {one.device: one.reason for one in state.left_out if one.device not in state.devices}
     found = []
     for name in names:
-        own = _median_times(state, name)
-        apart = slowdown_ratio(own, first) if own and first else None
+        times = _median_times(state, name)
+        apart = slowdown_ratio(times, first) if times and first else None
         found.append(DeviceUse(name, sum(o.device == name for o in measured), apart, gone.get(name, "")))
     return tuple(found)
 
 
 def _median_times(state: State, device: str) -> dict[str, float]:
-    """The median of all its looks at the original, by workload."""
     times: dict[str, list[float]] = {}
     for one in _sentinel_outcomes(state, device):
         for name, seconds in _seconds_by_workload(one).items():

@@ -22,10 +22,6 @@ from tunesmith.run.protection import Protection
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
 
-# -- What is said between a run and a language model: requests, replies, and why there is none; and what
-# whoever watches it says.
-
-
 Role = Literal["planner", "author", "tester", "analyst", "single", "extractor"]
 ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
 SINGLE: Role = "single"  # plays all of them, in one conversation
@@ -130,8 +126,6 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class Lost:
-    """What an attempt took that brought no reply."""
-
     usage: Usage
     came: int  # characters
 
@@ -184,16 +178,11 @@ def tokens_of(text: str) -> int:
     return int(len(text) / PER_TOKEN) + 1
 
 
-# -- whoever watches ----------------------------------------------------------------------------------------
-
-
 InstructionKind = Literal["stop", "finish", "hint"]
 
 
 @dataclass(frozen=True)
 class RunInstruction:
-    """As it lies in the inbox of a run."""
-
     id: str
     what: InstructionKind
     text: str = ""  # of a hint: values of parameters
@@ -209,10 +198,6 @@ class Instructed:
     text: str = ""  # of a hint, as it was written
     config: Config | None = None  # that it names, to be tried next
     refused: str = ""  # why nothing comes of it
-
-
-# -- What sanitizers say of a kernel: faults that its results need not show, and which tools looked for
-# them.
 
 
 NOT_IN_FORCE = "not in force"
@@ -243,8 +228,6 @@ class SanitizerFinding:
 
 @dataclass(frozen=True)
 class Sanitized:
-    """What was in force for a kernel, and what it found."""
-
     by: str = ""  # program and version; empty: none
     tools: tuple[str, ...] = ()  # that watched it to the end
     absent: tuple[tuple[str, str], ...] = ()  # those that did not, and why; all of them have an empty name
@@ -282,11 +265,10 @@ def distinct_findings(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFi
 
 
 def mark_shared_findings(
-    own: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
+    findings: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
 ) -> tuple[SanitizerFinding, ...]:
-    """Those of a kernel, marked where the original has the same."""
     known = {(finding.tool, finding.kind) for finding in original}
-    return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in own)
+    return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in findings)
 
 
 def merge_sanitized(parts: Sequence[Sanitized]) -> Sanitized | None:
@@ -375,9 +357,8 @@ class Settings:
     strategy: Strategy = "template"
     linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
     library: bool = False  # whether winning templates are stored; journals from before it do not say
-    checks_best: bool = (
-        False  # in full, before the next round; `tune` does, journals from before it do not say
-    )
+    # In full, before the next round; `tune` does, journals from before it do not say.
+    checks_best: bool = False
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
     plain: bool = False  # a model rewrites the kernel plainly, before anything else
 
@@ -542,12 +523,11 @@ class Decided:
 
     def branch(self, number: int) -> Decided:
         """One of several plans as if there were no other."""
-        own = asdict(self.plans[number]) if self.plans else {}
-        return replace(self, **own, plans=())
+        plan = asdict(self.plans[number]) if self.plans else {}
+        return replace(self, **plan, plans=())
 
     @property
     def is_stored(self) -> bool:
-        """Whether its template is one of the library's."""
         return any(name.startswith(STORED) for name in self.moves)
 
 
@@ -567,8 +547,6 @@ class Drafted:
 
 @dataclass(frozen=True)
 class Declined:
-    """Why there is no template."""
-
     reason: str
     branch: int = 0
 
@@ -724,14 +702,12 @@ class Stopped:
     reason: str
 
 
-OfRun = (
-    Started | Surveyed | Rehearsed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
-)
+OfRun = Started | Surveyed | Rehearsed | Attached | Protected | Baseline | Extended | Served | Stopped
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
 OfDevices = Enlisted | AskedOf | LeftOut
-Event = OfRun | OfCandidate | OfDialogue | OfSearch | OfDevices | Instructed
+Event = OfRun | Verified | OfCandidate | OfDialogue | OfSearch | OfDevices | Instructed
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 

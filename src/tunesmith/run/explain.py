@@ -23,15 +23,8 @@ from tunesmith.run.race import SOUND, Winners, sound_scores
 from tunesmith.run.rounds import History, finite_log, score_at, search_history, speedup_from_log
 from tunesmith.run.scores import measurement_noise
 from tunesmith.run.state import State
+from tunesmith.space import features as gp
 from tunesmith.space.configset import Config, Param
-from tunesmith.space.features import (
-    JITTER,
-    Encoding,
-    Hyperparameters,
-    Positions,
-    covariance_matrix,
-    fit_hyperparameters,
-)
 from tunesmith.space.space import Space
 
 Source = Literal["winner", "measured", "model", "failed", "excluded", "unknown"]
@@ -103,14 +96,9 @@ def explain_params(
     model = Surrogate.fit(space, measured, winner) if winner in measured else None
     params = [_param_effect(param, facts, model) for param in space.params if len(param.values) > 1]
     params.sort(key=lambda p: -_param_importance(p))
-    return Explanation(
-        workload,
-        winner.as_dict(),
-        tuple(params),
-        model.rows if model else 0,
-        round(model.explained, 3) if model else None,
-        max(NOTICED, speedup_from_log(CHANCE * noise)),
-    )
+    modelled: tuple[int, float | None] = (model.rows, round(model.explained, 3)) if model else (0, None)
+    noticed = max(NOTICED, speedup_from_log(CHANCE * noise))
+    return Explanation(workload, winner.as_dict(), tuple(params), *modelled, noticed)
 
 
 @dataclass(frozen=True)
@@ -125,43 +113,39 @@ def _param_effect(param: Param, facts: _Facts, model: Surrogate | None) -> Param
     values = tuple(_value_effect(param, value, facts, model) for value in param.values)
     known = [v for v in values if v.source in ("measured", "model")]
     most = max(known, key=_effect_weight, default=None)
-    own = facts.winner[param.name]
+    won = facts.winner[param.name]
     if most is None:
-        return ParamEffect(param.name, own, None, None, "unknown", values)
-    return ParamEffect(param.name, own, most.slower, most.value, most.source, values)
+        return ParamEffect(param.name, won, None, None, "unknown", values)
+    return ParamEffect(param.name, won, most.slower, most.value, most.source, values)
 
 
 def _value_effect(param: Param, value: int, facts: _Facts, model: Surrogate | None) -> ValueEffect:
     winner, measured = facts.winner, facts.measured
     other = winner.replace(param.name, value)
-    own = measured.get(winner)
+    best_score = measured.get(winner)
     scores = [log for config, log in measured.items() if config[param.name] == value]
-    best = speedup_from_log(own - max(scores)) if scores and own is not None else None
+    best = speedup_from_log(best_score - max(scores)) if scores and best_score is not None else None
     tried = len(scores) + sum(config[param.name] == value for config in facts.failed)
 
-    def is_known(
-        source: Source, log: float | None = None, deviation: float = 0, why: str = ""
-    ) -> ValueEffect:
-        interval = None
-        if log is not None and source == "model":
-            reach = DEVIATIONS * deviation
-            interval = (speedup_from_log(-log - reach), speedup_from_log(-log + reach))
+    def effect(source: Source, log: float | None = None, why: str = "") -> ValueEffect:
         slower = None if log is None else speedup_from_log(-log)
-        return ValueEffect(value, source, slower, interval, why, best, tried)
+        return ValueEffect(value, source, slower, None, why, best, tried)
 
     if other == winner:
-        return is_known("winner", 0.0)
-    if own is not None and other in measured:
-        return is_known("measured", measured[other] - own)
+        return effect("winner", 0.0)
+    if best_score is not None and other in measured:
+        return effect("measured", measured[other] - best_score)
     if other in facts.failed:
-        return is_known("failed", why=facts.failed[other])
+        return effect("failed", why=facts.failed[other])
     if constraint := facts.excluded(other):
-        return is_known("excluded", why=constraint)
+        return effect("excluded", why=constraint)
     if model is not None and scores:
         log, deviation = model.difference(other)
         if deviation < min(CERTAIN * model.spread, PRECISE):
-            return is_known("model", log, deviation)
-    return is_known("unknown")
+            reach = DEVIATIONS * deviation
+            interval = (speedup_from_log(-log - reach), speedup_from_log(-log + reach))
+            return replace(effect("model", log), interval=interval)
+    return effect("unknown")
 
 
 def _effect_weight(effect: ValueEffect) -> float:
@@ -174,12 +158,8 @@ def _effect_weight(effect: ValueEffect) -> float:
 
 
 def _param_importance(param: ParamEffect) -> float:
-    return max(
-        (_effect_weight(v) for v in param.others if v.slower is not None), default=-1.0
-    )  # unknown: last
-
-
-# -- of a run -----------------------------------------------------------------------------------------------
+    known = (_effect_weight(v) for v in param.others if v.slower is not None)
+    return max(known, default=-1.0)  # unknown: last
 
 
 def history_of(problem: Problem, state: State) -> History:
@@ -190,7 +170,7 @@ def history_of(problem: Problem, state: State) -> History:
     gate = {o.trial.config for o in state.outcomes if o.trial.purpose == "gate"}
     return replace(
         search_history(tried, [w.name for w in problem.workloads]),
-        starts=tuple((number, own) for own, number in starts.items() if own),
+        starts=tuple((number, candidate) for candidate, number in starts.items() if candidate),
         gated=tuple(number for number, one in enumerate(tried, 1) if one.config in gate),
     )
 
@@ -207,9 +187,8 @@ def explain_winners(
     for place, (workload, pick) in enumerate(zip(problem.workloads, choice.picks, strict=True)):
         if pick.config is not None and pick.config != choice.general:
             rows = [(t.config, score_at(t, place)) for t in tried]
-            found.append(
-                _explain_winner(problem, template_of(pick.config), state, pick.config, rows, workload)
-            )
+            template = template_of(pick.config)
+            found.append(_explain_winner(problem, template, state, pick.config, rows, workload))
     return tuple(found)
 
 
@@ -223,13 +202,13 @@ def _explain_winner(
 ) -> Explanation:
     """Other templates have other parameters, and tell nothing of these."""
     where = (workload,) if workload else problem.workloads
-    own = winner.candidate
+    candidate = winner.candidate
     found = [*rows, *_twin_rows(state, dict(rows))]
     return explain_params(
         template.space,
         winner,
-        [row for row in found if row[0].candidate == own],
-        {c: status for c, status in _failed_configs(state, workload).items() if c.candidate == own},
+        [row for row in found if row[0].candidate == candidate],
+        {c: status for c, status in _failed_configs(state, workload).items() if c.candidate == candidate},
         _exclusion_lookup(template, state.device, where),
         workload.name if workload else "",
         measurement_noise(state),
@@ -254,8 +233,8 @@ def _failed_configs(state: State, workload: Workload | None) -> dict[Config, str
 
 def _failure_status(outcome: Outcome, workload: Workload | None) -> str:
     """Why there is no time; empty where there is one."""
-    own = [r for r in outcome.results if workload is None or r.workload == workload.name]
-    bad = [r for r in own if r.status not in SOUND] or [r for r in own if not r.ok]
+    results = [r for r in outcome.results if workload is None or r.workload == workload.name]
+    bad = [r for r in results if r.status not in SOUND] or [r for r in results if not r.ok]
     return str(bad[0].status) if bad else ""
 
 
@@ -288,8 +267,8 @@ class Surrogate:
     explained: float  # share of the variance, each measurement left out in turn
     spread: float  # standard deviation of what was measured
     _space: Space
-    _settings: Hyperparameters
-    _at: Positions
+    _settings: gp.Hyperparameters
+    _at: gp.Positions
     _inverse: Array
     _pull: Array
     _best: float  # what was measured of the centre, over the mean
@@ -301,7 +280,7 @@ class Surrogate:
 
         The centre is among those measured.
         """
-        encoding = Encoding.of(space)
+        encoding = gp.Encoding.of(space)
         # The nearest, and not the best: a choice by what was measured would bend the model.
         same = set(centre.items)
         near = sorted(measured, key=lambda config: -len(same.intersection(config.items)))[:MOST]
@@ -314,9 +293,9 @@ class Surrogate:
             return None
         z = (y - mean) / spread
         at = _config_positions(space, near)
-        settings = fit_hyperparameters(encoding, at, z[:, None])
-        kernel = covariance_matrix(encoding, settings, at, at)
-        kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
+        settings = gp.fit_hyperparameters(encoding, at, z[:, None])
+        kernel = gp.covariance_matrix(encoding, settings, at, at)
+        kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
         inverse = np.asarray(np.linalg.inv(kernel), np.float64)
         pull = inverse @ z
         left_out = pull / np.diag(inverse)  # the errors, each measurement foretold by the others
@@ -327,27 +306,17 @@ class Surrogate:
         scale = float(z @ pull) / free
         surprise = float(np.mean(left_out**2 * np.diag(inverse))) / scale
         scale *= max(1.0, surprise) * spread**2
-        return cls(
-            rows=len(y),
-            explained=explained,
-            spread=float(spread),
-            _space=space,
-            _settings=settings,
-            _at=at,
-            _inverse=inverse,
-            _pull=pull * spread,
-            _best=float(measured[centre] - mean),
-            _scale=scale,
-        )
+        best, model = float(measured[centre] - mean), (settings, at, inverse, pull * spread)
+        return cls(len(y), explained, float(spread), space, *model, best, scale)
 
     def difference(self, config: Config) -> tuple[float, float]:
         """How much better it would be measured than the centre was, and the standard deviation of that."""
         at, settings = _config_positions(self._space, [config]), self._settings
-        (seen,) = covariance_matrix(Encoding.of(self._space), settings, at, self._at)
+        (seen,) = gp.covariance_matrix(gp.Encoding.of(self._space), settings, at, self._at)
         left = settings.variance - seen @ self._inverse @ seen + settings.noise
         return float(seen @ self._pull - self._best), math.sqrt(self._scale * max(float(left), 0.0))
 
 
-def _config_positions(space: Space, configs: Sequence[Config]) -> Positions:
+def _config_positions(space: Space, configs: Sequence[Config]) -> gp.Positions:
     rows = [[param.positions[config[param.name]] for param in space.params] for config in configs]
     return np.array(rows, dtype=np.uint32).reshape(len(configs), len(space.params))

@@ -8,16 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tunesmith.problem.problem import Problem
+from tunesmith.run import race
 from tunesmith.run.outcome import Interval, geometric_mean, median
-from tunesmith.run.race import (
-    CLAIM,
-    Pick,
-    Winners,
-    merge_measurements,
-    refused_finalists,
-    sound_scores,
-    timing_of,
-)
+from tunesmith.run.race import CLAIM
 from tunesmith.run.rounds import best_scores, speedup_from_log
 from tunesmith.run.scores import BestTried, ranked_tried, weighted_mean
 from tunesmith.run.state import State
@@ -48,7 +41,6 @@ class Figure:
 
     @property
     def shown(self) -> float:
-        """The one number that stands for it."""
         return self.low if self.is_wide else self.value
 
     @property
@@ -81,7 +73,7 @@ class WorkloadReport:
 
 
 RULE = (
-    f"a claim does not hold where all of the new interval lies below the certified one by more than "
+    "a claim does not hold where all of the new interval lies below the certified one by more than "
     f"{APART - 1:.0%}, or below {CLAIM}; where others used the device, where the interval is wider than a "
     f"factor of {WIDE}, or where it reaches down to {CLAIM}, nobody can tell: run it again when the machine "
     "is quiet; else it holds"
@@ -99,10 +91,8 @@ def judged_again(claimed: Figure, again: Figure) -> tuple[Verdict, str]:
     if again.high * APART < claimed.low:
         return "does not hold", "all of the interval lies below the certified one"
     if again.is_wide:
-        return (
-            "cannot tell",
-            f"the interval is wider than a factor of {WIDE}: run it again on a quiet machine",
-        )
+        wide = f"the interval is wider than a factor of {WIDE}: run it again on a quiet machine"
+        return "cannot tell", wide
     if again.low <= CLAIM:
         return "cannot tell", f"the interval reaches down to {CLAIM} or less"
     return "holds", "faster than claimed" if again.low > claimed.high else ""
@@ -125,7 +115,7 @@ def mean_figure(figures: Sequence[Figure], weights: Sequence[float]) -> Figure:
     return Figure(value, value * math.exp(-ends[0]), value * math.exp(ends[1]), doubt)
 
 
-def run_figure(problem: Problem, choice: Winners, candidate: str | None = None) -> Figure | None:
+def run_figure(problem: Problem, choice: race.Winners, candidate: str | None = None) -> Figure | None:
     """Of what is delivered, the original counting as 1 where it stays; with a candidate of what is delivered
     of its template. None: nothing is chosen yet."""
     known = [
@@ -137,12 +127,12 @@ def run_figure(problem: Problem, choice: Winners, candidate: str | None = None) 
     return mean_figure(known, [w.weight for w in problem.workloads]) if known else None
 
 
-def as_shown(state: State, choice: Winners) -> Winners:
+def as_shown(state: State, choice: race.Winners) -> race.Winners:
     """With the one number of each workload that stands beside a delivered kernel. Journals of earlier
     versions, whose files have digests by now, keep what they said."""
-    picks = list[Pick]()
+    picks = list[race.Pick]()
     for pick in choice.picks:
-        found = timing_of(state, pick.config, pick.workload) if pick.config is not None else None
+        found = race.timing_of(state, pick.config, pick.workload) if pick.config is not None else None
         is_new = found is not None and found.timing is not None and bool(found.timing.draws)
         shown = Figure.of(pick.speedup).shown if is_new else pick.speedup.value
         picks.append(replace(pick, speedup=replace(pick.speedup, value=shown)))
@@ -152,8 +142,8 @@ def as_shown(state: State, choice: Winners) -> Winners:
 def best_so_far(state: State) -> BestTried | None:
     """The best of what was tried and nobody found wrong since, by short measurements; where it was timed in
     alternation by that, which tells more. Nothing is verified."""
-    raced = merge_measurements(state)
-    refused, templates = refused_finalists(state, raced)
+    raced = race.merge_measurements(state)
+    refused, templates = race.refused_finalists(state, raced)
     sound = (
         t for t in ranked_tried(state) if t.config not in refused and t.config.candidate not in templates
     )
@@ -171,7 +161,8 @@ def best_so_far(state: State) -> BestTried | None:
 
 def candidate_speedups(problem: Problem, state: State) -> dict[str, float]:
     """The best of each candidate that is right anywhere, as it is told while the run goes on."""
-    found = {own: speedup_from_log(log) for own, log in best_scores(sound_scores(problem, state)).items()}
+    scored = best_scores(race.sound_scores(problem, state))
+    found = {candidate: speedup_from_log(log) for candidate, log in scored.items()}
     if (best := best_so_far(state)) is not None:
         found[best.config.candidate] = float(f"{best.speedup:.6g}")
     return found

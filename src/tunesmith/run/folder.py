@@ -121,12 +121,11 @@ class RunFolder:
 
     @staticmethod
     def open(path: Path, wait: bool = True) -> RunFolder:
-        if (path / PLAN).is_file() and not (path / JOURNAL).exists():
+        is_compared = (path / PLAN).is_file() and not (path / JOURNAL).exists()
+        if is_compared or (path / FLEET).is_file():
+            fault = f"this is the folder of a {'comparison' if is_compared else 'fleet'}, not of a run"
             hint = f"go on with it: {resume_command(path, wait)}; or name one of its runs, in {path / 'runs'}"
-            raise BadInput("this is the folder of a comparison, not of a run", where=str(path), hint=hint)
-        if (path / FLEET).is_file():
-            hint = f"go on with it: {resume_command(path)}; or name one of its runs, in {path / 'runs'}"
-            raise BadInput("this is the folder of a fleet, not of a run", where=str(path), hint=hint)
+            raise BadInput(fault, where=str(path), hint=hint)
         if not (path / JOURNAL).is_file():
             no_run = "this is not a run folder: it has no journal.jsonl"
             fault = no_run if path.is_dir() else "there is no such run folder"
@@ -387,9 +386,8 @@ class SqliteCache:
                 path, timeout=10, isolation_level=None, check_same_thread=False
             )
             self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, timing BLOB NOT NULL)"
-            )
+            table = "results (key TEXT PRIMARY KEY, timing BLOB NOT NULL)"
+            self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
         except (OSError, sqlite3.Error) as error:
             self._give_up(error)
 
@@ -465,11 +463,6 @@ class CeilingsCache:
         return self._folder / "ceilings" / f"{device.key}.json"
 
 
-# -- What whoever watches a run asks of it: files in its folder, each written whole and taken away when it
-# is in the journal. Killed in between, the run finds the file again, and by its name that it is in the
-# journal.
-
-
 INBOX = "inbox"  # in a run's folder
 LONGEST_HINT = 1000  # characters
 MOST_WAITING = 64  # instructions that may lie there
@@ -484,7 +477,9 @@ class _InstructionFile:
 
 
 class FolderInbox:
-    """Of one run. Names sort by the time at which they were written."""
+    """What whoever watches a run asks of it: files, each written whole and taken away when it is in the
+    journal. Killed in between, the run finds the file again, and by its name that it is in the journal. Names
+    sort by the time at which they were written."""
 
     def __init__(self, run: Path) -> None:
         self._folder = run / INBOX
@@ -510,9 +505,8 @@ class FolderInbox:
             except (OSError, Malformed):
                 self.drop(name.removesuffix(".json"))
             else:
-                found.append(
-                    RunInstruction(name.removesuffix(".json"), given.what, given.text[:LONGEST_HINT])
-                )
+                text = given.text[:LONGEST_HINT]
+                found.append(RunInstruction(name.removesuffix(".json"), given.what, text))
         return tuple(found)
 
     def drop(self, id: str) -> None:

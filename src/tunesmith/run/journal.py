@@ -183,6 +183,21 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
         return
     if state.stopped is not None:
         yield f"nothing follows Stopped, but here is {type(event).__name__}"
+    if isinstance(event, ev.OfCandidate):
+        yield from _of_candidate(state, event)
+    elif isinstance(event, ev.OfDialogue):
+        yield from _dialogue_faults(state, event)
+    elif isinstance(event, ev.OfSearch):
+        yield from _search_faults(state, event)
+    elif isinstance(event, ev.OfDevices):
+        yield from _enlisting_faults(state, event)
+    elif isinstance(event, ev.Instructed):
+        yield from _instruction_faults(state, event)
+    else:
+        yield from _run_faults(state, event)
+
+
+def _run_faults(state: State, event: ev.OfRun | ev.Verified) -> Iterator[str]:
     match event:
         case ev.Started():
             yield from _started_faults(event)
@@ -210,6 +225,16 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
             yield from _output_error_faults(errors for case in event.seen for errors in case.errors)
         case ev.Served(general, _, calls):
             yield from _of_configs(state, [general, *(call.config for call in calls)])
+        case ev.Extended():
+            if state.extended is not None:
+                yield "cases are added once"
+        case ev.Stopped():
+            if not state.decided:
+                yield "a run stops by a decision"
+
+
+def _search_faults(state: State, event: ev.OfSearch) -> Iterator[str]:
+    match event:
         case ev.Measured(outcome):
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
@@ -221,6 +246,25 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
                 yield f"trial {outcome.trial.id} is measured by the device that was asked"
         case ev.Asked(trials):
             yield from _trial_faults(state, trials)
+        case ev.Pruned(config):
+            if not any(found.config is not None for found in state.surveyed.of(config)):
+                yield f"{config.label} is pruned before it was built"
+        case ev.Profiled(config, workload):
+            yield from _of_configs(state, [config])
+            yield from _workload_faults(state, [workload])
+        case ev.Primed():
+            if len(state.primed) >= (state.started.priors if state.started else 0):
+                yield "there are more priors than the run began with"
+            configs = (*(config for config, _ in event.rows), *event.first)
+            if len({tuple(name for name, _ in config.items) for config in configs}) > 1:
+                yield "all its configurations have the same parameters"
+        case ev.Steered():
+            if not 0 <= event.profiled <= len(state.profiled):
+                yield f"it follows from {event.profiled} profiles, and there are {len(state.profiled)}"
+
+
+def _enlisting_faults(state: State, event: ev.OfDevices) -> Iterator[str]:
+    match event:
         case ev.Enlisted(devices):
             if not devices or not all(devices) or len(set(devices)) != len(devices):
                 yield "the devices of a run are some, each with a name of its own"
@@ -231,40 +275,13 @@ def _event_faults(state: State, record: ev.Recorded) -> Iterator[str]:
             yield from _trial_faults(state, [trial])
             if device not in state.devices or trial.purpose != "sentinel":
                 yield f"only the original is asked of one device, which is in force: {device!r}"
-        case ev.Pruned(config):
-            if not any(found.config is not None for found in state.surveyed.of(config)):
-                yield f"{config.label} is pruned before it was built"
-        case ev.Profiled(config, workload):
-            yield from _of_configs(state, [config])
-            yield from _workload_faults(state, [workload])
-        case ev.Primed():
-            if len(state.primed) >= (state.started.priors if state.started else 0):
-                yield "there are more priors than the run began with"
-            yield from _same_names(config for config in (*(row[0] for row in event.rows), *event.first))
-        case ev.Steered():
-            if not 0 <= event.profiled <= len(state.profiled):
-                yield f"it follows from {event.profiled} profiles, and there are {len(state.profiled)}"
-        case ev.Extended():
-            if state.extended is not None:
-                yield "cases are added once"
-        case ev.Requested() | ev.Replied() | ev.Unanswered():
-            yield from _dialogue_faults(state, event)
-        case ev.Admitted() | ev.Decided() | ev.Drafted() | ev.Declined() | ev.Rejected() | ev.Searched():
-            yield from _of_candidate(state, event)
-        case ev.Instructed():
-            yield from _instruction_faults(state, event)
-        case ev.Stopped():
-            if not state.decided:
-                yield "a run stops by a decision"
-
-
-# -- the machine ----------------------------------------------------------------------------------------
 
 
 def _started_faults(event: ev.Started) -> Iterator[str]:
-    own = event.settings
-    counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists, own.drafts)
-    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors, own.device_seconds)
+    asked = event.settings
+    counts = (asked.evals, asked.rounds, asked.tokens, asked.width, asked.finalists, asked.drafts)
+    whole = (asked.seed, asked.ahead, asked.repairs, event.priors)
+    amounts = (asked.seconds, asked.dollars, *whole, asked.device_seconds)
     if any(count is not None and count < 1 for count in counts):
         yield f"evals, rounds, tokens, width, finalists and drafts are 1 or more: {counts}"
     if any(amount is not None and not 0 <= amount < math.inf for amount in amounts):
@@ -292,9 +309,6 @@ def _digest_faults(digests: Iterable[str]) -> Iterator[str]:
     for digest in digests:
         if not digest.isalnum():
             yield f"{digest[:20]!r} is no digest"
-
-
-# -- trials ---------------------------------------------------------------------------------------------
 
 
 def _baseline_faults(state: State, outcome: Outcome) -> Iterator[str]:
@@ -386,33 +400,12 @@ def _of_configs(state: State, configs: Iterable[Config | None]) -> Iterator[str]
             yield f"there is no template {config.candidate!r} before"
 
 
-def _same_names(configs: Iterable[Config]) -> Iterator[str]:
-    if len({tuple(name for name, _ in config.items) for config in configs}) > 1:
-        yield "all its configurations have the same parameters"
-
-
-# -- candidates and models ------------------------------------------------------------------------------
-
-
 def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
     status = {c.id: c.status for c in state.candidates}
     doing = state.under_way.decision if state.under_way is not None else None
     match event:
         case ev.Decided():
-            if doing is not None:
-                yield f"nothing is decided while {doing} is under way"
-            searched = event.decision == "search"
-            if searched and status.get(event.candidate) not in ("admitted", "searched"):
-                yield f"there is no template {event.candidate!r} to search"
-            bases = (event.candidate, *(plan.candidate for plan in event.plans))
-            if event.decision == "refactor" and (
-                unknown := [own for own in bases if own and own not in status]
-            ):
-                yield f"there is no template {unknown[0]!r} to go on from"
-            if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
-                most = state.settings.drafts
-                yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
-            yield from _plain_rewrite_faults(state, event)
+            yield from _decision_faults(state, event)
         case ev.Drafted():
             if doing != "refactor" or not event.candidate or event.candidate in status:
                 yield "a draft is a new template, of a refactoring that was decided on"
@@ -442,7 +435,20 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
                 yield f"the search of {event.candidate!r} was not decided on"
 
 
-def _plain_rewrite_faults(state: State, event: ev.Decided) -> Iterator[str]:
+def _decision_faults(state: State, event: ev.Decided) -> Iterator[str]:
+    status = {c.id: c.status for c in state.candidates}
+    if state.under_way is not None:
+        yield f"nothing is decided while {state.under_way.decision} is under way"
+    searched = event.decision == "search"
+    if searched and status.get(event.candidate) not in ("admitted", "searched"):
+        yield f"there is no template {event.candidate!r} to search"
+    bases = (event.candidate, *(plan.candidate for plan in event.plans))
+    unknown = [base for base in bases if base and base not in status]
+    if event.decision == "refactor" and unknown:
+        yield f"there is no template {unknown[0]!r} to go on from"
+    if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
+        most = state.settings.drafts
+        yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
     if not event.plain:
         return
     if event.decision != "refactor" or event.moves or event.candidate or event.plans:
@@ -468,15 +474,14 @@ def _at_gate(state: State, candidate: str) -> Iterator[str]:
 
 
 def _dialogue_faults(state: State, event: ev.OfDialogue) -> Iterator[str]:
-    open_ = {e.request.number: e for e in state.dialogue if e.is_open}
     if isinstance(event, ev.Requested):
         yield from _request_faults(state, event.request)
-    elif event.number not in open_:
+        return
+    asked = next((e for e in state.dialogue if e.is_open and e.request.number == event.number), None)
+    if asked is None:
         yield f"request {event.number} is not open"
-    elif isinstance(event, ev.Unanswered):
-        before = open_[event.number].attempts
-        if event.attempt != before + 1 or not event.reason:
-            yield f"attempt {event.attempt} follows attempt {before}, and failed for a reason"
+    elif isinstance(event, ev.Unanswered) and (event.attempt != asked.attempts + 1 or not event.reason):
+        yield f"attempt {event.attempt} follows attempt {asked.attempts}, and failed for a reason"
 
 
 def _instruction_faults(state: State, event: ev.Instructed) -> Iterator[str]:
@@ -499,15 +504,12 @@ def _request_faults(state: State, request: Request) -> Iterator[str]:
         yield f"request {number} is about plan {request.branch + 1}, which is not open"
 
 
-# -- by the problem -------------------------------------------------------------------------------------
-
-
 def template_mismatch(templates: Templates, state: State, event: ev.Event) -> str | None:
     """The rule that an event breaks by the problem and the templates of its run, folded to its end."""
     match event:
         case ev.Baseline(outcome):
-            own = tuple(w.name for w in templates.problem.workloads)
-            return None if outcome.trial.workloads == own else f"the workloads are {', '.join(own)}"
+            named = tuple(w.name for w in templates.problem.workloads)
+            return None if outcome.trial.workloads == named else f"the workloads are {', '.join(named)}"
         case ev.Admitted(candidate=id_):
             given = templates.given is not None if not id_ else id_ in templates.beside
             is_known = given or any(c.id == id_ and c.drafted for c in state.candidates)

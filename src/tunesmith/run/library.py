@@ -24,7 +24,7 @@ from tunesmith.run.events import STORED, Primed
 from tunesmith.run.figures import Figure, run_figure
 from tunesmith.run.outcome import median
 from tunesmith.run.ports import Tried
-from tunesmith.run.race import sound_scores, verified_choice
+from tunesmith.run.race import Winners, sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import RoundReport, round_reports, score_at
 from tunesmith.run.scores import Yardstick
@@ -93,8 +93,8 @@ class LibraryEntry:
 def entry_summary(entry: LibraryEntry) -> dict[str, object]:
     """An entry as a list shows it."""
     known = ("name", "problem", "signature", "kernel", "device", "speedup", "date", "origin", "interval")
-    own = {"headline": entry.figure.words, "workloads": [s.workload for s in entry.served]}
-    return {**own, **{key: getattr(entry, key) for key in known}}
+    summary = {"headline": entry.figure.words, "workloads": [s.workload for s in entry.served]}
+    return summary | {key: getattr(entry, key) for key in known}
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,8 @@ class LibraryTemplate:
 
     def without(self, values: Sequence[tuple[str, int]]) -> str:
         """The text, with values forbidden that proved wrong here."""
-        return (
-            exclude_combinations(self.text, [(value,) for value in values], self.path)
-            if values
-            else self.text
-        )
+        rules = [(value,) for value in values]
+        return exclude_combinations(self.text, rules, self.path) if rules else self.text
 
 
 def kernel_digest(problem: Problem) -> str:
@@ -191,18 +188,11 @@ def entries_of(
     names = delivered_templates(problem, state, choice)
     found: list[LibraryEntry] = []
     for candidate in dict.fromkeys(config.candidate for config in choice.configs()):
-        served = tuple(
-            ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _drop_candidate(p.config))
-            for w, p in zip(problem.workloads, choice.picks, strict=True)
-            for s in (p.speedup,)
-            if p.config is not None and p.config.candidate == candidate
-        )
-        if not served:
-            continue
-        own, figure = state.candidate(candidate), run_figure(problem, choice, candidate)
-        template = templates.of(own)
-        if template.is_concrete or figure is None:
-            continue  # a kernel that has nothing to be searched again
+        served, figure = _served_workloads(problem, choice, candidate), run_figure(problem, choice, candidate)
+        written = state.candidate(candidate)
+        template = templates.of(written)
+        if not served or figure is None or template.is_concrete:
+            continue  # a concrete one has nothing to be searched again
         entry = LibraryEntry(
             name="",
             format=ENTRY_FORMAT,
@@ -216,8 +206,8 @@ def entries_of(
             template=template.source,
             path=names[candidate],
             headers=template.headers,
-            moves=own.moves,
-            author=templates.author_of(own),
+            moves=written.moves,
+            author=templates.author_of(written),
             speedup=figure.value,
             served=served,
             best=best_of(problem, state, candidate),
@@ -228,8 +218,17 @@ def entries_of(
             interval=(figure.low, figure.high),
             doubt=figure.doubt,
         )
-        found += [replace(entry, name=_library_entry_name(entry))]
+        found.append(replace(entry, name=_library_entry_name(entry)))
     return found
+
+
+def _served_workloads(problem: Problem, choice: Winners, candidate: str) -> tuple[ServedWorkload, ...]:
+    return tuple(
+        ServedWorkload(w.name, w.sizes, w.weight, s.value, (s.low, s.high), _drop_candidate(p.config))
+        for w, p in zip(problem.workloads, choice.picks, strict=True)
+        for s in (p.speedup,)
+        if p.config is not None and p.config.candidate == candidate
+    )
 
 
 def _library_entry_name(entry: LibraryEntry) -> str:
@@ -285,9 +284,6 @@ def _rank_configs(tried: Sequence[Tried], scores: Sequence[float | None]) -> lis
 
 def _drop_candidate(config: Config) -> Config:
     return replace(config, candidate="")
-
-
-# -- what runs measured --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -403,13 +399,13 @@ def timings_of(
     for outcome in state.outcomes:
         if outcome.trial.config is None:
             continue
-        own = measured.setdefault(outcome.trial.config, {})
+        times = measured.setdefault(outcome.trial.config, {})
         for r in outcome.results:
             before = r.timing.paired if r.timing else ()
             around = (r.workload, outcome.trial.id, outcome.device)  # on that device
             original = median(before) if before else yardstick.seconds(*around)
             seconds = r.timing.seconds if r.timing else None
-            own[r.workload] = WorkloadTime(r.workload, str(r.status), seconds, original)
+            times[r.workload] = WorkloadTime(r.workload, str(r.status), seconds, original)
     digests: dict[str, str] = {}
     texts: dict[str, str] = {}
     found: list[TimedConfig] = []
@@ -438,7 +434,7 @@ def primed_from(
     known = [rows for rows in fitting if any(score is not None for _, score in rows)]
     if not known:
         return None
-    rows = max(known, key=lambda own: max(score for _, score in own if score is not None))
+    rows = max(known, key=lambda of_template: max(score for _, score in of_template if score is not None))
     is_same = run.kernel == kernel_digest(problem) and run.device == device
     best = sorted(((score, c) for c, score in rows if score is not None), key=lambda pair: -pair[0])
     first = tuple(_drop_candidate(config) for _, config in best[:FIRST]) if is_same else ()
@@ -512,8 +508,9 @@ def lessons_of(problem: Problem, state: State, date: str) -> KernelLessons | Non
     found = [_round_lesson(one) for one in tried]
     if state.started is None or not found:
         return None
-    own = (problem.name, kernel_digest(problem), operator_words(problem), state.device.name, date)
-    return KernelLessons(LESSONS_FORMAT, *own, tuple(found[-KEPT:]))
+    words, lessons = operator_words(problem), tuple(found[-KEPT:])
+    kernel, device = kernel_digest(problem), state.device.name
+    return KernelLessons(LESSONS_FORMAT, problem.name, kernel, words, device, date, lessons)
 
 
 def _round_lesson(one: RoundReport) -> Lesson:
@@ -524,9 +521,7 @@ def _round_lesson(one: RoundReport) -> Lesson:
 def merge_lessons(new: KernelLessons, old: KernelLessons) -> KernelLessons:
     """The last of both, each once."""
     every = dict.fromkeys((*old.lessons, *new.lessons))
-    return KernelLessons(
-        LESSONS_FORMAT, new.problem, new.kernel, new.words, new.device, new.date, tuple(every)[-KEPT:]
-    )
+    return replace(new, format=LESSONS_FORMAT, lessons=tuple(every)[-KEPT:])
 
 
 def format_library_notes(
@@ -534,10 +529,10 @@ def format_library_notes(
 ) -> str:
     """A few lines, the nearest first: this kernel before others, this device before others; empty where there
     is nothing to tell."""
-    own, digest = set(operator_words(problem)), kernel_digest(problem)
+    named, digest = set(operator_words(problem)), kernel_digest(problem)
 
     def alike(kernel: str, words: Iterable[str]) -> int:
-        return 0 if kernel == digest else 1 if own & set(words) else FAR
+        return 0 if kernel == digest else 1 if named & set(words) else FAR
 
     won = [(alike(entry.kernel, _distinct_words(entry.problem)), entry) for entry in entries]
     won.sort(key=lambda pair: (pair[0], pair[1].device != device, -pair[1].speedup, pair[1].name))
@@ -558,9 +553,8 @@ def _win_line(near: int, entry: LibraryEntry) -> str:
     best = f"at its best {entry.best[0]}" if entry.best else ""
     at = f"served {', '.join(one.workload for one in entry.served)}" if entry.served else ""
     more = "; ".join(filter(None, (by, best, at)))
-    return f"- won, {_kernel_relation(near, entry.problem)}: {entry.about}" + (
-        f": {_shorten_line(more)}" if more else ""
-    )
+    won = f"- won, {_kernel_relation(near, entry.problem)}: {entry.about}"
+    return f"{won}: {_shorten_line(more)}" if more else won
 
 
 def _kernel_relation(near: int, problem: str) -> str:
@@ -643,45 +637,32 @@ def foreign_entry(entry: LibraryEntry) -> LibraryEntry:
     configs = [*entry.best, *(s.config for s in entry.served)]
     if not NAME.fullmatch(entry.name) or not all(map(_is_sound, configs)):
         raise Malformed("not a library entry: names or values that no template has")
-    word: dict[str, Any] = {
-        key: _clean_word(getattr(entry, key)) for key in ("problem", "language", "device", "driver", "date")
-    }
-    word |= {key: _clean_word(getattr(entry, key)) for key in ("compiler", "origin", "run", "certificate")}
     return replace(
         entry,
-        **word,
+        **_clean_words(entry, "problem language device driver date compiler origin run certificate"),
         signature=flatten_text(entry.signature),
         path=entry.path if NAME.fullmatch(entry.path) else "template",
         moves=tuple(move for move in entry.moves if NAME.fullmatch(move))[:MOST_PARAMETERS],
         author=_clean_word(entry.author) or UNKNOWN_AUTHOR,
-        served=tuple(_clean_workload(one) for one in entry.served[:STORED_ROWS]),
+        served=tuple(
+            replace(s, **_clean_words(s, "workload"), sizes=tuple((_clean_word(n), v) for n, v in s.sizes))
+            for s in entry.served[:STORED_ROWS]
+        ),
         best=entry.best[:FIRST],
-        rows=_sound_rows(entry.rows)[:ROWS],
-    )
-
-
-def _clean_workload(one: ServedWorkload) -> ServedWorkload:
-    return replace(
-        one, workload=_clean_word(one.workload), sizes=tuple((_clean_word(n), v) for n, v in one.sizes)
+        rows=tuple(row for row in entry.rows if _is_sound(row[0]) and _is_score(row[1]))[:ROWS],
     )
 
 
 def foreign_record(run: RunRecord) -> RunRecord:
     said = run.provenance
-    own = Provenance(*map(_clean_word, (said.date, said.who, said.host, said.origin, said.certificate)))
-    names = ("id", "problem", "entry", "kernel", "language", "device", "driver", "compiler", "architecture")
-    more = ("backend", "device_key", "strategy", "models")
-    word: dict[str, Any] = {name: _clean_word(getattr(run, name)) for name in (*names, *more)}
-    return replace(run, provenance=own, **word)
+    said = replace(said, **_clean_words(said, "date who host origin certificate"))
+    names = "id problem entry kernel language device driver compiler architecture backend device_key"
+    return replace(run, provenance=said, **_clean_words(run, f"{names} strategy models"))
 
 
 def foreign_timings(timings: Sequence[TimedConfig]) -> list[TimedConfig]:
     """Without those that nobody can have measured."""
     return [t for t in timings if _is_sound(t.config) and _is_score(t.score)]
-
-
-def _sound_rows(rows: Sequence[Row]) -> tuple[Row, ...]:
-    return tuple((config, score) for config, score in rows if _is_sound(config) and _is_score(score))
 
 
 def _is_sound(config: Config) -> bool:
@@ -697,8 +678,11 @@ def _clean_word(text: str) -> str:
     return truncate_text(flatten_text(text), LONGEST_WORD)
 
 
+def _clean_words(record: object, names: str) -> Mapping[str, Any]:
+    """What `replace` puts in place of these texts."""
+    return {name: _clean_word(getattr(record, name)) for name in names.split()}
+
+
 def foreign_lessons(found: KernelLessons) -> KernelLessons:
     told = tuple(Lesson(_clean_word(one.what), _clean_word(one.why)) for one in found.lessons[:STORED_ROWS])
-    names = ("problem", "kernel", "device", "date")
-    word: dict[str, Any] = {name: _clean_word(getattr(found, name)) for name in names}
-    return replace(found, lessons=told, **word)
+    return replace(found, lessons=told, **_clean_words(found, "problem kernel device date"))

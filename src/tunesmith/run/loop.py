@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.run import devices, events
-from tunesmith.run.actions import Ask, Blocked, Collect, Experiment, OrderBuild, World, Write
+from tunesmith.run import devices, events, stages
 from tunesmith.run.outcome import Trial
 from tunesmith.run.ports import RunLog
 from tunesmith.run.prior import without_profiles
-from tunesmith.run.stages import next_action
 from tunesmith.run.state import State
 from tunesmith.space.configset import Config
 
 
 @dataclass
 class Loop:
-    world: World
+    world: stages.World
     log: RunLog
     blocked: str = ""  # why the run goes no further, if it has not stopped
 
@@ -30,8 +28,8 @@ class Loop:
         self._tell_what_is_done_without()
         self._issue()
         while self.log.state.stopped is None:
-            action = next_action(self.log.state, self.world)
-            if isinstance(action, Blocked):
+            action = stages.next_action(self.log.state, self.world)
+            if isinstance(action, stages.Blocked):
                 self.blocked = action.reason
                 break
             self._perform_action(action)
@@ -43,23 +41,23 @@ class Loop:
         if said and state.stopped is None and not state.device.absent:
             self.log.listener.note(said)
 
-    def _perform_action(self, action: Write | Ask | OrderBuild | Collect | Experiment) -> None:
+    def _perform_action(
+        self, action: stages.Write | stages.OrderBuild | stages.Collect | stages.Experiment
+    ) -> None:
         lab = self.world.lab
         match action:
-            case Write(event):
+            case stages.Write(event):
                 self._write(event)
-            case Ask(trials, gain):
-                self._write(events.Asked(trials, gain))
-            case OrderBuild(config):
+            case stages.OrderBuild(config):
                 self.world.surveying.append(config)
                 digest = self._admit_template(config) if config is not None else ""
                 lab.build(Trial(-1, config, (), "build", "search", digest))
-            case Collect():
+            case stages.Collect():
                 outcome = lab.collect()
                 change = lab.changed() if outcome is None else devices.measured_event(self.log.state, outcome)
                 if change is not None:
                     self.log.write(change)
-            case Experiment(perform, configs, note):
+            case stages.Experiment(perform, configs, note):
                 if note:
                     self.log.listener.note(note)
                 for config in configs:
@@ -81,9 +79,7 @@ class Loop:
             case events.Surveyed() if self.world.surveying:
                 self.world.surveying.pop(0)
             case events.Rehearsed():
-                from tunesmith.run.offline_stages import end_of_host_gate  # which few runs need
-
-                if said := end_of_host_gate(self.log.state, self.world):
+                if said := stages.end_of_host_gate(self.log.state, self.world):
                     self.log.listener.say(said)
 
     def _issue(self) -> None:

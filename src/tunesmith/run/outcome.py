@@ -60,9 +60,8 @@ class DataSides:
             return f"conditions on data were not watched: {self.why_not}"
         more = len(self.unmet) - MAX_SHOWN
         shown = "; ".join((*self.unmet[:MAX_SHOWN], *([f"and {more} more"] if more > 0 else [])))
-        return (
-            f"{format_count(len(self.unmet), 'condition')} on data met on one side: {shown}" if shown else ""
-        )
+        count = format_count(len(self.unmet), "condition")
+        return f"{count} on data met on one side: {shown}" if shown else ""
 
 
 NO_SIDES = DataSides()
@@ -199,9 +198,6 @@ class Outcome:
         return self.results[0].status if self.results else Status.INFEASIBLE
 
 
-# -- several devices, as events --------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Enlisted:
     """From here on these devices measure, all of one kind; the first of them all that is timed against the
@@ -225,9 +221,6 @@ class LeftOut:
     device: str
     reason: str
     lost: bool = False  # it no longer answers; else its own times tell
-
-
-# -- by what outcomes and trials are looked up in a state ------------------------------------------------
 
 
 def keys_of_config(config: Config) -> tuple[Hashable, ...]:
@@ -261,8 +254,6 @@ def keys_of_tried(outcome: Outcome) -> tuple[Hashable, ...]:
 
 EXACT = 200_000  # deals up to which all are looked at
 DEALS = 20_000  # of more, so many are drawn
-
-
 NORMAL = 1.959964  # 97.5 % of a normal distribution lie below so many deviations
 # Log: sittings of one kernel on a quiet device differ by so much (standard deviation). Of the pairs in the
 # runs kept from an H200 half differ by less than 0.2 %, 95 % by less than 1 %; samples of one say 0.05 %.
@@ -437,12 +428,7 @@ class Rehearsed:
         what = "the original" if self.config is None else (self.config.label or "the template")
         if self.status is Status.OK:
             watched = f", watched by {self.watched}" if self.watched else ""
-            return (
-                f"{what} is right on {format_count(self.cases, 'case')} on {self.device}{watched}; not timed"
-            )
-        words = first_line(self.detail)
-        return (
-            f"{what} is {self.status} on {self.device}: {words}"
-            if self.convicts
-            else (f"{what} could not be checked on {self.device}: {words}")
-        )
+            cases = format_count(self.cases, "case")
+            return f"{what} is right on {cases} on {self.device}{watched}; not timed"
+        verdict = f"is {self.status}" if self.convicts else "could not be checked"
+        return f"{what} {verdict} on {self.device}: {first_line(self.detail)}"

@@ -13,22 +13,7 @@ from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.events import (
-    Baseline,
-    Decided,
-    Enlisted,
-    Event,
-    Extended,
-    LeftOut,
-    Profiled,
-    Question,
-    Recorded,
-    RunInstruction,
-    Served,
-    Surveyed,
-    Verified,
-    VerifiedBuild,
-)
+from tunesmith.run import events as ev
 from tunesmith.run.events import Declined as Declined
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State, apply_record
@@ -43,7 +28,7 @@ class Delivery:
     dispatch: Dispatch
     files: dict[str, bytes]
     binaries: dict[str, str]
-    builds: dict[str, VerifiedBuild]  # by the digest of an entry
+    builds: dict[str, ev.VerifiedBuild]  # by the digest of an entry
     configs: dict[str, Config]  # of tuned entries, by digest
     general: Config | None
     made_from: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of a stranger's entries, by digest
@@ -79,14 +64,14 @@ class Lab(Protocol):
         """What this lab cannot do, and why: to time anything, to call what is delivered, to profile."""
         ...
 
-    def baseline(self) -> Baseline: ...
-    def extend(self, wanted: Extended) -> Extended:
+    def baseline(self) -> ev.Baseline: ...
+    def extend(self, wanted: ev.Extended) -> ev.Extended:
         """Try further cases on the original: what it fails is set aside, the rest is tested from now on."""
         ...
 
     def admit(self, template: Template) -> None: ...
     def build(self, trial: Trial) -> None: ...
-    def built(self) -> Surveyed: ...
+    def built(self) -> ev.Surveyed: ...
     def drop_builds(self) -> None:
         """Nobody will ask for what was to be built and has not been collected."""
         ...
@@ -99,7 +84,7 @@ class Lab(Protocol):
         """None: one of several devices was lost or has joined meanwhile, and `changed` tells."""
         ...
 
-    def changed(self) -> LeftOut | Enlisted | None:
+    def changed(self) -> ev.LeftOut | ev.Enlisted | None:
         """One of several devices that no longer answers, or all of them where one has joined. Each is told
         once; of the last that is left it is never told that it is lost."""
         ...
@@ -108,15 +93,15 @@ class Lab(Protocol):
         """One of several, from now on; what it has begun it ends."""
         ...
 
-    def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
+    def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> ev.Verified:
         """Those that come after it may be built meanwhile."""
         ...
 
-    def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
+    def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> ev.Served:
         """Make the calls through the delivered dispatch, and time what serves against the original."""
         ...
 
-    def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
+    def profile(self, config: Config | None, workload: str, seconds: float) -> ev.Profiled:
         """What bounds a kernel that takes so long; asked for only while nothing is being measured."""
         ...
 
@@ -229,7 +214,7 @@ class Searcher(Protocol):
 class Planner(Protocol):
     """A question is answered by a model; then the planner is asked again: the reply is in the state."""
 
-    def decide(self, state: State) -> Decided | Question: ...
+    def decide(self, state: State) -> ev.Decided | ev.Question: ...
 
 
 @dataclass(frozen=True)
@@ -262,13 +247,13 @@ class Author(Protocol):
 class Tester(Protocol):
     """Cases beyond those that are tested anyway, as far as they can be cases of the problem."""
 
-    def cases(self, state: State) -> Extended | Question: ...
+    def cases(self, state: State) -> ev.Extended | ev.Question: ...
 
 
 class ModelWriter(Protocol):
     """Writes what was decided by asking a model. It looks at the state, where the replies are."""
 
-    def write(self, state: State, decision: Decided) -> Written | Declined | Question: ...
+    def write(self, state: State, decision: ev.Decided) -> Written | Declined | ev.Question: ...
 
     def faults(self, template: Template) -> str | None:
         """Why a template that a model wrote must not be built, in words; None where it may."""
@@ -303,8 +288,8 @@ class Texts(Protocol):
 
 
 class Journal(Protocol):
-    def read(self) -> Iterator[Recorded]: ...
-    def append(self, event: Event) -> Recorded: ...
+    def read(self) -> Iterator[ev.Recorded]: ...
+    def append(self, event: ev.Event) -> ev.Recorded: ...
 
 
 class ResultCache(Protocol):
@@ -317,7 +302,7 @@ class ResultCache(Protocol):
 class Inbox(Protocol):
     """Where whoever watches leaves instructions for the run."""
 
-    def waiting(self) -> Sequence[RunInstruction]: ...
+    def waiting(self) -> Sequence[ev.RunInstruction]: ...
     def drop(self, id: str) -> None:
         """It is in the journal."""
 
@@ -326,7 +311,7 @@ class Inbox(Protocol):
 class Listener(Protocol):
     """Whoever shows progress."""
 
-    def event(self, record: Recorded, state: State) -> None: ...
+    def event(self, record: ev.Recorded, state: State) -> None: ...
     def note(self, text: str) -> None:
         """True only for now, and may be left out."""
 
@@ -378,7 +363,7 @@ class RunLog:
     state: State
     listener: Listener
 
-    def write(self, event: Event) -> None:
+    def write(self, event: ev.Event) -> None:
         """It is in the journal before anybody acts on it."""
         record = self.journal.append(event)
         self.state = apply_record(self.state, record)

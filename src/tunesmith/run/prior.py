@@ -51,9 +51,6 @@ class Answers:
         return count_configs(self.configs, self.params, tuple(c.text for c in conditions))
 
 
-# -- from diagnoses to a prior, and back ------------------------------------------------------------------
-
-
 def focus_of(
     diagnoses: Mapping[str, Diagnosis],
     weights: Mapping[str, float],
@@ -163,9 +160,6 @@ def _since_best(tried: Sequence[Tried], noise: float) -> int:
     return len(tried) - last
 
 
-# -- in the course of a search ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ToProfile:
     config: Config | None  # None: the original
@@ -173,16 +167,8 @@ class ToProfile:
     seconds: float  # what it is known to take
 
 
-def next_step(
-    problem: Problem, state: State, answers: Answers, tried: Sequence[Tried]
-) -> ToProfile | Steered | None:
-    """What the search under way does about its prior, by the state alone: profile a kernel, change the prior,
-    or nothing. The original is profiled before anything is tried, the best so far once, later on."""
-    return _Step(problem, state, answers, tried).next() if state.settings.steer else None
-
-
 @dataclass(frozen=True)
-class _Step:
+class PriorStep:
     """A search by itself: what other templates of the run have shown plays no part."""
 
     problem: Problem
@@ -191,7 +177,11 @@ class _Step:
     tried: Sequence[Tried]
 
     def next(self) -> ToProfile | Steered | None:
+        """What the search under way does about its prior, by the state alone: profile a kernel, change the
+        prior, or nothing. The original is profiled before anything is tried, the best so far once, later."""
         state, changes = self.state, self.state.own_changes
+        if not state.settings.steer:
+            return None
         if (wanted := self._to_profile()) is not None:
             return wanted
         if len(self._profiled) > max((change.event.profiled for change in changes), default=0):
@@ -212,8 +202,8 @@ class _Step:
 
     @property
     def _profiled(self) -> list[Profiled]:
-        own = self._candidate
-        return [p for p in self.state.profiled if p.config is None or p.config.candidate == own]
+        name = self._candidate
+        return [p for p in self.state.profiled if p.config is None or p.config.candidate == name]
 
     def _to_profile(self) -> ToProfile | None:
         asked = self.state.asked
@@ -253,12 +243,9 @@ class _Step:
         weights = {w.name: w.weight for w in self.problem.workloads}
         dropped = frozenset(r for change in self.state.own_changes for r in change.event.dropped)
         focus = focus_of(diagnoses, weights, self.answers, base=base, dropped=dropped, subject=subject)
-        # Much may have been tried by now that answers what this one suffers from.
-        found = (
-            doubt_focus(focus, self.tried, measurement_noise(self.state), len(self.tried))
-            if focus is not None
-            else None
-        )
+        found = None
+        if focus is not None:  # much may have been tried by now that answers what this one suffers from
+            found = doubt_focus(focus, self.tried, measurement_noise(self.state), len(self.tried))
         dropped_now = tuple(sorted(found.remedies)) if found else ()
         if focus is not None and found is not None:
             focus = widen_focus(focus, found, self.answers)
@@ -279,14 +266,11 @@ def missing_profile(problem: Problem, state: State, subject: Config | None) -> T
     """A workload at which a kernel was timed and has not been profiled."""
     assert state.baseline is not None, "the original is timed before anything is searched"
     done = {p.workload for p in state.profiled if p.config == subject}
-    own = state.searched.of(subject) if subject else ()
-    results = (own[0] if own else state.baseline.outcome).results
+    searched = state.searched.of(subject) if subject else ()
+    results = (searched[0] if searched else state.baseline.outcome).results
     known = {r.workload: r.timing.seconds for r in results if r.timing is not None}
     open_ = [w.name for w in problem.workloads if w.name in known and w.name not in done]
     return ToProfile(subject, open_[0], known[open_[0]]) if open_ else None
-
-
-# -- between searches -------------------------------------------------------------------------------------
 
 
 def to_look_at(problem: Problem, state: State) -> ToProfile | None:
@@ -297,8 +281,9 @@ def to_look_at(problem: Problem, state: State) -> ToProfile | None:
 def diagnoses_in_view(problem: Problem, state: State) -> dict[str, Diagnosis]:
     """Of the kernel in view, by workload, as far as they are known; before that of the original."""
     seen = in_view(problem, state)
-    own = [p for p in state.profiled if p.config == seen] or [p for p in state.profiled if p.config is None]
-    return {p.workload: p.diagnosis for p in own if p.diagnosis is not None}
+    looked = [p for p in state.profiled if p.config == seen]
+    looked = looked or [p for p in state.profiled if p.config is None]
+    return {p.workload: p.diagnosis for p in looked if p.diagnosis is not None}
 
 
 def in_view(problem: Problem, state: State) -> Config | None:
@@ -313,9 +298,6 @@ def best_config(problem: Problem, state: State) -> Config | None:
     """By the short measurements; None: the original is still the best."""
     scored = [(t.score, t.config) for t in sound_scores(problem, state) if t.score and t.score > 0]
     return max(scored, key=lambda pair: pair[0])[1] if scored else None
-
-
-# -- in words -----------------------------------------------------------------------------------------------
 
 
 def without_profiles(settings: Settings, why: str) -> str:

@@ -6,15 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tunesmith.base.text import first_line, format_count
-from tunesmith.run.budget import (
-    BudgetUse,
-    beside_budget,
-    budget_uses,
-    candidate_noun,
-    count_evaluations,
-    is_concrete,
-    is_finishing,
-)
+from tunesmith.run import budget
 from tunesmith.run.figures import best_so_far
 from tunesmith.run.outcome import Trial
 from tunesmith.run.scores import BestTried
@@ -52,7 +44,7 @@ class Standing:
     queued: int = 0
     building: int = 0
     floors: tuple[FloorDistance, ...] = ()
-    budgets: tuple[BudgetUse, ...] = ()
+    budgets: tuple[budget.BudgetUse, ...] = ()
     seconds: float = 0.0  # that the run has been active
     left: float | None = None  # seconds of searching still to come, about; None: nobody knows
     ended: bool = False
@@ -73,7 +65,7 @@ def current_standing(state: State, since: float = 0.0) -> Standing:
         doing=trials[0] if trials else "",
         done=done,
         of=of,
-        beside=_extra_evaluations(state),
+        beside=0 if state.draft is not None or budget.is_finishing(state) else budget.beside_budget(state),
         failed=statuses.total() - statuses["ok"],
         best=best.speedup if best else None,
         best_config=best.config.label if best else "",
@@ -81,7 +73,7 @@ def current_standing(state: State, since: float = 0.0) -> Standing:
         queued=max(0, len(trials) - 1),
         building=len(state.building) if state.searching else 0,
         floors=_floor_distances(state, best),
-        budgets=budget_uses(state),
+        budgets=budget.budget_uses(state),
         seconds=state.elapsed + since,
         left=_remaining_seconds(state, since),
         ended=state.stopped is not None,
@@ -98,7 +90,7 @@ def _trial_label(trial: Trial) -> str:
 
 
 def _phase_words(state: State) -> str:
-    word = candidate_noun(state.settings)
+    word = budget.candidate_noun(state.settings)
     decision = state.under_way.decision if state.under_way is not None else None
     if state.stopped is not None:
         return f"ended: {first_line(state.stopped.reason)}"
@@ -116,27 +108,23 @@ def _phase_words(state: State) -> str:
         if state.in_flight or not state.asked.count("finalist"):
             return "racing finalists"
         return "calling what is delivered" if state.served else "verifying the winners in fresh processes"
-    own = state.under_way.candidate if state.under_way is not None else ""
-    if is_concrete(state):
-        return f"timing {word} {own}"
-    return f"searching template {own}" if own else "searching"
+    candidate = state.under_way.candidate if state.under_way is not None else ""
+    if budget.is_concrete(state):
+        return f"timing {word} {candidate}"
+    return f"searching template {candidate}" if candidate else "searching"
 
 
 def _phase_progress(state: State) -> tuple[int, int | None]:
     """Of the phase: what is done, and of how many."""
     if state.draft is not None:  # what the gate asks next follows from what it has found
         return len(state.gated(state.draft.id)), None
-    if is_finishing(state):
+    if budget.is_finishing(state):
         return len(state.finalists()), state.asked.count("finalist") or None
-    done = state.statuses().total() - beside_budget(state)
+    done = state.statuses().total() - budget.beside_budget(state)
     limit = state.settings.evals
     given = bool(state.candidates) and state.candidates[-1].drafted is None
     feasible = state.admitted.feasible if state.admitted and given else None
     return done, min((n for n in (limit, feasible) if n is not None), default=None)
-
-
-def _extra_evaluations(state: State) -> int:
-    return 0 if state.draft is not None or is_finishing(state) else beside_budget(state)
 
 
 def _floor_distances(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
@@ -157,23 +145,20 @@ def _remaining_seconds(state: State, since: float) -> float | None:
     """By every budget that has a limit, at the rate so far; the first that is used up counts."""
     if not state.searching or state.baseline is None:
         return None
-    own, active = state.settings, max(1e-9, state.worked + since - state.attached_at)
-    measured = len(state.searched) - beside_budget(state)
+    limits, active = state.settings, max(1e-9, state.worked + since - state.attached_at)
+    measured = len(state.searched) - budget.beside_budget(state)
+    answered = budget.count_evaluations(state) - len(state.in_flight)
     found = []
-    if own.seconds is not None:
-        found.append(own.seconds - active)
+    if limits.seconds is not None:
+        found.append(limits.seconds - active)
     if measured >= LEAST:
+        is_given = bool(state.candidates) and state.candidates[-1].drafted is None
+        feasible = state.admitted.feasible if state.admitted is not None and is_given else None
         rate = measured / active
-        if own.evals is not None:
-            found.append((own.evals - count_evaluations(state) + len(state.in_flight)) / rate)
-        if state.admitted is not None and state.candidates and state.candidates[-1].drafted is None:
-            found.append((state.admitted.feasible - count_evaluations(state) + len(state.in_flight)) / rate)
-        if own.device_seconds is not None and state.device_seconds > 0:
-            found.append((own.device_seconds - state.device_seconds) * active / state.device_seconds)
+        found += [(count - answered) / rate for count in (limits.evals, feasible) if count is not None]
+        if limits.device_seconds is not None and state.device_seconds > 0:
+            found.append((limits.device_seconds - state.device_seconds) * active / state.device_seconds)
     return max(0.0, min(found)) if found else None
-
-
-# -- in words -----------------------------------------------------------------------------------------------
 
 
 def clock_text(seconds: float) -> str:
@@ -195,7 +180,7 @@ def done_text(now: Standing) -> str:
     return f"{now.done}{of}{beside}{f', {now.failed} failed' if now.failed else ''}"
 
 
-def budget_text(use: BudgetUse) -> str:
+def budget_text(use: budget.BudgetUse) -> str:
     """`evaluations 12 of 40`."""
     name = use.what.replace("_", " ")
     number = use.used if use.used is None or "seconds" not in use.what else round(use.used, 1)

@@ -20,8 +20,8 @@ from tunesmith.problem.default_rules import usual_name
 from tunesmith.problem.device import Device
 from tunesmith.problem.domain import Bools, Ints
 from tunesmith.problem.plan import Status
-from tunesmith.problem.problem import Problem
-from tunesmith.run.events import Served
+from tunesmith.problem.problem import Problem, Workload
+from tunesmith.run.events import Served, ServedSize
 from tunesmith.run.outcome import (
     Interval,
     Outcome,
@@ -81,12 +81,18 @@ class Boundary:
     def holds(self, sizes: Sizes) -> bool:
         return all(parse_expr(text).holds(dict(sizes)) for text in self.conditions)
 
+    def beside(self, tested: Iterable[str]) -> tuple[str, ...]:
+        """With the bounds of the verification: nothing was timed where nothing was verified, so its own are
+        never wider."""
+        bounded = {text.rpartition(" ")[0] for text in self.conditions}
+        return (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *self.conditions)
+
     def with_more(self, timed: Iterable[TimedSize]) -> Boundary:
         """The same box, after more sizes of which none in it was slower."""
         fresh = list(timed)
-        own = [self.holds(p.sizes) for p in fresh]
-        inside = [p.ratio for p, kept in zip(fresh, own, strict=True) if kept and p.ratio is not None]
-        slower, unable, cut_off = _count_outside(fresh, own)
+        kept = [self.holds(p.sizes) for p in fresh]
+        inside = [p.ratio for p, is_in in zip(fresh, kept, strict=True) if is_in and p.ratio is not None]
+        slower, unable, cut_off = _count_outside(fresh, kept)
         return replace(
             self,
             inside=self.inside + len(inside),
@@ -279,9 +285,6 @@ def _outer_cuts(feature: _Feature, inside: Bools) -> Iterator[_Cut]:
         yield feature.at_least(int(values.min()))
 
 
-# -- of a run: sizes timed round by round, until none that is served is slower
-
-
 def most_rounds(device: Device) -> int:
     """Of calls until a boundary holds."""
     return 4 if device.is_host else 6
@@ -293,28 +296,44 @@ def rounds_of(state: State, general: Config) -> tuple[Served, ...]:
 
 def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
     """The sizes of no workload, and how the general configuration did there: cold or warm, at its worst."""
+    return worst_by_size(problem, (call for call in served.calls if call.config == served.general))
+
+
+def worst_by_size(problem: Problem, calls: Iterable[ServedSize]) -> tuple[TimedSize, ...]:
+    """At the sizes of no workload; a call that could not run there is the worst."""
     named = {w.name for w in problem.workloads}
-    found: dict[tuple[tuple[str, int], ...], list[float | None]] = {}
-    for call in served.calls:
-        if call.config == served.general and call.result.workload not in named:
-            found.setdefault(call.sizes, []).append(ratio_of(call.result))
-    return tuple(TimedSize(sizes, worst_ratio(ratios)) for sizes, ratios in found.items())
+    ratios: dict[Sizes, list[float | None]] = {}
+    for call in calls:
+        if call.result.workload not in named:
+            ratios.setdefault(call.sizes, []).append(ratio_of(call.result))
+    return tuple(
+        TimedSize(sizes, None if None in each else min(r for r in each if r is not None))
+        for sizes, each in ratios.items()
+    )
 
 
-def boundary_of(
-    problem: Problem, state: State, general: Config, workloads: Sequence[TimedSize]
-) -> Boundary | None:
-    """Learnt from the workloads and the first sizes, and again whenever one inside it proves slower. Else it
-    stays as it was: what was confirmed is what is delivered. None where even the last round found slower
-    ones, or little is left."""
-    rounds = [probes_of(problem, served) for served in rounds_of(state, general)]
-    return boundary_over(problem, state.device, rounds, workloads)
+def timed_workloads(state: State, config: Config, workloads: Iterable[Workload]) -> list[TimedSize]:
+    """The workloads at which it was verified."""
+    results = ((w.sizes, timing_of(state, config, w.name)) for w in workloads)
+    return [TimedSize(sizes, ratio_of(result)) for sizes, result in results if result is not None]
+
+
+def bounds_below_contract(problem: Problem, furthest: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    """How far sizes and arrays were verified, as conditions: of those of which the contract promises more."""
+    promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
+    return tuple(
+        f"{tidy_expression(text)} <= {most}"
+        for text, most in furthest
+        if parse_expr(text).evaluate(promised) > most
+    )
 
 
 def boundary_over(
     problem: Problem, device: Device, rounds: Iterable[Sequence[TimedSize]], workloads: Sequence[TimedSize]
 ) -> Boundary | None:
-    """The same over what was timed, round by round."""
+    """Learnt from the workloads and the first round of sizes, and again whenever one inside it proves slower.
+    Else it stays as it was: what was confirmed is what is delivered. None where even the last round found
+    slower ones, or little is left."""
     timed, learnt = [*workloads], 0
     found: Boundary | None = None
     for number, fresh in enumerate(rounds, 1):
@@ -337,11 +356,6 @@ def ratio_of(result: Result) -> float | None:
     return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
 
 
-def worst_ratio(ratios: Sequence[float | None]) -> float | None:
-    known = [ratio for ratio in ratios if ratio is not None]
-    return min(known) if len(known) == len(ratios) else None
-
-
 # -- Sittings: the measurements of one kernel at one workload, each in a process of its own and apart in
 # time; and what may be claimed by them together.
 
@@ -358,14 +372,9 @@ class Settled:
 
 def later_sittings(state: State, config: Config, workload: str) -> tuple[Timing, ...]:
     """By what is delivered, called through its dispatch after it was verified: in another process."""
-    results: list[Result] = [
-        call.result
-        for served in state.served
-        for call in served.calls
-        if call.config == config and call.result.workload == workload
-    ]
-    found = [r.timing for r in results if r.timing is not None and r.timing.ratios]
-    return tuple(found[-1:])
+    calls = (call for served in state.served for call in served.calls if call.config == config)
+    timings = (call.result.timing for call in calls if call.result.workload == workload)
+    return tuple(timing for timing in timings if timing is not None and timing.ratios)[-1:]
 
 
 def settle_figure(verified: Timing, others: Sequence[Timing], seed: int) -> Settled:
@@ -377,14 +386,13 @@ def settle_figure(verified: Timing, others: Sequence[Timing], seed: int) -> Sett
     sittings = [verified, *(timing for timing in others if timing.draws)]
     quiet = [timing for timing in sittings if timing.quiet]
     figures = {id(timing): speedup_interval(timing, seed) for timing in sittings}
-    for count in range(len(quiet), NEEDED - 1, -1):
-        for group in combinations(quiet, count):
-            if _is_consistent_group(
-                [figures[id(timing)] for timing in group], all(len(t.draws) > 1 for t in group)
-            ):
-                own, every = sittings_interval(group, seed), sittings_interval(quiet, seed)
-                # One that disagrees shows how far the next may be: the figure leaves it out, the ends do not.
-                return Settled(Interval(own.value, min(own.low, every.low), max(own.high, every.high)))
+    groups = (group for count in range(len(quiet), NEEDED - 1, -1) for group in combinations(quiet, count))
+    for group in groups:
+        vary = all(len(timing.draws) > 1 for timing in group)
+        if _is_consistent_group([figures[id(timing)] for timing in group], vary):
+            agreed, every = sittings_interval(group, seed), sittings_interval(quiet, seed)
+            # One that disagrees shows how far the next may be: the figure leaves it out, the ends do not.
+            return Settled(Interval(agreed.value, min(agreed.low, every.low), max(agreed.high, every.high)))
     worst = min(figures.values(), key=lambda interval: interval.low)
     highest = max(interval.high for interval in figures.values())
     return Settled(Interval(worst.low, worst.low, highest), _figure_doubt(sittings, list(figures.values())))
@@ -479,28 +487,23 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     for pick in choice.picks:
         settled = settled_at(state, pick.config, pick.workload)
         holds = settled is not None and settled.speedup.low > CLAIM and not _slower_when_served(state, pick)
-        picks.append(
-            Pick(pick.workload, pick.config, settled.speedup, settled.doubt)
-            if settled and holds
-            else _original_pick(pick.workload)
-        )
+        if settled and holds:
+            picks.append(replace(pick, speedup=settled.speedup, doubt=settled.doubt))
+        else:
+            picks.append(_original_pick(pick.workload))
     gains = any(_claimed_speedup(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
     if choice.general is None or not gains:
         return Winners(None, tuple(picks))
-    tested = tuple(
-        f"{tidy_expression(text)} <= {most}" for text, most in _verified_reach(problem, state, choice.general)
-    )
-    if not any(probes_of(problem, served) for served in rounds_of(state, choice.general)):
+    tested = bounds_below_contract(problem, _verified_reach(state, choice.general))
+    rounds = [probes_of(problem, served) for served in rounds_of(state, choice.general)]
+    if not any(rounds):
         return Winners(choice.general, tuple(picks), tested, NOT_TIMED)
-    own = ((w.sizes, timing_of(state, choice.general, w.name)) for w in problem.workloads)
-    timed = [TimedSize(sizes, ratio_of(result)) for sizes, result in own if result is not None]
-    boundary = boundary_of(problem, state, choice.general, timed)
+    timed = timed_workloads(state, choice.general, problem.workloads)
+    boundary = boundary_over(problem, state.device, rounds, timed)
     if boundary is None:
         return Winners(None, tuple(picks))
-    # Nothing was timed where nothing was verified: the boundary's own bounds are never wider.
-    bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
-    where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
-    return Winners(choice.general, tuple(picks), where, boundary.in_words, boundary.inside, boundary.least)
+    shown = (boundary.in_words, boundary.inside, boundary.least)
+    return Winners(choice.general, tuple(picks), boundary.beside(tested), *shown)
 
 
 def _slower_when_served(state: State, pick: Pick) -> bool:
@@ -514,15 +517,12 @@ def verified_cases(state: State, choice: Winners) -> int:
     return sum(v.cases for v in state.verified if v.outcome.trial.config in choice.configs())
 
 
-def _verified_reach(problem: Problem, state: State, config: Config | None) -> tuple[tuple[str, int], ...]:
-    """The largest sizes and arrays that were verified, as far as the contract promises larger ones."""
+def _verified_reach(state: State, config: Config) -> Iterable[tuple[str, int]]:
+    """The largest sizes and arrays that were verified."""
     furthest: dict[str, int] = {}
     for text, most in (one for v in state.verified if v.outcome.trial.config == config for one in v.reach):
         furthest[text] = max(most, furthest.get(text, most))
-    promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
-    return tuple(
-        (text, most) for text, most in furthest.items() if parse_expr(text).evaluate(promised) > most
-    )
+    return furthest.items()
 
 
 def unverified_winners(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:
@@ -589,6 +589,7 @@ DISBELIEVED = 4  # finalists of a template that are refused, and none that is no
 PATIENCE = 20  # finalists that may fail before the rest are given up: by then the template is at fault
 
 
+Sped = tuple[Outcome, dict[str, float]]  # with its speed-ups by workload
 SOUND = (Status.OK, Status.INFEASIBLE)  # where a configuration may not run, nobody runs it
 
 
@@ -606,11 +607,11 @@ def merge_measurements(state: State) -> dict[Config, dict[str, Result]]:
     found: dict[Config, dict[str, Result]] = {}
     for outcome in state.finalists():
         assert outcome.trial.config is not None, "the original is not in the race"
-        own = found.setdefault(outcome.trial.config, {})
+        heats = found.setdefault(outcome.trial.config, {})
         for result in outcome.results:
-            before = own.get(result.workload)
-            own[result.workload] = result if before is None else _merge_results(before, result)
-    believed = {config: all_or_nothing(tuple(own.values())) for config, own in found.items()}
+            before = heats.get(result.workload)
+            heats[result.workload] = result if before is None else _merge_results(before, result)
+    believed = {config: all_or_nothing(tuple(heats.values())) for config, heats in found.items()}
     return {config: {r.workload: r for r in results} for config, results in believed.items()}
 
 
@@ -641,19 +642,7 @@ def finalist_entries(problem: Problem, state: State, count: int) -> dict[Config,
     ]
     margin = MARGIN + DEVIATIONS * measurement_noise(state)
     chosen: dict[Config, Finalist] = {}
-    everywhere = [
-        (o, found)
-        for o, found in field
-        if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
-    ]
-    defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
-    serving = [
-        (o, found)
-        for o, found in everywhere
-        if (c := o.trial.config) is None or not _names_sizes(defines.get(c.candidate, ()), c)
-    ]
-    if not any(overall_score(problem, found) is not None for _, found in serving):
-        serving = everywhere
+    serving = _serving_outcomes(problem, state, field, fell)
     ranked = _best_outcomes(
         ((s, o) for o, found in serving if (s := overall_score(problem, found)) is not None), margin
     )
@@ -670,6 +659,24 @@ def finalist_entries(problem: Problem, state: State, count: int) -> dict[Config,
     return chosen
 
 
+def _serving_outcomes(
+    problem: Problem, state: State, field: Sequence[Sped], fell: Collection[tuple[Config, str]]
+) -> Sequence[Sped]:
+    """Of those that fell nowhere, the ones without sizes built in; all of them, where none of these ran."""
+    everywhere = [
+        (o, found)
+        for o, found in field
+        if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
+    ]
+    defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
+    serving = [
+        (o, found)
+        for o, found in everywhere
+        if (c := o.trial.config) is None or not _names_sizes(defines.get(c.candidate, ()), c)
+    ]
+    return serving if any(overall_score(problem, found) is not None for _, found in serving) else everywhere
+
+
 @lru_cache(maxsize=4096)
 def _names_sizes(defines: tuple[str, ...], config: Config) -> bool:
     return any(parse_expr(text).bind(config.as_dict()).names for text in defines)
@@ -684,10 +691,9 @@ def doubted_finalists(state: State) -> frozenset[Config]:
     """Those that have everything in common with finalists that were refused."""
     raced = merge_measurements(state)
     statuses = {config: {result.status for result in found.values()} for config, found in raced.items()}
-    wrong = [c for c, own in statuses.items() if Status.WRONG in own and Status.OK not in own]
+    wrong = [c for c, seen in statuses.items() if Status.WRONG in seen and Status.OK not in seen]
     if not wrong and all(r.ok for v in state.verified for r in v.outcome.results):
         return frozenset()
-
     return doubted_configs(state, wrong)
 
 
@@ -803,12 +809,12 @@ def _leader_and_rivals(standings: dict[Config, Interval]) -> list[Config]:
     leader = max(standings.values(), key=lambda interval: interval.value)
     behind = [
         config
-        for config, own in standings.items()
-        if own is not leader
-        and own.high >= leader.low
-        and max(own.high - leader.low, leader.high - own.low) > TIE  # how far apart they may be
+        for config, here in standings.items()
+        if here is not leader
+        and here.high >= leader.low
+        and max(here.high - leader.low, leader.high - here.low) > TIE  # how far apart they may be
     ]
-    return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
+    return [*behind, *(c for c, here in standings.items() if here is leader)] if behind else []
 
 
 def _general_interval(problem: Problem, logs: dict[str, Interval]) -> Interval:
@@ -817,9 +823,9 @@ def _general_interval(problem: Problem, logs: dict[str, Interval]) -> Interval:
     value = variance = 0.0
     for workload in problem.workloads:
         if workload.name in logs:
-            own, share = logs[workload.name], workload.weight / total
-            value += share * own.value
-            variance += (share * (own.high - own.low) / 2) ** 2
+            gain, share = logs[workload.name], workload.weight / total
+            value += share * gain.value
+            variance += (share * (gain.high - gain.low) / 2) ** 2
     return Interval(value, value - math.sqrt(variance), value + math.sqrt(variance))
 
 

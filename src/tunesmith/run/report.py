@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tunesmith.base.text import digest_of, format_count, seconds_text
+from tunesmith.base.text import digest_of, seconds_text
 from tunesmith.problem.compare import verdict_words
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.dispatch import Dispatch
@@ -15,16 +15,8 @@ from tunesmith.problem.plan import CannotRun, Status, overstated_traffic, plan_l
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, ToBuild, builds_of
 from tunesmith.profiles.facts import RoofFacts
-from tunesmith.run.budget import (
-    BudgetUse,
-    Spent,
-    beside_budget,
-    budget_uses,
-    candidate_noun,
-    is_concrete,
-    sum_model_usage,
-)
-from tunesmith.run.candidates import TemplateOf, Templates, draft_name
+from tunesmith.run import budget
+from tunesmith.run.candidates import TemplateOf, Templates, draft_name, gate_sentence
 from tunesmith.run.delivery import general_condition
 from tunesmith.run.devices import DeviceUse, device_uses
 from tunesmith.run.events import Extended, Pruned, ReplacedCase, Surveyed, notes_beside, sanitizer_lines
@@ -38,9 +30,6 @@ from tunesmith.run.race import Winners, sound_scores, timing_of, verified_cases,
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, round_reports
 from tunesmith.run.state import State, run_protections
 from tunesmith.space.configset import Config
-
-# -- What can be said of a configuration by its build alone, and of all that were built.
-
 
 # What is told of builds, by the names of `Resources`, and what people call it.
 LABELS = {
@@ -91,15 +80,15 @@ def still_unable(
 
     Details that begin with one of `accidents` tell of the machine that built, and not of the source.
     """
-    return tuple(
-        found.config
-        for found in surveyed
-        if found.config is not None
-        and found.unable
-        and not any(result.detail.startswith(accidents) for result in found.refused)
-        and _rejudge_survey(problem, template_of(found.config), found, device)
-        == [r.status for r in found.refused]
-    )
+    still = []
+    for found in surveyed:
+        if found.config is None or not found.unable:
+            continue
+        is_accident = any(result.detail.startswith(accidents) for result in found.refused)
+        before = [result.status for result in found.refused]
+        if not is_accident and before == _rejudge_survey(problem, template_of(found.config), found, device):
+            still.append(found.config)
+    return tuple(still)
 
 
 def _rejudge_survey(problem: Problem, template: Template, found: Surveyed, device: Device) -> list[Status]:
@@ -114,9 +103,6 @@ def _rejudge_survey(problem: Problem, template: Template, found: Surveyed, devic
         else:
             statuses += [Status.BUILD_FAILED] * len(built.workloads)
     return statuses
-
-
-# -- all of them ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -146,14 +132,14 @@ class SurveyReport:
 
 def survey_report(state: State) -> SurveyReport:
     found = [s for s in state.surveyed if s.config is not None]
-    own = [s for s in state.surveyed if s.config is None]
+    original = next((s for s in state.surveyed if s.config is None), None)
     counts = Counter(s.status for s in found)
     runnable = [s for s in found if not s.unable]
     spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := s.most("spills"))]
     return SurveyReport(
         planned=survey_size(state),
         statuses={status.value: counts[status] for status in Status if counts[status]},
-        spans={name: span for name in LABELS if (span := _metric_span(name, own, runnable))},
+        spans={name: span for name in LABELS if (span := _metric_span(name, original, runnable))},
         spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
         rehearsed=_rehearsed_words(state),
     )
@@ -171,40 +157,22 @@ def _rehearsed_words(state: State) -> tuple[str, ...]:
     return tuple(words)
 
 
-def gate_sentence(done: Sequence[Rehearsed]) -> str:
-    """What was tried of one draft, in words; empty where its first configuration says all."""
-    left = done[-1].left if done and done[0].status is Status.OK else 0
-    if len(done) < 2 and not left:
-        return ""
-    wrong = sum(one.convicts for one in done)
-    open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
-    parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
-    right = f"{len(done) - wrong - open_} of {format_count(len(done), 'configuration')} right"
-    named = done[-1].config.candidate if done[-1].config is not None else ""
-    words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
-    words += f", {', '.join(parts)}" if parts else ""
-    if left:
-        spent = sum(one.seconds for one in done)
-        words += f"; its time was up after {spent:.0f} s, {left} were not tried"
-    return words if wrong else f"{words}; not timed, and to be passed again on a GPU"
-
-
 def survey_size(state: State) -> int:
     """How many configurations a survey looks at: the feasible ones, as far as the budget goes."""
     evals = state.started.settings.evals if state.started else None
     if state.admitted is None and any(c.drafted for c in state.candidates):
-        if is_concrete(state):
+        if budget.is_concrete(state):
             return 1
         return evals or 0  # what a draft has nobody counts before it has passed the gate
     feasible = state.admitted.feasible if state.admitted else 0
     return feasible if evals is None else min(feasible, evals)
 
 
-def _metric_span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
+def _metric_span(name: str, original: Surveyed | None, found: Sequence[Surveyed]) -> Span | None:
     values = [value for s in found if (value := s.most(name)) is not None]
     if not values:
         return None
-    return Span(own[0].most(name) if own else None, min(values), median(values), max(values))
+    return Span(original.most(name) if original else None, min(values), median(values), max(values))
 
 
 # Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
@@ -310,8 +278,8 @@ class Report:
     general_template: str = ""  # where the run has several
     general_is_baked: bool = False  # sizes are built in: other sizes keep the original
     models: str = ""  # who played the roles; empty: the expert
-    talk: Spent | None = None  # what was asked of models; None: nothing
-    budgets: tuple[BudgetUse, ...] = ()  # what was used of each, whether it has a limit or not
+    talk: budget.Spent | None = None  # what was asked of models; None: nothing
+    budgets: tuple[budget.BudgetUse, ...] = ()  # what was used of each, whether it has a limit or not
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
     sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
@@ -370,7 +338,7 @@ def build_report(
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
-    measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched))
+    measured = Counter(o.status for o in (kernels if budget.is_concrete(state) else state.searched))
     # Before the end nothing is claimed, not even that the original stays.
     claims = state.stopped is not None and not is_broken(state.unproven)
     choice = verified_choice(problem, state) if claims else Winners(None, ())
@@ -415,15 +383,15 @@ def build_report(
         ),
         history=history_of(problem, state),
         explanations=explain_winners(problem, template_of, state, choice)
-        if template_of and choice.picks and not is_concrete(state)
+        if template_of and choice.picks and not budget.is_concrete(state)
         else (),
         rounds=round_reports(problem, state, templates),
-        templates={name: own for own, name in kept.items()},
+        templates={name: candidate for candidate, name in kept.items()},
         general_template=_template_label(state, general),
         general_is_baked=is_baked,
         models=started.settings.models,
-        talk=sum_model_usage(state) if state.dialogue else None,
-        budgets=budget_uses(state),
+        talk=budget.sum_model_usage(state) if state.dialogue else None,
+        budgets=budget.budget_uses(state),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(
@@ -431,7 +399,9 @@ def build_report(
         ),
         where=() if is_baked else choice.where,
         shown=choice.shown,
-        serves=_served_condition(problem, dispatch, None if is_baked else general),
+        serves=general_condition(problem, dispatch, general.as_dict())
+        if dispatch is not None and general is not None and not is_baked
+        else None,
         beyond=dispatch.shown.removeprefix(choice.shown).lstrip("; ") if dispatch is not None else "",
         timed=choice.timed,
         least=choice.least,
@@ -443,7 +413,7 @@ def build_report(
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
         notes=notes_beside((*started.notes, *_report_notes(problem, state)), watched),
-        gated=beside_budget(state),
+        gated=budget.beside_budget(state),
         winners=dispatch.winners if dispatch is not None else len(choice.configs()),
         left_out=dispatch.left_out if dispatch is not None else (),
         unproven=state.unproven,
@@ -460,30 +430,31 @@ def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict
     if not won:
         known = [c.id for c in state.candidates if c.status in ("admitted", "searched")]
         best = best_scores(sound_scores(problem, state))
-        known.sort(key=lambda own: -best.get(own, 0.0))
+        known.sort(key=lambda candidate: -best.get(candidate, 0.0))
         won = dict.fromkeys(known[:1])
-    names = (unfinished_name(problem), *(draft_name(problem, own or "given") for own in list(won)[1:]))
+    others = (draft_name(problem, candidate or "given") for candidate in list(won)[1:])
+    names = (unfinished_name(problem), *others)
     return dict(zip(won, names, strict=False))
 
 
 def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
     """The best that has passed the gate, else the draft that waits there; None where there is neither, or the
     run has ended."""
-    own = [c for c in state.candidates if c.drafted is not None]
-    sound = [c for c in own if c.status in ("admitted", "searched")]
+    sound = [c for c in state.candidates if c.drafted and c.status in ("admitted", "searched")]
     scored = best_scores(sound_scores(problem, state))
     best = max(sound, key=lambda c: scored.get(c.id, float("-inf")), default=state.draft)
     if best is None or best.drafted is None or state.stopped is not None:
         return None
     config = best_config(problem, state)
+    by = best.drafted.author or ", ".join(best.drafted.moves) or "the expert"
     return UnfinishedBest(
         best.id,
         best.template,
         best.status,
-        best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
+        by,
         candidate_speedups(problem, state).get(best.id),
         config.as_dict() if config is not None and config.candidate == best.id else None,
-        noun=candidate_noun(state.settings),
+        noun=budget.candidate_noun(state.settings),
     )
 
 
@@ -565,12 +536,6 @@ def _workload_report(problem: Problem, state: State, choice: Winners, index: int
     )
 
 
-def _served_condition(problem: Problem, dispatch: Dispatch | None, general: Config | None) -> str | None:
-    if dispatch is None or general is None:
-        return None
-    return general_condition(problem, dispatch, general.as_dict())
-
-
 def judged_by(problem: Problem, state: State) -> str:
     """By what results were found right, and whose rules those were."""
     if state.unproven:
@@ -599,18 +564,16 @@ def _pruned_reports(state: State) -> tuple[PrunedReport, ...]:
 
 
 def _list_failures(state: State) -> tuple[Failure, ...]:
-    found = []
-    for surveyed in state.surveyed if state.device.absent else state.unable:
-        if surveyed.config is not None and surveyed.unable and surveyed.status is not Status.INFEASIBLE:
-            why = surveyed.refused[0]
-            own = _template_label(state, surveyed.config)
-            found.append(Failure(surveyed.config.as_dict(), why.status.value, why.detail, own))
+    unable = (s for s in (state.surveyed if state.device.absent else state.unable) if s.unable)
+    found = [(s.config, s.refused[0]) for s in unable if s.status is not Status.INFEASIBLE]
     for outcome in (*state.outcomes, *(v.outcome for v in state.verified)):
         bad = [r for r in outcome.results if not r.ok and r.status is not Status.INFEASIBLE]
-        if bad and (config := outcome.trial.config) is not None:
-            own = _template_label(state, config)
-            found.append(Failure(config.as_dict(), bad[0].status.value, bad[0].detail, own))
-    return tuple(found)
+        found += [(outcome.trial.config, why) for why in bad[:1]]
+    return tuple(
+        Failure(config.as_dict(), why.status.value, why.detail, _template_label(state, config))
+        for config, why in found
+        if config is not None
+    )
 
 
 def _evidence_digests(problem: Problem, state: State) -> dict[str, str]:

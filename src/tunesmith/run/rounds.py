@@ -46,11 +46,8 @@ class History:
 def search_history(tried: Sequence[Tried], workloads: Sequence[str]) -> History:
     overall = [finite_log(t.score) for t in tried]
     best = [Best("", _improvement_steps(overall))]
-    if len(workloads) > 1:
-        best += [
-            Best(name, _improvement_steps([score_at(t, i) for t in tried]))
-            for i, name in enumerate(workloads)
-        ]
+    for place, name in enumerate(workloads if len(workloads) > 1 else ()):
+        best.append(Best(name, _improvement_steps([score_at(t, place) for t in tried])))
     return History(tuple(None if log is None else speedup_from_log(log) for log in overall), tuple(best))
 
 
@@ -158,8 +155,8 @@ def round_outcomes(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
             continue
         branches: list[RoundOutcome] = []
         for branch in decision.branches:
-            own = [c for c in state.candidates if c.round == place and c.branch == branch]
-            drafts = tuple(c for c in own if c.drafted is not None)
+            written = (c for c in state.candidates if c.drafted is not None)
+            drafts = tuple(c for c in written if c.round == place and c.branch == branch)
             branches.append(
                 RoundOutcome(
                     number=len(found) + 1,
@@ -182,7 +179,6 @@ def round_outcomes(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
 def _made_on(state: State, decision: Decided) -> str:
     if state.plain_kernel is None or not (decision.by_moves or decision.handed):
         return ""
-
     kernel = made_on(state, decision.candidate)
     return kernel.id if kernel is not None else ""
 
@@ -191,19 +187,20 @@ def _best_branch(branches: Sequence[RoundOutcome]) -> RoundOutcome:
     """What the round comes to: the best of its branches; else one that may still come to something."""
     if len(branches) == 1:
         return branches[0]
-    best = max(
-        branches, key=lambda b: (b.best is not None, b.best or 0.0, b.candidate is not None, bool(b.drafts))
-    )
+
+    def standing(one: RoundOutcome) -> tuple[bool, float, bool, bool]:
+        return one.best is not None, one.best or 0.0, one.candidate is not None, bool(one.drafts)
+
+    best = max(branches, key=standing)
     return replace(best, tried=sum(b.tried for b in branches), branches=tuple(branches))
 
 
 def best_scores(tried: tuple[Tried, ...]) -> dict[str, float]:
-    """The best log speed-up of each candidate that has one."""
     found: dict[str, float] = {}
     for one in tried:
         if one.score is not None:
-            own = one.config.candidate
-            found[own] = max(found.get(own, one.score), one.score)
+            candidate = one.config.candidate
+            found[candidate] = max(found.get(candidate, one.score), one.score)
     return found
 
 
@@ -228,9 +225,6 @@ def to_check(problem: Problem, state: State) -> tuple[Config, tuple[str, ...]] |
         return None
     outcome = state.searched.of(best.config)[-1]
     return best.config, tuple(result.workload for result in outcome.results if result.ok)
-
-
-# -- reports ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -379,14 +373,9 @@ def _branch_report(branch: RoundOutcome, whole: RoundOutcome, word: str) -> Roun
 def _draft_report(draft: Candidate) -> DraftReport:
     why = draft.rejected.reason if draft.rejected else draft.searched.reason if draft.searched else ""
     rules = draft.admitted.rules if draft.admitted else ()
-    return DraftReport(
-        draft.id,
-        draft.status,
-        why,
-        draft.drafted.notes if draft.drafted else (),
-        tuple(rule_text(rule) for rule in rules),
-        draft.admitted.feasible if draft.admitted else None,
-    )
+    notes = draft.drafted.notes if draft.drafted else ()
+    feasible = draft.admitted.feasible if draft.admitted else None
+    return DraftReport(draft.id, draft.status, why, notes, tuple(map(rule_text, rules)), feasible)
 
 
 def _round_verdict(one: RoundOutcome, word: str) -> str:
@@ -446,10 +435,10 @@ def diff_lines(before: str, after: str, name_before: str, name_after: str) -> tu
 def made_on(state: State, candidate: str) -> Candidate | None:
     """The plain kernel that a candidate is, or goes back to; None: it goes back to the original."""
     known = {c.id: c for c in state.candidates if c.drafted is not None}
-    own = known.get(candidate)
-    while own is not None and not (own.status in ("admitted", "searched") and state.is_plain(own)):
-        own = known.get(own.parent)
-    return own
+    found = known.get(candidate)
+    while found is not None and not (found.status in ("admitted", "searched") and state.is_plain(found)):
+        found = known.get(found.parent)
+    return found
 
 
 def moves_on(state: State, candidate: Candidate) -> Candidate | None:
@@ -461,14 +450,11 @@ def moves_on(state: State, candidate: Candidate) -> Candidate | None:
 
 def plain_problem(problem: Problem, template: Template) -> Problem:
     """With the plain kernel in place of the original; lines keep their numbers."""
-    text = without_block(template.source)
-    return replace(
-        problem, kernel=replace(problem.kernel, text=text, path=template.path), launches=template.launches
-    )
+    kernel = replace(problem.kernel, text=without_block(template.source), path=template.path)
+    return replace(problem, kernel=kernel, launches=template.launches)
 
 
 def problem_of(problem: Problem, templates: Templates, kernel: Candidate | None) -> Problem:
-    """What the expert works on."""
     return problem if kernel is None else plain_problem(problem, templates.of(kernel))
 
 

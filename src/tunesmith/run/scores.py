@@ -42,8 +42,8 @@ class Yardstick:
     def __init__(self, state: State) -> None:
         sentinels, several = state.sentinels, state.enlisted is not None
         # By workload, or by workload and device.
-        own = [key for key in sentinels.shared.places if isinstance(key, tuple) is several]
-        self._known = {key: sorted(sentinels.of(key), key=_trial_number) for key in own}
+        keys = [key for key in sentinels.shared.places if isinstance(key, tuple) is several]
+        self._known = {key: sorted(sentinels.of(key), key=_trial_number) for key in keys}
         self._medians: dict[tuple[Hashable, int], float] = {}
         self._several = several
 
@@ -65,20 +65,12 @@ class Yardstick:
         """Of a device that has not timed the original there: what others take, times how much slower than
         each of them it is elsewhere."""
         places = [key for key in self._known if isinstance(key, tuple)]
-        own = [name for name, other in places if other == device]
-        found = [
-            self.seconds(workload, trial, other)
-            * geometric_mean(
-                [
-                    self.seconds(n, trial, device) / self.seconds(n, trial, other)
-                    for n in own
-                    if (n, other) in places
-                ]
-                or [1.0]
-            )
-            for name, other in places
-            if name == workload
-        ]
+        here = [name for name, other in places if other == device]
+        found = []
+        for other in (other for name, other in places if name == workload):
+            both = [name for name in here if (name, other) in places]
+            slower = [self.seconds(n, trial, device) / self.seconds(n, trial, other) for n in both]
+            found.append(self.seconds(workload, trial, other) * geometric_mean(slower or [1.0]))
         if not found:
             raise KeyError(workload)
         return median(found)
@@ -90,7 +82,7 @@ class Yardstick:
             if r.timing is not None
         }
 
-    def settled(self) -> float:
+    def settled_before(self) -> float:
         """No further sentinel changes what the trials before this number are compared with."""
         known = self._known.values()
         if any(len(found) < NEAREST for found in known):
@@ -165,16 +157,16 @@ class _Book(Generic[T]):
         self._sentinels = -1
         self._settled = -math.inf
 
-    def fill(self, state: State, own: Sequence[Outcome], make: Make[T]) -> None:
+    def fill(self, state: State, outcomes: Sequence[Outcome], make: Make[T]) -> None:
         if self._sentinels != len(state.sentinels):
             self._sentinels, self._yardstick = len(state.sentinels), Yardstick(state)
-            before, self._settled = self._settled, self._yardstick.settled()
+            before, self._settled = self._settled, self._yardstick.settled_before()
             same = bisect_left(self._highest, min(before, self._settled))
             del self.rows[same:], self._highest[same:]
-        for place in range(len(self.rows), len(own)):
-            trial = own[place].trial
+        for place in range(len(self.rows), len(outcomes)):
+            trial = outcomes[place].trial
             assert trial.config is not None, "the original is a sentinel, and nothing else"
-            self.rows.append(make(trial.config, self._yardstick.speedups(own[place])))
+            self.rows.append(make(trial.config, self._yardstick.speedups(outcomes[place])))
             self._highest.append(max(trial.id, self._highest[-1] if self._highest else trial.id))
 
 
@@ -187,19 +179,19 @@ def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | No
     book: _Book[T] | None = books.get(kind)
     if book is None or book.tried is not tried.shared:
         book = books[kind] = _Book(tried.shared)
-    own = tried if candidate is None else tried.of(("of", candidate))
-    book.fill(state, own, make)
-    return book.rows[: len(own)]
+    outcomes = tried if candidate is None else tried.of(("of", candidate))
+    book.fill(state, outcomes, make)
+    return book.rows[: len(outcomes)]
 
 
 def measurement_noise(state: State) -> float:
     """Relative: how far apart two short measurements of the same kernel are, by those of the original."""
     times: dict[Hashable, list[float]] = {}
     for outcome in state.sentinels:
-        own = outcome.device if state.enlisted is not None else ""  # two devices differ by more than noise
+        device = outcome.device if state.enlisted is not None else ""  # two devices differ by more than noise
         for result in outcome.results:
             if result.timing is not None and outcome.trial.effort == "short":
-                times.setdefault((result.workload, own), []).append(math.log(result.timing.seconds))
+                times.setdefault((result.workload, device), []).append(math.log(result.timing.seconds))
     spreads = [
         median([abs(b - a) for a, b in pairwise(logs)]) for logs in times.values() if len(logs) >= SENTINELS
     ]
@@ -227,10 +219,10 @@ LOW = 25  # per cent of occupancy: from there on nobody is condemned for it
 def prune_pool(state: State, tried: Callable[[], Sequence[Tried]]) -> Iterator[Pruned]:
     """All that can be said now of those waiting to be measured. `tried` is called where it matters."""
     # What another template built and never measured vouches for nobody.
-    own = {found.config.candidate for found in state.pool if found.config is not None}
+    candidates = {found.config.candidate for found in state.pool if found.config is not None}
 
     def vouches(config: Config) -> bool:
-        return config.candidate in own or bool(state.searched.count(config))
+        return config.candidate in candidates or bool(state.searched.count(config))
 
     witnesses: list[_Witness] | None = None
     for found in state.pool:
@@ -279,10 +271,12 @@ def _find_witnesses(tried: Sequence[Tried], built: Mapping[Config, Surveyed]) ->
 
 
 def _condemn_config(config: Config, found: Surveyed, witnesses: Sequence[_Witness]) -> Pruned | None:
-    own = found.most("spills") or 0
-    alike = [w for w in witnesses if 0 < w.spills <= own]
+    spills = found.most("spills") or 0
+    alike = [w for w in witnesses if 0 < w.spills <= spills]
     if len(alike) >= WITNESSES and all(w.is_far for w in alike):
-        words = f"spills {own} bytes of registers; the {len(alike)} measured that spill no more are all far"
+        words = (
+            f"spills {spills} bytes of registers; the {len(alike)} measured that spill no more are all far"
+        )
         return Pruned(config, "spills", f"{words} behind the best at every workload")
     share = found.most("occupancy")
     if share is None or share >= LOW:
@@ -324,12 +318,10 @@ class OneSearch:
         return self.templates.configs(self.candidate)
 
     def tried(self) -> tuple[Tried, ...]:
-        """What came of its configurations."""
         return score_configs(self.problem, self.state, self.candidate.id)
 
     @property
-    def known(self) -> int:
-        """How many outcomes its searcher has."""
+    def outcome_count(self) -> int:
         return self.state.searched.count(("of", self.candidate.id))
 
     def may_build(self) -> int:
@@ -354,31 +346,32 @@ class OneSearch:
 
     def view(self, pool: tuple[Config, ...] | None) -> SearchView:
         """With a pool all of it is open; without one nothing is that was built or asked for."""
-        state, template, own = self.state, self.template, self.candidate.id
+        state, template, candidate = self.state, self.template, self.candidate.id
         waiting = [t.config for t in (*state.in_flight, *state.building)]
         if pool is None:
             waiting += [found.config for found in state.pool]
         under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
         # Profiles, priors and instructions change no draw: a search is the same without them.
         events = state.events - len(state.profiled) - len(state.prior_changes) - len(state.instructed)
+        first = ((config, None) for primed in state.primed for config in primed.first)
+        picked = "build" if pool is None and state.settings.ahead else "search"
+        built = state.surveyed.of(("of", candidate))
         return SearchView(
             space=template.space,
             configs=self.configs,
             default=template.default,
             tried=self.tried(),
             in_flight=under_way,
-            closed=frozenset(verdict.config for verdict in state.pruned.of(("of", own))),
+            closed=frozenset(verdict.config for verdict in state.pruned.of(("of", candidate))),
             budget_left=evals_left(state) if pool is not None or not state.settings.ahead else None,
             seed=seed_of(state.settings.seed, "ask", events),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=self._search_priors(),
-            asked=state.asked.count(("build" if pool is None and state.settings.ahead else "search", own)),
+            asked=state.asked.count((picked, candidate)),
             pool=pool,
-            static={s.config: s.features for s in state.surveyed.of(("of", own)) if s.config is not None},
+            static={one.config: one.features for one in built if one.config is not None},
             focus=state.focus,
-            first=tuple(
-                config for p in state.primed for config, _ in rows_for(template, [(c, None) for c in p.first])
-            ),
+            first=tuple(config for config, _ in rows_for(template, list(first))),
         )
 
     def sentinel_missing(self) -> bool:
@@ -396,11 +389,11 @@ class OneSearch:
     def nothing_to_gain(self) -> str | None:
         """Whether the searcher expects less than measurements could tell from nothing, and for a good while
         nothing more was found: it is sure of itself sooner than it should be."""
-        state, own = self.state, self.candidate.id
+        state, candidate = self.state, self.candidate.id
         if state.focus is not None:
             return None  # what is expected is expected of a part
         gains = [gain for gain in state.gains[-CONVINCED:] if gain is not None]
-        done = state.searched.count(("of", own))
+        done = state.searched.count(("of", candidate))
         if len(gains) < CONVINCED or done < max(LEAST, PER_PARAMETER * len(self.template.space.params)):
             return None
         visible = measurement_noise(state)

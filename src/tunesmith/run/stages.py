@@ -8,34 +8,130 @@ and rehearsed on the host, and what is to be timed waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import NamedTuple
 
 from tunesmith.base.errors import BadInput
-from tunesmith.run import devices, events
-from tunesmith.run.actions import Action, Ask, Blocked, Collect, Experiment, Stage, World, Write
-from tunesmith.run.budget import (
-    asked_to_finish,
-    candidate_noun,
-    exhausted_budget,
-    exhausted_share,
-    is_finishing,
-    plan_batches,
+from tunesmith.base.text import seed_of
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run import budget, devices, events
+from tunesmith.run.candidates import (
+    GATE_SECONDS,
+    Checks,
+    Faulty,
+    HostGate,
+    NextRehearsal,
+    Passed,
+    Templates,
+    examine_draft,
+    gate_sentence,
 )
-from tunesmith.run.candidates import Checks, Faulty, Passed, examine_draft
 from tunesmith.run.delivery import assemble_delivery, baked_probes, baked_services, builds_known, next_calls
-from tunesmith.run.outcome import Effort, Purpose, Trial
-from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at
+from tunesmith.run.outcome import Effort, Purpose, Rehearsed, Trial
+from tunesmith.run.ports import Inbox, Lab, Power, Searcher, SearchView
+from tunesmith.run.prior import Answers, PriorStep, ToProfile, to_look_at
 from tunesmith.run.race import plan_heat, timing_of, unverified_winners, verified_choice
 from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune_pool, score_configs
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.talk import STOPPED, has_unsearched, is_by_program, may_mend_draft
+from tunesmith.run.talk import (
+    STOPPED,
+    Talking,
+    has_unsearched,
+    is_by_program,
+    is_stopping,
+    may_mend_draft,
+    not_taken,
+    pending_hints,
+    taken_up,
+)
 from tunesmith.space.configset import Config
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 CHOICE = 4  # built ones to choose from, as long as more are being built
 
-# -- whoever watches, devices, models -------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Write:
+    """What follows from the state by itself."""
+
+    event: events.Event
+
+
+@dataclass(frozen=True)
+class OrderBuild:
+    """A build of which the journal says nothing until it is there: without a device nothing waits for it."""
+
+    config: Config | None
+
+
+@dataclass(frozen=True)
+class Collect:
+    """The outcome of a trial that is under way."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment that is over when the lab returns; what came of it is written down."""
+
+    perform: Callable[[Lab], events.Event | None]
+    configs: tuple[Config, ...] = ()  # whose templates the lab knows by then
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Nothing more can be done here, and the run has not stopped."""
+
+    reason: str
+
+
+Action = Write | OrderBuild | Collect | Experiment | Blocked
+Rehearse = Callable[[Template | None, NextRehearsal | None], Rehearsed | None]
+
+
+@dataclass
+class World:
+    """What stages look at beside the state. Of what it remembers nothing matters: a process that goes on
+    finds it out again."""
+
+    problem: Problem
+    templates: Templates
+    lab: Lab
+    searcher: Searcher  # one that needs no scores where nothing is timed
+    talk: Talking
+    inbox: Inbox | None = None
+    heeds_words: bool = True  # whether the author can make use of what is said of its draft
+    rehearse: Rehearse = lambda _template, _wanted: None  # on the host; None: it has nothing to say
+    surveying: list[Config | None] = field(default_factory=list, init=False)  # in the order they were asked
+    unrehearsed: set[Config | None] = field(default_factory=set, init=False)  # the host said nothing of them
+    gates: dict[str, HostGate | None] = field(default_factory=dict, init=False)  # on the host, of drafts
+
+    def search_of(self, state: State) -> OneSearch:
+        return OneSearch(self.problem, state, self.templates)
+
+    def rehearsal(self, candidate: Candidate | None, wanted: NextRehearsal | None) -> Experiment | None:
+        """Of the original, or of a template by one configuration, unless the host has nothing to say."""
+        config = None if wanted is None else wanted.config
+        if config in self.unrehearsed:
+            return None
+
+        def perform(_lab: Lab) -> Rehearsed | None:
+            template = None if candidate is None else self.templates.of(candidate)
+            if (found := self.rehearse(template, wanted)) is None:
+                self.unrehearsed.add(config)
+            return found
+
+        return Experiment(perform)
+
+
+class Stage(NamedTuple):
+    name: str
+    next: Callable[[State, World], Action | None]  # None: it has nothing to do
+    needs: tuple[Power, ...] = ()
+    is_offline: bool = False  # only where the device is absent
 
 
 def _take_instruction(state: State, world: World) -> Action | None:
@@ -43,8 +139,6 @@ def _take_instruction(state: State, world: World) -> Action | None:
     waiting = world.inbox.waiting() if world.inbox is not None else ()
     if not (waiting or state.instructed):
         return None
-    from tunesmith.run.talk import is_stopping, not_taken, taken_up  # which few runs need
-
     for given in not_taken(waiting, state, world.inbox):
         event = taken_up(given, state, world.search_of(state) if state.searching else None)
         if event is not None:
@@ -65,9 +159,6 @@ def _look_after_devices(state: State, world: World) -> Action | None:
 def _talk_to_models(state: State, world: World) -> Action | None:
     event = world.talk.next_event(state)
     return None if event is None else Write(event)
-
-
-# -- the original, and what is given --------------------------------------------------------------------
 
 
 def _time_original(state: State, _world: World) -> Action | None:
@@ -99,9 +190,6 @@ def _admit_beside(state: State, world: World) -> Action | None:
     return None
 
 
-# -- deciding -------------------------------------------------------------------------------------------
-
-
 def _collect_rest(state: State, _world: World) -> Action | None:
     """Only a search goes on beside what is measured."""
     return Collect() if state.in_flight and not state.searching else None
@@ -115,7 +203,6 @@ def _is_between_rounds(state: State, world: World) -> bool:
 
 
 def _check_best(state: State, world: World) -> Action | None:
-    """Whether it is right where it is looked at for long."""
     if not _is_between_rounds(state, world) or (unchecked := to_check(world.problem, state)) is None:
         return None
     config, workloads = unchecked
@@ -137,9 +224,6 @@ def _decide_next(state: State, world: World) -> Action | None:
     return Write(world.talk.decided(state))
 
 
-# -- the gate -------------------------------------------------------------------------------------------
-
-
 def _with_remedy(error: BadInput) -> str:
     """Of several faults each has its remedy beside it already."""
     return f"{error} ({error.hint})" if error.hint and "\n" not in error.message else str(error)
@@ -151,14 +235,14 @@ def _check_draft(state: State, world: World) -> Action | None:
         return None
     draft = state.draft
     assert draft is not None, "what is written is written without a device"
-    if (asked := asked_to_finish(state)) is not None:
+    if (asked := budget.asked_to_finish(state)) is not None:
         return Write(events.Rejected(draft.id, f"it was not looked at any further: {asked}"))
     for other in takewhile(lambda c: c.id != draft.id, state.candidates):
         if other.drafted and other.drafted.template == draft.template:
-            why = f"it is the same text as {candidate_noun(state.settings)} {other.id}"
+            why = f"it is the same text as {budget.candidate_noun(state.settings)} {other.id}"
             return Write(events.Rejected(draft.id, why, same_as=other.id))
     is_foreign = bool(draft.drafted and draft.drafted.author)
-    may_mend = may_mend_draft(state, state.settings, draft)
+    may_mend = may_mend_draft(state, draft)
     try:
         template = world.templates.of(draft)
         # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
@@ -175,12 +259,14 @@ def _check_draft(state: State, world: World) -> Action | None:
     if isinstance(step, Checks):
         # What is made on a plain kernel has its faults: it is checked as a winner is.
         return _ask_trials(state, world, step.configs, "long" if state.is_plain(draft) else "short", "gate")
-    is_heard = world.heeds_words or not is_by_program(state, draft) or bool(step.without)
-    again = may_mend and is_heard
-    return Write(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
+    return _reject_draft(state, draft, step, world.heeds_words)
 
 
-# -- searching ------------------------------------------------------------------------------------------
+def _reject_draft(state: State, draft: Candidate, fault: Faulty, heeds_words: bool) -> Write:
+    """Back to its author, as long as that may mend it and can make something of what was found."""
+    is_heard = heeds_words or not is_by_program(state, draft) or bool(fault.without)
+    again = may_mend_draft(state, draft) and is_heard
+    return Write(events.Rejected(draft.id, fault.reason, fault.trials, fault.without, again))
 
 
 def _search_template(state: State, world: World) -> Action | None:
@@ -190,8 +276,8 @@ def _search_template(state: State, world: World) -> Action | None:
     search = world.search_of(state)
     if search.template.is_concrete:
         return _search_one(state, world, search)
-    cut = exhausted_share(state)
-    reason = exhausted_budget(state) or cut or search.nothing_to_gain()
+    cut = budget.exhausted_share(state)
+    reason = budget.exhausted_budget(state) or cut or search.nothing_to_gain()
     if reason is None:
         if (action := _next_of_search(state, world, search)) is not None:
             return action
@@ -203,7 +289,8 @@ def _search_template(state: State, world: World) -> Action | None:
 
 
 def _next_of_search(state: State, world: World, search: OneSearch) -> Action | None:
-    batch, enough = plan_batches(search.known, max(1, len(state.devices)), state.settings.width)
+    count = max(1, len(state.devices))
+    batch, enough = budget.plan_batches(search.outcome_count, count, state.settings.width)
     is_hungry = len(state.in_flight) <= enough
     if (action := _ask_hinted(state, world)) is not None:
         return action
@@ -238,8 +325,6 @@ def _search_one(state: State, world: World, search: OneSearch) -> Action:
 def _ask_hinted(state: State, world: World) -> Action | None:
     if not state.instructed:
         return None
-    from tunesmith.run.talk import pending_hints
-
     wanted = pending_hints(state)
     return _ask_trials(state, world, wanted, "short", "search") if wanted else None
 
@@ -251,7 +336,7 @@ def _change_prior(state: State, world: World, search: OneSearch) -> Action | Non
         return None
     template = search.template
     answers = Answers(dict(template.answers), template.space.params, search.configs)
-    step = next_step(world.problem, state, answers, search.tried())
+    step = PriorStep(world.problem, state, answers, search.tried()).next()
     if step is None:
         return None
     if not isinstance(step, ToProfile):
@@ -285,12 +370,7 @@ def _ask_builds(state: State, world: World, search: OneSearch) -> Action | None:
 
 
 def _propose_configs(
-    state: State,
-    world: World,
-    search: OneSearch,
-    pool: tuple[Config, ...] | None,
-    count: int,
-    effort: Effort,
+    state: State, world: World, search: OneSearch, pool: tuple[Config, ...] | None, count: int, effort: Effort
 ) -> Action | None:
     proposal = world.searcher.ask(search.view(pool), count)
     if not proposal.configs:
@@ -301,11 +381,8 @@ def _propose_configs(
     )
 
 
-# -- finishing ------------------------------------------------------------------------------------------
-
-
 def _race_finalists(state: State, world: World) -> Action | None:
-    entered = plan_heat(world.problem, state) if is_finishing(state) else None
+    entered = plan_heat(world.problem, state) if budget.is_finishing(state) else None
     if not entered:
         return None
     return _ask_trials(
@@ -326,7 +403,7 @@ def _verify_winners(state: State, world: World) -> Action | None:
 
 
 def _serve_delivery(state: State, world: World) -> Action | None:
-    """Experiment what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
+    """Call what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
     problem, template_of = world.problem, world.templates.lookup(state)
     choice = verified_choice(problem, state)
     services = baked_services(problem, state, template_of, choice)
@@ -360,18 +437,114 @@ def _stop_run(state: State, _world: World) -> Action | None:
     return Write(events.Stopped(state.decided[-1].reason))
 
 
-# -- without the device ---------------------------------------------------------------------------------
+def _survey_original(state: State, world: World) -> Action | None:
+    """What the compiler says of it is told to whoever plans."""
+    if world.templates.given is not None or state.surveyed:
+        return None
+    return Experiment(lambda lab: lab.built()) if world.surveying else OrderBuild(None)
 
 
-def _without_device(name: str) -> Callable[[State, World], Action | None]:
-    def next_of(state: State, world: World) -> Action | None:
-        if not state.device.absent:
+def _rehearse_original(state: State, world: World) -> Action | None:
+    if any(one.config is None for one in state.rehearsed):
+        return None
+    return world.rehearsal(None, None)
+
+
+def _rehearse_template(state: State, world: World) -> Action | None:
+    """What is given by one configuration, a draft by all that the gate on the device
+    tries, where it begins from nothing. What the host finds wrong is turned away."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+        if _candidate_rehearsals(state, candidate):
             return None
-        from tunesmith.run.offline_stages import STAGES_WITHOUT_DEVICE  # which few runs need
+        configs = world.templates.configs(candidate)
+        first = given.default if given.default in configs else configs[0]
+        return world.rehearsal(candidate, NextRehearsal(first, True, 0))
+    draft = state.draft
+    if draft is None or (gate := _host_gate(state, draft, world)) is None:
+        return None
+    step = _step_of_host_gate(gate, state, draft)
+    if isinstance(step, NextRehearsal):
+        return world.rehearsal(draft, step)
+    if isinstance(step, Passed):
+        return None
+    return _reject_draft(state, draft, step, False)
 
-        return STAGES_WITHOUT_DEVICE[name](state, world)
 
-    return next_of
+def _host_gate(state: State, draft: Candidate, world: World) -> HostGate | None:
+    """None: nothing of it may be built."""
+    if draft.id not in world.gates:
+        try:
+            world.gates[draft.id] = _make_host_gate(state, draft, world)
+        except BadInput:
+            world.gates[draft.id] = None  # the gate on the device will say so
+    return world.gates[draft.id]
+
+
+def _make_host_gate(state: State, draft: Candidate, world: World) -> HostGate | None:
+    if draft.drafted is None:
+        return None
+    template, limit = world.templates.of(draft), state.settings.seconds
+    # Nothing that a model wrote is built before it is vetted.
+    if draft.drafted.author and world.talk.draft_fault(state, draft, template) is not None:
+        return None
+    configs = world.templates.configs(draft)
+    seconds = GATE_SECONDS if limit is None else min(GATE_SECONDS, limit)
+    return HostGate.of(template, configs, seconds) if len(configs) else None
+
+
+def _candidate_rehearsals(state: State, candidate: Candidate) -> list[Rehearsed]:
+    return [one for one in state.rehearsed if one.config and one.config.candidate == candidate.id]
+
+
+def _step_of_host_gate(gate: HostGate, state: State, draft: Candidate) -> NextRehearsal | Faulty | Passed:
+    may_mend = may_mend_draft(state, draft)
+    return gate.step(_candidate_rehearsals(state, draft), may_mend, not is_by_program(state, draft))
+
+
+def end_of_host_gate(state: State, world: World) -> str:
+    """What was tried of a draft, once there is no more to try; else empty."""
+    draft = state.draft
+    gate = _host_gate(state, draft, world) if draft is not None else None
+    if draft is None or gate is None or isinstance(_step_of_host_gate(gate, state, draft), NextRehearsal):
+        return ""
+    return gate_sentence(_candidate_rehearsals(state, draft))
+
+
+def _survey_configs(state: State, world: World) -> Action | None:
+    """Builders have as many configurations as they can use, as far as the budget goes."""
+    if len(world.surveying) < state.settings.ahead:
+        looked_at = [*(one.config for one in state.surveyed), *world.surveying]
+        if not looked_at:
+            return OrderBuild(None)
+        for config in _next_to_survey(state, world, tuple(c for c in looked_at if c is not None)):
+            return OrderBuild(config)
+    return Experiment(lambda lab: lab.built()) if world.surveying else None
+
+
+def _next_to_survey(state: State, world: World, seen: tuple[Config, ...]) -> Sequence[Config]:
+    """At most one of the template that is given, or of the first draft that may be built."""
+    if (given := world.templates.given) is not None:
+        candidate = Candidate("", given.digest)
+    elif (draft := state.draft) is not None and _host_gate(state, draft, world) is not None:
+        candidate = draft
+    else:
+        return ()
+    settings = state.settings
+    checked = sum(one.seconds for one in state.rehearsed)  # which has a limit of its own
+    if settings.seconds is not None and state.elapsed - state.attached_at - checked > settings.seconds:
+        return ()
+    template = world.templates.of(candidate)
+    view = SearchView(
+        space=template.space,
+        configs=world.templates.configs(candidate),
+        default=template.default,
+        tried=(),
+        in_flight=seen,
+        budget_left=None if settings.evals is None else max(0, settings.evals - len(seen)),
+        seed=seed_of(settings.seed, "survey", len(seen)),
+    )
+    return world.searcher.ask(view, 1).configs
 
 
 STAGES = (
@@ -379,8 +552,8 @@ STAGES = (
     Stage("devices", _look_after_devices, ("time",)),
     Stage("dialogue", _talk_to_models),
     Stage("baseline", _time_original, ("time",)),
-    Stage("survey of the original", _without_device("survey of the original"), ("build",)),
-    Stage("rehearsal of the original", _without_device("rehearsal of the original"), ("rehearse",)),
+    Stage("survey of the original", _survey_original, ("build",), is_offline=True),
+    Stage("rehearsal of the original", _rehearse_original, ("rehearse",), is_offline=True),
     Stage("cases", _add_cases, ("time",)),
     Stage("given", _admit_given),
     Stage("given beside", _admit_beside, ("time",)),
@@ -388,10 +561,10 @@ STAGES = (
     Stage("check", _check_best, ("time",)),
     Stage("diagnose", _diagnose_best, ("profile",)),
     Stage("decide", _decide_next),
-    Stage("rehearsal", _without_device("rehearsal"), ("rehearse",)),
+    Stage("rehearsal", _rehearse_template, ("rehearse",), is_offline=True),
     Stage("gate", _check_draft, ("time",)),
     Stage("search", _search_template, ("time",)),
-    Stage("survey", _without_device("survey"), ("build",)),
+    Stage("survey", _survey_configs, ("build",), is_offline=True),
     Stage("race", _race_finalists, ("time",)),
     Stage("verify", _verify_winners, ("time",)),
     Stage("serve", _serve_delivery, ("serve",)),
@@ -405,12 +578,11 @@ def next_action(state: State, world: World) -> Action:
     for stage in STAGES:
         if lacking := [lacks[power] for power in stage.needs if lacks.get(power)]:
             missing = missing or lacking[0]
+        elif stage.is_offline and not state.device.absent:
+            continue
         elif (action := stage.next(state, world)) is not None:
             return action
     return Blocked(missing)
-
-
-# -- small parts ----------------------------------------------------------------------------------------
 
 
 def _ask_trials(
@@ -422,14 +594,14 @@ def _ask_trials(
     workloads: Sequence[tuple[str, ...]] | None = None,
     gain: float | None = None,
     followed: frozenset[Config] = frozenset(),
-) -> Ask:
+) -> Write:
     """At the workloads given for each, or at all."""
     where = workloads or [tuple(w.name for w in world.problem.workloads)] * len(configs)
     trials: list[Trial] = []
     for number, (config, names) in enumerate(zip(configs, where, strict=True), state.next_trial):
         digest = _template_digest(state, config) if config else ""
         trials.append(Trial(number, config, names, effort, purpose, digest, config in followed))
-    return Ask(tuple(trials), gain)
+    return Write(events.Asked(tuple(trials), gain))
 
 
 def _profile_kernel(wanted: ToProfile) -> Experiment:

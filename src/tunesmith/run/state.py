@@ -20,9 +20,6 @@ from tunesmith.run.protection import Protection
 from tunesmith.space.configset import Config
 from tunesmith.space.space import Focus
 
-# -- A sequence that grows without being copied, with an index: what a state is made of.
-
-
 T = TypeVar("T")
 Keys = Callable[[T], Iterable[Hashable]]
 
@@ -38,7 +35,6 @@ class Shared(Generic[T]):
 
     @property
     def places(self) -> dict[Hashable, list[int]]:
-        """By key, where the items are that have it."""
         for place in range(self._indexed, len(self.items)):
             for key in self.keys(self.items[place]):
                 self._places.setdefault(key, []).append(place)
@@ -97,27 +93,26 @@ class Grown(Sequence[T]):
 
     def of(self, key: Hashable) -> tuple[T, ...]:
         """The items that have a key, in order."""
-        return tuple(self.shared.items[place] for place in self._places(key))
+        return tuple(self.shared.items[place] for place in self._places_of(key))
 
     def count(self, key: Hashable, since: int = 0) -> int:
         """How many have a key, from a place on."""
-        places = self._places(key)
+        places = self._places_of(key)
         return len(places) - bisect_left(places, since)
 
     def last(self, key: Hashable) -> int:
         """The place of the last that has a key; -1 where none has."""
-        places = self._places(key)
+        places = self._places_of(key)
         return places[-1] if places else -1
 
-    def _places(self, key: Hashable) -> list[int]:
-        """Where the items with a key are, as far as this version has them."""
+    def _places_of(self, key: Hashable) -> list[int]:
         places = self.shared.places.get(key, [])
         is_newest = not places or places[-1] < self._length
         return places if is_newest else places[: bisect_left(places, self._length)]
 
 
-def keyed_factory(keys: Keys[T]) -> Callable[[], Grown[T]]:
-    """Empty, with an index by these keys."""
+def _grown_by(keys: Keys[T]) -> Callable[[], Grown[T]]:
+    """Makes an empty one, with an index by these keys."""
     return lambda: Grown(keys=keys)
 
 
@@ -148,8 +143,6 @@ class Candidate:
 
 @dataclass(frozen=True)
 class PriorChange:
-    """Where the search looks first from here on, and what there was by then."""
-
     event: ev.Steered
     tried: int  # outcomes
     asked: int  # trials
@@ -165,6 +158,10 @@ def _of_surveyed(found: ev.Surveyed) -> Iterator[Hashable]:
     yield "unable" if found.unable else found.what_runs
 
 
+def _of_pruned(verdict: ev.Pruned) -> tuple[Hashable, ...]:
+    return verdict.rule, ("of", verdict.config.candidate)
+
+
 @dataclass(frozen=True)
 class State:
     events: int = 0
@@ -172,9 +169,7 @@ class State:
     elapsed: float = 0.0
     waited: float = 0.0  # of these, for others to leave the device, or to leave it quiet: no budget counts it
     started: ev.Started | None = None
-    surveyed: Grown[ev.Surveyed] = field(
-        default_factory=keyed_factory(_of_surveyed)
-    )  # by the compiler in force
+    surveyed: Grown[ev.Surveyed] = field(default_factory=_grown_by(_of_surveyed))  # by the compiler in force
     rehearsed: tuple[ev.Rehearsed, ...] = ()  # on the host, where the device is absent
     attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
@@ -200,14 +195,10 @@ class State:
     profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
-    asked: Grown[Trial] = field(default_factory=keyed_factory(oc.keys_of_trial))
+    asked: Grown[Trial] = field(default_factory=_grown_by(oc.keys_of_trial))
     gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
-    pruned: Grown[ev.Pruned] = field(
-        default_factory=keyed_factory(lambda v: (v.rule, ("of", v.config.candidate)))
-    )
-    outcomes: Grown[Outcome] = field(
-        default_factory=keyed_factory(oc.keys_of_outcome)
-    )  # sentinels and finalists too
+    pruned: Grown[ev.Pruned] = field(default_factory=_grown_by(_of_pruned))
+    outcomes: Grown[Outcome] = field(default_factory=_grown_by(oc.keys_of_outcome))  # finalists', too
     verified: tuple[ev.Verified, ...] = ()
     served: tuple[ev.Served, ...] = ()
     instructed: tuple[ev.Instructed, ...] = ()  # by whoever watches
@@ -217,16 +208,12 @@ class State:
     bound: tuple[tuple[int, str], ...] = ()  # of these, the device that a trial is for
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
-    known: Grown[Config] = field(
-        default_factory=keyed_factory(oc.keys_of_config)
-    )  # built, asked for, or on the way
+    known: Grown[Config] = field(default_factory=_grown_by(oc.keys_of_config))  # built or asked for
     # Short measurements of configurations, by search and gate; a template that was turned away has none.
-    searched: Grown[Outcome] = field(default_factory=keyed_factory(oc.keys_of_tried))
-    sentinels: Grown[Outcome] = field(
-        default_factory=keyed_factory(oc.keys_of_sentinel)
-    )  # the original's, baseline first
+    searched: Grown[Outcome] = field(default_factory=_grown_by(oc.keys_of_tried))
+    sentinels: Grown[Outcome] = field(default_factory=_grown_by(oc.keys_of_sentinel))  # baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
-    unable: Grown[ev.Surveyed] = field(default_factory=keyed_factory(_of_surveyed))
+    unable: Grown[ev.Surveyed] = field(default_factory=_grown_by(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     def is_plain(self, candidate: Candidate) -> bool:
@@ -310,19 +297,17 @@ class State:
 
     @property
     def is_to_write(self) -> bool:
-        """Whether the next draft of what is under way is to be written."""
         return self.draft is None and bool(self.open_branches)
 
     @property
     def open_request(self) -> Exchange | None:
-        """What a model has been asked and has not answered."""
         last = self.dialogue[-1] if self.dialogue else None
         return last if last is not None and last.is_open else None
 
     def this_turn(self, *roles: Role) -> tuple[Exchange, ...]:
         """What has been said with these roles since the last decision."""
-        own = (e for e in self.dialogue if e.request.role in roles)
-        return tuple(e for e in own if e.turn == len(self.decided))
+        turn = len(self.decided)
+        return tuple(e for e in self.dialogue if e.turn == turn and e.request.role in roles)
 
     def drafts(self, branch: int | None = None) -> int:
         """How many were ever written; of old journals by plan, too."""
@@ -342,11 +327,11 @@ class State:
         return Counter({status: count for status, count in counts.items() if count})
 
 
-def _update_state(own: State, **changes: Any) -> State:
-    """In place: `own` is the copy that `apply` has made, and nobody else has it yet."""
-    assert changes.keys() <= own.__dict__.keys(), changes.keys()
-    own.__dict__.update(changes)
-    return own
+def _update_state(copy: State, **changes: Any) -> State:
+    """In place: it is the copy that `apply_record` has made, and nobody else has it yet."""
+    assert changes.keys() <= copy.__dict__.keys(), changes.keys()
+    copy.__dict__.update(changes)
+    return copy
 
 
 def apply_record(state: State, record: ev.Recorded) -> State:
@@ -375,9 +360,9 @@ def apply_record(state: State, record: ev.Recorded) -> State:
             # What was said for another device holds only where it has been looked at again for this one.
             again = set(event.unable)
             surveyed = state.surveyed.where(lambda s: s.config in again)
-            state = _update_state(state, surveyed=surveyed, unable=surveyed, admitted=None, pool=Grown())
             known = Grown(event.unable, oc.keys_of_config)
-            return _update_state(state, attached=event, attached_at=record.at, known=known)
+            _update_state(state, surveyed=surveyed, unable=surveyed, known=known, pool=Grown())
+            return _update_state(state, attached=event, attached_at=record.at, admitted=None)
         case ev.Enlisted(devices) as event:
             state = _update_state(state, enlisted=event, enlisted_after=len(state.outcomes))
             return _with_devices(state, devices)
@@ -395,26 +380,22 @@ def apply_record(state: State, record: ev.Recorded) -> State:
         case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             if event.decision == "search":
-                state = _update_state(state, gains=Grown(), earlier_changes=len(state.prior_changes))
-            used = state.device_seconds
-            state = _update_state(state, decided_after=len(state.asked), decided_used=used)
-            _update_state(state, decided_at=state.worked)
-            return _update_state(state, decided=(*state.decided, event), under_way=event)
+                _update_state(state, gains=Grown(), earlier_changes=len(state.prior_changes))
+            _update_state(state, decided_after=len(state.asked), decided_used=state.device_seconds)
+            decided = (*state.decided, event)
+            return _update_state(state, decided=decided, under_way=event, decided_at=state.worked)
         case ev.Drafted() as event:
-            own, number = (event.candidate, event.template, event.parent), len(state.decided) - 1
-            new = Candidate(*own, drafted=event, round=number, branch=event.branch)
+            new = Candidate(event.candidate, event.template, event.parent, drafted=event)
+            new = replace(new, round=len(state.decided) - 1, branch=event.branch)
             return _update_state(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
-            return _close_refactoring(
-                _update_state(state, declined=(*state.declined, (len(state.decided) - 1, event)))
-            )
+            declined = (*state.declined, (len(state.decided) - 1, event))
+            return _close_refactoring(_update_state(state, declined=declined))
         case ev.Rejected() as event:
             wrong = event.candidate
             searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != wrong)
-            _update_state(
-                _update_candidate(state, wrong, status="rejected", rejected=event), searched=searched
-            )
-            return _close_refactoring(state)
+            _update_candidate(state, wrong, status="rejected", rejected=event)
+            return _close_refactoring(_update_state(state, searched=searched))
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
             state = _update_candidate(state, event.candidate, status="searched", searched=event)
@@ -440,12 +421,11 @@ def apply_record(state: State, record: ev.Recorded) -> State:
 
 def _apply_surveyed(state: State, event: ev.Surveyed) -> State:
     _update_state(state, surveyed=state.surveyed.plus(event))
-    if (own := event.config) is None:
+    if event.config is None:
         return state
-    building = tuple(t for t in state.building if t.config != own)
-    return _update_state(
-        state, building=building, pool=state.pool.plus(event), known=_with_known(state.known, (own,))
-    )
+    building = tuple(t for t in state.building if t.config != event.config)
+    known = _with_known(state.known, (event.config,))
+    return _update_state(state, building=building, pool=state.pool.plus(event), known=known)
 
 
 def _update_exchange(state: State, number: int, **known: Any) -> State:
@@ -474,9 +454,8 @@ def _apply_measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     bound = tuple(pair for pair in state.bound if pair[0] != trial.id)
-    _charge_outcome(
-        _update_state(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound), outcome
-    )
+    _update_state(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound)
+    _charge_outcome(state, outcome)
     if trial.purpose == "sentinel":
         return _update_state(state, sentinels=state.sentinels.plus(outcome))
     rejected = [c.id for c in state.candidates if c.status == "rejected"]
@@ -503,16 +482,13 @@ def _apply_admitted(state: State, event: ev.Admitted) -> State:
     if event.candidate not in known:
         given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
         return _update_state(state, admitted=event, candidates=(*state.candidates, given))
-    state = _update_candidate(
-        state, event.candidate, status="admitted", admitted=event, template=event.template
-    )
-    state = _update_state(state, admitted=event)
+    _update_candidate(state, event.candidate, status="admitted", admitted=event, template=event.template)
+    _update_state(state, admitted=event)
     # A template that was given is admitted before anything is decided.
     return state if known[event.candidate].drafted is None else _close_refactoring(state)
 
 
 def _close_refactoring(state: State) -> State:
-    """A refactoring is done when none of its plans is open."""
     return state if state.open_branches else _update_state(state, under_way=None)
 
 
@@ -546,9 +522,6 @@ def run_protections(state: State) -> tuple[Protection, ...]:
 
 def fold_records(records: Iterable[ev.Recorded]) -> State:
     return reduce(apply_record, records, State())
-
-
-# -- Who wrote a template: what a model once wrote is vetted for ever, whoever searches it again.
 
 
 UNKNOWN_AUTHOR = "an unknown author"  # may have been a model: what it wrote is vetted as a model's is

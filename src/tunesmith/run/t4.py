@@ -45,9 +45,6 @@ _SECONDS = {
 _HINT = "name a T4 results file, as Kernel Tuner's store_output_file or `tunesmith export` writes it"
 
 
-# -- out ------------------------------------------------------------------------------------------------
-
-
 def t4_results(found: Sequence[tuple[Config, Result]], about: Mapping[str, object]) -> bytes:
     """What was measured at one workload; `about` says of what."""
     metadata = {"timeunit": "milliseconds", **about}
@@ -77,14 +74,11 @@ def _t4_entry(config: Config, result: Result) -> dict[str, object]:
 def t4_metadata(
     system: str, hardware: Mapping[str, object], device: Mapping[str, object], packages: Sequence[str]
 ) -> bytes:
-    own = {
+    metadata = {
         "hardware": {"hardware_description": [dict(hardware)], "operating_system": system},
         "environment": {"device_query": dict(device), "requirements": list(packages)},
     }
-    return json.dumps({"schema_version": VERSION, "metadata": own}, indent=1).encode() + b"\n"
-
-
-# -- in -------------------------------------------------------------------------------------------------
+    return json.dumps({"schema_version": VERSION, "metadata": metadata}, indent=1).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ class T4Times:
 
 @dataclass(frozen=True)
 class T4Entry:
-    configuration: dict[str, Any]
+    configuration: dict[str, object]
     times: T4Times
     invalidity: Invalidity
     measurements: list[T4Measurement] = field(default_factory=list)
@@ -111,7 +105,7 @@ class T4Entry:
 class T4File:
     results: list[T4Entry]
     schema_version: str = VERSION
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,30 +134,30 @@ def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
     for number, entry in enumerate(file.results, 1):
         place = f"{where}: result {number}"
         seconds = _entry_seconds(entry, file, place) if entry.invalidity == "correct" else None
-        own = _of_template(entry.configuration, template)
-        if isinstance(own, str):
-            left[own] += 1
+        config = _of_template(entry.configuration, template)
+        if isinstance(config, str):
+            left[config] += 1
         else:
-            kept.setdefault(own, []).append(seconds)
+            kept.setdefault(config, []).append(seconds)
     # What failed once is not believed.
-    times = {c: median([t for t in own if t is not None]) for c, own in kept.items() if None not in own}
+    times = {c: median([t for t in seen if t is not None]) for c, seen in kept.items() if None not in seen}
     middle = median(list(times.values())) if times else 1.0
     rows = tuple((c, math.log(middle / times[c]) if c in times else None) for c in kept)
     return EarlierRows(rows, len(file.results), tuple(sorted(left.items())))
 
 
-def _of_template(values: Mapping[str, Any], template: Template | None) -> Config | str:
-    """The configuration as the template has it, or why it has none."""
+def _of_template(values: Mapping[str, object], template: Template | None) -> Config | str:
     names = [p.name for p in template.space.params] if template is not None else list(values)
     if unknown := sorted(set(values) - set(names)):
         return f"with parameters that the template has not ({', '.join(unknown[:3])})"
     if missing := sorted(set(names) - set(values)):
         return f"without parameters of the template ({', '.join(missing[:3])})"
-    plain = all(type(value) is int and abs(value) <= LIMIT for value in values.values())
-    config = Config(tuple((name, values[name]) for name in names))
-    if not plain or not names or (template is not None and not rows_for(template, [(config, None)])):
+    numbers = {name: n for name, n in values.items() if type(n) is int and abs(n) <= LIMIT}
+    if not names or len(numbers) < len(names):
         return "with values outside the space"
-    return config
+    config = Config(tuple((name, numbers[name]) for name in names))
+    is_inside = template is None or bool(rows_for(template, [(config, None)]))
+    return config if is_inside else "with values outside the space"
 
 
 def _parse_t4_file(text: str, where: str) -> T4File:

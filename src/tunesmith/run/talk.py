@@ -14,37 +14,9 @@ from queue import Empty, SimpleQueue
 from tunesmith.base.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import (
-    asked_to_finish,
-    exhausted_budget,
-    exhausted_share,
-    is_finishing,
-    no_more_requests,
-    no_more_rounds,
-)
+from tunesmith.run import budget
+from tunesmith.run import events as ev
 from tunesmith.run.candidates import Templates, parse_config
-from tunesmith.run.events import (
-    SINGLE,
-    Decided,
-    Declined,
-    Drafted,
-    Event,
-    Exchange,
-    Extended,
-    Instructed,
-    LanguageModel,
-    NoReply,
-    Pending,
-    Question,
-    Replied,
-    Reply,
-    Request,
-    Requested,
-    Role,
-    RunInstruction,
-    Settings,
-    Unanswered,
-)
 from tunesmith.run.ports import Author, Inbox, ModelWriter, Planner, Refactoring, RunLog, Tester, Written
 from tunesmith.run.scores import OneSearch
 from tunesmith.run.state import Candidate, State
@@ -64,7 +36,7 @@ class Conversation:
     """The models of a run, by role. Remembers nothing that matters: after a restart a pause is left out, and
     what was on its way is asked again."""
 
-    models: Mapping[Role, LanguageModel] = field(default_factory=dict)
+    models: Mapping[ev.Role, ev.LanguageModel] = field(default_factory=dict)
     pause: Callable[[float], None] = lambda _seconds: None
     note: Callable[[str], None] = lambda _text: None
     start: Callable[[Callable[[], None]], None] = lambda ask: ask()  # one attempt, beside the inbox
@@ -73,15 +45,15 @@ class Conversation:
     _asked: int = field(default=0, init=False)  # the number of a request that is on its way; 0: none is
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
 
-    def model_for(self, request: Request) -> LanguageModel | None:
+    def model_for(self, request: ev.Request) -> ev.LanguageModel | None:
         return self.models.get(request.role)
 
     def answer(
         self,
-        open_: Exchange,
-        dialogue: Sequence[Exchange] = (),
-        told: Callable[[], Instructed | None] = lambda: None,
-    ) -> Replied | Unanswered | Instructed:
+        open_: ev.Exchange,
+        dialogue: Sequence[ev.Exchange] = (),
+        told: Callable[[], ev.Instructed | None] = lambda: None,
+    ) -> ev.Replied | ev.Unanswered | ev.Instructed:
         """What comes of one attempt; WaitingForModel where the reply is missing and not to be waited for.
         `dialogue` is all that was asked in the run. `told`: what cannot wait until then; the attempt goes on
         beside it."""
@@ -89,9 +61,11 @@ class Conversation:
         model = self.model_for(request)
         if model is None:
             why = f"no model plays the {request.role} here"
-            return Unanswered(request.number, why, True, open_.attempts + 1, final=True)
+            return ev.Unanswered(request.number, why, True, open_.attempts + 1, final=True)
         if self.inbox is None or is_at_once(model):
-            return self._reply_event(open_, self._attempt(request, model), dialogue)
+            return self._reply_event(
+                open_, self._attempt(request, model, self._announce(request, model)), dialogue
+            )
         if self._asked != request.number:
             self._begin(request, model)
         while True:
@@ -108,77 +82,71 @@ class Conversation:
                 raise came
             return self._reply_event(open_, came, dialogue)
 
-    def _begin(self, request: Request, model: LanguageModel) -> None:
+    def _begin(self, request: ev.Request, model: ev.LanguageModel) -> None:
         """One attempt, beside the inbox. A run that is stopped does not wait for it."""
-        wait = self._announce_request(request, model)
+        wait = self._announce(request, model)
 
         def ask() -> None:
             try:
-                self._arrived.put((request.number, _attempt_reply(request, model, wait, self.pause)))
+                self._arrived.put((request.number, self._attempt(request, model, wait)))
             except Exception as error:  # raised where the run is
                 self._arrived.put((request.number, error))
 
         self._asked = request.number
         self.start(ask)
 
-    def _attempt(self, request: Request, model: LanguageModel) -> Said:
-        return _attempt_reply(request, model, self._announce_request(request, model), self.pause)
-
-    def _announce_request(self, request: Request, model: LanguageModel) -> float:
+    def _announce(self, request: ev.Request, model: ev.LanguageModel) -> float:
         """The seconds to wait before it is asked."""
         if wait := self._waits.pop(request.number, 0.0):
             self.note(f"asking {model.name} again in {wait:.0f} s")
         self.note(f"asking {model.name} as {request.role}, request {request.number}")
         return wait
 
+    def _attempt(self, request: ev.Request, model: ev.LanguageModel, wait: float) -> Said:
+        """What one attempt brings; BadInput: a key or a package that another machine may have."""
+        if wait:
+            self.pause(wait)
+        try:
+            return model.reply(request)
+        except BadInput as error:
+            return error
+
     def _reply_event(
-        self, exchange: Exchange, found: Said, dialogue: Sequence[Exchange]
-    ) -> Replied | Unanswered:
-        if isinstance(found, Pending | BadInput):
+        self, exchange: ev.Exchange, found: Said, dialogue: Sequence[ev.Exchange]
+    ) -> ev.Replied | ev.Unanswered:
+        if isinstance(found, ev.Pending | BadInput):
             raise _waiting_error(exchange.request, found)
-        if isinstance(found, Reply):
+        if isinstance(found, ev.Reply):
             # Without halves of characters, which a journal cannot hold.
             whole = found.text.encode("utf-8", "replace").decode()
-            return Replied(exchange.request.number, replace(found, text=whole))
+            return ev.Replied(exchange.request.number, replace(found, text=whole))
         return self._unanswered_event(exchange, found, self._most_attempts(exchange.request, dialogue))
 
-    def _most_attempts(self, request: Request, dialogue: Sequence[Exchange]) -> int:
+    def _most_attempts(self, request: ev.Request, dialogue: Sequence[ev.Exchange]) -> int:
         """A model that nobody reached a moment ago is not waited for as long again."""
         model = self.model_for(request)
-        own = [e for e in dialogue if self.model_for(e.request) is model and not e.is_open]
-        return FEW if own and own[-1].failed else ATTEMPTS
+        ended = [e for e in dialogue if self.model_for(e.request) is model and not e.is_open]
+        return FEW if ended and ended[-1].failed else ATTEMPTS
 
-    def _unanswered_event(self, exchange: Exchange, found: NoReply, most: int) -> Unanswered:
+    def _unanswered_event(self, exchange: ev.Exchange, found: ev.NoReply, most: int) -> ev.Unanswered:
         attempt, number = exchange.attempts + 1, exchange.request.number
         final = found.lasts or attempt >= most
         if not final:
             pause = max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1))
             self._waits[number] = min(pause, LONGEST_PAUSE)
-        return Unanswered(number, found.reason, found.lasts, attempt, final, found.usage, found.came)
+        return ev.Unanswered(number, found.reason, found.lasts, attempt, final, found.usage, found.came)
 
 
-Said = Reply | NoReply | Pending | BadInput
+Said = ev.Reply | ev.NoReply | ev.Pending | BadInput
 Found = Said | Exception
 
 
-def is_at_once(model: LanguageModel) -> bool:
+def is_at_once(model: ev.LanguageModel) -> bool:
     """Whether it has its answer without being waited for: then it is asked in order, in no thread."""
     return bool(getattr(model, "at_once", False))
 
 
-def _attempt_reply(
-    request: Request, model: LanguageModel, wait: float, pause: Callable[[float], None]
-) -> Said:
-    """What one attempt brings; BadInput: a key or a package that another machine may have."""
-    if wait:
-        pause(wait)
-    try:
-        return model.reply(request)
-    except BadInput as error:
-        return error
-
-
-def _waiting_error(request: Request, found: Pending | BadInput) -> WaitingForModel:
+def _waiting_error(request: ev.Request, found: ev.Pending | BadInput) -> WaitingForModel:
     if isinstance(found, BadInput):
         return WaitingForModel(f"request {request.number} cannot be sent from here: {found}", hint=found.hint)
     seen = f"; {found.found}" if found.found else ""
@@ -198,7 +166,7 @@ class Talking:
     # Why a plain rewrite may not be built, or does not help the expert; None: nobody is asked for one.
     plain_fault: Callable[[Template], str | None] | None = None
 
-    def next_event(self, state: State) -> Event | None:
+    def next_event(self, state: State) -> ev.Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
         if (open_ := state.open_request) is not None:
             return self._answered(state, open_)
@@ -208,15 +176,15 @@ class Talking:
             return None
         return self._draft_event(state, state.under_way)
 
-    def _answered(self, state: State, open_: Exchange) -> Event:
+    def _answered(self, state: State, open_: ev.Exchange) -> ev.Event:
         """Who asks the run to finish does not wait for what is open: it is given up."""
-        if (told := self.told(state)) is not None:
+        if (told := self.urgent_instruction(state)) is not None:
             return told
-        if (asked := asked_to_finish(state)) is not None:
-            return Unanswered(open_.request.number, asked, True, open_.attempts + 1, final=True)
-        return self.conversation.answer(open_, state.dialogue, partial(self.told, state))
+        if (asked := budget.asked_to_finish(state)) is not None:
+            return ev.Unanswered(open_.request.number, asked, True, open_.attempts + 1, final=True)
+        return self.conversation.answer(open_, state.dialogue, partial(self.urgent_instruction, state))
 
-    def told(self, state: State) -> Instructed | None:
+    def urgent_instruction(self, state: State) -> ev.Instructed | None:
         """What whoever watches asks that cannot wait; a hint can. KeyboardInterrupt where that was to stop,
         and it is in the journal."""
         inbox = self.conversation.inbox
@@ -229,17 +197,17 @@ class Talking:
             raise KeyboardInterrupt(STOPPED)
         return taken_up(urgent[0], state, None) if urgent else None
 
-    def decided(self, state: State) -> Decided | Requested:
+    def decided(self, state: State) -> ev.Decided | ev.Requested:
         """The planner's word, or what it has to ask before it can give it."""
         if (why := self.used_up(state)) is not None:
-            return Decided("finish", why)
+            return ev.Decided("finish", why)
         try:
             found = self.planner.decide(state)
         except TunesmithError:
             raise
         except Exception as error:  # what has been found so far is not lost by it
-            return Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
-        if isinstance(found, Question):
+            return ev.Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
+        if isinstance(found, ev.Question):
             return _request_event(state, found)
         if state.plain_kernel is not None:
             from tunesmith.run.rounds import on_plain  # which few runs need
@@ -247,31 +215,32 @@ class Talking:
             found = on_plain(found, state)
         return found
 
-    def cases(self, state: State) -> Extended | Requested:
+    def cases(self, state: State) -> ev.Extended | ev.Requested:
         """What the tester adds, still to be tried on the original."""
         assert self.tester is not None, "nobody adds cases"
         found = self.tester.cases(state)
-        if not isinstance(found, Question):
+        if not isinstance(found, ev.Question):
             return found
-        if (why := no_more_requests(state)) is None:
+        if (why := budget.no_more_requests(state)) is None:
             return _request_event(state, found)
         is_again = any(e.request.role == "tester" for e in state.dialogue)
-        return Extended((), note=f"the tester's reply cannot be used, and {why}" if is_again else why)
+        return ev.Extended((), note=f"the tester's reply cannot be used, and {why}" if is_again else why)
 
     def used_up(self, state: State) -> str | None:
         """Why nothing further is decided on; what is admitted is searched all the same."""
-        spent = exhausted_budget(state) if state.decided else asked_to_finish(state)
+        spent = budget.exhausted_budget(state) if state.decided else budget.asked_to_finish(state)
         if spent or has_unsearched(state):
             return spent
         # Who only tests or analyses can be done without.
         needed = {role for role in self.conversation.models if role not in ("tester", "analyst")}
         if state.settings.plain and "planner" not in needed and any(d.plain for d in state.decided):
             needed.discard("author")  # it was asked for the plain kernel, and for nothing else
-        return no_more_rounds(state, bool(needed))
+        return budget.no_more_rounds(state, bool(needed))
 
     def draft_fault(self, state: State, draft: Candidate, template: Template) -> str | None:
         """Why a draft that is a model's, or made on what one wrote, may not be built."""
-        return self.fault_of(template, hands_out_stored(state), state.is_plain(draft))
+        is_stored = state.under_way is not None and state.under_way.is_stored
+        return self.fault_of(template, is_stored, state.is_plain(draft))
 
     def fault_of(self, template: Template, is_stored: bool = False, is_plain: bool = False) -> str | None:
         """Why what a model wrote, here or for the library, may not be built."""
@@ -290,23 +259,23 @@ class Talking:
         except Exception as error:  # whatever a text does to its readers, the run goes on without it
             return f"it cannot be judged, which is a bug in Tunesmith: {bug_text(error)}"
 
-    def _draft_event(self, state: State, decision: Decided) -> Event:
+    def _draft_event(self, state: State, decision: ev.Decided) -> ev.Event:
         """The template that was decided on; where drafts of it were turned away, another with what they
         taught. Its text is stored before it is named."""
-        if (asked := asked_to_finish(state)) is not None:
-            return Declined(asked)
-        answer = self._answer(state, decision)
-        if isinstance(answer, Question):
-            spent = no_more_requests(state)
-            return Declined(spent) if spent else _request_event(state, answer)
-        if isinstance(answer, Declined):
-            return Declined(answer.reason)
+        if (asked := budget.asked_to_finish(state)) is not None:
+            return ev.Declined(asked)
+        answer = self._write_draft(state, decision)
+        if isinstance(answer, ev.Question):
+            spent = budget.no_more_requests(state)
+            return ev.Declined(spent) if spent else _request_event(state, answer)
+        if isinstance(answer, ev.Declined):
+            return ev.Declined(answer.reason)
         before = state.written
         parent = before[-1].id if before else decision.candidate
         digest, number = self.templates.keep(answer.text), str(1 + state.drafts())
-        return Drafted(number, parent, digest, answer.moves, answer.refused, answer.notes, answer.author)
+        return ev.Drafted(number, parent, digest, answer.moves, answer.refused, answer.notes, answer.author)
 
-    def _answer(self, state: State, decision: Decided) -> Written | Declined | Question:
+    def _write_draft(self, state: State, decision: ev.Decided) -> Written | ev.Declined | ev.Question:
         """What is to be done by moves is the author's, also where a model writes."""
         try:
             if self.writer is not None and not decision.by_moves:
@@ -318,29 +287,23 @@ class Talking:
         except TunesmithError:
             raise
         except Exception as error:  # whatever a kernel does to an author, the run goes on without it
-            return Declined(f"the author failed, which is a bug in Tunesmith: {bug_text(error)}")
+            return ev.Declined(f"the author failed, which is a bug in Tunesmith: {bug_text(error)}")
 
-    def _on_plain(self, state: State, decision: Decided, task: Refactoring) -> Written | Declined:
+    def _on_plain(self, state: State, decision: ev.Decided, task: Refactoring) -> Written | ev.Declined:
         """By moves, on the plain kernel if that is what the decision goes on from. What comes of a model's
         text is a model's, whoever changed it."""
         from tunesmith.run.rounds import made_on, problem_of
 
         kernel = made_on(state, decision.candidate)
-        own = problem_of(self.problem, self.templates, kernel)
-        written = self.author.write(task, own, state.device)
-        if kernel is None or isinstance(written, Declined):
+        problem = problem_of(self.problem, self.templates, kernel)
+        written = self.author.write(task, problem, state.device)
+        if kernel is None or isinstance(written, ev.Declined):
             return written
         return replace(written, author=self.templates.author_of(kernel))
 
 
 def has_unsearched(state: State) -> bool:
-    """Whether the template of the round is still to be searched."""
     return any(c.status == "admitted" for c in state.candidates)
-
-
-def hands_out_stored(state: State) -> bool:
-    """Whether what is under way is a template of the library."""
-    return state.under_way is not None and state.under_way.is_stored
 
 
 def is_by_program(state: State, draft: Candidate) -> bool:
@@ -350,29 +313,23 @@ def is_by_program(state: State, draft: Candidate) -> bool:
     return state.under_way.is_stored or state.under_way.by_moves
 
 
-def may_mend_draft(state: State, settings: Settings, draft: Candidate) -> bool:
+def may_mend_draft(state: State, draft: Candidate) -> bool:
     """Whether its author can be asked for another. Replies that were no template count too."""
     if is_by_program(state, draft):
         return len(state.written) <= REPAIRS
-    replies = [e for e in state.this_turn("author", SINGLE) if e.reply]
-    return len(replies) <= settings.repairs
+    replies = [e for e in state.this_turn("author", ev.SINGLE) if e.reply]
+    return len(replies) <= state.settings.repairs
 
 
-def _request_event(state: State, question: Question) -> Requested:
-    return Requested(question.request(len(state.dialogue) + 1))
+def _request_event(state: State, question: ev.Question) -> ev.Requested:
+    return ev.Requested(question.request(len(state.dialogue) + 1))
 
 
-def _refactoring_task(state: State, decision: Decided) -> Refactoring:
+def _refactoring_task(state: State, decision: ev.Decided) -> Refactoring:
     before = state.written
     last = before[-1].rejected if before else None
-    return Refactoring(
-        decision.moves,
-        tuple(dict.fromkeys(v for c in before if c.rejected for v in c.rejected.without)),
-        last.reason if last else "",
-    )
-
-
-# -- What becomes of an instruction: an event, by the state in which it is taken up.
+    without = dict.fromkeys(value for c in before if c.rejected for value in c.rejected.without)
+    return Refactoring(decision.moves, tuple(without), last.reason if last else "")
 
 
 def is_stopping(state: State) -> bool:
@@ -392,8 +349,8 @@ def pending_hints(state: State) -> list[Config]:
 
 
 def not_taken(
-    waiting: Sequence[RunInstruction], state: State, inbox: Inbox | None = None
-) -> list[RunInstruction]:
+    waiting: Sequence[ev.RunInstruction], state: State, inbox: Inbox | None = None
+) -> list[ev.RunInstruction]:
     """Without what is in the journal, which is taken out of the inbox too, where that is given."""
     known = {taken.id for taken in state.instructed}
     if inbox is not None:
@@ -406,36 +363,35 @@ def refuse_old_stops(log: RunLog, inbox: Inbox) -> None:
     """Who resumes a run does not want what was asked of it before to stop it again."""
     for given in not_taken(inbox.waiting(), log.state):
         if given.what == "stop":
-            log.write(Instructed(given.id, "stop", refused="the run had ended before it was taken up"))
+            log.write(ev.Instructed(given.id, "stop", refused="the run had ended before it was taken up"))
             inbox.drop(given.id)
     if is_stopping(log.state):
-        log.write(Instructed("", "resume"))
+        log.write(ev.Instructed("", "resume"))
 
 
-def taken_up(given: RunInstruction, state: State, search: OneSearch | None) -> Instructed | None:
+def taken_up(given: ev.RunInstruction, state: State, search: OneSearch | None) -> ev.Instructed | None:
     """None: it is too early. `search`: what is under way, where that is a search."""
     if given.what == "finish" and state.device.absent:
         why = "nothing can be raced or verified without the device; stop the run, and go on where it is"
-        return Instructed(given.id, "finish", refused=why)
+        return ev.Instructed(given.id, "finish", refused=why)
     if given.what == "stop" or (given.what == "finish" and not _is_to_finish(state)):
-        return Instructed(given.id, given.what)
+        return ev.Instructed(given.id, given.what)
     if given.what == "finish":
-        return Instructed(given.id, "finish", refused="the run is finishing already")
+        return ev.Instructed(given.id, "finish", refused="the run is finishing already")
     if search is None and not _is_to_finish(state):
         return None
     config, refused = _parse_hint(given.text, state, search)
-    return Instructed(given.id, "hint", given.text, config, refused)
+    return ev.Instructed(given.id, "hint", given.text, config, refused)
 
 
 def _is_to_finish(state: State) -> bool:
-    return is_finishing(state) or asked_to_finish(state) is not None
+    return budget.is_finishing(state) or budget.asked_to_finish(state) is not None
 
 
 def _parse_hint(text: str, state: State, search: OneSearch | None) -> tuple[Config | None, str]:
-    """The configuration, or why it is not tried."""
     if search is None:
         return None, "nothing is searched any more"
-    if (spent := exhausted_budget(state) or exhausted_share(state)) is not None:
+    if (spent := budget.exhausted_budget(state) or budget.exhausted_share(state)) is not None:
         return None, spent
     if search.template.is_concrete:
         return None, "what is searched has no parameters"

@@ -102,7 +102,6 @@ def refuse_strangers(
 
 
 def forget_folder(folder: Path, environment: Mapping[str, str]) -> bool:
-    """Whether it was trusted."""
     place = _record_path(folder, environment)
     if place is None or not place.is_file():
         return False

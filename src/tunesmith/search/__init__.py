@@ -30,6 +30,6 @@ def load_searcher(name: str) -> Searcher:
     from tunesmith.search.simple import Focused
 
     check_name(name)
-    module, _, own = SEARCHERS[name].partition(":")
-    made: Searcher = getattr(importlib.import_module(module), own)()
+    module, _, name_there = SEARCHERS[name].partition(":")
+    made: Searcher = getattr(importlib.import_module(module), name_there)()
     return Focused(made)

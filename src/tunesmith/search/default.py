@@ -126,8 +126,6 @@ class _Asking:
             configs += draw_unseen(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
         return Proposal(tuple(configs), gain, frozenset(followed))
 
-    # -- the opening --------------------------------------------------------------------------------
-
     def _farthest_config(self, among: Numbers | None = None) -> list[int]:
         drawn = self.field.draw(self.rng, FAR_FROM, self.seen) if among is None else among
         if not len(drawn):
@@ -156,8 +154,6 @@ class _Asking:
             return np.zeros(0, dtype=np.int64)
         best = self.field.open(self.guide.best())
         return best[~np.isin(best, list(self.seen))]
-
-    # -- with a model -------------------------------------------------------------------------------
 
     def _pick_by_model(self, n: int) -> tuple[list[int], float | None]:
         """Picks by expected improvement, and what the next few may add."""
@@ -200,7 +196,6 @@ class _Asking:
         return int(np.argmax(local if is_local else worth))
 
     def _neighbours_of_best(self, used: Numbers) -> list[Numbers]:
-        """What is next to each of the best."""
         order = np.argsort(-np.nan_to_num(self.scores[used, 0], nan=-np.inf), kind="stable")
         return [self._beside(self.tried[i].config) for i in used[order][:LEADERS]]
 

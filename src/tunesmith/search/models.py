@@ -50,7 +50,6 @@ class OpenConfigs:
         return self._view.configs.positions(numbers)
 
     def open(self, numbers: Numbers) -> Numbers:
-        """Those of them that may be asked for."""
         return numbers if self.pool is None else numbers[np.isin(numbers, self.pool)]
 
     def draw(self, rng: np.random.Generator, count: int, seen: set[int]) -> Numbers:
@@ -68,10 +67,10 @@ class OpenConfigs:
         if number is None:
             return np.zeros(0, dtype=np.int64)
         if self.pool is not None and self._part is None:
-            own = self.positions(np.array([number]))[0]
-            differing = (self._places != own).sum(axis=1) == 1
+            places = self.positions(np.array([number]))[0]
+            differing = (self._places != places).sum(axis=1) == 1
             if self._has_many:
-                steps = np.abs(self._places.astype(np.int64) - own).max(axis=1)
+                steps = np.abs(self._places.astype(np.int64) - places).max(axis=1)
                 differing &= steps <= NEXT
             return _exclude_numbers(self.pool[differing], seen)
         near = [
@@ -99,11 +98,11 @@ def exchange_sizes(space: Space, config: Config) -> Iterator[Config]:
     """
     sizes = [param for param in space.params if _is_size(param)]
     for one, two in combinations(sizes, 2):
-        own, other = config[one.name], config[two.name]
-        at = one.positions[own]
+        size, other = config[one.name], config[two.name]
+        at = one.positions[size]
         for value in one.values[max(0, at - NEXT) : at + NEXT + 1]:
-            left, rest = divmod(own * other, value)
-            if value != own and not rest and left in two.positions:
+            left, rest = divmod(size * other, value)
+            if value != size and not rest and left in two.positions:
                 yield config.replace(one.name, value).replace(two.name, left)
 
 
@@ -255,8 +254,8 @@ class Outcomes:
             middle = there.mean()
             there, here = ((speeds - middle) / (self.power * made.scales[0]) for speeds in (there, here))
             unexplained, expected = made.values - TRUST * there[:, None], TRUST * here[:, None]
-            own = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
-            trend = own if trend is None else own.beside(trend)
+            foretold_trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+            trend = foretold_trend if trend is None else foretold_trend.beside(trend)
         encoding = gp.Encoding.of(self.space)
         posterior = gp.Posterior(encoding, self.settings, self.known, unexplained, candidates, trend)
         posterior.means += expected
@@ -363,7 +362,6 @@ class Guide:
         return bool(self._runs) and bool(self._agreements.max() > 0)
 
     def is_followed(self, turn: int) -> bool:
-        """Whether the pick of this number follows."""
         return self.holds and is_following(turn)
 
     def is_early(self, turn: int) -> bool:

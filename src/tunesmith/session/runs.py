@@ -19,7 +19,6 @@ from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.problem.device import Device
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run import trust
-from tunesmith.run.actions import World
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
@@ -36,6 +35,7 @@ from tunesmith.run.folder import (
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, rank_entries
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Lab, Listener, RunLog
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record, run_protections
 from tunesmith.run.talk import STOPPED, Talking
 from tunesmith.search import check_name, load_searcher

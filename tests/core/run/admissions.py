@@ -154,7 +154,7 @@ def focus(lines: list[str]) -> Iterator[str]:
         more["base"] = focus_of({"w": diagnosed(*base)}, {"w": 1.0}, template)
     seen = {workload: diagnosed(*(f for f in faults if f)) for workload, faults in found.items()}
     weights = {workload: weights.get(workload, 1.0) for workload in seen}
-    made = focus_of(seen, weights, template, **more)  # type: ignore[arg-type]
+    made = focus_of(seen, weights, template, **more)
     for c in made.conditions if made else ():
         yield f"{c.text}: {c.remedy} of {c.finding}, {c.evidence}, score {c.score:.4f}"
     yield f"inside {made.inside} of {made.of}" if made else "everywhere"

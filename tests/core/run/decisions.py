@@ -135,16 +135,14 @@ class Case:
         numbers = {n: int(about[n]) for n in ("spills", "occupancy") if n in about}
         code, launches = about.get("code"), about.get("launches", "as always")
         of = None if chosen == "original" else named(chosen)
-        self.events.append(built(of, code, launches=launches, refused=refused, **numbers))  # type: ignore[arg-type]
+        self.events.append(built(of, code, launches=launches, refused=refused, **numbers))
 
     def add_stopped(self) -> None:
         self.events.append(Stopped("done"))
 
     def add_prune(self, chosen: str, rule: str) -> None:
-        self.events.append(Pruned(named(chosen), rule, "because"))  # type: ignore[arg-type]
+        self.events.append(Pruned(named(chosen), rule, "because"))
 
-
-# -- what follows -------------------------------------------------------------------------------------------
 
 Shown = Callable[[Problem, State], Iterator[str]]
 Follows = Callable[[list[str]], Iterator[str]]  # from the lines of a case

@@ -60,11 +60,13 @@ def certified(folder: Path, head: ChainHead) -> Path:
 
 
 def test_what_is_written_is_chained(tmp_path: Path) -> None:
-    written(tmp_path / "journal.jsonl", EVENTS)
-    data = (tmp_path / "journal.jsonl").read_bytes()
-    assert not any(record.fault for record in FileJournal(tmp_path / "journal.jsonl", Clock()).read())
-    assert head_of(data) == ChainHead(len(EVENTS), sha256_hex(data.splitlines()[-1]))
-    assert head_of(data + b"torn") == head_of(data)
+    path = tmp_path / "journal.jsonl"
+    written(path, EVENTS)
+    data = path.read_bytes()
+    assert not any(record.fault for record in FileJournal(path, Clock()).read())
+    assert (
+        head_of(data) == head_of(data + b"torn") == ChainHead(len(EVENTS), sha256_hex(data.splitlines()[-1]))
+    )
     assert head_of(b"") == head_of(b"torn") == ChainHead(0, FIRST)
 
 

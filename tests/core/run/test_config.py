@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,7 @@ def _every_home_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resolved(
-    folder: Path,
-    text: str = "",
-    environment: dict[str, str] | None = None,
-    **flags: Any,
+    folder: Path, text: str = "", environment: dict[str, str] | None = None, **flags: Any
 ) -> RunConfig:
     """In a folder that is trusted."""
     known = dict(environment or {})
@@ -83,48 +81,34 @@ def test_a_switch_can_be_turned_back_at_every_level(tmp_path: Path, name: str) -
     off, key = f"{name} = false", f"TUNESMITH_{name.upper()}"
     assert getattr(resolved(tmp_path), name) is True
     assert getattr(resolved(tmp_path, off), name) is False
-    for text, value in (
-        ("1", True),
-        ("YES", True),
-        ("on", True),
-        ("0", False),
-        ("no", False),
-        ("False", False),
-    ):
-        assert getattr(resolved(tmp_path, off, {key: text}), name) is value
+    for value, texts in ((True, ("1", "YES", "on")), (False, ("0", "no", "False"))):
+        assert {getattr(resolved(tmp_path, off, {key: text}), name) for text in texts} == {value}
     assert getattr(resolved(tmp_path, "", {key: "1"}, **{name: False}), name) is False
 
 
 def test_every_setting_can_be_written_in_the_file(tmp_path: Path) -> None:
-    text = """
-    backend = "fake"
-    device = "0"
-    search = "random"
-    evals = 5
-    time = 60
-    seed = 7
-    cache = false
-    prune = false
-    prior = false
-    steer = false
-    counters = true
-    runs = "läufe"
-    cache_dir = "c"
-    builders = 2
-    library = false
-    library_dir = "l"
-    """
-    config = resolved(tmp_path, text)
-    first = ("fake", "0", "random", 5, 60, 7, False, False, False, False, True, "läufe", "c", 2)
-    assert config == RunConfig(*first, library=False, library_dir="l")
+    said: dict[str, Any] = {
+        "backend": "fake",
+        "device": "0",
+        "search": "random",
+        "evals": 5,
+        "time": 60,
+        "seed": 7,
+        **dict.fromkeys(("cache", "prune", "prior", "steer", "library"), False),
+        "counters": True,
+        "runs": "läufe",
+        "cache_dir": "c",
+        "library_dir": "l",
+        "builders": 2,
+    }
+    text = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in said.items())
+    assert resolved(tmp_path, text) == RunConfig(**said)
 
 
 def test_where_the_cache_lies(tmp_path: Path) -> None:
-    assert resolved(tmp_path, environment={"HOME": "/h", "XDG_CACHE_HOME": "/x"}).cache_dir == "/x/tunesmith"
-    assert (
-        resolved(tmp_path, environment={"HOME": "/h", "XDG_CACHE_HOME": ""}).cache_dir
-        == "/h/.cache/tunesmith"
-    )
+    for cache, folder in (("/x", "/x/tunesmith"), ("", "/h/.cache/tunesmith")):
+        environment = {"HOME": "/h", "XDG_CACHE_HOME": cache}
+        assert resolved(tmp_path, environment=environment).cache_dir == folder
 
 
 def test_no_builders_means_that_the_device_decides(tmp_path: Path) -> None:
@@ -168,17 +152,18 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("EVALS", "many"), ("EVALS", "1.5"), ("TIME", "soon"), ("CACHE", "perhaps"), ("SEED", "0x")],
-)
-def test_what_the_environment_must_not_say(tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(BadInput, match=rf"TUNESMITH_{name} must be .*, got '{text}'"):
-        resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
-
-
-@pytest.mark.parametrize(("name", "text"), [("EVALS", "0"), ("TIME", "nan"), ("SEED", "-4")])
-def test_numbers_out_of_range_in_the_environment(tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(BadInput, match=f"{name.lower()} must be at least"):
+    ("name", "text", "words"),
+    [
+        *((name, text, rf"TUNESMITH_{name} must be .*, got '{text}'") for name, text in (
+            ("EVALS", "many"), ("EVALS", "1.5"), ("TIME", "soon"), ("CACHE", "perhaps"), ("SEED", "0x"),
+        )),
+        *((name, text, f"{name.lower()} must be at least") for name, text in (
+            ("EVALS", "0"), ("TIME", "nan"), ("SEED", "-4"),
+        )),
+    ],
+)  # fmt: skip
+def test_what_the_environment_must_not_say(tmp_path: Path, name: str, text: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
         resolved(tmp_path, environment={f"TUNESMITH_{name}": text})
 
 
@@ -192,10 +177,8 @@ def test_a_variable_that_is_nearly_a_setting_is_refused(tmp_path: Path, name: st
 
 
 def test_variables_of_others_do_not_matter(tmp_path: Path) -> None:
-    assert (
-        resolved(tmp_path, environment={"EVALS": "x", "TUNESMITH_": "x", "TUNESMITH_OTHER": "x"}).evals
-        is None
-    )
+    others = dict.fromkeys(("EVALS", "TUNESMITH_", "TUNESMITH_OTHER"), "x")
+    assert resolved(tmp_path, environment=others).evals is None
 
 
 def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,6 @@ def test_a_model_that_was_given_up_is_not_waited_for_as_long_again() -> None:
     def final(attempts: int, *before: Exchange) -> bool:
         open_one = Exchange(REQUEST, 0, 0, attempts=attempts)
         found = Conversation(models).answer(open_one, (*before, open_one))
-        assert isinstance(found, Unanswered)
         return found.final
 
     assert [final(n, gone, of_another) for n in range(FEW)] == [False] * (FEW - 1) + [True]
@@ -62,7 +61,6 @@ def test_a_role_that_nobody_plays() -> None:
 
 def test_half_a_character_does_not_reach_the_journal() -> None:
     (found,), _ = talked(Reply("a\ud800b"))
-    assert isinstance(found, Replied)
     assert found.reply.text == "a?b"
 
 

@@ -22,6 +22,11 @@ SETTINGS = Settings(evals=60, rounds=4, checks_best=True)
 STORY = {1: [plan()], 2: [GOOD], 3: [plan(what="Add in the kernel's own order.", base="1")], 4: [BETTER]}
 
 
+def refused_outcome(found: Outcome) -> Outcome:
+    bad = (replace(r, status=Status.WRONG, timing=None, detail="2 of 99 differ") for r in found.results)
+    return replace(found, results=tuple(bad))
+
+
 @dataclass
 class StrictLab(FakeLab):
     """Whose long look refuses candidates, or all configurations of them but one."""
@@ -30,16 +35,10 @@ class StrictLab(FakeLab):
     spared: str = ""
 
     def _outcome(self, trial: Trial, cost: object) -> Outcome:
-        found = super()._outcome(trial, cost)  # type: ignore[arg-type]
-        config = trial.config
+        found, config = super()._outcome(trial, cost), trial.config
         if config is None or trial.effort != "long" or config.candidate not in self.refused:
             return found
-        if self.spared and self.spared in str(config):
-            return found
-        bad = tuple(
-            replace(r, status=Status.WRONG, timing=None, detail="2 of 99 differ") for r in found.results
-        )
-        return replace(found, results=bad)
+        return found if self.spared and self.spared in str(config) else refused_outcome(found)
 
 
 def looks(lab: FakeLab, candidate: str) -> int:
@@ -56,9 +55,7 @@ def test_a_template_that_a_long_look_refuses_is_no_win_and_its_author_hears_why(
     says(third, "the best that is right: the original")
     says(fourth, "The full check refused", "2 of 99 differ")
     assert 1 <= looks(lab, "1") <= DISBELIEVED
-    general = delivered(state).general
-    assert general is not None
-    assert general.candidate == "2"
+    assert delivered(state).general.candidate == "2"
 
 
 def test_one_that_is_right_after_all_is_gone_on_from() -> None:
@@ -81,32 +78,21 @@ def test_what_is_right_is_looked_at_once() -> None:
 
 
 def test_a_chain_of_kernels_is_told_of_one_that_is_refused() -> None:
-    run = a_kernel_run(
-        {1: [change()], 2: [kernel(1)], 3: [change()], 4: [kernel(2)], 5: [stop()]},
-        {"1": 3.0, "2": 2.0},
-        Settings(strategy="rewrite", rounds=2, checks_best=True),
-    )
-    lab = StrictKernelLab(speeds={"1": 3.0, "2": 2.0})
-    run = replace(run, lab=lab)
+    speeds, settings = {"1": 3.0, "2": 2.0}, Settings(strategy="rewrite", rounds=2, checks_best=True)
+    script = {1: [change()], 2: [kernel(1)], 3: [change()], 4: [kernel(2)], 5: [stop()]}
+    run = a_kernel_run(script, speeds, settings, lab=StrictKernelLab(speeds=speeds))
     state = run.go()
     third = run.said(3)
     says(third, "kernel 1 from the original: refused by the full check")
     says(third, "dropped: the full check refused it", "3.00×", "2 of 99 differ")
-    general = delivered(state).general
-    assert general is not None
-    assert general.candidate == "2"
+    assert delivered(state).general.candidate == "2"
 
 
-@dataclass
 class StrictKernelLab(KernelLab):
     def _outcome(self, trial: Trial, cost: object) -> Outcome:
-        found = super()._outcome(trial, cost)
-        if trial.config is None or trial.effort != "long" or trial.config.candidate != "1":
-            return found
-        bad = tuple(
-            replace(r, status=Status.WRONG, timing=None, detail="2 of 99 differ") for r in found.results
-        )
-        return replace(found, results=bad)
+        found, config = super()._outcome(trial, cost), trial.config
+        is_refused = config is not None and trial.effort == "long" and config.candidate == "1"
+        return refused_outcome(found) if is_refused else found
 
 
 @pytest.mark.parametrize("refused", ["", "1", "12"])

@@ -9,31 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.core.run.test_loop import BEST, CONFIGS, PROBLEM, FakeLab, MemoryJournal, Run, events
-from tests.samples import log_of
-from tunesmith.run.actions import World
-from tunesmith.run.candidates import Templates
-from tunesmith.run.events import (
-    Asked,
-    Decided,
-    Event,
-    Instructed,
-    InstructionKind,
-    Measured,
-    Recorded,
-    RunInstruction,
-    Searched,
-    Settings,
-)
+from tunesmith.run import events as ev
 from tunesmith.run.folder import INBOX, LONGEST_HINT, FolderInbox
 from tunesmith.run.journal import broken_rule
-from tunesmith.run.loop import Loop
 from tunesmith.run.race import verified_choice
-from tunesmith.run.state import State, apply_record, fold_records
-from tunesmith.run.talk import refuse_old_stops
+from tunesmith.run.state import State, apply_record
 from tunesmith.search.simple import Random
 
-STOP, FINISH = RunInstruction("1-stop", "stop"), RunInstruction("2-finish", "finish")
-WHOLE = Settings(evals=20)
+STOP, FINISH = ev.RunInstruction("1-stop", "stop"), ev.RunInstruction("2-finish", "finish")
+WHOLE = ev.Settings(evals=20)
 HINTED = CONFIGS[-1]
 
 
@@ -42,10 +26,10 @@ class TimedInbox:
     """Instructions that are there from the event of a number on."""
 
     journal: MemoryJournal
-    given: list[tuple[int, RunInstruction]]
+    given: list[tuple[int, ev.RunInstruction]]
     dropped: list[str] = field(default_factory=list)
 
-    def waiting(self) -> Sequence[RunInstruction]:
+    def waiting(self) -> Sequence[ev.RunInstruction]:
         there = [i for number, i in self.given if number <= len(self.journal.records)]
         return [i for i in there if i.id not in self.dropped]
 
@@ -55,32 +39,22 @@ class TimedInbox:
 
 @dataclass
 class WatchedRun(Run):
-    given: list[tuple[int, RunInstruction]] = field(default_factory=list)
+    given: list[tuple[int, ev.RunInstruction]] = field(default_factory=list)
 
-    def go(self) -> State:
-        templates = Templates(PROBLEM, self.device, self.template, self.texts)
-        self.inbox = TimedInbox(self.journal, self.given)
-        log = log_of(self.journal, self.watcher)
-        refuse_old_stops(log, self.inbox)
-        world = World(PROBLEM, templates, self.lab, self.searcher, self.talk(templates), self.inbox)
-        world.heeds_words = self.heeds_words
-        return Loop(world, log).run()
-
-    @property
-    def device(self):  # type: ignore[no-untyped-def]
-        return fold_records(self.journal.read()).device
+    def make_inbox(self) -> TimedInbox:
+        return TimedInbox(self.journal, self.given)
 
 
-def run_with(*given: tuple[int, RunInstruction], settings: Settings = WHOLE) -> WatchedRun:
+def run_with(*given: tuple[int, ev.RunInstruction], settings: ev.Settings = WHOLE) -> WatchedRun:
     return WatchedRun(settings, Random(), given=list(given))
 
 
-def hint(text: str, id: str = "3-hint") -> RunInstruction:
-    return RunInstruction(id, "hint", text)
+def hint(text: str, id: str = "3-hint") -> ev.RunInstruction:
+    return ev.RunInstruction(id, "hint", text)
 
 
-def instructed(run: Run) -> list[Event]:
-    return events(run, Instructed)
+def instructed(run: Run) -> list[ev.Event]:
+    return events(run, ev.Instructed)
 
 
 @pytest.mark.parametrize("ahead", [0, 12])
@@ -91,14 +65,14 @@ def test_stop_collects_what_is_under_way_asks_for_nothing_and_can_be_resumed(ahe
     assert state.stopped is None
     assert not state.in_flight
     records = run.journal.records
-    after = records[next(r.number for r in records if isinstance(r.event, Instructed)) + 1 :]
+    after = records[next(r.number for r in records if isinstance(r.event, ev.Instructed)) + 1 :]
     assert after
-    assert {type(r.event) for r in after} == {Measured}
+    assert {type(r.event) for r in after} == {ev.Measured}
     assert run.inbox.dropped == [STOP.id]
     again = replace(run, lab=FakeLab(), records=run.journal.records, given=[])
     ended = again.go()
     assert ended.stopped is not None
-    assert [(e.what, e.id) for e in instructed(again)] == [("stop", STOP.id), ("resume", "")]  # type: ignore[attr-defined]
+    assert [(e.what, e.id) for e in instructed(again)] == [("stop", STOP.id), ("resume", "")]
 
 
 def test_a_stop_that_nobody_took_up_does_not_stop_the_run_that_is_resumed() -> None:
@@ -108,9 +82,7 @@ def test_a_stop_that_nobody_took_up_does_not_stop_the_run_that_is_resumed() -> N
 
 
 def test_finish_ends_the_search_and_delivers_what_was_found() -> None:
-    run = run_with((15, FINISH))
-    state = run.go()
-    assert state.stopped is not None
+    state = run_with((15, FINISH)).go()
     assert "asked it to finish" in state.stopped.reason
     assert len(state.searched) < 20
     assert verified_choice(PROBLEM, state).general is not None
@@ -122,7 +94,7 @@ def test_finish_before_anything_was_decided_searches_nothing() -> None:
     state = run.go()
     assert state.stopped is not None
     assert [d.decision for d in state.decided] == ["finish"]
-    assert not events(run, Searched)
+    assert not events(run, ev.Searched)
 
 
 def test_a_second_finish_is_refused() -> None:
@@ -134,14 +106,12 @@ def test_a_second_finish_is_refused() -> None:
 def test_a_hint_is_what_is_tried_next(ahead: int) -> None:
     run = run_with((20, hint(str(BEST))), settings=replace(WHOLE, ahead=ahead))
     state = run.go()
-    place = next(r.number for r in run.journal.records if isinstance(r.event, Instructed))
+    place = next(r.number for r in run.journal.records if isinstance(r.event, ev.Instructed))
     event = run.journal.records[place].event
-    assert isinstance(event, Instructed)
     if event.refused:  # the search was there first
         assert "has been tried" in event.refused
         return
     asked = run.journal.records[place + 1].event
-    assert isinstance(asked, Asked)
     assert [trial.config for trial in asked.trials] == [BEST]
     assert state.searched.count(BEST) == 1
 
@@ -171,8 +141,8 @@ def test_a_hint_after_the_search_is_refused() -> None:
     assert state.instructed[0].refused == "nothing is searched any more"
 
 
-def _is_finish(event: Event) -> bool:
-    return isinstance(event, Decided) and event.decision == "finish"
+def _is_finish(event: ev.Event) -> bool:
+    return isinstance(event, ev.Decided) and event.decision == "finish"
 
 
 @pytest.mark.parametrize("ahead", [0, 12])
@@ -183,8 +153,8 @@ def test_wherever_it_is_killed_a_run_that_was_told_things_goes_on_as_it_would_ha
     whole = run_with(*given, settings=settings)
     whole.go()
     facts = [r.event for r in whole.journal.records]
-    assert len([e for e in facts if isinstance(e, Instructed)]) == 3
-    places = [n for n, e in enumerate(facts) if isinstance(e, Instructed)]
+    assert len([e for e in facts if isinstance(e, ev.Instructed)]) == 3
+    places = [n for n, e in enumerate(facts) if isinstance(e, ev.Instructed)]
     for cut in sorted({place + more for place in places for more in (0, 1, 2)}):
         again = run_with(*given, settings=settings)
         again.journal.records[:] = whole.journal.records[:cut]
@@ -202,26 +172,21 @@ def test_what_was_told_can_have_happened() -> None:
 
 
 def test_what_cannot_be_meant_is_refused() -> None:
-    run = run_with((10, hint(str(HINTED))))
-    state = run.go()
-    known = state.instructed[0]
+    state = run_with((10, hint(str(HINTED)))).go()
     open_ = replace(state, stopped=None)
     for event, why in (
-        (known, "is taken up once"),
-        (Instructed("x", "hint", "A=1"), "a configuration is what a hint names"),
-        (Instructed("x", "stop", config=BEST), "a configuration is what a hint names"),
-        (Instructed("x", "hint", "", replace(BEST, candidate="9")), "there is no template '9'"),
+        (state.instructed[0], "is taken up once"),
+        (ev.Instructed("x", "hint", "A=1"), "a configuration is what a hint names"),
+        (ev.Instructed("x", "stop", config=BEST), "a configuration is what a hint names"),
+        (ev.Instructed("x", "hint", "", replace(BEST, candidate="9")), "there is no template '9'"),
     ):
-        assert why in (broken_rule(open_, Recorded(state.events, state.elapsed, event)) or ""), event
-
-
-# -- files ------------------------------------------------------------------------------------------------
+        assert why in (broken_rule(open_, ev.Recorded(state.events, state.elapsed, event)) or ""), event
 
 
 def test_an_inbox_gives_what_was_put_in_order_until_it_is_dropped(tmp_path: Path) -> None:
     inbox = FolderInbox(tmp_path)
     assert inbox.waiting() == ()
-    kinds: tuple[InstructionKind, ...] = ("hint", "stop", "finish")
+    kinds: tuple[ev.InstructionKind, ...] = ("hint", "stop", "finish")
     ids = [inbox.put(what, "A=1" if what == "hint" else "") for what in kinds]
     assert [(i.id, i.what, i.text) for i in FolderInbox(tmp_path).waiting()] == [
         (ids[0], "hint", "A=1"),

@@ -64,7 +64,7 @@ def test_it_is_a_few_lines_and_no_words_can_begin_another() -> None:
         Drafted("1", "", "d" * 64, ()),
         Rejected("1", "wrong\n## c"),
     )
-    (lesson,) = lessons_of(OWN, state, "2026").lessons  # type: ignore[union-attr]
+    (lesson,) = lessons_of(OWN, state, "2026").lessons
     assert "\n" not in lesson.what + lesson.why
     assert len(lesson.what) < 240
 
@@ -76,7 +76,6 @@ def test_rounds_that_did_not_pay_are_lessons_and_those_that_did_are_not() -> Non
         Rejected("1", "wrong"),
     ]
     found = lessons_of(OWN, state_of(*lost), "2026-11-18")
-    assert found is not None
     says(found.lessons[0].what, "moves vector")
     assert (found.device, found.kernel) == (HERE, kernel_digest(OWN))
     assert lessons_of(OWN, state_of(), "2026") is None

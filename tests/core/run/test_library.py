@@ -77,7 +77,7 @@ def won(*more: object) -> State:
         finalist(2, config(32), proven),
         verified(config(32), proven),
         Stopped("done"),
-        *more,  # type: ignore[arg-type]
+        *more,
     )
 
 
@@ -88,7 +88,7 @@ def entries(state: State | None = None, problem: Problem = OWN) -> list[LibraryE
 
 
 def an_entry(**changes: object) -> LibraryEntry:
-    return replace(entries()[0], **changes)  # type: ignore[arg-type]
+    return replace(entries()[0], **changes)
 
 
 WHERE = Provenance("2026-11-15T10:00:00+00:00", "me", "a-host", "scale-1", "c" * 64)
@@ -130,21 +130,27 @@ def test_the_same_run_gives_the_same_name_and_other_sizes_another() -> None:
     assert entries(problem=other)[0].name != entries()[0].name
 
 
-def test_comments_blanks_and_line_ends_make_no_other_kernel_and_everything_else_does() -> None:
-    again = KERNEL.replace("\n", "  \r\n") + "\n\n"
-    assert kernel_digest(a_problem_with(again)) == kernel_digest(OWN)
-    assert kernel_digest(a_problem_with(KERNEL.replace("int d", "int  d"))) == kernel_digest(OWN)
-    commented = f"// who wrote it\n/* and\n   when */\n{KERNEL}".replace("int d", "int d /* a row */")
-    assert kernel_digest(a_problem_with(commented)) == kernel_digest(OWN)
-    assert kernel_digest(a_problem_with(KERNEL.replace("int d", "long d"))) != kernel_digest(OWN)
-    assert kernel_digest(a_problem_with(f"#define TWO 2\n{KERNEL}")) != kernel_digest(OWN)
-    fake = replace(OWN, kernel=replace(OWN.kernel, language="fake", text='// op = "copy"'))
-    other = replace(fake, kernel=replace(fake.kernel, text='// op = "scale"'))
-    assert kernel_digest(fake) != kernel_digest(other), "the kernels of that language are comments"
-    kernel = replace(OWN.kernel, defines=(("FAST", "1"),))
-    assert kernel_digest(replace(OWN, kernel=kernel)) != kernel_digest(OWN)
-    kernel = replace(OWN.kernel, headers=(("a.h", "int a;"),))
-    assert kernel_digest(replace(OWN, kernel=kernel)) != kernel_digest(OWN)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        KERNEL.replace("\n", "  \r\n") + "\n\n",
+        KERNEL.replace("int d", "int  d"),
+        f"// who wrote it\n/* and\n   when */\n{KERNEL}".replace("int d", "int d /* a row */"),
+    ],
+)
+def test_comments_blanks_and_line_ends_make_no_other_kernel(kernel: str) -> None:
+    assert kernel_digest(a_problem_with(kernel)) == kernel_digest(OWN)
+
+
+def test_everything_else_does() -> None:
+    texts = (KERNEL.replace("int d", "long d"), f"#define TWO 2\n{KERNEL}")
+    changes = ({"defines": (("FAST", "1"),)}, {"headers": (("a.h", "int a;"),)})
+    others = [a_problem_with(text) for text in texts]
+    others += [replace(OWN, kernel=replace(OWN.kernel, **change)) for change in changes]
+    # The kernels of this language are comments.
+    texts = (f'// op = "{name}"' for name in ("copy", "scale"))
+    others += [replace(OWN, kernel=replace(OWN.kernel, language="fake", text=text)) for text in texts]
+    assert len({kernel_digest(one) for one in (OWN, *others)}) == 1 + len(others)
 
 
 @pytest.mark.parametrize(
@@ -186,19 +192,18 @@ def test_a_run_that_only_searched_again_takes_over_who_wrote_the_template() -> N
 
 def test_what_a_model_wrote_is_a_models_for_ever() -> None:
     made = an_entry(moves=("lanes",), author="a model")
-    assert with_past(an_entry(moves=("own",)), [made]).author == "a model"
-    assert (
-        merge_entries(an_entry(speedup=99.0), made).author
-        == merge_entries(made, an_entry()).author
-        == "a model"
-    )
-    assert LibraryTemplate.of(made).author == "a model"
     templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts(), authors={"": "a model"})
-    assert templates.given is not None
+    (again,) = entries_of(OWN, won(), templates, {}, "2026-11-15T10:00:00+00:00", "runs/scale-2")
+    later = (
+        with_past(an_entry(moves=("own",)), [made]),
+        merge_entries(an_entry(speedup=99.0), made),
+        merge_entries(made, an_entry()),
+        LibraryTemplate.of(made),
+        again,
+    )
+    assert {one.author for one in later} == {"a model"}
     assert templates.given.is_foreign
     assert templates.on(DEVICE).given == templates.given
-    (again,) = entries_of(OWN, won(), templates, {}, "2026-11-15T10:00:00+00:00", "runs/scale-2")
-    assert again.author == "a model"
 
 
 def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:
@@ -222,9 +227,6 @@ def test_a_stored_template_can_do_without_values_that_are_wrong_here() -> None:
     assert started().settings.library is False  # journals from before say nothing
 
 
-# -- what runs measured -----------------------------------------------------------------------------------
-
-
 def test_timings_are_those_of_the_journal_with_the_last_word_on_each() -> None:
     templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts())
     timings, texts = timings_of(OWN, won(), templates)
@@ -245,13 +247,11 @@ def test_the_same_code_on_the_same_device_says_what_to_try_first_and_other_code_
     timings, _ = timings_of(OWN, won(), templates)
     record, template = a_record(), a_template(OWN)
     same = primed_from(record, timings, OWN, template, DEVICE.name)
-    assert same is not None
     assert same.first[0] == config(32)
     assert dict(same.rows)[config(64)] == pytest.approx(0.0)
     assert same.name == f"scale-1 of me@a-host, in the library, on {DEVICE.name}"
     for other in (replace(record, device="another"), replace(record, kernel="another")):
         found = primed_from(other, timings, OWN, template, DEVICE.name)
-        assert found is not None
         assert found.first == ()
         assert found.rows == same.rows
     strange = [replace(t, config=Config((("OTHER", 1),))) for t in timings]

@@ -16,9 +16,6 @@ def test_a_result_that_is_not_ok_has_no_time(status: Status) -> None:
     with pytest.raises(ValueError, match=f"a {status} result carries no time"):
         Result("w", status, Timing((1.0,)))
     assert not Result("w", status, detail="why").ok
-
-
-def test_a_result_that_is_ok() -> None:
     assert Result("w", Status.OK, Timing((1.0,))).ok
 
 

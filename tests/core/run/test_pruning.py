@@ -65,7 +65,7 @@ def witnesses(
     found: list[Event | Outcome] = []
     for n in range(count):
         chosen = config(1000 + n)
-        found += [built(chosen, **known), measured(10 + n, chosen, small, wide)]  # type: ignore[arg-type]
+        found += [built(chosen, **known), measured(10 + n, chosen, small, wide)]
     return found
 
 

@@ -14,7 +14,7 @@ from tests.thoroughness import examples
 from tunesmith.problem.plan import Status
 from tunesmith.run import race as choose
 from tunesmith.run.events import Verified
-from tunesmith.run.outcome import Outcome
+from tunesmith.run.outcome import Outcome, median
 from tunesmith.run.race import HEATS, PATIENCE, median_ratios, merge_measurements, plan_heat
 from tunesmith.space.configset import Config
 
@@ -39,13 +39,7 @@ def next_heat(*events: Outcome | Verified) -> dict[Config, tuple[str, ...]]:
     return dict(plan_heat(PROBLEM, state_of(*events)))
 
 
-# -- who enters ---------------------------------------------------------------------------------------
-
-
 # -- heats --------------------------------------------------------------------------------------------
-
-
-# -- taken together -----------------------------------------------------------------------------------
 
 
 def test_heats_are_taken_together() -> None:
@@ -53,7 +47,6 @@ def test_heats_are_taken_together() -> None:
     (found,) = merge_measurements(state_of(first, second)).values()
     assert list(found) == ["small", "wide"]
     timing = found["small"].timing
-    assert timing is not None
     assert len(timing.samples) == len(timing.paired) == 24
     assert set(timing.ratios) == {1.0, 2.0}
     assert median_ratios(found) == pytest.approx({"small": 1.5, "wide": 3.0})
@@ -67,8 +60,6 @@ def test_a_failure_in_any_heat_counts() -> None:
         assert found["wide"].ok
         assert list(median_ratios(found)) == ["wide"]
 
-
-# -- replacements -------------------------------------------------------------------------------------
 
 LINE = [searched(n, config(n + 1), 2.0 - 0.001 * n, 2.0 - 0.001 * n) for n in range(40)]
 
@@ -93,8 +84,6 @@ def test_where_the_patience_ends_those_that_held_keep_their_places() -> None:
     assert choose.choose_winners(PROBLEM, state_of(*LINE, good, *failed)).general == place(0)
 
 
-# -- whatever happens ---------------------------------------------------------------------------------
-
 status = st.sampled_from([WRONG, INFEASIBLE, CRASHED])
 near = st.floats(1.9, 2.1)
 speed = near | near | st.floats(0.5, 3.0) | status
@@ -105,9 +94,10 @@ speed = near | near | st.floats(0.5, 3.0) | status
 def test_whatever_happens_the_race_ends(
     short: list[tuple[float | Status, float | Status]], data: st.DataObject
 ) -> None:
-    """Heats and verifications as the loop has them: nobody is timed too often, or where it did not run."""
+    """Heats and verifications as the loop has them: nobody is timed too often, or where it did not run; and
+    what is claimed was verified."""
     events: list[Outcome | Verified] = [searched(n, config(n + 1), *both) for n, both in enumerate(short)]
-    ran = {o.trial.config: {r.workload for r in o.results if r.ok} for o in events}  # type: ignore[union-attr]
+    ran = {o.trial.config: {r.workload for r in o.results if r.ok} for o in events}
     noise = data.draw(st.sampled_from([0.0, 0.02, 0.1]))
     times: Counter[tuple[Config, str]] = Counter()
     failed: set[Config] = set()
@@ -136,3 +126,11 @@ def test_whatever_happens_the_race_ends(
         pytest.fail("it goes on and on")
     assert all(count <= HEATS for count in times.values())
     assert failed.isdisjoint(choose.choose_winners(PROBLEM, state).configs())
+    choice = choose.verified_choice(PROBLEM, state)
+    assert [pick.workload for pick in choice.picks] == ["small", "wide"]
+    assert failed.isdisjoint(choice.configs())
+    for pick in choice.picks:
+        if pick.config is not None:
+            result = choose.timing_of(state, pick.config, pick.workload)
+            speedup = median(result.timing.ratios)
+            assert 1.01 < pick.speedup.low <= pick.speedup.value == pytest.approx(speedup)

@@ -36,7 +36,7 @@ SPAN = [*FOUND, verified(A, {"small": 1.8, "wide": 2.2})]
 
 
 def finished(*events: object) -> State:
-    return state_of(*events, Decided("finish", "enough"), Stopped("enough"))  # type: ignore[arg-type]
+    return state_of(*events, Decided("finish", "enough"), Stopped("enough"))
 
 
 def test_what_held_workers_back() -> None:
@@ -60,4 +60,4 @@ def test_nobody_was_in_kernels_longer_than_all_the_time(busy: float, share: floa
 def test_the_best_so_far() -> None:
     assert best_so_far(state_of()) is None
     assert best_so_far(state_of(FOUND[1])) is None
-    assert best_so_far(state_of(*FOUND)).speedup == pytest.approx(2.0)  # type: ignore[union-attr]
+    assert best_so_far(state_of(*FOUND)).speedup == pytest.approx(2.0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from tests.core.run.test_loop import Watcher
+from tests.core.run.test_store import Clock
 from tests.samples import a_device, a_problem, baseline, config, outcome, started
 from tunesmith.run.budget import budget_uses, exhausted_budget
 from tunesmith.run.candidates import Templates
@@ -19,14 +21,6 @@ from tunesmith.run.state import State, apply_record, fold_records
 from tunesmith.session import place as machine
 from tunesmith.session import roles, runs
 from tunesmith.session.place import Workplace
-
-
-@dataclass
-class Clock:
-    now: float = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -57,18 +51,6 @@ class OneStep:
         return self.log.state
 
 
-@dataclass
-class Silent:
-    notes: list[str] = field(default_factory=list)
-
-    def event(self, record: object, state: object) -> None: ...
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def say(self, text: str) -> None:
-        self.notes.append(text)
-
-
 @pytest.mark.parametrize(("steer", "prepared"), [(True, 1), (False, 0)])
 def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steer: bool, prepared: int
@@ -84,7 +66,7 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
     talk = roles.create_talking(problem, templates, state, roles.Casting("", {}, folder.path))
-    run = runs.OpenRun(journal, state, Silent(), folder, templates)
+    run = runs.OpenRun(journal, state, Watcher(), folder, templates)
     place = machine.Place(Workplace("fake", tmp_path), machine.LocalDevices("fake", (device,)), device)
     runs.run_loop(run, place, config, talk)
     journal.close()

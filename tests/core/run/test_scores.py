@@ -32,9 +32,6 @@ def sentinel(number: int, small: float | Status, wide: float = 1.0) -> Outcome:
     return outcome(number, None, {"small": small, "wide": wide}, "sentinel")
 
 
-# -- the yardstick ------------------------------------------------------------------------------------
-
-
 def test_the_yardstick_follows_a_drift() -> None:
     """A device that grows slower makes nobody faster."""
     slower = [sentinel(16 * i, 1.0 + i) for i in range(1, 11)]
@@ -47,14 +44,12 @@ def test_the_yardstick_follows_a_drift() -> None:
 
 
 @given(st.integers(0, 9), st.sampled_from([0.01, 100.0]), st.integers(0, 170))
-def test_one_disturbed_sentinel_moves_nothing(place: int, factor: float, trial: int) -> None:
+def test_one_disturbed_sentinel_moves_nothing_and_is_no_noise(place: int, factor: float, trial: int) -> None:
     times = [1.0] * 10
     times[place] *= factor
-    yardstick = Yardstick(state_of(*(sentinel(16 * (i + 1), t) for i, t in enumerate(times))))
-    assert yardstick.seconds("small", trial) == 1.0
-
-
-# -- scores ------------------------------------------------------------------------------------------
+    state = state_of(*sentinels(*times))
+    assert Yardstick(state).seconds("small", trial) == 1.0
+    assert measurement_noise(state) == LEAST_NOISE
 
 
 # -- noise --------------------------------------------------------------------------------------------
@@ -64,21 +59,11 @@ def sentinels(*small: float | Status) -> list[Outcome]:
     return [sentinel(16 * (i + 1), seconds) for i, seconds in enumerate(small)]
 
 
-def test_drift_is_not_noise_and_failures_are_nothing() -> None:
-    drift = sentinels(*(1.001**i for i in range(40)))
-    assert measurement_noise(state_of(*drift)) == LEAST_NOISE
-    failed = sentinels(1.0, CRASHED, 1.0, CRASHED, 1.0)
-    assert measurement_noise(state_of(*failed)) == LEAST_NOISE
-
-
-@given(st.integers(0, 9), st.sampled_from([0.01, 100.0]))
-def test_one_disturbed_sentinel_is_not_noise(place: int, factor: float) -> None:
-    times = [1.0] * 10
-    times[place] *= factor
-    assert measurement_noise(state_of(*sentinels(*times))) == LEAST_NOISE
-
-
-# -- without computing twice --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "seconds", [[1.001**i for i in range(40)], [1.0, CRASHED, 1.0, CRASHED, 1.0]], ids=["drift", "failures"]
+)
+def test_drift_is_not_noise_and_failures_are_nothing(seconds: list[float | Status]) -> None:
+    assert measurement_noise(state_of(*sentinels(*seconds))) == LEAST_NOISE
 
 
 def test_scores_are_the_same_however_a_state_came_about() -> None:

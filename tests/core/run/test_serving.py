@@ -53,22 +53,21 @@ def nbytes(call: SizedCall) -> float:
 
 
 def served(state: State, ratio: Ratio) -> Served:
+    """As a lab would answer: through the dispatch that is delivered."""
     return served_calls(state, lambda call: ratio(dict(call.sizes)))
 
 
 def served_calls(state: State, ratio: CallRatio) -> Served:
-    """As a lab would answer: through the dispatch that is delivered."""
     choice, made = made_of(state)
     found = []
     for call in calls_of(state):
         entry = made.dispatch.entry_for(dict(call.sizes))
-        own = made.configs.get(entry.digest)
-        value = ratio(call)
-        if own is None or isinstance(value, Status):
+        chosen, value = made.configs.get(entry.digest), ratio(call)
+        if chosen is None or isinstance(value, Status):
             result = Result(call.name, value if isinstance(value, Status) else Status.INFEASIBLE, detail="so")
         else:
             result = Result(call.name, Status.OK, timing(1.0 / value, 1.0))
-        found.append(ServedSize(call.sizes, entry.file, own, result))
+        found.append(ServedSize(call.sizes, entry.file, chosen, result))
     return Served(choice.general, made.entries_digest, tuple(found))
 
 
@@ -148,23 +147,24 @@ def test_what_is_slower_is_served_by_the_original() -> None:
     assert all(dict(call.sizes)["rows"] >= 4 for call in last)
 
 
-def test_where_no_boundary_holds_the_workloads_alone_are_served() -> None:
-    """Slower here and there: whatever is cut off, the next sizes find another."""
-    named = [w.as_dict() for w in PROBLEM.workloads]
-    state, events = through(lambda s: 2.0 if s in named or (s["rows"] * 7 + s["d"]) % 5 else 0.9)
-    assert verified_choice(PROBLEM, state).general is None
-    assert made_of(state)[1].dispatch.entry_for({"rows": 33, "d": 64}).config is None
-    assert all(made_of(state)[1].dispatch.entry_for(sizes).config == FAST.as_dict() for sizes in named)
-    assert len(events) <= most_rounds(state.device) + 1
+NAMED = [w.as_dict() for w in PROBLEM.workloads]
 
 
-def test_where_it_is_slower_everywhere_the_workloads_alone_are_served() -> None:
-    named = [w.as_dict() for w in PROBLEM.workloads]
-    state, _ = through(lambda sizes: 2.0 if sizes in named else 0.5)
+@pytest.mark.parametrize(
+    "ratio",
+    [
+        lambda s: 2.0 if s in NAMED or (s["rows"] * 7 + s["d"]) % 5 else 0.9,  # whatever is cut off
+        lambda s: 2.0 if s in NAMED else 0.5,  # everywhere else
+    ],
+)
+def test_where_no_boundary_holds_the_workloads_alone_are_served(ratio: Ratio) -> None:
+    state, events = through(ratio)
     made = made_of(state)[1]
+    assert verified_choice(PROBLEM, state).general is None
     assert made.dispatch.entry_for({"rows": 33, "d": 64}).config is None
-    assert all(made.dispatch.entry_for(sizes).config == FAST.as_dict() for sizes in named)
+    assert all(made.dispatch.entry_for(sizes).config == FAST.as_dict() for sizes in NAMED)
     assert read_dispatch(made.files["dispatch.json"]) == made.dispatch
+    assert len(events) <= most_rounds(state.device) + 1
 
 
 def test_a_workload_that_is_slower_when_called_keeps_the_original() -> None:
@@ -193,16 +193,12 @@ def test_without_a_winner_nothing_is_called() -> None:
     assert calls_of(state_of()) == ()
 
 
-def test_people_are_told_what_came_of_the_calls() -> None:
-    line = event_line(served(after(), lambda sizes: 0.5 if sizes["rows"] < 4 else 1.5), after())
-    assert line is not None
-    assert line.text.startswith(
-        f"called through its dispatch at {ON_GPU} sizes, slower than the original at "
-    )
-    assert not line.text.endswith("none")
-    good = event_line(served(after(), lambda _sizes: 1.5), after())
-    assert good is not None
-    assert good.text.endswith("slower than the original at none")
+@pytest.mark.parametrize(("slow", "is_none"), [(4, False), (0, True)])
+def test_people_are_told_what_came_of_the_calls(slow: int, is_none: bool) -> None:
+    line = event_line(served(after(), lambda sizes: 0.5 if sizes["rows"] < slow else 1.5), after())
+    words = f"called through its dispatch at {ON_GPU} sizes, slower than the original at "
+    assert line.text.startswith(words)
+    assert line.text.endswith("none") is is_none
 
 
 def test_an_event_about_a_template_that_nobody_wrote_is_refused() -> None:

@@ -30,7 +30,7 @@ class Costly(FakeLab):
     """Each trial has the device for two seconds."""
 
     def _outcome(self, trial: Trial, how: object) -> Outcome:
-        return replace(super()._outcome(trial, how), seconds=2.0)  # type: ignore[arg-type]
+        return replace(super()._outcome(trial, how), seconds=2.0)
 
 
 @dataclass
@@ -50,9 +50,9 @@ def test_the_seconds_on_the_device_end_a_search_and_are_shared_by_rounds() -> No
     limit = Settings(evals=None, device_seconds=300.0, rounds=2)
     run = a_run(script, settings=limit, lab=Costly(cost, cost, survey))
     state = run.go()
-    searches = [e for e in events(run, Decided) if isinstance(e, Decided) and e.decision == "search"]
+    searches = [e for e in events(run, Decided) if e.decision == "search"]
     gated = 2.0 * state.asked.count(("gate", "1"))
-    first = next(e for e in events(run, Baseline) if isinstance(e, Baseline))
+    first = next(e for e in events(run, Baseline))
     before = gated + first.outcome.seconds
     assert searches[0].device_seconds == pytest.approx((300.0 - before) / 2)
     says(state.candidates[0].searched, "its share of", "seconds on the device is used up")
@@ -61,7 +61,7 @@ def test_the_seconds_on_the_device_end_a_search_and_are_shared_by_rounds() -> No
     assert "Verified" in kinds_of(run), "the race and the proof come after it"
     measured = sum(o.seconds for o in state.outcomes if o.trial.purpose != "finalist")
     assert state.device_seconds == pytest.approx(measured + first.outcome.seconds)
-    assert any(e.outcome.seconds for e in events(run, Verified) if isinstance(e, Verified))
+    assert any(e.outcome.seconds for e in events(run, Verified))
 
 
 def test_concrete_kernels_have_the_same_measure() -> None:
@@ -70,13 +70,9 @@ def test_concrete_kernels_have_the_same_measure() -> None:
         script |= {2 * number - 1: [change()], 2 * number: [kernel(number)]}
     speeds = {str(number): 1.0 + number / 10 for number in range(1, 20)}
     limit = Settings(strategy="rewrite", rounds=19, device_seconds=9.0)
-    run = kernels(script, speeds, limit, lab=CostlyKernels(speeds=speeds))
-    state = run.go()
+    state = kernels(script, speeds, limit, lab=CostlyKernels(speeds=speeds)).go()
     says(state.stopped, "the budget of 9 seconds on the device is used up")
     assert len(state.candidates) == 3, "a kernel is one trial, and the original is timed after it"
-
-
-# -- who is told of the expert's moves ---------------------------------------------------------------------
 
 
 def test_with_none_no_planner_is_told_of_moves_and_the_expert_plans_nothing() -> None:
@@ -85,7 +81,7 @@ def test_with_none_no_planner_is_told_of_moves_and_the_expert_plans_nothing() ->
     run = a_run(script, settings=Settings(evals=60, rounds=4, moves="none"))
     run.go()
     says(said(run, 1), "plans in words; no moves are offered")
-    (first,) = [e for e in events(run, Decided) if isinstance(e, Decided) and e.decision == "refactor"]
+    (first,) = [e for e in events(run, Decided) if e.decision == "refactor"]
     assert not first.by_moves
     says(first.reason, "the planner did not answer (gone); the author chooses")
 
@@ -94,19 +90,19 @@ def test_with_none_no_planner_is_told_of_moves_and_the_expert_plans_nothing() ->
 def test_with_all_those_who_write_kernels_are_told_too(strategy: str) -> None:
     heading = "Choices that a program knows for this kernel"
     for moves in ("usual", "all", "none"):
-        settings = Settings(strategy=strategy, moves=moves, rounds=2)  # type: ignore[arg-type]
+        settings = Settings(strategy=strategy, moves=moves, rounds=2)
         roles = ("single",) if strategy == "single" else ("planner", "author")
         run = kernels({1: [stop()], 2: [stop()]}, {}, settings, roles=roles)
         talk = run.talk
         from tests.core.run.test_talking import MOVES
 
-        def offering(templates, talk=talk):  # type: ignore[no-untyped-def]
+        def offering(templates, talk=talk):
             made = talk(templates)
             object.__setattr__(made.planner, "catalogue", lambda: MOVES)
             object.__setattr__(made.writer, "catalogue", lambda: MOVES)
             return made
 
-        run.talk = offering  # type: ignore[method-assign]
+        run.talk = offering
         run.go()
         assert (heading in run.said(1)) == (moves == "all")
 

@@ -15,13 +15,8 @@ BUSY = "in 20 of 20 rounds launches waited for a processor for 93 % of the time"
 
 
 def sitting(speedup: float, disturbance: str = "", old: bool = False) -> Timing:
-    samples = tuple(SPREAD)
-    return Timing(
-        samples,
-        tuple(speedup for _ in samples),
-        disturbance=disturbance,
-        draws=() if old else (len(samples),),
-    )
+    draws, paired = () if old else (len(SPREAD),), (speedup,) * len(SPREAD)
+    return Timing(SPREAD, paired, disturbance=disturbance, draws=draws)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +57,10 @@ WINNER = config(32)
 
 
 def with_draws(found: Outcome, disturbance: str = "") -> Outcome:
-    return replace(
-        found,
-        results=tuple(
-            replace(r, timing=replace(r.timing, draws=(len(r.timing.samples),), disturbance=disturbance))
-            for r in found.results
-            if r.timing is not None
-        ),
-    )
+    def drawn(timing: Timing) -> Timing:
+        return replace(timing, draws=(len(timing.samples),), disturbance=disturbance)
+
+    return replace(found, results=tuple(replace(r, timing=drawn(r.timing)) for r in found.results))
 
 
 def picked(raced: float, proven: float, disturbance: str = "") -> Pick:

@@ -37,15 +37,14 @@ def test_a_whole_run_goes_through_its_phases() -> None:
     searching = [one for one in found if one.phase == "searching"]
     assert [one.done for one in searching] == sorted(one.done for one in searching)
     assert searching[-1].of == 20
-    assert searching[-1].best == best_so_far(run.watcher.states[-1]).speedup  # type: ignore[union-attr]
+    assert searching[-1].best == best_so_far(run.watcher.states[-1]).speedup
     busy = [one for one in searching if one.doing]
     assert all(one.queued == len(one.queue) for one in busy)
     assert max(one.queued for one in busy) >= 2  # behind the one that is measured: few, as little is known
 
 
 def test_races_and_verification_are_beside_the_budget() -> None:
-    run = Run(Settings(evals=20))
-    state = run.go()
+    state = Run(Settings(evals=20)).go()
     seconds = [use.used for use in current_standing(state).budgets if use.what == "seconds"]
     assert seconds == [pytest.approx(state.decided_at, abs=1e-3)]
     assert state.elapsed > state.decided_at
@@ -53,10 +52,8 @@ def test_races_and_verification_are_beside_the_budget() -> None:
 
 def test_before_anything_has_happened() -> None:
     assert current_standing(State()) == Standing("starting")
-    assert (
-        current_standing(apply_record(State(), Run().journal.records[0])).phase
-        == "checking and timing the original"
-    )
+    begun = apply_record(State(), Run().journal.records[0])
+    assert current_standing(begun).phase == "checking and timing the original"
 
 
 def test_what_is_left_falls_and_is_nobodys_guess_without_a_budget() -> None:
@@ -73,25 +70,20 @@ def test_what_is_left_falls_and_is_nobodys_guess_without_a_budget() -> None:
 
 
 def test_a_run_that_is_stopping_says_so() -> None:
-    run = run_with((12, STOP))
-    assert current_standing(run.go()).stopping
+    assert current_standing(run_with((12, STOP)).go()).stopping
 
 
 def test_the_floor_is_held_against_the_best() -> None:
-    run = Run(Settings(evals=40))
-    state = run.go()
-    result = state.baseline.outcome.results[0] if state.baseline else None
-    assert result is not None
-    assert result.timing is not None
+    state = Run(Settings(evals=40)).go()
+    result, best = state.baseline.outcome.results[0], best_so_far(state)
     assert current_standing(state).floors[0].times is None
     floor = result.timing.seconds / 8
     seen = Diagnosis(next(iter(Bound)), "far", 0.9, (), distance=8.0, floor=floor)
-    open_ = replace(state, stopped=None)
-    looked = apply_record(open_, Recorded(state.events, state.elapsed, Profiled(None, result.workload, seen)))
-    distance = current_standing(looked).floors[0]
+    open_, profiled = replace(state, stopped=None), Profiled(None, result.workload, seen)
+    distance = current_standing(apply_record(open_, Recorded(state.events, state.elapsed, profiled))).floors[
+        0
+    ]
     assert distance.floor == pytest.approx(floor * 1e6)
-    best = best_so_far(state)
-    assert best is not None
     assert distance.times == pytest.approx(8 / best.at[result.workload])
     assert best.at[result.workload] > 1
 

@@ -19,20 +19,7 @@ from tests.samples import (
     verified,
 )
 from tunesmith.problem.plan import Status
-from tunesmith.run.events import (
-    Admitted,
-    Asked,
-    Attached,
-    Decided,
-    Measured,
-    Primed,
-    Pruned,
-    Recorded,
-    Settings,
-    Stopped,
-    Surveyed,
-    SurveyedBuild,
-)
+from tunesmith.run import events as ev
 from tunesmith.run.outcome import Result, Trial
 from tunesmith.run.state import State, apply_record, fold_records
 
@@ -43,18 +30,18 @@ LONG = finalist(4, config(32), {"small": 2.0, "wide": 1.0})
 EVENTS = [
     started(),
     baseline({"small": 1.0, "wide": 1.0}),
-    Admitted("t", 12, 12),
-    Decided("search", "why not"),
-    *(Asked(trials, gain) for trials, gain in (((ONE.trial, TWO.trial), 0.2), ((WATCH.trial,), None))),
-    Asked((BAD.trial,), 0.1),
-    *(Measured(o) for o in (ONE, TWO)),
-    Measured(WATCH),
-    Measured(BAD),
-    Decided("finish", "enough"),
-    Asked((LONG.trial,)),
-    Measured(LONG),
+    ev.Admitted("t", 12, 12),
+    ev.Decided("search", "why not"),
+    *(ev.Asked(trials, gain) for trials, gain in (((ONE.trial, TWO.trial), 0.2), ((WATCH.trial,), None))),
+    ev.Asked((BAD.trial,), 0.1),
+    *(ev.Measured(o) for o in (ONE, TWO)),
+    ev.Measured(WATCH),
+    ev.Measured(BAD),
+    ev.Decided("finish", "enough"),
+    ev.Asked((LONG.trial,)),
+    ev.Measured(LONG),
     verified(config(32), {"small": 2.0}),
-    Stopped("enough"),
+    ev.Stopped("enough"),
 ]
 
 
@@ -92,17 +79,6 @@ def test_what_is_asked_is_in_flight_until_measured() -> None:
     assert seen[12:14] == [[4], []]
 
 
-def test_searching_is_what_was_decided_last() -> None:
-    found = [fold_records(records(EVENTS[:n])).searching for n in (3, 4, 11, 12, len(EVENTS))]
-    assert found == [False, True, True, False, False]
-
-
-def test_nothing_yet() -> None:
-    assert fold_records([]) == State()
-    assert State().sentinels == ()
-    assert not State().searching
-
-
 def test_folding_in_two_parts_is_folding_at_once() -> None:
     recorded = records(EVENTS)
     for cut in range(len(recorded) + 1):
@@ -120,7 +96,8 @@ def test_a_state_that_was_seen_does_not_change() -> None:
     assert states == [fold_records(recorded[:n]) for n in range(len(recorded) + 1)]
     # Two that go on differently from the same one have nothing to do with each other.
     one, two = (
-        apply_record(states[10], Recorded(10, 10.0, Measured(replace(BAD, seconds=s)))) for s in (1.0, 2.0)
+        apply_record(states[10], ev.Recorded(10, 10.0, ev.Measured(replace(BAD, seconds=s))))
+        for s in (1.0, 2.0)
     )
     assert [o.seconds for o in (one.outcomes[-1], two.outcomes[-1])] == [1.0, 2.0]
     assert (len(states[10].outcomes), states[10]) == (3, fold_records(recorded[:10]))
@@ -142,10 +119,6 @@ def test_folding_takes_time_in_proportion() -> None:
     assert long / seconds(1000) < 24
 
 
-def test_a_sample_state_is_what_it_says() -> None:
-    assert state_of(ONE, BAD).searched == (ONE, BAD)
-
-
 def to_build(number: int, block: int) -> Trial:
     return Trial(number, config(block), ("small", "wide"), "build", "search", "t")
 
@@ -157,23 +130,23 @@ class TestBuiltAhead:
     BUILDS = tuple(to_build(n, block) for n, block in enumerate((32, 64, 128, 256)))
 
     def test_what_is_asked_to_be_built_is_building_until_surveyed(self) -> None:
-        state = state_of(Asked(self.BUILDS))
+        state = state_of(ev.Asked(self.BUILDS))
         assert state.building == self.BUILDS
         assert state.in_flight == ()
         assert state.next_trial == 4
         assert state.gains == (), "no batch for the device"
         state = state_of(
-            Asked(self.BUILDS), built(None), built(config(32)), built(config(64), refused=REFUSED)
+            ev.Asked(self.BUILDS), built(None), built(config(32)), built(config(64), refused=REFUSED)
         )
         assert state.building == self.BUILDS[2:]
 
     def test_the_pool_is_what_may_be_measured_now(self) -> None:
         builds = [built(None), *(built(t.config) for t in self.BUILDS)]
-        state = state_of(Asked(self.BUILDS), *builds)
+        state = state_of(ev.Asked(self.BUILDS), *builds)
         assert [s.config for s in state.pool] == [t.config for t in self.BUILDS]
         short = Trial(4, config(64), ("small", "wide"), "short", "search", "t")
-        verdict = Pruned(config(128), "same_code", "builds and launches the same as another")
-        state = state_of(Asked(self.BUILDS), *builds, Asked((short,), 0.5), verdict)
+        verdict = ev.Pruned(config(128), "same_code", "builds and launches the same as another")
+        state = state_of(ev.Asked(self.BUILDS), *builds, ev.Asked((short,), 0.5), verdict)
         assert [s.config for s in state.pool] == [config(32), config(256)]
         assert state.in_flight == (short,)
         assert state.pruned == (verdict,)
@@ -188,37 +161,32 @@ class TestBuiltAhead:
         found = built(config(32), refused=REFUSED)
         assert state_of(found).unable == ()
         assert state_of(found).pool == (found,)
-        state = state_of(found, Pruned(config(32), "cannot_run", "over_limits: too much"))
+        state = state_of(found, ev.Pruned(config(32), "cannot_run", "over_limits: too much"))
         assert state.unable == (found,)
         assert state.pool == ()
         assert state.statuses() == {"over_limits": 1}
 
     def test_what_is_left_out_for_another_reason_does_not(self) -> None:
         for rule in ("same_code", "spills", "occupancy"):
-            state = state_of(built(config(32)), Pruned(config(32), rule, "because"))  # type: ignore[arg-type]
+            state = state_of(built(config(32)), ev.Pruned(config(32), rule, "because"))
             assert state.unable == ()
             assert state.pool == ()
             assert state.statuses() == {}
 
 
-def test_priors_add_up() -> None:
-    first, second = Primed("a run", ((config(32), 0.5),)), Primed("another", ((config(64), None),))
-    assert state_of(first, second).primed == (first, second)
-
-
 ABSENT = replace(DEVICE, name="one that is elsewhere", absent=True)
 
 
-def surveyed(block: int | None, *refused: str) -> Surveyed:
-    build = SurveyedBuild(("small", "wide"), f"source of {block}", f"code of {block}")
+def surveyed(block: int | None, *refused: str) -> ev.Surveyed:
+    build = ev.SurveyedBuild(("small", "wide"), f"source of {block}", f"code of {block}")
     results = tuple(Result(name, Status.OVER_LIMITS, detail="too much") for name in refused)
-    return Surveyed(config(block) if block else None, (build,), results)
+    return ev.Surveyed(config(block) if block else None, (build,), results)
 
 
 class TestAbsentDevice:
-    BEGUN = replace(started(Settings(evals=9, ahead=8)), device=ABSENT, compiler="nvrtc 13.4")
+    BEGUN = replace(started(ev.Settings(evals=9, ahead=8)), device=ABSENT, compiler="nvrtc 13.4")
     SURVEY = (surveyed(None), surveyed(32), surveyed(64, "wide"), surveyed(128, "small", "wide"))
-    EVENTS = (BEGUN, Admitted("t", 12, 12), *SURVEY)
+    EVENTS = (BEGUN, ev.Admitted("t", 12, 12), *SURVEY)
 
     def test_unable_is_what_no_workload_can_use(self) -> None:
         assert [s.unable for s in self.SURVEY] == [False, False, False, True]
@@ -233,7 +201,7 @@ class TestAbsentDevice:
         assert state.statuses() == {}
 
     def test_the_device_in_force_and_what_is_known_of_it(self) -> None:
-        attached = Attached(DEVICE, "nvrtc 13.4", 45, (config(128),))
+        attached = ev.Attached(DEVICE, "nvrtc 13.4", 45, (config(128),))
         state = fold_records(records([*self.EVENTS, attached]))
         assert (state.device, state.compiler, state.settings.ahead) == (DEVICE, "nvrtc 13.4", 45)
         assert state.settings.evals == 9
@@ -243,7 +211,7 @@ class TestAbsentDevice:
         assert state.attached_at == len(self.EVENTS)
 
     def test_what_another_compiler_said_is_forgotten(self) -> None:
-        moved = Attached(ABSENT, "nvcc 12.8", 8)
+        moved = ev.Attached(ABSENT, "nvcc 12.8", 8)
         state = fold_records(records([*self.EVENTS, moved]))
         assert state.surveyed == ()
         assert state.compiler == "nvcc 12.8"

@@ -8,14 +8,12 @@ import pytest
 
 from tests.core.run.test_loop import (
     BEST,
-    CONFIGS,
     ORIGINAL,
     PROBLEM,
     TEMPLATE,
     Climber,
     FakeLab,
     Run,
-    config,
     cost,
     kinds_of,
 )
@@ -59,12 +57,12 @@ def diagnosed(chosen: Config | None, workload: str) -> Diagnosis:
 
 
 def a_lab(**more: object) -> FakeLab:
-    return FakeLab(no_profiles="", diagnosis=diagnosed, **more)  # type: ignore[arg-type]
+    return FakeLab(no_profiles="", diagnosis=diagnosed, **more)
 
 
 def run_of(settings: Settings = STEER, lab: FakeLab | None = None, **more: object) -> Run:
     more = {"searcher": Focused(Random()), "template": ANSWERED, **more}
-    return Run(settings, lab=lab or a_lab(), **more)  # type: ignore[arg-type]
+    return Run(settings, lab=lab or a_lab(), **more)
 
 
 def steered(run: Run) -> list[Steered]:
@@ -85,7 +83,6 @@ def test_the_original_is_looked_at_before_anything_is_tried() -> None:
     ]
     assert run.lab.profiled[:2] == [(None, "small", 10.0), (None, "wide", 20.0)]
     first = steered(run)[0]
-    assert first.focus is not None
     assert (first.focus.texts, first.focus.inside, first.focus.of) == (("VEC == 4",), 20, 80)
     says(first.reason, "original", "narrow_access", "8 of 8", "every workload", "wide_access")
     inside = [c["VEC"] == 4 for c in asked_first(state, 17)[1:]]
@@ -101,7 +98,7 @@ def test_the_best_so_far_is_looked_at_once_and_may_move_the_focus() -> None:
     assert subjects[2] == subjects[3] is not None
     kinds = kinds_of(run)
     at = [i for i, kind in enumerate(kinds) if kind == "Profiled"][2]
-    assert kinds[:at].count("Measured") >= STEER.evals / 3  # type: ignore[operator]
+    assert kinds[:at].count("Measured") >= STEER.evals / 3
     by_diagnosis = [s for s in steered(run) if s.profiled == 4]
     assert len(by_diagnosis) == 1
     assert "the best so far" in by_diagnosis[0].reason
@@ -119,7 +116,7 @@ def test_what_is_under_way_is_measured_before_anything_is_looked_at() -> None:
 @pytest.mark.few(1)
 def test_killed_after_any_event_it_goes_on_as_if_it_had_not_been(inner: object, ahead: int) -> None:
     settings = Settings(evals=30, ahead=ahead, steer=True, seed=5)
-    more = {"searcher": Focused(inner)}  # type: ignore[arg-type]
+    more = {"searcher": Focused(inner)}
     whole = run_of(settings, **more)
     whole.go()
     records = whole.journal.records
@@ -149,7 +146,6 @@ def test_a_wrong_focus_is_undone_with_the_reason_and_not_taken_up_again() -> Non
     found = {o.trial.config for o in state.searched}
     assert len(found) == 60
     best = state.verified[0].outcome.trial.config
-    assert best is not None
     assert best["VEC"] != 4
 
 
@@ -162,7 +158,6 @@ def test_when_a_focus_is_undone_the_next_builds_are_asked_for_everywhere() -> No
     undone = next(r.number for r in records if isinstance(r.event, Steered) and r.event.dropped)
     before = fold_records(records[: undone + 1])
     focus = before.prior_changes[-2].event.focus
-    assert focus is not None
     waiting = [s.config for s in before.pool] + [t.config for t in before.building]
     assert len(waiting) > ahead // 2, "else builds would have been asked for anyway"
     following = [r.event for r in records[undone + 1 :] if isinstance(r.event, Asked)]
@@ -186,8 +181,7 @@ def test_a_second_look_that_changes_nothing_is_reported_as_such() -> None:
 def test_without_leave_nothing_is_looked_at() -> None:
     run = run_of(replace(STEER, steer=False))
     run.go()
-    assert run.lab.profiled == []
-    assert steered(run) == []
+    assert (run.lab.profiled, steered(run)) == ([], [])
     assert run.watcher.notes[0].startswith("verifying")
 
 
@@ -250,8 +244,3 @@ def test_the_report_tells_bounds_before_and_after_and_every_step() -> None:
     assert (report.steering[0].after, report.steering[0].inside) == (0, 20)
     assert [s.reason for s in report.steering] == [s.reason for s in steered(run)]
     assert (BEST, "small") in {(chosen, name) for chosen, name, _ in run.lab.profiled}
-
-
-def test_the_samples_are_as_these_tests_need_them() -> None:
-    assert len(CONFIGS) == 80
-    assert config(128, 4, 3) == BEST

@@ -23,7 +23,7 @@ TEXTS = {
 def go(ahead: int = 0, **more: object) -> Run:
     settings = Settings(evals=80, steer=True, seed=4, ahead=ahead)
     lab = FakeLab(cost, cost, survey, no_profiles="", diagnosis=diagnosed)
-    return a_run(TEXTS, settings, lab, searcher=Focused(Random()), **more)  # type: ignore[arg-type]
+    return a_run(TEXTS, settings, lab, searcher=Focused(Random()), **more)
 
 
 def test_the_original_is_looked_at_before_anything_is_decided_and_the_best_between_rounds() -> None:
@@ -38,7 +38,6 @@ def test_the_original_is_looked_at_before_anything_is_decided_and_the_best_betwe
             assert {p.workload for p in known.profiled if p.config == subject} == {"small", "wide"}
     assert len({(p.config, p.workload) for p in state.profiled}) == len(state.profiled)
     best = best_config(PROBLEM, state)
-    assert best is not None
     assert best.candidate == "2"
     assert set(diagnoses_in_view(PROBLEM, state)) == {"small", "wide"}
 
@@ -48,14 +47,13 @@ def test_each_search_begins_with_a_focus_of_its_own() -> None:
     state = run.go()
     firsts = []
     for place, record in enumerate(run.journal.records):
-        if kinds_of(run)[place] == "Decided" and record.event.decision == "search":  # type: ignore[union-attr]
+        if kinds_of(run)[place] == "Decided" and record.event.decision == "search":
             after = [r.event for r in run.journal.records[place:] if r.event in steered(run)]
             firsts.append(after[0])
     assert len(firsts) >= 2
     for first in firsts[:2]:
-        assert first.focus is not None  # type: ignore[union-attr]
-        assert first.focus.texts == ("VEC == 4",)  # type: ignore[union-attr]
-    assert firsts[1].focus.of == 2 * firsts[0].focus.of  # type: ignore[union-attr]
+        assert first.focus.texts == ("VEC == 4",)
+    assert firsts[1].focus.of == 2 * firsts[0].focus.of
     assert state.stopped is not None
 
 

@@ -22,40 +22,24 @@ from tests.thoroughness import examples
 from tunesmith.base.errors import BadInput
 from tunesmith.base.text import digest_of, sha256_hex
 from tunesmith.problem.plan import Status
+from tunesmith.run import events as ev
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import (
-    Admitted,
-    Asked,
-    Decided,
-    Event,
-    Measured,
-    Message,
-    Primed,
-    Pruned,
-    Recorded,
-    Replied,
-    Reply,
-    Request,
-    Requested,
-    Stopped,
-    Usage,
-)
 from tunesmith.run.folder import PLAN, FileJournal, RunFolder, newest_run, resume_command
 from tunesmith.run.journal import FIRST, encode_record
 
 LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
-EVENTS: list[Event] = [
+EVENTS: list[ev.Event] = [
     started(),
     baseline({"small": 1.0, "wide": 2.0}),
-    Admitted("t", 3, 9),
-    Decided("search", "µs are not ASCII"),
-    Primed("an earlier run", ((config(32), 0.25), (config(128), None))),
-    Asked((LONG.trial, replace(LONG.trial, id=1, effort="build")), 0.125),
+    ev.Admitted("t", 3, 9),
+    ev.Decided("search", "µs are not ASCII"),
+    ev.Primed("an earlier run", ((config(32), 0.25), (config(128), None))),
+    ev.Asked((LONG.trial, replace(LONG.trial, id=1, effort="build")), 0.125),
     built(config(32), spills=8, occupancy=50, refused={"wide": Status.OVER_LIMITS}),
-    Pruned(config(32), "same_code", "builds and launches the same as another"),
-    Measured(LONG),
+    ev.Pruned(config(32), "same_code", "builds and launches the same as another"),
+    ev.Measured(LONG),
     verified(config(64), {"small": 2.0}),
-    Stopped("a reason\nwith two lines"),
+    ev.Stopped("a reason\nwith two lines"),
 ]
 
 
@@ -67,18 +51,15 @@ class Clock:
         return self.now
 
 
-def written(path: Path, events: list[Event]) -> list[Recorded]:
+def written(path: Path, events: list[ev.Event]) -> list[ev.Recorded]:
     journal = FileJournal(path, Clock())
     records = [journal.append(event) for event in events]
     journal.close()
     return records
 
 
-def read(path: Path) -> list[Recorded]:
+def read(path: Path) -> list[ev.Recorded]:
     return list(FileJournal(path, Clock()).read())
-
-
-# -- the journal ------------------------------------------------------------------------------------------
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -88,10 +69,6 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     assert [r.number for r in records] == list(range(len(EVENTS)))
     assert read(path) == records
     assert path.read_bytes().count(b"\n") == len(EVENTS)
-
-
-def test_a_journal_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert read(tmp_path / "journal.jsonl") == []
 
 
 def test_every_event_is_on_the_disk_before_append_returns(
@@ -132,10 +109,10 @@ def test_the_clock_counts_the_time_at_work(tmp_path: Path) -> None:
     again = FileJournal(path, clock)
     assert [r.at for r in again.read()] == [1.5, 3.5]
     clock.now += 0.25
-    assert again.append(EVENTS[2]) == Recorded(2, 3.75, EVENTS[2])
+    assert again.append(EVENTS[2]) == ev.Recorded(2, 3.75, EVENTS[2])
 
 
-WHOLE = b"".join(encode_record(Recorded(i, float(i), event)) + b"\n" for i, event in enumerate(EVENTS))
+WHOLE = b"".join(encode_record(ev.Recorded(i, float(i), event)) + b"\n" for i, event in enumerate(EVENTS))
 
 
 @given(cut=st.integers(0, len(WHOLE)))
@@ -148,9 +125,9 @@ def test_a_journal_cut_anywhere_goes_on_after_its_last_whole_line(
     whole = WHOLE[:cut].count(b"\n")
     journal = FileJournal(path, Clock())
     assert [r.event for r in journal.read()] == EVENTS[:whole]
-    journal.append(Stopped("again"))
+    journal.append(ev.Stopped("again"))
     journal.close()
-    assert [r.event for r in read(path)] == [*EVENTS[:whole], Stopped("again")]
+    assert [r.event for r in read(path)] == [*EVENTS[:whole], ev.Stopped("again")]
     whole_lines = WHOLE[: WHOLE[:cut].rfind(b"\n") + 1]
     assert path.read_bytes().startswith(whole_lines)
     assert path.read_bytes().count(b"\n") == whole + 1
@@ -188,9 +165,6 @@ def test_lines_out_of_order_are_damage(tmp_path: Path, order: list[int]) -> None
     with pytest.raises(BadInput, match=f"event {order[wrong]} stands in place {wrong}") as caught:
         read(path)
     assert caught.value.where == f"{path}:{wrong + 1}"
-
-
-# -- the disk ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -250,7 +224,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_that_is_really_full(disk: Path) -> None:
     folder = RunFolder.create(disk / "run")
     journal = folder.journal()
-    records: list[Recorded] = []
+    records: list[ev.Recorded] = []
 
     def fill() -> None:
         while True:
@@ -295,23 +269,12 @@ def test_a_disk_that_cannot_be_written(disk: Path) -> None:
     assert here.get(digest) == b"content"
 
 
-# -- the folder -------------------------------------------------------------------------------------------
-
-
-def test_a_folder_is_created_with_everything_above_it(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b" / "objects").is_dir()
-    folder.unlock()
-
-
-def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wait", "more"), [(True, ""), (False, " --no-wait")])
+def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path, wait: bool, more: str) -> None:
     written(tmp_path / "journal.jsonl", EVENTS[:1])
     with pytest.raises(BadInput, match="already holds a run") as caught:
-        RunFolder.create(tmp_path)
-    assert f"tunesmith resume {tmp_path}; or" in (caught.value.hint or "")
-    with pytest.raises(BadInput, match="already holds a run") as caught:
-        RunFolder.create(tmp_path, wait=False)
-    assert f"tunesmith resume {tmp_path} --no-wait; or" in (caught.value.hint or "")
+        RunFolder.create(tmp_path, wait)
+    assert f"tunesmith resume {tmp_path}{more}; or" in caught.value.hint
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -323,17 +286,15 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 def test_a_file_cannot_be_a_run_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot create the run folder"):
-        RunFolder.create(tmp_path / "file")
-    with pytest.raises(BadInput, match="cannot create the run folder"):
-        RunFolder.create_next(tmp_path / "file", "scale")
+    for create in (RunFolder.create, lambda path: RunFolder.create_next(path, "scale")):
+        with pytest.raises(BadInput, match="cannot create the run folder"):
+            create(tmp_path / "file")
 
 
 def test_what_is_no_run_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="not a run folder"):
-        RunFolder.open(tmp_path)
-    with pytest.raises(BadInput, match="no such run folder"):
-        RunFolder.open(tmp_path / "nowhere")
+    for path, words in ((tmp_path, "not a run folder"), (tmp_path / "nowhere", "no such run folder")):
+        with pytest.raises(BadInput, match=words):
+            RunFolder.open(path)
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -346,7 +307,6 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         [sys.executable, "-c", program, tmp_path / "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert other.stdin is not None
-    assert other.stdout is not None
     try:
         assert other.stdout.readline() == b"held\n"
         folder = RunFolder(tmp_path / "run")
@@ -396,12 +356,18 @@ def test_a_file_system_without_locks_is_not_another_process(
         RunFolder.create(tmp_path / "run")
 
 
-def test_files_by_digest(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[RunFolder]:
+    made = RunFolder.create(tmp_path / "run")
+    yield made
+    made.unlock()
+
+
+def test_files_by_digest(folder: RunFolder) -> None:
     digest = folder.put(b"content")
     assert digest == folder.put(b"content") == digest_of(b"content")
     assert folder.get(digest) == b"content"
-    stored = tmp_path / "run" / "objects" / digest
+    stored = folder.path / "objects" / digest
     assert [p.name for p in stored.parent.iterdir()] == [digest]
     stored.write_bytes(b"Content")
     with pytest.raises(BadInput, match="has been changed"):
@@ -409,15 +375,14 @@ def test_files_by_digest(tmp_path: Path) -> None:
     stored.unlink()
     with pytest.raises(BadInput, match=r"has lost .*No such file"):
         folder.get(digest)
-    folder.unlock()
 
 
-def test_a_folder_of_results_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_folder_of_results_is_replaced_whole(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = folder.path / "tuned"
     folder.replace_folder("tuned", {"a": b"1", "include/math/b.h": b"2"})
-    assert (tmp_path / "run" / "tuned" / "include" / "math" / "b.h").read_bytes() == b"2"
+    assert (tuned / "include" / "math" / "b.h").read_bytes() == b"2"
     folder.replace_folder("tuned", {"c": b"3"})
-    assert {p.name: p.read_bytes() for p in (tmp_path / "run" / "tuned").iterdir()} == {"c": b"3"}
+    assert {p.name: p.read_bytes() for p in tuned.iterdir()} == {"c": b"3"}
 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -426,14 +391,12 @@ def test_a_folder_of_results_is_replaced_whole(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(BadInput, match="No space left"):
         folder.replace_folder("tuned", {"d": b"4"})
     monkeypatch.undo()
-    assert [p.name for p in (tmp_path / "run" / "tuned").iterdir()] == ["c"]
+    assert [p.name for p in tuned.iterdir()] == ["c"]
     folder.replace_folder("tuned", {"e": b"5"})  # what the failed one left behind is no obstacle
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["lock", "objects", "tuned"]
-    folder.unlock()
+    assert sorted(p.name for p in folder.path.iterdir()) == ["lock", "objects", "tuned"]
 
 
-def test_scratch_is_empty_and_goes(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_scratch_is_empty_and_goes(folder: RunFolder) -> None:
     scratch = folder.fresh_scratch()
     assert scratch.is_absolute()
     (scratch / "deep").mkdir()
@@ -441,30 +404,23 @@ def test_scratch_is_empty_and_goes(tmp_path: Path) -> None:
     assert list(folder.fresh_scratch().iterdir()) == []
     folder.remove_scratch()
     assert not scratch.exists()
-    folder.unlock()
 
 
-def test_a_run_that_has_not_begun_leaves_nothing(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_run_that_has_not_begun_leaves_nothing(folder: RunFolder) -> None:
     folder.put(b"content")
     folder.unlock()
     folder.discard()
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.path.parent.iterdir()) == []
 
 
-def test_a_copied_folder_is_the_same_run(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_copied_folder_is_the_same_run(folder: RunFolder, tmp_path: Path) -> None:
     digest = folder.put(b"content")
     records = written(folder.path / "journal.jsonl", EVENTS)
-    folder.unlock()
-    moved = RunFolder.open(Path(shutil.copytree(tmp_path / "run", tmp_path / "elsewhere")))
+    moved = RunFolder.open(Path(shutil.copytree(folder.path, tmp_path / "elsewhere" / "deep")))
     moved.lock()
     assert list(moved.journal().read()) == records
     assert moved.get(digest) == b"content"
     moved.unlock()
-
-
-# -- runs by number ---------------------------------------------------------------------------------------
 
 
 def test_runs_are_numbered(tmp_path: Path) -> None:
@@ -493,40 +449,35 @@ def test_the_newest_run_is_the_one_written_last(tmp_path: Path) -> None:
     assert newest_run(tmp_path) == tmp_path / "other-1"
 
 
-# -- long texts -------------------------------------------------------------------------------------------
-
 MUCH = "x" * 5000
-TALK: list[Event] = [
+TALK: list[ev.Event] = [
     EVENTS[0],
-    Requested(Request(1, "planner", (Message("system", "short"), Message("user", MUCH)), "json")),
-    Replied(1, Reply(MUCH + "y", Usage(5, None), 1.5)),
-    Requested(Request(2, "planner", (Message("user", MUCH), Message("user", "again ½")), "json")),
-    Replied(2, Reply("brief")),
+    ev.Requested(ev.Request(1, "planner", (ev.Message("system", "short"), ev.Message("user", MUCH)), "json")),
+    ev.Replied(1, ev.Reply(MUCH + "y", ev.Usage(5, None), 1.5)),
+    ev.Requested(ev.Request(2, "planner", (ev.Message("user", MUCH), ev.Message("user", "again ½")), "json")),
+    ev.Replied(2, ev.Reply("brief")),
 ]
 
 
-def test_long_texts_stand_beside_the_journal_once(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
-    journal = folder.journal()
+def test_long_texts_stand_beside_the_journal_once(folder: RunFolder) -> None:
+    journal, path = folder.journal(), folder.path / "journal.jsonl"
     appended = [journal.append(event) for event in TALK]
     journal.close()
     assert [r.event for r in appended] == TALK, "who appends sees the texts"
     assert [r.event for r in folder.journal().read()] == TALK
-    lines = (folder.path / "journal.jsonl").read_bytes().splitlines()
+    lines = path.read_bytes().splitlines()
     assert max(map(len, lines[1:])) < 1000
     earlier = [line.replace(b'"digest":', b'"kept":') for line in lines]  # as earlier versions called it
-    (folder.path / "journal.jsonl").write_bytes(b"\n".join([*earlier, b""]))
+    path.write_bytes(b"\n".join([*earlier, b""]))
     assert earlier != lines
     assert [r.event for r in folder.journal().read()] == TALK
     assert b"brief" in lines[4]
     assert len(list((folder.path / "objects").iterdir())) == 2, "the same text is stored once"
-    folder.unlock()
 
 
 def test_a_text_is_on_the_disk_before_the_line_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = RunFolder.create(tmp_path / "run")
     journal = folder.journal()
     journal.append(TALK[0])
 
@@ -539,18 +490,14 @@ def test_a_text_is_on_the_disk_before_the_line_that_names_it(
     monkeypatch.undo()
     assert [p.read_text() for p in (folder.path / "objects").iterdir()] == [MUCH]
     assert [r.event for r in folder.journal().read()] == TALK[:1]
-    folder.unlock()
 
 
-def test_journals_that_hold_long_texts_themselves_are_read(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_journals_that_hold_long_texts_themselves_are_read(folder: RunFolder) -> None:
     written(folder.path / "journal.jsonl", TALK)
     assert [r.event for r in folder.journal().read()] == TALK
-    folder.unlock()
 
 
-def test_a_text_that_is_lost_or_changed_is_named(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+def test_a_text_that_is_lost_or_changed_is_named(folder: RunFolder) -> None:
     journal = folder.journal()
     for event in TALK[:2]:
         journal.append(event)
@@ -562,19 +509,17 @@ def test_a_text_that_is_lost_or_changed_is_named(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(BadInput, match="has lost its file"):
         list(folder.journal().read())
-    folder.unlock()
 
 
 def test_the_folder_of_a_comparison_is_no_run_and_says_how_it_goes_on(tmp_path: Path) -> None:
     assert resume_command(tmp_path) == f"tunesmith resume {tmp_path}"
     (tmp_path / PLAN).write_text("{}")
-    assert resume_command(tmp_path) == f"tunesmith compare --resume {tmp_path}"
-    with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
-        RunFolder.open(tmp_path)
-    assert f"tunesmith compare --resume {tmp_path};" in (caught.value.hint or "")
-    with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
-        RunFolder.open(tmp_path, wait=False)
-    assert f"tunesmith compare --resume {tmp_path} --no-wait;" in (caught.value.hint or "")
+    go_on = f"tunesmith compare --resume {tmp_path}"
+    assert resume_command(tmp_path) == go_on
+    for wait, command in ((True, go_on), (False, f"{go_on} --no-wait")):
+        with pytest.raises(BadInput, match="the folder of a comparison, not of a run") as caught:
+            RunFolder.open(tmp_path, wait)
+        assert f"{command};" in caught.value.hint
 
 
 def test_who_does_not_wait_goes_on_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

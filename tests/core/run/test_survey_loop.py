@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -13,12 +14,12 @@ from tests.samples import DEVICE, a_problem, a_template, log_of, started
 from tunesmith.lab.lab import OfflineLab
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
-from tunesmith.run.actions import World
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Asked, Attached, Event, Recorded, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Result
 from tunesmith.run.report import survey_size
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, fold_records
 from tunesmith.run.talk import Talking
 from tunesmith.search.simple import Random
@@ -65,7 +66,7 @@ def a_survey(surveyor: FakeSurveyor, journal: MemoryJournal) -> Loop:
 
 
 def survey_world(templates: Templates, surveyor: FakeSurveyor, talk: Talking) -> World:
-    lab = OfflineLab(surveyor, "it is not here")  # type: ignore[arg-type]
+    lab = OfflineLab(surveyor, "it is not here")
     return World(PROBLEM, templates, lab, Random(), talk)
 
 
@@ -102,15 +103,11 @@ def test_as_far_as_the_budget_goes() -> None:
 def test_a_survey_killed_anywhere_goes_on_as_if_it_had_not_been() -> None:
     settings = Settings(evals=9, ahead=3, seed=5)
     _, whole, _ = go(settings)
-    for dies_after in range(10):
-        begun = [Recorded(0, 0.0, replace(started(settings), device=ABSENT))]
-        journal = MemoryJournal(begun)
-        surveyor = FakeSurveyor(dies_after)
-        try:
+    for dies_after in range(11):  # the last of them not before all is done
+        journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
+        surveyor, again = FakeSurveyor(dies_after), FakeSurveyor()
+        with suppress(KeyboardInterrupt):
             a_survey(surveyor, journal).run()
-        except KeyboardInterrupt:
-            pass
-        again = FakeSurveyor()
         _, resumed, _ = go(settings, journal.records, again)
         assert [r.event for r in resumed.records] == [r.event for r in whole.records]
         assert not {*surveyor.answered} & {*again.answered}, "nothing is built twice"
@@ -126,13 +123,6 @@ def test_what_a_model_wrote_is_built_if_it_may_be(code: str) -> None:
     state = Loop(survey_world(templates, surveyor, talk), log_of(journal, Watcher())).run()
     assert surveyor.answered == ([None] if code else [None, Config((), "1")])
     assert survey_size(state) == 1
-
-
-def test_one_that_is_complete_does_nothing() -> None:
-    _, journal, _ = go(Settings(evals=3, ahead=8))
-    _, again, surveyor = go(Settings(evals=3, ahead=8), journal.records)
-    assert surveyor.answered == []
-    assert again.records == journal.records
 
 
 class TestTheRunAfterwards:

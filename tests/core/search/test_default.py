@@ -84,12 +84,9 @@ def test_what_is_in_flight_is_taken_into_account() -> None:
 
 
 def test_the_gain_falls_when_nothing_is_left_to_find() -> None:
-    early = drive(Default(), USUAL, slope, evals=15)
-    late = drive(Default(), USUAL, slope, evals=90)
-    gains = [Default().ask(replace(view, budget_left=None), 1).gain for view in (early, late)]
-    assert gains[0] is not None
-    assert gains[1] is not None
-    assert gains[1] < gains[0] / 3
+    views = (drive(Default(), USUAL, slope, evals=evals) for evals in (15, 90))
+    early, late = (Default().ask(replace(view, budget_left=None), 1).gain for view in views)
+    assert late < early / 3
 
 
 def test_the_best_of_each_workload_is_sought() -> None:

@@ -119,7 +119,6 @@ def test_of_a_pool_without_any_of_them_the_best_foretold_is_taken() -> None:
     )
     (asked,) = Default().ask(view, 1).configs
     field = OpenConfigs(view).pool
-    assert field is not None
     order = guide(a_run(VIEW)).order(field[field != VIEW.configs.index(pool[0])])
     told = guide(a_run(VIEW)).order(np.array([VIEW.configs.index(asked)]))[0]
     assert told == pytest.approx(order.max())

@@ -26,13 +26,13 @@ from tunesmith.base.text import sha256_hex
 from tunesmith.deliver.pages.page import plot_files
 from tunesmith.deliver.pages.terminal import event_line
 from tunesmith.plugins.studies.plan import facts_of
-from tunesmith.run.actions import World
 from tunesmith.run.events import Event, Recorded
 from tunesmith.run.folder import JOURNAL, OBJECTS, RunFolder
 from tunesmith.run.journal import FIRST, broken_rule, decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import RunLog
+from tunesmith.run.stages import World
 from tunesmith.run.state import State, apply_record
 from tunesmith.search import load_searcher
 from tunesmith.session import profile
